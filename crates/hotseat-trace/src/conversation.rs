@@ -137,7 +137,7 @@ pub struct AgentMessage {
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
-    pub content: String,
+    pub content: Arc<str>,
     /// Arrival of the first part, if known.
     pub started: Option<TimeOffset>,
     /// When it was complete.
@@ -163,7 +163,7 @@ pub struct ReasoningText {
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
-    pub content: String,
+    pub content: Arc<str>,
 }
 
 /// One call of a tool.
@@ -760,7 +760,7 @@ impl ConversationTurn {
 
     /// Returns the last message of the agent, which is its answer.
     pub fn answer(&self) -> Option<&str> {
-        self.messages.last().map(|message| message.content.as_str())
+        self.messages.last().map(|message| &*message.content)
     }
 }
 

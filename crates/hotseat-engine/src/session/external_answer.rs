@@ -96,7 +96,7 @@ impl Session<'_> {
         other.emit(AssistantMessage {
             turn_id: turn_id.clone(),
             message_id: "said-2".into(),
-            content: external.answer,
+            content: external.answer.into(),
             has_tool_use: None,
             started_us: None,
             origin: Origin::Stream,

@@ -120,7 +120,7 @@ fn turn_json(turn: &ConversationTurn) -> Value {
     json!({
         "number": turn.number,
         "user": turn.user,
-        "text": turn.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n"),
+        "text": turn.messages.iter().map(|message| &*message.content).collect::<Vec<_>>().join("\n"),
         "messages": turn.messages.iter().map(|message| &message.content).collect::<Vec<_>>(),
         "tool_calls": calls_json(turn),
     })
@@ -134,7 +134,7 @@ fn messages_json(input: &ScriptInput<'_>) -> Vec<Value> {
     });
     let messages = input.turns.iter().flat_map(|turn| {
         let user = turn.user.iter().map(|text| json!({"role": "user", "content": text, "turn": turn.number}));
-        let mut contents: Vec<&str> = turn.messages.iter().map(|message| message.content.as_str()).collect();
+        let mut contents: Vec<&str> = turn.messages.iter().map(|message| &*message.content).collect();
         if contents.is_empty() && !turn.tool_calls.is_empty() {
             contents.push("");
         }

@@ -56,7 +56,7 @@ fn turn(turn: &ConversationTurn) -> Value {
 
 /// Returns all messages of the agent in a turn.
 fn text(turn: &ConversationTurn) -> String {
-    let said: Vec<&str> = turn.messages.iter().map(|message| message.content.as_str()).collect();
+    let said: Vec<&str> = turn.messages.iter().map(|message| &*message.content).collect();
     said.join("\n")
 }
 

@@ -1,5 +1,6 @@
 //! Reply of an agent to a single message, without other output.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use hotseat_trace::VerdictStatus;
@@ -27,8 +28,10 @@ impl<W: Write + Send> ReplyReporter<W> {
         let turns = &attempt.conversation.turns;
         for message in turns.iter().flat_map(|turn| &turn.messages) {
             let laid_out = match read_json(&message.content) {
-                Ok(value @ (Value::Object(_) | Value::Array(_))) => serde_json::to_string_pretty(&value)?,
-                _ => message.content.clone(),
+                Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+                    Cow::Owned(serde_json::to_string_pretty(&value)?)
+                }
+                _ => Cow::Borrowed(&*message.content),
             };
             for line in safe_lines(&laid_out) {
                 writeln!(self.out, "{line}")?;

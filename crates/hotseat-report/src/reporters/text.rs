@@ -50,6 +50,9 @@ pub fn format_cost(cost: f64, currency: Option<&str>) -> String {
     }
 }
 
+/// Maximum number of bytes of a line for each of its columns.
+const MAX_COLUMN_BYTES: usize = 16;
+
 /// Returns the display width of a text in columns.
 pub fn columns(text: &str) -> usize {
     text.width()
@@ -59,8 +62,8 @@ pub fn columns(text: &str) -> usize {
 pub fn one_line(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
-    let text = text.trim().replace('\r', "");
-    let mut characters = text.chars().peekable();
+    // Characters without a width are bounded as well.
+    let mut characters = text.trim().chars().filter(|c| *c != '\r').peekable();
     while let Some(c) = characters.next() {
         let shown = match c {
             '\n' => '⏎',
@@ -69,7 +72,8 @@ pub fn one_line(text: &str, width: usize) -> String {
         };
         // One column is reserved for the ellipsis.
         let columns = shown.width().unwrap_or(0);
-        if used + columns > width.saturating_sub(usize::from(characters.peek().is_some())) {
+        let is_full = used + columns > width.saturating_sub(usize::from(characters.peek().is_some()));
+        if is_full || out.len() > MAX_COLUMN_BYTES.saturating_mul(width.saturating_add(1)) {
             out.push('…');
             break;
         }
@@ -83,8 +87,18 @@ pub fn one_line(text: &str, width: usize) -> String {
 /// collapsed, and truncation is marked by `...`.
 pub fn preview(text: &str, width: usize) -> String {
     const CUT: &str = "...";
-    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().map(visible_char).collect();
+    let mut shown = String::new();
+    for word in text.split_whitespace() {
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        let room = MAX_COLUMN_BYTES.saturating_mul(width.saturating_add(1)).saturating_sub(shown.len());
+        shown.extend(word.chars().take(room).map(visible_char));
+        if room == 0 {
+            break;
+        }
+    }
+    let text = shown;
     if text.width() <= width {
         return text;
     }

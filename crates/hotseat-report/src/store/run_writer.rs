@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::SourceText;
+use hotseat_trace::EventRecord;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
@@ -21,6 +22,9 @@ use crate::runner::RunSaver;
 use hotseat_engine::cases::Suite;
 use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
 use hotseat_targets::recorder::{SecretRedactor, wall_millis};
+
+/// Estimated size of an event without long texts, in bytes.
+const EVENT_BYTES: usize = 256;
 
 /// Writes a run to the store.
 pub struct RunWriter {
@@ -351,7 +355,7 @@ impl WriteState {
         let (known, redactor) = (&mut self.known, &self.redactor);
         let mut numbers = TransactionSources { transaction, run, known, redactor };
         let facts = compress(&columns::encode_attempt(attempt, &mut numbers)?);
-        let events = to_packed_json(&attempt.events)?;
+        let events = pack_events(&attempt.events)?;
         transaction
             .prepare_cached(&seal::insert_statement("attempt", "run, place, number, told, facts, events"))?
             .execute(params![
@@ -444,6 +448,14 @@ fn hash_value(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Packs events, whose texts may be very long: their JSON is written to memory that does not grow.
+fn pack_events(events: &[EventRecord]) -> rusqlite::Result<Vec<u8>> {
+    let texts = events.iter().filter_map(|event| event.payload.agent_text()).map(|text| text.len());
+    let mut json = Vec::with_capacity(texts.sum::<usize>() + EVENT_BYTES * events.len());
+    serde_json::to_writer(&mut json, events).map_err(serialize_error)?;
+    Ok(compress(&json))
 }
 
 fn to_packed_json(value: &impl Serialize) -> rusqlite::Result<Vec<u8>> {

@@ -93,7 +93,7 @@ pub(super) fn apply(
                     out.event(AssistantMessage {
                         turn_id,
                         message_id,
-                        content: content.clone(),
+                        content: content.as_str().into(),
                         has_tool_use: Some(*has_tool_use),
                         started_us: None,
                         origin: Origin::Stream,

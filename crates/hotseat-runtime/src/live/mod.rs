@@ -30,7 +30,7 @@
 //! while let Some(signal) = watcher.next().await {
 //!     let Signal::Event(record) = signal else { continue };
 //!     if let Payload::AssistantMessage(message) = &record.payload {
-//!         assert_eq!(message.content, "Hello to you");
+//!         assert_eq!(&*message.content, "Hello to you");
 //!         break;
 //!     }
 //! }

@@ -10,7 +10,7 @@
 //! });
 //! let result = run_test_conversation(&persona("Greeter"), ["Hello!"], TestOptions::new(model))?;
 //! assert_eq!(result.status, TestStatus::Completed);
-//! assert_eq!(result.trace.messages().assistant()[0].content, "Hello to you");
+//! assert_eq!(&*result.trace.messages().assistant()[0].content, "Hello to you");
 //! # Ok::<(), hotseat_runtime::definition::DefinitionError>(())
 //! ```
 

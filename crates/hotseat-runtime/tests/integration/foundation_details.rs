@@ -181,7 +181,7 @@ fn joined_agent_counts_toward_calling_turn() {
     let folded = result.trace.conversation();
     assert_eq!(folded.turns.len(), 1);
     let said: Vec<_> =
-        folded.turns[0].messages.iter().map(|m| (m.content.as_str(), m.subagent.as_deref())).collect();
+        folded.turns[0].messages.iter().map(|m| (&*m.content, m.subagent.as_deref())).collect();
     assert_eq!(said, [("Use OAuth 2.1.", Some("architect")), ("The architect suggests OAuth 2.1.", None)]);
     assert_eq!(folded.turns[0].user.as_deref(), Some("We need an auth system. Get the architect."));
     assert_eq!(folded.turns[0].tool_calls.len(), 1);

@@ -59,7 +59,7 @@ async fn until_end(watcher: &mut Watcher, turn: &TurnId) -> Vec<Signal> {
 fn spoken_texts(signals: &[Signal]) -> Vec<String> {
     let messages = signals.iter().filter_map(|signal| match signal {
         Signal::Event(record) => match &record.payload {
-            Payload::AssistantMessage(message) => Some(message.content.clone()),
+            Payload::AssistantMessage(message) => Some(message.content.to_string()),
             _ => None,
         },
         Signal::Delta { .. } => None,
@@ -337,7 +337,7 @@ fn conversation_resumes_after_restart_at_any_entry() {
     let words = |commits: &[EntryCommit]| -> Vec<String> {
         let records = commits.iter().flat_map(|commit| &commit.records);
         let messages = records.filter_map(|record| match &record.payload {
-            Payload::AssistantMessage(message) => Some(message.content.clone()),
+            Payload::AssistantMessage(message) => Some(message.content.to_string()),
             _ => None,
         });
         messages.collect()

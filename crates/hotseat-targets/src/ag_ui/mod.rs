@@ -174,6 +174,7 @@ impl AgUiSession {
                 // After the terminal event, no regular end is required.
                 Err(_) if run.has_ended() => (Ok(()), true),
                 Err(error) => {
+                    run.abandon();
                     given_up = Some(error);
                     (Ok(()), true)
                 }

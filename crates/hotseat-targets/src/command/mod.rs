@@ -21,6 +21,7 @@ use crate::connection::http;
 use crate::connection::http::HttpClient;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::excerpt;
+use crate::message::json_text::append_piece;
 use crate::message::{
     ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, parse_content_output,
 };
@@ -405,7 +406,8 @@ impl CommandTurn {
         }
         match line {
             OutputLine::Delta(piece) => {
-                self.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
+                let (text, _) = self.open_message.get_or_insert_with(|| (String::new(), telling.now()));
+                append_piece(text, &piece);
             }
             OutputLine::Text(text) => telling.record_message(text, None, None),
             OutputLine::Reasoning(text) => telling.record_reasoning(text),

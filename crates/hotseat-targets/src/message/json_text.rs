@@ -95,6 +95,19 @@ pub(crate) fn joined(text: String) -> String {
     whole
 }
 
+/// Length of a text from which its memory grows in larger steps.
+const LONG_TEXT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Appends a piece to a text that may become very long. Each growth copies the text, and leaves its old memory unused for a
+/// while; unused capacity costs nothing.
+pub(crate) fn append_piece(text: &mut String, piece: &str) {
+    let missing = (text.len() + piece.len()).saturating_sub(text.capacity());
+    if missing > 0 && text.len() >= LONG_TEXT_BYTES {
+        text.reserve_exact(piece.len() + 7 * text.len());
+    }
+    text.push_str(piece);
+}
+
 fn surrogate_of(character: char) -> Option<u32> {
     let place = u32::from(character).checked_sub(SURROGATE_CARRIER_BASE)?;
     Some(SURROGATES.start() + place).filter(|half| SURROGATES.contains(half))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
 use crate::message::excerpt;
-use crate::message::json_text::readable;
+use crate::message::json_text::{append_piece, joined, readable};
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder};
 
@@ -67,7 +67,7 @@ struct CompletionFunction {
 
 /// A complete reply.
 pub(super) struct CompletionReply {
-    pub(super) text: String,
+    pub(super) text: Arc<str>,
     pub(super) calls: Vec<CompletionCall>,
     pub(super) usage: Option<Value>,
     pub(super) finish_reason: Option<Arc<str>>,
@@ -231,7 +231,7 @@ impl CompletionReader {
             true => {}
             false => {
                 self.text_started.get_or_insert_with(|| telling.now());
-                self.text.push_str(&content);
+                append_piece(&mut self.text, &content);
             }
         }
         for call in message.tool_calls.into_iter().flatten() {
@@ -312,7 +312,8 @@ impl CompletionReader {
     /// If the reply is invalid or reports an error.
     pub(super) fn finish(self, telling: &mut TurnRecorder<'_>) -> Result<CompletionReply, TurnError> {
         telling.record_reasoning(self.reasoning);
-        telling.record_message(self.text.clone(), self.text_started, Some(!self.calls.is_empty()));
+        let text: Arc<str> = joined(self.text).into();
+        telling.record_text(text.clone(), self.text_started, Some(!self.calls.is_empty()));
         let mut calls: Vec<CompletionCall> = Vec::new();
         let mut nameless = None;
         let mut ids: HashSet<String> = HashSet::new();
@@ -355,7 +356,7 @@ impl CompletionReader {
             }
             Some(_) | None => {}
         }
-        Ok(CompletionReply { text: self.text, calls, usage: self.usage, finish_reason: self.finish_reason })
+        Ok(CompletionReply { text, calls, usage: self.usage, finish_reason: self.finish_reason })
     }
 }
 
@@ -415,7 +416,7 @@ mod tests {
         }
         let reply = reading.finish(&mut telling)?;
         let calls = reply.calls.into_iter().map(|call| (call.name, call.arguments.to_value()));
-        Ok((reply.text, calls.collect()))
+        Ok((reply.text.to_string(), calls.collect()))
     }
 
     fn chunk(delta: Value) -> String {

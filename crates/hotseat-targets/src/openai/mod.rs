@@ -136,7 +136,7 @@ impl ChatSession {
             let reply = self.request_reply(script, limits, &mut telling).await?;
             let answered = self.answer_calls(reply, script, limits, &mut telling).await?;
             if !answered {
-                telling.into_messages()?;
+                telling.check_answered()?;
                 return Ok(());
             }
         }
@@ -281,7 +281,7 @@ impl ChatSession {
         if reply.finish_reason.as_deref() == Some("tool_calls") {
             others.iter().try_for_each(|call| check_unoffered_call(&call.name, script))?;
         }
-        let mut message = json!({"role": "assistant", "content": reply.text});
+        let mut message = json!({"role": "assistant", "content": &*reply.text});
         // Calls handled by the server are left out of the history.
         let is_asked = reply.finish_reason.as_deref() == Some("tool_calls") && !asking.is_empty();
         let kept: Vec<Value> = offered

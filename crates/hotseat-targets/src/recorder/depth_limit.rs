@@ -16,7 +16,13 @@ const MAX_DEPTH: usize = 64;
 /// Limits the nesting depth of an event: deeper values are replaced by their JSON text. Also returns the size
 /// of the event.
 pub(super) fn limit_depth(mut event: Event) -> (Event, EventSize) {
-    let (size, depth) = measure(&event);
+    // A text has no structure, and its length need not be measured.
+    let text = event.payload.agent_text_mut().map(std::mem::take);
+    let (mut size, depth) = measure(&event);
+    if let (Some(known), Some(text)) = (event.payload.agent_text_mut(), text) {
+        size.bytes += text.len() as u64;
+        *known = text;
+    }
     if depth.is_some_and(|depth| depth <= MAX_DEPTH) {
         return (event, size);
     }

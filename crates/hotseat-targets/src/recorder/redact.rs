@@ -24,6 +24,12 @@ const MIN_ENCODED_SECRET_BYTES: usize = 8;
 /// Maximum number of escape levels that are decoded, for JSON quoted within JSON.
 const MAX_ESCAPE_LEVELS: usize = 8;
 
+/// Minimum number of bytes decoded at a time.
+const MIN_WINDOW_BYTES: usize = 256 * 1024;
+
+/// Number of bytes up to which a byte of a secret may be escaped, to be found across two windows.
+const MAX_ESCAPED_BYTES: usize = 64;
+
 /// Replaces secret values in texts, JSON and events.
 #[derive(Debug, Clone, Default)]
 pub struct SecretRedactor {
@@ -36,6 +42,8 @@ struct SecretPatterns {
     automaton: AhoCorasick,
     /// Replacement text of each pattern of the automaton.
     marks: Vec<String>,
+    /// Length of the longest pattern in bytes.
+    longest: usize,
 }
 
 impl SecretRedactor {
@@ -56,9 +64,10 @@ impl SecretRedactor {
         if patterns.is_empty() {
             return SecretRedactor::default();
         }
+        let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
         SecretRedactor {
-            secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks })),
+            secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks, longest })),
         }
     }
 
@@ -98,8 +107,22 @@ impl SecretRedactor {
     }
 
     /// Returns the event with secrets replaced.
-    pub fn payload(&self, payload: Payload) -> Payload {
+    pub fn payload(&self, mut payload: Payload) -> Payload {
         let Some(secrets) = &self.secrets else { return payload };
+        // A text may be very long, so it is not copied into JSON.
+        let text = payload.agent_text_mut().map(std::mem::take);
+        let mut payload = self.members(secrets, payload);
+        if let (Some(known), Some(text)) = (payload.agent_text_mut(), text) {
+            *known = match self.text(&text) {
+                Cow::Owned(clean) => clean.into(),
+                Cow::Borrowed(_) => text,
+            };
+        }
+        payload
+    }
+
+    /// Returns the event with secrets replaced in all members.
+    fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
         let Ok(mut members) = payload.to_json() else { return payload };
         let with_numbers = secrets.has_secret_number(&members).then(|| {
             let mut members = members.clone();
@@ -236,18 +259,36 @@ impl SecretPatterns {
             .find_iter(text)
             .map(|found| SecretMatch { span: found.range(), pattern: found.pattern().as_usize() })
             .collect();
-        let has_escapes = text.contains('\\');
-        if !has_escapes && !text.contains('%') {
-            return found;
-        }
-        let mut level = DecodedText::new(text);
-        for _ in 0..MAX_ESCAPE_LEVELS {
-            self.find_decoded(level.decode(percent_escape).as_ref(), &mut found);
-            let Some(next) = level.decode(json_escape) else { break };
-            self.find_decoded(Some(&next), &mut found);
-            level = next;
+        // Decoding takes several times the memory of a text, so long texts are decoded in overlapping windows.
+        let (bytes, overlap) = (text.as_bytes(), self.longest * MAX_ESCAPED_BYTES);
+        let window = MIN_WINDOW_BYTES.max(4 * overlap);
+        let mut start = 0;
+        while start < bytes.len() {
+            let end = bytes.len().min(start + window);
+            self.find_escaped(&bytes[start..end], start, &mut found);
+            if end == bytes.len() {
+                break;
+            }
+            // A window does not begin between a backslash and what it escapes.
+            let latest = end - overlap;
+            let run = bytes[start..latest].iter().rev().take(overlap).take_while(|byte| **byte == b'\\');
+            start = latest - run.count();
         }
         merge_overlaps(found)
+    }
+
+    /// Adds the secrets in escaped form in a part of a text that begins at `offset`.
+    fn find_escaped(&self, part: &[u8], offset: usize, found: &mut Vec<SecretMatch>) {
+        if memchr::memchr2(b'\\', b'%', part).is_none() {
+            return;
+        }
+        let mut level = DecodedText::new(part, offset);
+        for _ in 0..MAX_ESCAPE_LEVELS {
+            self.find_decoded(level.decode(percent_escape).as_ref(), found);
+            let Some(next) = level.decode(json_escape) else { break };
+            self.find_decoded(Some(&next), found);
+            level = next;
+        }
     }
 
     fn find_decoded(&self, decoded: Option<&DecodedText>, found: &mut Vec<SecretMatch>) {
@@ -290,7 +331,7 @@ fn merge_overlaps(mut found: Vec<SecretMatch>) -> Vec<SecretMatch> {
 /// A text with decoded escapes, and the original offset of each byte.
 struct DecodedText {
     bytes: Vec<u8>,
-    /// Original offset of each byte, followed by the length of the original text. All bytes of one escape
+    /// Original offset of each byte, followed by that of the end. All bytes of one escape
     /// have its offset.
     starts: Vec<usize>,
 }
@@ -305,8 +346,9 @@ struct EscapeSequence {
 }
 
 impl DecodedText {
-    fn new(text: &str) -> Self {
-        DecodedText { bytes: text.as_bytes().to_vec(), starts: (0..=text.len()).collect() }
+    /// Creates a text that is not decoded yet, and begins at `offset` of the original text.
+    fn new(part: &[u8], offset: usize) -> Self {
+        DecodedText { bytes: part.to_vec(), starts: (offset..=offset + part.len()).collect() }
     }
 
     /// Decodes one level of escapes; `None` if there are none. `escape` parses a sequence at the start of a
@@ -510,6 +552,20 @@ mod tests {
         fn keeps_texts_without_secrets(text in "[a-f0-9%u\\\\\"n\u{e9}]{0,40}") {
             let redactor = SecretRedactor::new([("KEY".to_string(), "not among these".to_string())]);
             prop_assert_eq!(redactor.text(&text), text.as_str());
+        }
+    }
+
+    #[test]
+    fn redacts_escaped_secrets_anywhere_in_a_long_text() {
+        let secret = "first line\nsecond \"line\"";
+        let redactor = SecretRedactor::new([("KEY".to_string(), secret.to_string())]);
+        let form = nested(secret, 3);
+        for before in (0..40).map(|n| MIN_WINDOW_BYTES * 2 - 8 * form.len() + n * form.len() / 4) {
+            for filler in ["\\\\", "ab", "%2"] {
+                let text = filler.repeat(before / 2) + &form + &filler.repeat(MIN_WINDOW_BYTES / 8);
+                let clean = redactor.text(&text);
+                assert!(clean.contains("[redacted:KEY]") && !clean.contains("second"), "{filler} {before}");
+            }
         }
     }
 

@@ -97,7 +97,7 @@ impl<'c> TurnBuilder<'c> {
                 let message = self.turn.messages.get(self.messages)?;
                 self.messages += 1;
                 let what = RecordedEventKind::Message {
-                    text: message.content.clone(),
+                    text: message.content.to_string(),
                     calls_tools: self.calling.calls_tools(message),
                     subagent: text(&message.subagent),
                 };
@@ -105,7 +105,7 @@ impl<'c> TurnBuilder<'c> {
             }
             Payload::ReasoningMessage(thought) if thought.content.is_empty() => return None,
             Payload::ReasoningMessage(thought) => {
-                RecordedEventKind::Reasoning { text: thought.content.clone() }
+                RecordedEventKind::Reasoning { text: thought.content.to_string() }
             }
             Payload::ToolInvoked(invoked) => {
                 let call = conversation.call(&invoked.tool_call_id)?;

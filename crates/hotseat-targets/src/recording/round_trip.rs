@@ -50,7 +50,7 @@ fn event() -> impl Strategy<Value = Payload> {
         (text(), any::<Option<bool>>()).prop_map(move |(content, has_tool_use)| AssistantMessage {
             turn_id: turn(),
             message_id: "".into(),
-            content,
+            content: content.into(),
             has_tool_use,
             started_us: None,
             origin: Origin::Stream,
@@ -60,7 +60,7 @@ fn event() -> impl Strategy<Value = Payload> {
         text().prop_map(move |content| ReasoningMessage {
             turn_id: turn(),
             message_id: "".into(),
-            content,
+            content: content.into(),
             subagent: None
         }
         .into()),

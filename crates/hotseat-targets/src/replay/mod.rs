@@ -285,7 +285,7 @@ impl TurnReplay<'_> {
             RecordedEventKind::Message { text, calls_tools, subagent } => AssistantMessage {
                 turn_id,
                 message_id: uuid::Uuid::new_v4().to_string().into(),
-                content: text.clone(),
+                content: text.as_str().into(),
                 has_tool_use: *calls_tools,
                 started_us,
                 origin: Origin::Stream,
@@ -293,8 +293,8 @@ impl TurnReplay<'_> {
             }
             .into(),
             RecordedEventKind::Reasoning { text } => {
-                let message_id = uuid::Uuid::new_v4().to_string().into();
-                ReasoningMessage { turn_id, message_id, content: text.clone(), subagent: None }.into()
+                let (message_id, content) = (uuid::Uuid::new_v4().to_string().into(), text.as_str().into());
+                ReasoningMessage { turn_id, message_id, content, subagent: None }.into()
             }
             RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {
                 self.recorder.emit(ToolInvoked {

@@ -21,11 +21,19 @@ pub(crate) struct TurnRecorder<'a> {
     turn_id: Arc<str>,
     recorder: &'a mut TraceRecorder,
     /// The agent's messages so far, for the history.
-    messages: Vec<ConversationMessage>,
+    messages: Vec<RecordedMessage>,
     /// Position of each call: message index and index among its calls.
     call_positions: HashMap<Arc<str>, (usize, usize)>,
     /// Last number used to make a repeated call id unique.
     id_counts: HashMap<String, usize>,
+}
+
+/// A message in the trace, which shares its text.
+struct RecordedMessage {
+    role: MessageRole,
+    text: Arc<str>,
+    tool_calls: Vec<MessageCall>,
+    tool_call_id: Option<String>,
 }
 
 /// Arguments of a call as received. Missing arguments are an empty object.
@@ -99,11 +107,20 @@ impl<'a> TurnRecorder<'a> {
         started: Option<TimeOffset>,
         has_tool_use: Option<bool>,
     ) {
-        let content = joined(content);
+        self.record_text(joined(content).into(), started, has_tool_use);
+    }
+
+    /// Like [`TurnRecorder::record_message`], for a text that is shared.
+    pub(crate) fn record_text(
+        &mut self,
+        content: Arc<str>,
+        started: Option<TimeOffset>,
+        has_tool_use: Option<bool>,
+    ) {
         if content.is_empty() {
             return;
         }
-        self.messages.push(text_message(MessageRole::Assistant, &content));
+        self.messages.push(RecordedMessage::new(MessageRole::Assistant, content.clone()));
         self.recorder.emit(AssistantMessage {
             turn_id: self.turn_id.clone(),
             message_id: uuid::Uuid::new_v4().to_string().into(),
@@ -120,7 +137,7 @@ impl<'a> TurnRecorder<'a> {
             return;
         }
         let message_id = uuid::Uuid::new_v4().to_string().into();
-        let (turn_id, content) = (self.turn_id.clone(), joined(content));
+        let (turn_id, content) = (self.turn_id.clone(), joined(content).into());
         self.recorder.emit(ReasoningMessage { turn_id, message_id, content, subagent: None });
     }
 
@@ -141,14 +158,10 @@ impl<'a> TurnRecorder<'a> {
             MessageCall { id: tool_call_id.clone(), name: name.to_string(), arguments: "{}".to_string() };
         match self.messages.last_mut() {
             Some(last) if last.role == MessageRole::Assistant => last.tool_calls.push(called),
-            _ => {
-                let calling = ConversationMessage {
-                    tool_calls: vec![called],
-                    content: Vec::new(),
-                    ..text_message(MessageRole::Assistant, "")
-                };
-                self.messages.push(calling);
-            }
+            _ => self.messages.push(RecordedMessage {
+                tool_calls: vec![called],
+                ..RecordedMessage::new(MessageRole::Assistant, Arc::default())
+            }),
         }
         let tool_call_id: Arc<str> = tool_call_id.into();
         if let Some(message) = self.messages.last() {
@@ -188,11 +201,14 @@ impl<'a> TurnRecorder<'a> {
 
     pub(crate) fn record_result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
-        let said = match &reply {
-            ToolReply::Content(output) => text_message(MessageRole::Tool, &output_text(output)),
-            ToolReply::Error(error) => text_message(MessageRole::Tool, error),
+        let text = match &reply {
+            ToolReply::Content(output) => output_text(output),
+            ToolReply::Error(error) => error.clone(),
         };
-        self.messages.push(ConversationMessage { tool_call_id: Some(tool_call_id.to_string()), ..said });
+        self.messages.push(RecordedMessage {
+            tool_call_id: Some(tool_call_id.to_string()),
+            ..RecordedMessage::new(MessageRole::Tool, text.into())
+        });
         match reply {
             ToolReply::Content(output) => {
                 self.recorder.emit(ToolCompleted { turn_id, tool_call_id, output, origin });
@@ -222,22 +238,41 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(Note { turn_id, message, event: None });
     }
 
+    /// Checks that the turn has an answer.
+    ///
+    /// # Errors
+    /// If the agent sent neither text nor a tool call.
+    pub(crate) fn check_answered(&self) -> Result<(), AttemptFailure> {
+        if self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
+            return Ok(());
+        }
+        let message = "the agent's answer is empty: no text and no tool call";
+        Err(AttemptFailure::new(FailureKind::ProtocolError, message))
+    }
+
     /// Returns the messages of this turn for the history.
     ///
     /// # Errors
     /// If the agent sent neither text nor a tool call.
     pub(crate) fn into_messages(self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
-        if !self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
-            let message = "the agent's answer is empty: no text and no tool call";
-            return Err(AttemptFailure::new(FailureKind::ProtocolError, message));
-        }
-        Ok(self.messages)
+        self.check_answered()?;
+        Ok(self.messages.into_iter().map(RecordedMessage::into_history).collect())
     }
 }
 
-fn text_message(role: MessageRole, said: &str) -> ConversationMessage {
-    let content = vec![ContentPart::Text(said.to_string())];
-    ConversationMessage { role, content, name: None, tool_calls: Vec::new(), tool_call_id: None }
+impl RecordedMessage {
+    fn new(role: MessageRole, text: Arc<str>) -> Self {
+        RecordedMessage { role, text, tool_calls: Vec::new(), tool_call_id: None }
+    }
+
+    fn into_history(self) -> ConversationMessage {
+        let RecordedMessage { role, text, tool_calls, tool_call_id } = self;
+        // Messages of the agent that only call tools have no content.
+        let has_content = role == MessageRole::Tool || !text.is_empty();
+        let content = has_content.then(|| ContentPart::Text(text.to_string()));
+        let content = content.into_iter().collect();
+        ConversationMessage { role, content, name: None, tool_calls, tool_call_id }
+    }
 }
 
 impl CallArguments {

@@ -93,7 +93,7 @@ impl TurnProgress {
                 expect_equal("the number of a model call", p.call_no, self.call.0)
             }
             Payload::AssistantMessage(p) => {
-                self.message_texts.push(p.content.clone());
+                self.message_texts.push(p.content.to_string());
                 match p.has_tool_use {
                     Some(true) if !self.calls_tools => {
                         Err("a message claims tool calls that the reply does not have".to_string())

@@ -28,7 +28,7 @@ members! {
             /// Id of the message in the conversation.
             message_id: Arc<str>,
             /// The whole text of the message.
-            content: String,
+            content: Arc<str>,
             /// True if the message also calls tools; absent if unknown when it ends.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             has_tool_use: Option<bool>,
@@ -47,7 +47,7 @@ members! {
             /// Id of the message in the conversation.
             message_id: Arc<str>,
             /// The whole text.
-            content: String,
+            content: Arc<str>,
             /// Sub-agent that produced the reasoning; absent for the agent itself.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             subagent: Option<Arc<str>>,

@@ -298,6 +298,24 @@ impl Payload {
     pub fn category(&self) -> &str {
         self.type_name().split('.').next().unwrap_or_default()
     }
+
+    /// Returns the text of a message of the agent, which may be very long.
+    pub fn agent_text(&self) -> Option<&Arc<str>> {
+        match self {
+            Payload::AssistantMessage(message) => Some(&message.content),
+            Payload::ReasoningMessage(reasoning) => Some(&reasoning.content),
+            _ => None,
+        }
+    }
+
+    /// Like [`Payload::agent_text`], for modification.
+    pub fn agent_text_mut(&mut self) -> Option<&mut Arc<str>> {
+        match self {
+            Payload::AssistantMessage(message) => Some(&mut message.content),
+            Payload::ReasoningMessage(reasoning) => Some(&mut reasoning.content),
+            _ => None,
+        }
+    }
 }
 
 /// Source of an event.

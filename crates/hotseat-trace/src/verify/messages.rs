@@ -24,7 +24,7 @@ pub(super) fn find(view: &ConversationView<'_>, spec: &MessagesSpec) -> Vec<Mism
     .flatten()
     .collect();
     if let Some(part) = &spec.last_contains {
-        let last = assistant.last().map_or("", |said| said.payload.content.as_str());
+        let last = assistant.last().map_or("", |said| &*said.payload.content);
         if !last.contains(part.as_str()) {
             found.push(Mismatch::new(format!("a last message that contains {part:?}"), format!("{last:?}")));
         }

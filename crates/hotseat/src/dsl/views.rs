@@ -163,7 +163,7 @@ impl Turn {
 
     /// Returns the texts of all agent messages, joined by newlines.
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self.turn.messages.iter().map(|message| message.content.as_str()).collect();
+        let texts: Vec<&str> = self.turn.messages.iter().map(|message| &*message.content).collect();
         texts.join("\n")
     }
 
@@ -204,7 +204,7 @@ impl Turn {
             messages.push(self.user_message());
         }
         let mut contents: Vec<String> =
-            self.turn.messages.iter().map(|message| message.content.clone()).collect();
+            self.turn.messages.iter().map(|message| message.content.to_string()).collect();
         if contents.is_empty() && !self.turn.tool_calls.is_empty() {
             contents.push(String::new());
         }

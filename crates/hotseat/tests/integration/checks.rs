@@ -400,7 +400,7 @@ fn conversation(talk: &SampleConversation) -> TracedConversation {
             let message = AssistantMessage {
                 turn_id: turn_id.clone(),
                 message_id: format!("m-{number}-{place}").into(),
-                content: (*text).to_string(),
+                content: (*text).into(),
                 has_tool_use: Some(false),
                 started_us: None,
                 origin: Origin::Stream,

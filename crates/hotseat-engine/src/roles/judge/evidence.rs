@@ -354,7 +354,7 @@ mod tests {
                 AssistantMessage {
                     turn_id,
                     message_id: format!("m{place}").into(),
-                    content: (*text).to_string(),
+                    content: (*text).into(),
                     has_tool_use: None,
                     started_us: None,
                     origin: Origin::default(),

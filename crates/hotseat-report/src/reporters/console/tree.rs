@@ -8,8 +8,7 @@ use hotseat_trace::{ConversationTurn, VerdictStatus};
 use super::label;
 use super::options::{ConsoleOptions, TextStyle};
 use super::turn::{
-    DetailLevel, TreeLine, attachment_names, event_lines, goal_line, input_label, passed, shortened,
-    simulation_summary,
+    DetailLevel, TreeLine, attachment_names, event_lines, goal_line, input_label, passed, simulation_summary,
 };
 use crate::reporters::text::{columns, format_duration, one_line, safe_lines, wrap};
 use hotseat_engine::run::{Attempt, CheckResult, CheckState};
@@ -221,8 +220,7 @@ impl<'a> ConversationTree<'a> {
 
     /// What happened in a turn; all of it where everything is shown.
     fn event_lines(&self, turn: &ConversationTurn, without_answer: bool) -> Vec<TreeLine> {
-        let lines = event_lines(turn, self.detail, without_answer);
-        if self.look.verbose { lines } else { shortened(lines) }
+        event_lines(turn, self.detail, without_answer, !self.look.verbose)
     }
 
     /// Returns the whole input in verbose mode, if the line of the turn has no room for it.

@@ -11,6 +11,8 @@ use hotseat_targets::message::ATTACHMENT_NOTE_PREFIX;
 
 /// How many lines of what happened in a turn are shown without `--verbose`.
 const MAX_LINES: usize = 100;
+/// Number of characters that no line exceeds without `--verbose`.
+const MAX_LINE_CHARS: usize = 10_000;
 
 /// Amount of detail for a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,22 +111,32 @@ fn call_text(call: &AgentToolCall, detail: DetailLevel) -> String {
 }
 
 /// Returns lines for the events of a turn in their order. With `without_answer`, the last message is left
-/// out.
+/// out. With `is_short`, the lines are those of [`shortened`], and texts are only as long as a line can be.
 pub(super) fn event_lines(
     turn: &ConversationTurn,
     detail: DetailLevel,
     without_answer: bool,
+    is_short: bool,
 ) -> Vec<TreeLine> {
     let answer = turn.messages.last().map(|message| message.sequence);
     let mut told = Vec::new();
-    for item in turn.items() {
+    let items = turn.items();
+    let last = items.len().saturating_sub(1);
+    for (place, item) in items.into_iter().enumerate() {
         match item {
+            // A line that is left out needs no text.
+            TurnItem::Call(_) if is_short && told.len() >= MAX_LINES && place < last => {
+                told.push(TreeLine::plain(String::new()));
+            }
             TurnItem::Call(call) => told.push(TreeLine::plain(call_text(call, detail))),
             TurnItem::Message(message) if answer == Some(message.sequence) && without_answer => {}
             TurnItem::Message(message)
                 if answer != Some(message.sequence) && detail == DetailLevel::Brief => {}
             TurnItem::Message(message) => {
-                told.push(TreeLine::plain(format!("Agent: \"{}\"", message.content)));
+                let content = &message.content;
+                let cut = content.char_indices().nth(MAX_LINE_CHARS).filter(|_| is_short);
+                let shown = cut.map_or(&**content, |(end, _)| &content[..end]);
+                told.push(TreeLine::plain(format!("Agent: \"{shown}\"")));
             }
         }
     }
@@ -148,11 +160,11 @@ pub(super) fn event_lines(
         let notes = turn.notes.iter().filter(|note| !note.starts_with(ATTACHMENT_NOTE_PREFIX));
         told.extend(notes.map(|note| TreeLine::toned(TextStyle::Quiet, format!("note: {note}"))));
     }
-    told
+    if is_short { shortened(told) } else { told }
 }
 
 /// Lines of which at most so many are shown, with how many are left out before the last one.
-pub(super) fn shortened(mut lines: Vec<TreeLine>) -> Vec<TreeLine> {
+fn shortened(mut lines: Vec<TreeLine>) -> Vec<TreeLine> {
     if lines.len() <= MAX_LINES {
         return lines;
     }

@@ -442,16 +442,16 @@ impl TurnTranslator {
                 let message = message_id(&turn, followed.reply.call);
                 let speaker = followed.speaker.clone();
                 let reply = &mut followed.reply;
-                if reply.sent_text == said.content {
+                if reply.sent_text == *said.content {
                     return;
                 }
                 if !reply.sent_text.is_empty() {
                     updates.push(ClientUpdate::MessageWithdrawn { message: message.clone() });
                 }
-                reply.sent_text.clone_from(&said.content);
+                reply.sent_text = said.content.to_string();
                 updates
                     .push(ClientUpdate::TextStarted { message: message.clone(), speaker: speaker.clone() });
-                let (to, by, text) = (message.clone(), speaker.clone(), said.content.clone());
+                let (to, by, text) = (message.clone(), speaker.clone(), said.content.to_string());
                 updates.push(ClientUpdate::Text { message: to, speaker: by, text });
                 updates.push(ClientUpdate::TextEnded { message, speaker });
             }
@@ -731,7 +731,7 @@ mod tests {
             AssistantMessage {
                 turn_id: "c-t1".into(),
                 message_id: "c-m2".into(),
-                content: content.to_string(),
+                content: content.into(),
                 has_tool_use: Some(false),
                 started_us: None,
                 origin: Origin::Stream,

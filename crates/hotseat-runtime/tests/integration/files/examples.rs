@@ -49,7 +49,7 @@ fn run_conversation(
 
 /// Texts of the agents in order.
 fn agent_texts(result: &TestConversation) -> Vec<&str> {
-    result.trace.messages().assistant().iter().map(|message| message.payload.content.as_str()).collect()
+    result.trace.messages().assistant().iter().map(|message| &*message.payload.content).collect()
 }
 
 /// Called tools with their results or error messages.

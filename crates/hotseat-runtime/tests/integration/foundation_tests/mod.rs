@@ -214,7 +214,7 @@ mod t08_tool_dispatch_agent_loopin {
         assert_eq!(turns.len(), 2);
         assert_eq!(trace.turns().user_initiated().len(), 1);
         assert_eq!(&*trace.turns().starts()[1].caller_type, "agent");
-        assert_eq!(trace.messages().by_agent("architect")[0].content, "Use OAuth 2.1.");
+        assert_eq!(&*trace.messages().by_agent("architect")[0].content, "Use OAuth 2.1.");
         assert_eq!(trace.conversations().created().len(), 1);
         assert_eq!(trace.all_conversations().len(), 1);
         assert_eq!((trace.turns().waits(turns[0]).len(), trace.turns().resumes(turns[0]).len()), (1, 1));

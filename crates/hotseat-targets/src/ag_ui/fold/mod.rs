@@ -107,6 +107,8 @@ pub struct RunFold<'t> {
     started: bool,
     /// True if the agent has ended its run and has not started another.
     ended: bool,
+    /// True if the rest of the answer is not read, so no request follows.
+    is_abandoned: bool,
     /// First error reported by the agent. Later runs do not clear it.
     failed: Option<ErrorInfo>,
     open_texts: HashMap<Arc<str>, OpenText>,
@@ -155,6 +157,7 @@ impl<'t> RunFold<'t> {
             boundaries: 0,
             started: false,
             ended: false,
+            is_abandoned: false,
             failed: None,
             open_texts: HashMap::new(),
             reasonings: Vec::new(),
@@ -180,6 +183,11 @@ impl<'t> RunFold<'t> {
     /// Returns true if the agent has ended its run and has not started another.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Ends the run without its rest: no request of the conversation follows.
+    pub fn abandon(&mut self) {
+        self.is_abandoned = true;
     }
 
     /// Describes the open items.

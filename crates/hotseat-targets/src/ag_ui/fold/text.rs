@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::wire;
 use super::{PayloadSink, RunFold, merge_metadata};
-use crate::message::json_text::joined;
+use crate::message::json_text::{append_piece, joined};
 
 /// A message that is being streamed.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl RunFold<'_> {
 
     pub(super) fn text_content(&mut self, e: wire::TextDelta, at: TimeOffset) {
         if let Some(open) = self.open_texts.get_mut(&e.message_id) {
-            open.text.push_str(&e.delta);
+            append_piece(&mut open.text, &e.delta);
         } else {
             let (message_id, subagent_run_id) = (e.message_id.clone(), e.subagent_run_id);
             self.text_start(wire::TextStart { message_id, subagent_run_id, ..Default::default() }, at);
@@ -78,16 +78,18 @@ impl RunFold<'_> {
             return;
         }
         // A reopened message either continues or repeats its text from the beginning.
-        let content = match open.text.starts_with(&open.earlier_text) {
-            true => open.text,
-            false => open.earlier_text + &open.text,
+        let content: Arc<str> = match open.text.starts_with(&open.earlier_text) {
+            true => open.text.into(),
+            false => (open.earlier_text + &open.text).into(),
         };
         match message.get("content") {
             // A snapshot received meanwhile already contains the message.
-            Some(Value::String(known)) if known.starts_with(&content) => {}
+            Some(Value::String(known)) if known.starts_with(&*content) => {}
             Some(Value::Array(_)) => {}
+            // No request follows, and the text may be very long.
+            _ if self.is_abandoned => {}
             _ => {
-                message.insert("content".to_string(), Value::String(content.clone()));
+                message.insert("content".to_string(), Value::String(content.to_string()));
             }
         }
         if open.role != "assistant" {
@@ -127,7 +129,7 @@ impl RunFold<'_> {
     pub(super) fn reasoning_content(&mut self, e: wire::ReasoningDelta) {
         let place = self.open_reasoning_index(e.message_id.as_ref());
         match place.and_then(|place| self.reasonings[place].as_mut()) {
-            Some(thought) => thought.text.push_str(&e.delta),
+            Some(thought) => append_piece(&mut thought.text, &e.delta),
             None => {
                 let (id, subagent) = (e.message_id, e.subagent_run_id);
                 self.open_reasoning(OpenReasoning { id, text: e.delta, subagent });
@@ -144,14 +146,14 @@ impl RunFold<'_> {
 
     fn complete_reasoning(&mut self, thought: OpenReasoning, out: PayloadSink<'_>) {
         let OpenReasoning { id, text, subagent } = thought;
-        let content = joined(text);
+        let content: Arc<str> = joined(text).into();
         if content.is_empty() {
             return;
         }
-        if let Some(id) = &id {
+        if let Some(id) = id.as_ref().filter(|_| !self.is_abandoned) {
             // Only producers with reasoning ids know messages of that role.
             let message = self.thread.message_mut(id, "reasoning");
-            message.insert("content".to_string(), Value::String(content.clone()));
+            message.insert("content".to_string(), Value::String(content.to_string()));
         }
         let message_id = id.unwrap_or_default();
         out(ReasoningMessage { turn_id: self.turn_id(), message_id, content, subagent }.into());

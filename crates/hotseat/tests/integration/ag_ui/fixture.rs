@@ -192,7 +192,7 @@ impl ConversationOutcome {
     /// All reasoning of the agent.
     pub fn reasoning_texts(&self) -> Vec<String> {
         let turns = self.0.conversation.turns.iter();
-        turns.flat_map(|turn| turn.reasoning.iter().map(|thought| thought.content.clone())).collect()
+        turns.flat_map(|turn| turn.reasoning.iter().map(|thought| thought.content.to_string())).collect()
     }
 
     /// All protocol notes.

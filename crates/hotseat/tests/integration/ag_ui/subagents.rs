@@ -50,10 +50,7 @@ fn sub_agent_events_are_attributed_and_counted() {
     let owners: Vec<(&str, Option<&str>)> =
         turn.tool_calls.iter().map(|call| (&*call.name, call.subagent.as_deref())).collect();
     assert_eq!(owners, [("search", None), ("charge_card", Some("s"))]);
-    assert_eq!(
-        (turn.messages[0].content.as_str(), turn.messages[0].subagent.as_deref()),
-        ("Filed.", Some("s"))
-    );
+    assert_eq!((&*turn.messages[0].content, turn.messages[0].subagent.as_deref()), ("Filed.", Some("s")));
     assert_eq!(told.events("message.reasoning")[0]["subagent"], "s");
     assert_eq!(told.events("subagent.started")[0]["name"], "clerk");
     assert_eq!(told.events("subagent.finished")[0]["result"], json!({"filed": 1}));
