@@ -21,7 +21,7 @@ fn example_program() {
         folder: std::env::temp_dir(),
         color: false,
         width: 100,
-        output: dsl::HarnessOutput::captured(),
+        output: dsl::HarnessOutput::Standard,
     };
     let arguments = arguments.lines().map(str::to_string).collect();
     let code = Harness { arguments, context: world, file: "tests/agents.rs" }.run(declare);
