@@ -554,7 +554,9 @@ mod tests {
         let stays = |code: &str, source: &'static str| {
             let code = format!("import {{ it }} from 'hotseat';\n{code}");
             let start = code.find(source).expect("there");
-            let test = Declaration::Test { offset: code[..start].rfind("it(").map(|at| at + 2), source };
+            let open =
+                ["it(", "it.only("].iter().find_map(|call| Some(code[..start].rfind(call)? + call.len() - 1));
+            let test = Declaration::Test { offset: open, source };
             TestExcerpts::new(code.to_string(), &[test], &[]).is_none()
         };
         assert!(!stays("it(\"a\", () => {});", "() => {}"));
