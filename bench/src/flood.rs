@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wait4::Wait4;
@@ -53,6 +54,26 @@ pub enum FloodKind {
 pub struct FloodAgent {
     address: SocketAddr,
     sent: Arc<AtomicU64>,
+}
+
+/// Time limit that no run reaches, in milliseconds.
+pub const UNLIMITED_MS: u64 = 600_000;
+
+/// The part of a report that is measured. The texts of the agent are skipped: they would count as memory of this program,
+/// which the programs that it starts inherit in their statistics.
+#[derive(Debug, Deserialize)]
+struct FloodReport {
+    results: Vec<FloodCase>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FloodCase {
+    turns: Vec<FloodTurn>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FloodTurn {
+    duration_ms: f64,
 }
 
 /// A project with a flooding agent.
@@ -200,7 +221,8 @@ pub fn call_stream(protocol: FloodProtocol, kind: FloodKind) -> Vec<u8> {
 }
 
 impl FloodProject {
-    /// Creates a project whose only case talks to this agent, for at most `timeout_ms` milliseconds.
+    /// Creates a project whose only case talks to this agent, for at most `timeout_ms` milliseconds. The default limits of
+    /// data apply only with [`UNLIMITED_MS`]; else the agent reaches the time limit first.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -223,7 +245,13 @@ impl FloodProject {
                 "{{ type: command, command: [sh, agent.sh], protocol: json_lines, timeout_ms: {timeout_ms} }}"
             ),
         };
-        fs::write(folder.path().join("hotseat.yaml"), format!("target: {target}\n"))?;
+        let limits = match timeout_ms {
+            UNLIMITED_MS => "",
+            _ => {
+                "limits: { turn: { bytes: 8000000000, events: 100000000 }, conversation: { bytes: 8000000000, events: 100000000 }, run: { bytes: 8000000000 } }\n"
+            }
+        };
+        fs::write(folder.path().join("hotseat.yaml"), format!("target: {target}\n{limits}"))?;
         let printed = match kind {
             FloodKind::Silence => "sleep 1000".to_string(),
             _ => format!("yes '{}'", text_event(protocol)),
@@ -249,14 +277,15 @@ impl FloodProject {
         Ok(ProcessCost { wall: started.elapsed(), cpu, peak: used.rusage.maxrss })
     }
 
-    /// Runs the case with a report and returns its only result.
+    /// Runs the case with a report and returns the duration of its only turn, in milliseconds.
     ///
     /// # Errors
-    /// If there is no report.
-    pub fn report(&self) -> Result<Value, BenchError> {
+    /// If there is no report with a turn.
+    pub fn turn_duration(&self) -> Result<f64, BenchError> {
         self.run(&["-o", "report.json"])?;
-        let report = fs::read(self.folder.path().join("report.json"))?;
-        let mut report: Value = serde_json::from_slice(&report)?;
-        Ok(report["results"][0].take())
+        let report = BufReader::new(File::open(self.folder.path().join("report.json"))?);
+        let report: FloodReport = serde_json::from_reader(report)?;
+        let turn = report.results.first().and_then(|case| case.turns.first()).ok_or("there is no turn")?;
+        Ok(turn.duration_ms)
     }
 }

@@ -5,13 +5,13 @@
 use std::time::{Duration, Instant};
 
 use hotseat_bench::bare_client::BenchError;
-use hotseat_bench::flood::{FloodAgent, FloodKind, FloodProject, FloodProtocol, call_stream};
+use hotseat_bench::flood::{FloodAgent, FloodKind, FloodProject, FloodProtocol, UNLIMITED_MS, call_stream};
 use serde_json::Value;
 
 /// Time limit of the turn that is cut.
 const LIMIT: Duration = Duration::from_secs(1);
 /// Time limit that no other measurement reaches.
-const NO_LIMIT: Duration = Duration::from_secs(600);
+const NO_LIMIT: Duration = Duration::from_millis(UNLIMITED_MS);
 
 const PROTOCOLS: [(&str, FloodProtocol); 3] = [
     ("AG-UI", FloodProtocol::AgUi),
@@ -36,8 +36,7 @@ fn main() -> Result<(), BenchError> {
         let beyond = |kind| -> Result<(f64, f64), BenchError> {
             let (_agent, project) = project(protocol, kind, LIMIT)?;
             let wall = project.run(&[])?.wall.saturating_sub(LIMIT);
-            let turn = project.report()?["turns"][0]["duration_ms"].as_f64().unwrap_or(f64::NAN);
-            Ok((turn, seconds(wall) * 1000.0))
+            Ok((project.turn_duration()?, seconds(wall) * 1000.0))
         };
         let ((turn, wall), (quiet_turn, quiet_wall)) =
             (beyond(FloodKind::Text)?, beyond(FloodKind::Silence)?);
