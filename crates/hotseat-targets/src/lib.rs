@@ -23,4 +23,4 @@ pub mod replay;
 pub mod target;
 
 pub use connection::{TurnError, TurnLimits};
-pub use target::{AgentInput, AgentSession, BoxFuture, HistoryMode, ProtocolCapabilities};
+pub use target::{AgentInput, AgentSession, BoxFuture, CallVisibility, HistoryMode, ProtocolCapabilities};

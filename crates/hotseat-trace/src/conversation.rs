@@ -13,6 +13,9 @@ use crate::{
     TimeOffset, TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
 };
 
+/// Code of a call of a model whose reply could not be read.
+pub const UNREADABLE_REPLY: &str = "decode";
+
 /// State of one conversation, folded from its events.
 #[derive(Debug, Clone, Default)]
 pub struct TracedConversation {
@@ -26,6 +29,8 @@ pub struct TracedConversation {
     pub current_topic: Option<Arc<str>>,
     /// Declared spans of simulated users.
     pub simulations: Vec<SimulationSpan>,
+    /// Use of the MCP servers and models of the test.
+    pub services: ServiceUse,
     /// Remaining budget for copies made by state patches.
     patch_budget: PatchBudget,
     /// Position of each tool call: turn index and index in the turn.
@@ -34,6 +39,17 @@ pub struct TracedConversation {
     server_calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of sub-agents, mapped to the index of the calling turn and the sub-agent's id.
     subagent_turns: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
+}
+
+/// What the agent used of the MCP servers and models of the test. They show its tool calls if its protocol does not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceUse {
+    /// True once the agent has connected to an MCP server.
+    pub has_connected: bool,
+    /// True once the agent has called a model.
+    pub has_called_model: bool,
+    /// Problem of the first reply of a model that could not be read.
+    pub unreadable_reply: Option<String>,
 }
 
 /// One user input and everything up to the end of the agent's answer.
@@ -369,6 +385,13 @@ impl TracedConversation {
             Payload::ReasoningMessage(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.reasoning.push(ReasoningText { id: p.message_id.clone(), content: p.content.clone() });
             }),
+            Payload::McpConnected(_) => self.services.has_connected = true,
+            Payload::LlmCallStarted(_) => self.services.has_called_model = true,
+            Payload::LlmCallFailed(p) => {
+                if p.error.code.as_deref() == Some(UNREADABLE_REPLY) {
+                    self.services.unreadable_reply.get_or_insert_with(|| p.error.message.clone());
+                }
+            }
             Payload::ToolInvoked(p) if p.server.is_some() => {
                 let Some(turn) = self.turn_index(&p.turn_id) else { return };
                 let Some(call) = ServerCall::new(p, event.sequence, at) else { return };
@@ -509,8 +532,6 @@ impl TracedConversation {
             | Payload::MemoryExtractionStarted(_)
             | Payload::MemoryExtractionCompleted(_)
             | Payload::MemoryExtractionFailed(_)
-            | Payload::LlmCallStarted(_)
-            | Payload::LlmCallFailed(_)
             | Payload::AgentCallStarted(_)
             | Payload::AgentCallContext(_)
             | Payload::AgentCallCompleted(_)
@@ -546,7 +567,6 @@ impl TracedConversation {
             | Payload::SubagentFinished(_)
             | Payload::SubagentFailed(_)
             | Payload::Custom(_)
-            | Payload::McpConnected(_)
             | Payload::Raw(_)
             | Payload::Other(..) => {}
         }

@@ -33,7 +33,8 @@ pub use comparison::{
 };
 pub use conversation::{
     AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallingMessages, ConversationTurn,
-    ReasoningText, SimulationSpan, ToolResult, TracedConversation, TurnItem, TurnOutcome, TurnScope,
+    ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem, TurnOutcome,
+    TurnScope,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabilities};
 use super::start::StartCommand;
-use crate::cases::AwaitingMarkers;
 use crate::cases::{
     AssertionBlock, InheritedSettings, MODEL_PREFIX, McpAddresses, VariableScope, awaiting_markers, escape,
     from_millis, interpolate, node_mcp_references, references,
 };
+use crate::cases::{AwaitingMarkers, TestCase};
 use crate::session::SessionTimeouts;
 use hotseat_document::{
     self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
 };
 use hotseat_runtime::files::ConnectorSet;
+use hotseat_targets::CallVisibility;
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -305,6 +306,11 @@ impl ProjectAgent {
     /// True if the agent receives the value of this case key, or the `metadata` of calls.
     pub fn supports(&self, key: &str) -> bool {
         self.capabilities.supports(key)
+    }
+
+    /// What shows the tool calls of the agent in a case.
+    pub fn call_visibility(&self, case: &TestCase) -> CallVisibility {
+        self.capabilities.call_visibility(case)
     }
 
     /// Parts of a case and options that reach the agent.

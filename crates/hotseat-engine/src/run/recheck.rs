@@ -18,6 +18,7 @@ use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
     rerun_required,
 };
+use hotseat_targets::CallVisibility;
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 
 impl RecheckSource {
@@ -74,8 +75,13 @@ pub(super) async fn recheck_attempt(
         (attempt.verdict, attempt.limit) = (kept.verdict, kept.limit);
         return attempt;
     }
-    let came_to =
-        RecordedOutcome { verdict: kept.verdict, limit: kept.limit, is_untimed: kept.lacks_timestamps };
+    let agent = selected.agent.as_ref();
+    let came_to = RecordedOutcome {
+        verdict: kept.verdict,
+        limit: kept.limit,
+        calls: agent.map_or(CallVisibility::Protocol, |agent| agent.call_visibility(&selected.case)),
+        is_untimed: kept.lacks_timestamps,
+    };
     match prepare_recheck(&selected, &kept.hook_variables, &kept.events, outside, recheck) {
         Err(found) => attempt.verdict = Verdict::failed(test_failure(found)),
         Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {

@@ -24,6 +24,7 @@ use crate::scripts::ScriptCapabilities;
 use crate::session::{ConversationResult, EvaluatedCheck, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
 use hotseat_document::Diagnostic;
+use hotseat_targets::CallVisibility;
 use hotseat_targets::message::{ScriptedAnswers, media_parts};
 use hotseat_targets::recorder::TraceRecorder;
 use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits};
@@ -104,7 +105,9 @@ fn check_capabilities(case: &TestCase, agent: &mut dyn AgentSession) -> Result<(
     if options && !carries.options {
         return cannot("`options`");
     }
-    if let Some(check) = case.every_check().find(|check| carries.hides_calls && check.reads_calls()) {
+    if let Some(check) =
+        case.every_check().find(|check| carries.calls == CallVisibility::Hidden && check.reads_calls())
+    {
         return Err(test_error(hidden_calls(&check.place).into()));
     }
     agent.seed_history(&case.opening.messages)?;
@@ -449,6 +452,9 @@ impl<'a> Session<'a> {
         // A turn that was stopped by the limit of a check is still evaluated, and fails by that check.
         let judged = ended.is_ok() || ended.as_ref().is_err_and(Option::is_none);
         if judged {
+            if let Some(problem) = input.turn.checks.iter().find_map(|check| self.unseen_calls(check)) {
+                return Err(test_error(problem.into()));
+            }
             self.update_topic(place).await?;
             let begun = Instant::now();
             let (checks, recorder) = (&input.turn.checks, &mut self.recorder);
@@ -520,6 +526,11 @@ impl<'a> Session<'a> {
             (&self.ending, late_call(self.recorder.conversation()))
         {
             self.ending = Some(ConversationEnding::Failed(failure));
+        }
+        if let None | Some(ConversationEnding::Completed) = self.ending
+            && let Some(problem) = case.every_check().find_map(|check| self.unseen_calls(check))
+        {
+            self.ending = Some(ConversationEnding::Failed(test_error(problem.into())));
         }
         let unreached = unreached_faults(case, self.recorder.conversation());
         let ending = match self.ending.take() {

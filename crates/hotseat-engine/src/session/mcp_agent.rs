@@ -10,7 +10,7 @@ use hotseat_mcp::{
 };
 use hotseat_targets::message::{ClientTool, ConversationMessage, ScriptedAnswers, ToolReply};
 use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
-use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnError};
+use hotseat_targets::{AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, TurnError};
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, McpAnswerLost, McpArgumentsInvalid, McpConnected,
     McpFaultInjected, Note, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
@@ -128,8 +128,7 @@ impl AgentSession for McpAgent {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        // The servers show the calls.
-        ProtocolCapabilities { hides_calls: false, ..self.agent.capabilities() }
+        shown_by_services(self.agent.capabilities())
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
@@ -194,6 +193,15 @@ impl AgentSession for McpAgent {
     fn diagnostic_output(&self) -> Option<String> {
         self.agent.diagnostic_output()
     }
+}
+
+/// Capabilities of an agent that uses servers of the test: they show calls that the protocol does not.
+pub(super) fn shown_by_services(own: ProtocolCapabilities) -> ProtocolCapabilities {
+    let calls = match own.calls {
+        CallVisibility::Protocol => CallVisibility::Protocol,
+        CallVisibility::Services | CallVisibility::Hidden => CallVisibility::Services,
+    };
+    ProtocolCapabilities { calls, ..own }
 }
 
 /// Turns events of MCP servers into events of the trace.

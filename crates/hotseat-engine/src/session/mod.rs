@@ -13,6 +13,7 @@ mod live_session;
 mod mcp_agent;
 mod mcp_results;
 mod model_agent;
+mod model_tool_calls;
 mod next_input;
 mod recorded_conversation;
 mod resolve_references;

@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
-use hotseat_model::{ModelError, ModelErrorKind, ModelReply};
+use hotseat_model::{ModelError, ModelErrorKind, ModelReply, ModelToolResult};
 use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
-use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnError};
+use hotseat_targets::{AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, TurnError};
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
     LlmFaultInjected, Note, Payload,
 };
 
+use super::mcp_agent::shown_by_services;
+use super::model_tool_calls::ModelToolCalls;
 use crate::cases::MODEL_PREFIX;
 
 /// Time that the answers of calls get to be reported after the end of their turn.
@@ -44,8 +46,12 @@ impl ModelAgent {
         home: Option<ModelConversationSlot>,
     ) -> ModelAgent {
         let replayed = conversation.models().filter(|model| conversation.is_replay(model));
-        let observer =
-            ModelObserver { replayed: replayed.map(str::to_string).collect(), ..ModelObserver::default() };
+        let observer = ModelObserver {
+            replayed: replayed.map(str::to_string).collect(),
+            tool_calls: (agent.capabilities().calls != CallVisibility::Protocol)
+                .then(ModelToolCalls::default),
+            ..ModelObserver::default()
+        };
         ModelAgent { agent, conversation: Some(conversation), observer, home }
     }
 }
@@ -64,7 +70,7 @@ impl AgentSession for ModelAgent {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        self.agent.capabilities()
+        shown_by_services(self.agent.capabilities())
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
@@ -145,6 +151,8 @@ struct ModelObserver {
     open: HashMap<u64, (Arc<str>, u32)>,
     /// Models that answer from recordings.
     replayed: BTreeSet<String>,
+    /// Set if the models show the tool calls of the agent.
+    tool_calls: Option<ModelToolCalls>,
     notes: usize,
 }
 
@@ -196,9 +204,18 @@ impl ModelObserver {
     fn process(&mut self, event: ServedModelEvent) -> Result<(), AttemptFailure> {
         let ServedModelEvent { at, model, kind } = event;
         match kind {
-            ServedModelEventKind::CallReceived { call, requested, input_tokens, messages, tools, .. } => {
+            ServedModelEventKind::CallReceived {
+                call,
+                requested,
+                input_tokens,
+                messages,
+                tools,
+                results,
+                ..
+            } => {
                 // Calls before the first turn, for instance to test the connection, belong to no turn.
                 let Some(turn_id) = self.turn.clone() else { return Ok(()) };
+                self.complete_tools(at, &model, results)?;
                 self.calls_in_turn += 1;
                 self.open.insert(call, (turn_id.clone(), self.calls_in_turn));
                 let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -215,7 +232,7 @@ impl ModelObserver {
             }
             ServedModelEventKind::CallAnswered { call, reply, duration, .. } => {
                 let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-                self.complete_call(at, call, *reply, duration_ms)
+                self.complete_call(at, &model, call, *reply, duration_ms)
             }
             ServedModelEventKind::CallFailed { call, error, .. } => {
                 let failed = self.fail_call(at, call, &error);
@@ -245,11 +262,13 @@ impl ModelObserver {
     fn complete_call(
         &mut self,
         at: Instant,
+        model: &Arc<str>,
         call: u64,
         reply: ModelReply,
         duration_ms: u64,
     ) -> Result<(), AttemptFailure> {
         let Some((turn_id, call_no)) = self.open.remove(&call) else { return Ok(()) };
+        let called = turn_id.clone();
         let completed = LlmCallCompleted {
             turn_id,
             call_no,
@@ -259,7 +278,24 @@ impl ModelObserver {
             stop_reason: reply.stop.as_str().into(),
             duration_ms,
         };
-        self.emit(at, completed)
+        self.emit(at, completed)?;
+        let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
+        let invoked: Vec<Payload> =
+            reply.tool_calls.into_iter().map(|call| tool_calls.invoke(model, &called, call)).collect();
+        invoked.into_iter().try_for_each(|payload| self.emit(at, payload))
+    }
+
+    /// Reports the results of tool calls that a request contains.
+    fn complete_tools(
+        &mut self,
+        at: Instant,
+        model: &Arc<str>,
+        results: Vec<ModelToolResult>,
+    ) -> Result<(), AttemptFailure> {
+        let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
+        let completed: Vec<Payload> =
+            results.into_iter().filter_map(|result| tool_calls.complete(model, result)).collect();
+        completed.into_iter().try_for_each(|payload| self.emit(at, payload))
     }
 
     fn fail_call(&mut self, at: Instant, call: u64, error: &ModelError) -> Result<(), AttemptFailure> {

@@ -16,6 +16,7 @@ use super::turn::{TIMEOUT_ERROR, TurnInput};
 use crate::cases::{CaseTurn, TestCase};
 use crate::roles::{RoleExchange, SimulatorQuestion, UserAnswer};
 use hotseat_checks::Check;
+use hotseat_targets::CallVisibility;
 use hotseat_targets::message::{
     InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, joined_text, media_parts,
 };
@@ -54,6 +55,8 @@ pub struct RecordedOutcome {
     pub verdict: Verdict,
     /// The time limit that was exceeded, if the verdict is about one.
     pub limit: Option<std::time::Duration>,
+    /// What shows the tool calls of the agent.
+    pub calls: CallVisibility,
     /// True if the times are unknown because it was replayed from a recording without times.
     pub is_untimed: bool,
 }
@@ -76,8 +79,9 @@ impl SessionCounterpart<'_> {
         match self {
             SessionCounterpart::Agent(agent) => agent.capabilities(),
             // The recorded agent received everything that the case sends.
-            SessionCounterpart::Recorded(_) => {
-                ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
+            SessionCounterpart::Recorded(kept) => {
+                let calls = kept.outcome.calls;
+                ProtocolCapabilities { history: true, attachments: true, options: true, calls }
             }
         }
     }

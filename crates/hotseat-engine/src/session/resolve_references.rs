@@ -7,6 +7,7 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use crate::cases::{CaseTopics, CaseTurn, hidden_calls};
 use crate::session::{EndedCaseError, Session};
 use hotseat_checks::{Check, JudgeSettings};
+use hotseat_targets::CallVisibility;
 use hotseat_targets::message::media_parts;
 
 impl Session<'_> {
@@ -23,9 +24,10 @@ impl Session<'_> {
                 Ok(()) if check.is_timing() && !self.counterpart.has_timestamps() => {
                     diagnostics.push(missing_times(&check.place));
                 }
-                Ok(()) if check.reads_calls() && self.capabilities().hides_calls => {
+                Ok(()) if check.reads_calls() && self.capabilities().calls == CallVisibility::Hidden => {
                     diagnostics.push(hidden_calls(&check.place));
                 }
+                Ok(()) if let Some(problem) = self.unseen_calls(check) => diagnostics.push(problem),
                 Ok(()) => {
                     diagnostics.extend(self.case.unknown_servers(std::iter::once(&*check)));
                     diagnostics.extend(self.require_judge(check).err());
@@ -33,6 +35,24 @@ impl Session<'_> {
             }
         }
         diagnostics
+    }
+
+    /// Returns the problem of a check about tool calls if nothing has shown the agent's calls so far.
+    pub(super) fn unseen_calls(&self, check: &Check) -> Option<Diagnostic> {
+        if self.capabilities().calls != CallVisibility::Services || !check.reads_calls() {
+            return None;
+        }
+        let used = &self.recorder.conversation().services;
+        let (why, help) = match &used.unreadable_reply {
+            Some(problem) => (problem.as_str(), "use a provider whose answers follow its protocol"),
+            None if used.has_connected || used.has_called_model => return None,
+            None => (
+                "the agent used no MCP server and no model of the test",
+                "pass `${MCP.NAME.url}` or `${MODELS.NAME.url}` to the agent",
+            ),
+        };
+        let problem = Diagnostic::new(format!("the agent's tool calls are not visible: {why}"));
+        Some(problem.help(help).at(check.place.clone()))
     }
 
     /// Returns the parts of a turn that the target does not support.

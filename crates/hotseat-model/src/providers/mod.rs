@@ -22,6 +22,8 @@ mod connection;
 mod connector;
 mod openai;
 #[cfg(feature = "serve")]
+mod relayed_reply;
+#[cfg(feature = "serve")]
 mod responses;
 #[cfg(feature = "serve")]
 pub(crate) mod served;
@@ -31,3 +33,5 @@ mod stream_tests;
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
 #[cfg(feature = "serve")]
 pub(crate) use connection::{build_client, root_cause};
+#[cfg(feature = "serve")]
+pub(crate) use relayed_reply::read_relayed_reply;

@@ -16,10 +16,9 @@ use super::cassette::{RelayedExchange, TextCleaner};
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
-use super::reply_summary::summarize;
 use super::respond::{connection_cut, cut_response, error_response, garbage_response};
 use super::{Dialect, ServedModelEventKind};
-use crate::providers::root_cause;
+use crate::providers::{read_relayed_reply, root_cause};
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// Maximum number of pieces of an answer that wait for the client.
@@ -160,6 +159,7 @@ impl ExchangeRequest {
             input_tokens: TokenUsage::estimate(&call.request, &ModelReply::default()).input_tokens,
             messages: call.request.messages.len(),
             tools: call.request.tools.len(),
+            results: call.request.new_results(),
         };
         self.conversation.report(&self.model.name, received).await;
         if let Some((rule, fault)) = self.model.faults.select_for_exchange(&call.request) {
@@ -332,19 +332,21 @@ impl ExchangeRequest {
     }
 
     async fn report_outcome(&self, call: &ObservedCall, answer: &CompleteAnswer) {
-        if self.dialect.is_none() {
-            return;
-        }
+        let Some(dialect) = self.dialect else { return };
         if !answer.status.is_success() {
             let status = answer.status.as_u16();
             let message = format!("the provider answered with status {status}");
             let error = ModelError::new(kind_of_status(status), message);
             return self.report_failure(call, ModelError { status: Some(status), ..error }).await;
         }
+        let reply = match read_relayed_reply(dialect, &answer.body, &call.request).await {
+            Ok(reply) => reply,
+            Err(error) => return self.report_failure(call, error).await,
+        };
         let kind = ServedModelEventKind::CallAnswered {
             call: call.number,
             position: call.request.position.clone(),
-            reply: Box::new(summarize(&answer.value().unwrap_or_default())),
+            reply: Box::new(reply),
             duration: self.arrived.elapsed(),
         };
         self.conversation.report(&self.model.name, kind).await;

@@ -253,6 +253,7 @@ async fn answer_call(
         input_tokens,
         messages: request.messages.len(),
         tools: request.tools.len(),
+        results: request.new_results(),
     };
     conversation.report(&model.name, received).await;
     let call = ServedCall {

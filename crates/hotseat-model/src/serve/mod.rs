@@ -16,7 +16,6 @@ mod http;
 mod limits;
 mod local;
 mod relay;
-mod reply_summary;
 mod respond;
 mod served_model;
 
@@ -34,7 +33,7 @@ pub use served_model::{ServedModel, ServedSource};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{CallPosition, ModelError, ModelReply};
+use crate::{CallPosition, ModelError, ModelReply, ModelToolResult};
 
 /// One event of a served model.
 #[derive(Debug, Clone)]
@@ -66,6 +65,8 @@ pub enum ServedModelEventKind {
         messages: usize,
         /// Number of tools offered.
         tools: usize,
+        /// Results of tool calls that the request adds: those after the last reply of the model.
+        results: Vec<ModelToolResult>,
     },
     /// A call was answered.
     CallAnswered {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ModelMessage, ModelTool};
+use super::{ModelMessage, ModelTool, ModelToolResult};
 
 /// A call to a language model.
 ///
@@ -85,6 +85,15 @@ impl ModelRequest {
         let replied =
             self.messages.iter().rposition(|message| matches!(message, ModelMessage::Assistant { .. }));
         &self.messages[replied.map_or(0, |last| last + 1)..]
+    }
+
+    /// Returns the results of tool calls since the last reply.
+    pub fn new_results(&self) -> Vec<ModelToolResult> {
+        let results = self.new_messages().iter().filter_map(|message| match message {
+            ModelMessage::Tool(result) => Some(result.clone()),
+            ModelMessage::User { .. } | ModelMessage::Assistant { .. } | ModelMessage::Notice { .. } => None,
+        });
+        results.collect()
     }
 
     /// Returns a deterministic id for a tool call without one: `call_2_1_1` for the first call (`index` 0) of

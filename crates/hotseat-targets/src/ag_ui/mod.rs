@@ -38,7 +38,8 @@ use crate::message::excerpt;
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts};
 use crate::recorder::TraceRecorder;
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, MAX_CLIENT_REQUESTS, ProtocolCapabilities, too_many_requests,
+    AgentInput, AgentSession, BoxFuture, CallVisibility, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
+    too_many_requests,
 };
 
 /// An AG-UI target and the settings of its requests.
@@ -220,7 +221,12 @@ impl AgentSession for AgUiSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
+        ProtocolCapabilities {
+            history: true,
+            attachments: true,
+            options: true,
+            calls: CallVisibility::Protocol,
+        }
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

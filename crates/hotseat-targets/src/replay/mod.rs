@@ -29,7 +29,8 @@ use crate::recording::{
     RecordedTurn, file_name,
 };
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, unanswered_call, unanswered_interrupt,
+    AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, unanswered_call,
+    unanswered_interrupt,
 };
 
 /// Hint for a recording that no longer matches.
@@ -489,7 +490,12 @@ impl AgentSession for ReplaySession {
 
     /// The recorded agent received everything that the case sends.
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
+        ProtocolCapabilities {
+            history: true,
+            attachments: true,
+            options: true,
+            calls: CallVisibility::Protocol,
+        }
     }
 
     fn seed_history(&mut self, _messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

@@ -115,8 +115,20 @@ pub struct ProtocolCapabilities {
     pub attachments: bool,
     /// Options of a turn.
     pub options: bool,
-    /// True if the tool calls of the agent are not visible.
-    pub hides_calls: bool,
+    /// What shows the tool calls of the agent.
+    pub calls: CallVisibility,
+}
+
+/// What shows the tool calls of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallVisibility {
+    /// Its protocol.
+    #[default]
+    Protocol,
+    /// The MCP servers and models of the test, as far as the agent uses them.
+    Services,
+    /// Nothing.
+    Hidden,
 }
 
 /// The part of the conversation sent with each input.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::cases::{CallOptions, TestCase, hidden_calls};
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
+use hotseat_targets::CallVisibility;
 use hotseat_targets::ProtocolCapabilities;
 use hotseat_targets::message::{MediaAttachment, media_parts};
 use hotseat_targets::target::template::{Placeholder, PlaceholderRef};
@@ -127,7 +128,10 @@ impl TargetCapabilities {
                 SupportedOptions::All => true,
                 SupportedOptions::Only(members) => !members.is_empty(),
             },
-            hides_calls: !self.shows_calls,
+            calls: match self.shows_calls {
+                true => CallVisibility::Protocol,
+                false => CallVisibility::Hidden,
+            },
         }
     }
 
@@ -149,11 +153,18 @@ impl TargetCapabilities {
 
     /// Diagnostic of the first assertion about tool calls, if nothing shows the calls of the agent.
     pub(in crate::config) fn hidden_calls(&self, case: &TestCase) -> Option<Diagnostic> {
-        if self.shows_calls || !case.mcp.is_empty() {
-            return None;
-        }
-        let check = case.every_check().find(|check| check.reads_calls())?;
+        let mut checks = case.every_check().filter(|_| self.call_visibility(case) == CallVisibility::Hidden);
+        let check = checks.find(|check| check.reads_calls())?;
         Some(hidden_calls(&check.place))
+    }
+
+    /// What shows the tool calls of the agent in a case.
+    pub(in crate::config) fn call_visibility(&self, case: &TestCase) -> CallVisibility {
+        match self.shows_calls {
+            true => CallVisibility::Protocol,
+            false if case.mcp.is_empty() && case.models.is_empty() => CallVisibility::Hidden,
+            false => CallVisibility::Services,
+        }
     }
 
     /// Diagnostics of case parts that do not reach the agent.

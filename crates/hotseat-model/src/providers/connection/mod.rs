@@ -6,7 +6,7 @@ pub(super) mod failure;
 mod http;
 mod retry_after;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "serve"))]
 pub(super) use call::read_events;
 pub(super) use call::{
     ReplyParser, call, invalid_reply_error, merge_extra, results_first, truncated_reply_error,

@@ -1,7 +1,9 @@
 //! OpenAI's Responses, served to agents.
 
+mod parser;
 mod served_reply;
 mod served_request;
 
+pub(super) use parser::ResponsesParser;
 pub(super) use served_reply::{ResponsesReplyWriter, responses_reply};
 pub(super) use served_request::read_responses_request;

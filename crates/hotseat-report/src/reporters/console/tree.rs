@@ -19,6 +19,8 @@ pub(super) const DURATION_COLUMNS: usize = "(1000.0m)".len();
 
 /// Maximum number of turns of a conversation that is displayed without folds.
 const MAX_UNFOLDED_TURNS: usize = 8;
+/// Maximum number of lines of a wrapped text, unless texts are shown as a whole.
+const MAX_WRAPPED_LINES: usize = 4;
 
 /// Word of a passed part of a conversation.
 const PASSED: (&str, TextStyle) =
@@ -336,6 +338,7 @@ impl<'a> ConversationTree<'a> {
         let room = self.look.columns_left(taken);
         let lines = match self.look.verbose {
             true => whole_lines(&line.text, if self.look.wraps { room } else { usize::MAX }),
+            false if line.is_wrapped => whole_lines(&one_line(&line.text, MAX_WRAPPED_LINES * room), room),
             false => vec![one_line(&line.text, room)],
         };
         for (number, words) in lines.iter().enumerate() {

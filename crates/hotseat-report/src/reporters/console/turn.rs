@@ -29,20 +29,22 @@ pub(super) struct TreeLine {
     pub mark: Option<(&'static str, TextStyle)>,
     pub tone: Option<TextStyle>,
     pub text: String,
+    /// True if the text may take several lines.
+    pub is_wrapped: bool,
 }
 
 impl TreeLine {
     pub(super) fn plain(words: String) -> Self {
-        TreeLine { mark: None, tone: None, text: words }
+        TreeLine { mark: None, tone: None, text: words, is_wrapped: false }
     }
 
     fn toned(tone: TextStyle, words: String) -> Self {
-        TreeLine { mark: None, tone: Some(tone), text: words }
+        TreeLine { mark: None, tone: Some(tone), text: words, is_wrapped: false }
     }
 
     /// Creates a line for a check or a checkpoint.
     pub(super) fn marked(mark: &'static str, tone: TextStyle, words: String) -> Self {
-        TreeLine { mark: Some((mark, tone)), tone: None, text: words }
+        TreeLine { mark: Some((mark, tone)), tone: None, text: words, is_wrapped: false }
     }
 }
 
@@ -163,7 +165,11 @@ pub(super) fn event_lines(
             );
         }
         let notes = turn.notes.iter().filter(|note| !note.starts_with(ATTACHMENT_NOTE_PREFIX));
-        told.extend(notes.map(|note| TreeLine::toned(TextStyle::Quiet, format!("note: {note}"))));
+        // Notes say what is wrong with a protocol, often at their end.
+        told.extend(notes.map(|note| {
+            let line = TreeLine::toned(TextStyle::Quiet, format!("note: {note}"));
+            TreeLine { is_wrapped: true, ..line }
+        }));
     }
     if is_short { shortened(told) } else { told }
 }

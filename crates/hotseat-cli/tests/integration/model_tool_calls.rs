@@ -1,0 +1,241 @@
+//! Tool calls of agents whose protocol shows none: the models that the test serves show them.
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun};
+
+/// A model that refunds an order with a tool before it answers.
+const REFUNDS: &str = "models:
+  main:
+    rules:
+      - when: { user: 'order (?<order>\\S+)', offered: refund }
+        reply: { tool_calls: [{ name: refund, arguments: { order: '{{ order }}' } }] }
+      - when: { tool_result: { tool: refund } }
+        reply: 'Refunded {{ results.refund.amount }}.'
+      - reply: 'Hello.'
+";
+
+/// A case with these assertions.
+fn case(name: &str, text: &str, asserts: &str) -> String {
+    format!("name: {name}\nturns: [{{ user: '{text}', assert: {asserts} }}]\n")
+}
+
+/// An agent that carries out the calls of its model, and shows only its answer.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        let Some(address) = request.header("x-model") else {
+            return FakeReply::json(200, &json!({"reply": "Hi."}));
+        };
+        let model = ModelClient::new(address);
+        let (answer, _) = converse(&model, &text, |arguments| refund(request, arguments));
+        FakeReply::json(200, &json!({"reply": answer}))
+    })
+}
+
+/// Refunds an order, at an MCP server if the request has its address.
+fn refund(request: &FakeRequest, arguments: &Value) -> Value {
+    match request.header("x-bank") {
+        Some(address) => McpClient::new(address).call("refund", arguments).expect("an answer"),
+        None => json!({"amount": 42}),
+    }
+}
+
+/// Lets the model call the tool until it answers. Returns the answer and the arguments of the calls.
+fn converse(model: &ModelClient, text: &str, tool: impl Fn(&Value) -> Value) -> (String, Vec<Value>) {
+    let mut messages = vec![json!({"role": "user", "content": text})];
+    let mut called = Vec::new();
+    for _ in 0..5 {
+        let reply = model.call_with_retries(&messages, &["refund"]).expect("a reply");
+        let calls = reply["tool_calls"].as_array().cloned().unwrap_or_default();
+        if calls.is_empty() {
+            return (reply["content"].as_str().unwrap_or_default().to_string(), called);
+        }
+        messages.push(reply);
+        for call in calls {
+            let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+            let arguments: Value = serde_json::from_str(arguments).expect("arguments");
+            let content = tool(&arguments).to_string();
+            called.push(arguments);
+            messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": content}));
+        }
+    }
+    panic!("the model calls tools without end")
+}
+
+fn target(agent: &FakeAgent, headers: &str) -> String {
+    format!(
+        "target:\n  type: http\n  endpoint: {}\n  headers: {{ {headers} }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
+        agent.url()
+    )
+}
+
+const MODEL_HEADER: &str = "x-model: '${MODELS.main.url}'";
+
+fn run(models: &str, suite: &str) -> TestRun {
+    let agent = agent();
+    Project::with_config(&(target(&agent, MODEL_HEADER) + models)).suite("a", suite).test(&[])
+}
+
+#[track_caller]
+fn assert_unseen(run: &TestRun, name: &str) {
+    let failure = run.failure(name);
+    assert_eq!(failure["kind"], "test_error", "{failure:#}");
+    let message = failure["message"].as_str().expect("a message");
+    let words =
+        "the agent's tool calls are not visible: the agent used no MCP server and no model of the test";
+    assert!(message.starts_with(words), "{message}");
+}
+
+#[test]
+fn assertions_see_the_calls_of_the_model_and_the_results_of_the_agent() {
+    let seen = "[{ tools: { require: [{ name: refund, count: { exact: 1 } }] } }, { type: tool_called, name: refund, arguments: { order: o-7 } }, { type: tool_result, name: refund, result: { amount: 42 } }]";
+    let suite = [
+        case("seen", "order o-7", seen),
+        case("forbidden", "order o-7", "{ tools: { forbid: [refund] } }"),
+        case("not called", "hello", "{ tools: { forbid: [refund] } }"),
+        case("missing", "hello", "{ tools: { require: [refund] } }"),
+    ];
+    let run = run(REFUNDS, &suite.join("---\n"));
+    for name in ["seen", "not called"] {
+        assert_eq!(run.case(name)["status"], "passed", "{:#}", run.case(name));
+    }
+    for name in ["forbidden", "missing"] {
+        assert_eq!(run.failure(name)["kind"], "assertion", "{:#}", run.failure(name));
+    }
+    let call = &run.case("seen")["turns"][0]["tool_calls"][0];
+    assert_eq!((&call["name"], &call["args"]), (&json!("refund"), &json!({"order": "o-7"})), "{call:#}");
+}
+
+#[test]
+fn a_repeated_request_is_no_second_call() {
+    let faults = "    faults: [{ nth: 2, do: overloaded }]\n";
+    let once = "{ tools: { require: [{ name: refund, count: { exact: 1 } }] } }";
+    run(&(REFUNDS.to_string() + faults), &case("a", "order o-7", once)).assert_all_passed();
+}
+
+#[test]
+fn calls_of_relayed_and_replayed_models_are_seen() {
+    let provider = FakeAgent::start(|request: &FakeRequest| {
+        let body = request.json();
+        let is_first = body["messages"].as_array().is_some_and(|messages| messages.len() == 1);
+        let function = json!({"name": "refund", "arguments": "{\"order\":\"o-7\"}"});
+        let call = json!({"index": 0, "id": "call_0", "type": "function", "function": function});
+        let (message, finish) = match is_first {
+            true => (json!({"role": "assistant", "content": null, "tool_calls": [call]}), "tool_calls"),
+            false => (json!({"role": "assistant", "content": "Done."}), "stop"),
+        };
+        let choice = json!({"index": 0, "message": message, "finish_reason": finish});
+        FakeReply::json(200, &json!({"id": "chatcmpl-1", "choices": [choice]}))
+    });
+    let agent = agent();
+    let relayed =
+        format!("models: {{ main: {{ type: relay, url: '{}', record: main.jsonl }} }}\n", provider.url());
+    let replayed = "models: { main: { type: replay, file: main.jsonl } }\n";
+    let asserts = "[{ tools: { require: [{ name: refund, count: { exact: 1 } }], forbid: [pay] } }, { type: tool_result, name: refund, result: { amount: 42 } }]";
+    // Providers may use the same id in every reply.
+    let suite = format!(
+        "name: a\nturns:\n  - {{ user: order o-7, assert: {asserts} }}\n  - {{ user: order o-7, assert: {asserts} }}\n"
+    );
+    let recorded = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite);
+    recorded.test(&[]).assert_all_passed();
+    let recording = std::fs::read_to_string(recorded.workspace.path("main.jsonl")).unwrap();
+    drop(provider);
+    let project = Project::with_config(&(target(&agent, MODEL_HEADER) + replayed));
+    project.suite("a", &suite).file("main.jsonl", &recording).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn a_provider_that_breaks_its_protocol_hides_the_calls() {
+    let provider = FakeAgent::start(|_: &FakeRequest| {
+        let message = json!({"role": "assistant", "content": "Done.", "tool_calls": [{"id": "c1"}]});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        FakeReply::json(200, &json!({"id": "chatcmpl-1", "choices": [choice]}))
+    });
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let reply = model.call(&[json!({"role": "user", "content": "hello"})], &[]).expect("a reply");
+        FakeReply::json(200, &json!({"reply": reply["content"]}))
+    });
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+    let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
+    let run = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[]);
+    let failure = run.failure("a");
+    assert_eq!(failure["kind"], "test_error", "{failure:#}");
+    let message = failure["message"].as_str().expect("a message");
+    assert!(message.starts_with("the agent's tool calls are not visible: "), "{message}");
+    assert!(message.contains("a tool call has no name"), "{message}");
+}
+
+#[test]
+fn an_agent_that_uses_no_model_has_no_visible_calls() {
+    let agent = agent();
+    let asserts = "{ tools: { forbid: [refund] } }";
+    let suite = [
+        case("in a turn", "hello", asserts),
+        format!("name: at the end\nturns: [{{ user: hello }}]\nassert: {asserts}\n"),
+    ];
+    let script = r#"
+import { it, user, agent, expect } from "hotseat";
+it("in a script", () => { user.says("hello"); expect(agent).not.toCallTool("refund"); });
+"#;
+    let project = Project::with_config(&(target(&agent, "") + REFUNDS))
+        .suite("a", &suite.join("---\n"))
+        .file("a_test.ts", script);
+    let run = project.test(&["a.test.yaml", "a_test.ts"]);
+    for name in ["in a turn", "at the end", "in a script"] {
+        assert_unseen(&run, name);
+    }
+    // Nothing else is known when the saved run is evaluated again.
+    let rechecked = project.hotseat(&["recheck", "last"]);
+    assert_eq!(rechecked.code, 1, "{}", rechecked.stdout);
+    assert_eq!(
+        rechecked.stdout.matches("test_error: the agent's tool calls are not visible").count(),
+        3,
+        "{}",
+        rechecked.stdout
+    );
+}
+
+#[test]
+fn an_agent_that_connects_to_no_server_has_no_visible_calls() {
+    let agent = agent();
+    let bank =
+        "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 42 } }] }] } }\n";
+    let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
+    let run = Project::with_config(&(target(&agent, "") + bank)).suite("a", &suite).test(&[]);
+    assert_unseen(&run, "a");
+}
+
+#[test]
+fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
+    let agent = agent();
+    let bank =
+        "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 7 } }] }] } }\n";
+    let headers = format!("{MODEL_HEADER}, x-bank: '${{MCP.bank.url}}'");
+    let asserts = "[{ tools: { require: [{ name: refund, server: bank, count: { exact: 1 } }] }, budget: { max_tool_calls: 1 } }]";
+    let suite = case("a", "order o-7", asserts);
+    let run = Project::with_config(&(target(&agent, &headers) + bank + REFUNDS)).suite("a", &suite).test(&[]);
+    run.assert_all_passed();
+    let calls = run.case("a")["turns"][0]["tool_calls"].as_array().expect("calls").clone();
+    assert_eq!(calls.len(), 1, "{calls:#?}");
+}
+
+#[test]
+fn calls_that_the_protocol_shows_are_not_counted_twice() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let (answer, called) = converse(&model, "order o-7", |_| json!({"amount": 42}));
+        let run = FakeRun::for_request(request).started();
+        let run = called
+            .iter()
+            .fold(run, |run, arguments| run.tool("c1", "refund", arguments, Some(json!({"amount": 42}))));
+        run.text(&answer).finished()
+    });
+    let config = format!("target:\n  endpoint: {}\n  headers: {{ {MODEL_HEADER} }}\n", agent.url());
+    let once = "{ tools: { require: [{ name: refund, count: { exact: 1 } }] } }";
+    let suite = case("a", "order o-7", once);
+    Project::with_config(&(config + REFUNDS)).suite("a", &suite).test(&[]).assert_all_passed();
+}

@@ -1,0 +1,67 @@
+//! Tool calls that served models decide on, for agents whose protocol shows none.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotseat_model::{ModelToolCall, ModelToolResult};
+use hotseat_trace::{ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation};
+
+/// Turns the tool calls in replies of served models, and the results that the agent sends back, into events.
+#[derive(Debug, Default)]
+pub(super) struct ModelToolCalls {
+    /// Calls without a result, by the model and its id of the call.
+    open: HashMap<(Arc<str>, String), OpenToolCall>,
+    /// Number of calls so far.
+    count: u64,
+}
+
+/// A call without a result.
+#[derive(Debug)]
+struct OpenToolCall {
+    turn_id: Arc<str>,
+    /// Id in the trace. Providers may repeat their own ids.
+    id: Arc<str>,
+}
+
+impl ModelToolCalls {
+    /// Returns the event of a call that a model decided on.
+    pub(super) fn invoke(&mut self, model: &Arc<str>, turn_id: &Arc<str>, call: ModelToolCall) -> Payload {
+        self.count += 1;
+        let id: Arc<str> = format!("model-{}", self.count).into();
+        let open = OpenToolCall { turn_id: turn_id.clone(), id: id.clone() };
+        self.open.insert((model.clone(), call.id), open);
+        Payload::ToolInvoked(ToolInvocation {
+            turn_id: turn_id.clone(),
+            tool_call_id: id,
+            tool_name: call.name.into(),
+            target_type: None,
+            target_id: None,
+            r#async: false,
+            input: Some(call.arguments),
+            started_us: None,
+            origin: Origin::Stream,
+            subagent: None,
+            message_id: None,
+            invocation_mode: None,
+            server: None,
+        })
+    }
+
+    /// Returns the event of a result that the agent sent to a model. `None` if the call had one before: requests that are
+    /// repeated contain their results again.
+    pub(super) fn complete(&mut self, model: &Arc<str>, result: ModelToolResult) -> Option<Payload> {
+        let OpenToolCall { turn_id, id: tool_call_id } =
+            self.open.remove(&(model.clone(), result.call_id.clone()))?;
+        let origin = Origin::Stream;
+        Some(match result.is_error {
+            true => {
+                let error = ErrorInfo { code: None, message: result.text().into_owned(), retriable: None };
+                Payload::ToolFailed(ToolFailed { turn_id, tool_call_id, error, origin })
+            }
+            false => {
+                let output = result.content;
+                Payload::ToolCompleted(ToolCompleted { turn_id, tool_call_id, output, origin })
+            }
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! Reads the answer of a provider that passed through a relay, or that a recording contains.
+
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::anthropic::parser::AnthropicParser;
+use super::connection::{ReplyParser, read_events};
+use super::openai::parser::OpenAiParser;
+use super::responses::ResponsesParser;
+use super::served::Dialect;
+use crate::{DiscardSink, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
+
+/// What messages call the sender of an answer.
+const SENDER: &str = "the provider";
+
+/// Reads a complete answer: a JSON document, or a stream of events.
+///
+/// # Errors
+/// If the answer is incomplete, reports a failure or does not fit the protocol.
+pub(crate) async fn read_relayed_reply(
+    dialect: Dialect,
+    body: &[u8],
+    request: &ModelRequest,
+) -> Result<ModelReply, ModelError> {
+    let sender = SENDER.to_owned();
+    match dialect {
+        Dialect::ChatCompletions => read(OpenAiParser::new(sender, request), body, request).await,
+        Dialect::Messages => read(AnthropicParser::new(sender, request), body, request).await,
+        Dialect::Responses => read(ResponsesParser::new(sender), body, request).await,
+    }
+}
+
+async fn read(
+    mut parser: impl ReplyParser,
+    body: &[u8],
+    request: &ModelRequest,
+) -> Result<ModelReply, ModelError> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        ModelError::new(ModelErrorKind::Decode, format!("{SENDER} sent no text: {error}"))
+    })?;
+    match text.trim_start().starts_with('{') {
+        true => parser.handle_complete(text, &mut DiscardSink)?,
+        false => {
+            let pieces = stream::iter([Ok(Bytes::copy_from_slice(body))]);
+            read_events(pieces, &mut parser, &mut DiscardSink).await?;
+        }
+    }
+    let (mut reply, usage) = parser.reply()?;
+    reply.usage = usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::StopReason;
+
+    /// Streams a document as its protocol does.
+    fn streamed(events: &[Value]) -> Vec<u8> {
+        events.iter().flat_map(|event| format!("data: {event}\n\n").into_bytes()).collect()
+    }
+
+    async fn read(dialect: Dialect, body: &[u8]) -> Result<ModelReply, ModelError> {
+        read_relayed_reply(dialect, body, &ModelRequest::default()).await
+    }
+
+    #[tokio::test]
+    async fn tokens_and_calls_of_all_protocols() {
+        let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "find", "arguments": "{\"id\":7}"}});
+        let choice = |member: &str| json!([{"index": 0, "finish_reason": "tool_calls", member: {"tool_calls": [call]}}]);
+        let usage = json!({"prompt_tokens": 30, "completion_tokens": 10});
+        let chat = json!({"choices": choice("message"), "usage": usage});
+        let chunks = [json!({"choices": choice("delta")}), json!({"choices": [], "usage": usage})];
+        let usage = json!({"input_tokens": 30, "output_tokens": 10});
+        let output = json!([{"type": "reasoning"}, {"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{\"id\":7}"}]);
+        let responses = json!({"object": "response", "status": "completed", "error": null, "output": output, "usage": usage});
+        let items = [
+            json!({"type": "response.output_item.added", "item": output[1]}),
+            json!({"type": "response.completed", "response": responses}),
+        ];
+        let content = json!([{"type": "tool_use", "id": "c1", "name": "find", "input": {"id": 7}}]);
+        let messages =
+            json!({"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage});
+        let blocks = [
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 30, "output_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c1", "name": "find", "input": {}}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{\"id\":7}"}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 10}}),
+            json!({"type": "message_stop"}),
+        ];
+        for (dialect, document, events) in [
+            (Dialect::ChatCompletions, chat, chunks.as_slice()),
+            (Dialect::Responses, responses, &items),
+            (Dialect::Messages, messages, &blocks),
+        ] {
+            for body in [document.to_string().into_bytes(), streamed(events)] {
+                let reply = read(dialect, &body).await.expect("a complete reply");
+                assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (30, 10));
+                assert!(!reply.usage.estimated);
+                assert_eq!(reply.stop, StopReason::ToolUse);
+                let calls: Vec<_> =
+                    reply.tool_calls.iter().map(|call| (&*call.id, &*call.name, &call.arguments)).collect();
+                assert_eq!(calls, [("c1", "find", &json!({"id": 7}))]);
+            }
+            let cut = streamed(&events[..events.len() - 1]);
+            let is_complete = dialect == Dialect::ChatCompletions || dialect == Dialect::Messages;
+            assert_eq!(read(dialect, &cut).await.is_ok(), is_complete, "{dialect:?}");
+            for broken in ["", "no events", "data: {\n\n", "{\"choices\": 3}", "\u{0}"] {
+                assert!(read(dialect, broken.as_bytes()).await.is_err(), "{dialect:?}: {broken:?}");
+            }
+        }
+        assert!(read(Dialect::Messages, &[0xff]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn ends_of_responses() {
+        let end = |members: Value| async move {
+            let mut document = json!({"object": "response", "output": [{"type": "message", "content": [{"type": "output_text", "text": "Hi."}]}]});
+            document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            read(Dialect::Responses, document.to_string().as_bytes())
+                .await
+                .map(|reply| (reply.text, reply.stop))
+        };
+        let text = || "Hi.".to_owned();
+        assert_eq!(end(json!({"status": "completed"})).await.unwrap(), (text(), StopReason::EndTurn));
+        let cut = json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}});
+        assert_eq!(end(cut).await.unwrap(), (text(), StopReason::MaxTokens));
+        assert!(end(json!({"status": "failed"})).await.is_err());
+        assert!(end(json!({"status": "failed", "error": {"message": "overloaded"}})).await.is_err());
+    }
+}

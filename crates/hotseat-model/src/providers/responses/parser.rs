@@ -1,0 +1,179 @@
+//! Parses replies of the Responses protocol.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::connection::{ReplyParser, failure, invalid_reply_error, truncated_reply_error};
+use crate::{ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage};
+
+/// An event of a stream. Its last one contains the whole response.
+#[derive(Debug, Deserialize)]
+struct ResponseEvent {
+    #[serde(rename = "type")]
+    kind: String,
+    response: Option<ResponseDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResponseDocument {
+    status: Option<String>,
+    error: Option<Value>,
+    incomplete_details: Option<IncompleteDetails>,
+    #[serde(default)]
+    output: Vec<OutputItem>,
+    usage: Option<ResponseUsage>,
+    model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct IncompleteDetails {
+    reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum OutputItem {
+    Message {
+        #[serde(default)]
+        content: Vec<OutputPart>,
+    },
+    FunctionCall {
+        call_id: String,
+        name: String,
+        #[serde(default)]
+        arguments: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum OutputPart {
+    OutputText {
+        text: String,
+    },
+    Refusal {
+        refusal: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct ResponseUsage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+/// Parser of one reply. It reads the response that ends a stream, which repeats all pieces before it.
+pub(in crate::providers) struct ResponsesParser {
+    url: String,
+    assembly: ReplyAssembler,
+    /// Reason of the end, once the response is there.
+    stop: Option<StopReason>,
+    usage: Option<TokenUsage>,
+    model: Option<String>,
+}
+
+impl ResponsesParser {
+    pub(in crate::providers) fn new(url: String) -> Self {
+        ResponsesParser { url, assembly: ReplyAssembler::default(), stop: None, usage: None, model: None }
+    }
+
+    fn add_response(
+        &mut self,
+        response: ResponseDocument,
+        sink: &mut dyn ReplySink,
+    ) -> Result<(), ModelError> {
+        if let Some(error) = response.error.filter(|error| !error.is_null()) {
+            return Err(failure::from_error_event(&self.url, &error));
+        }
+        let mut refused = false;
+        for item in response.output {
+            match item {
+                OutputItem::Message { content } => {
+                    for part in content {
+                        refused |= matches!(part, OutputPart::Refusal { .. });
+                        self.add_part(part, sink);
+                    }
+                }
+                OutputItem::FunctionCall { call_id, name, arguments } => {
+                    let index = self.assembly.started_calls();
+                    self.add(ReplyDelta::ToolCallStarted { index, id: call_id, name }, sink);
+                    self.add(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
+                }
+                OutputItem::Other => {}
+            }
+        }
+        let reason = response.incomplete_details.and_then(|details| details.reason);
+        self.stop = Some(match (response.status.as_deref(), reason.as_deref()) {
+            _ if refused => StopReason::Refusal,
+            (_, Some("max_output_tokens")) => StopReason::MaxTokens,
+            (_, Some("content_filter")) => StopReason::Refusal,
+            (_, Some(other)) => StopReason::Other(other.to_owned()),
+            (Some("failed" | "cancelled" | "in_progress" | "queued"), None) => {
+                return Err(truncated_reply_error(&self.url));
+            }
+            (_, None) if self.assembly.started_calls() > 0 => StopReason::ToolUse,
+            (_, None) => StopReason::EndTurn,
+        });
+        self.model = response.model;
+        self.usage = response.usage.map(|usage| TokenUsage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            ..TokenUsage::default()
+        });
+        Ok(())
+    }
+
+    fn add_part(&mut self, part: OutputPart, sink: &mut dyn ReplySink) {
+        if let OutputPart::OutputText { text } | OutputPart::Refusal { refusal: text } = part {
+            self.add(ReplyDelta::Text { text }, sink);
+        }
+    }
+
+    fn add(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
+        self.assembly.add(&delta);
+        sink.delta(delta);
+    }
+}
+
+impl ReplyParser for ResponsesParser {
+    fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
+        let invalid = |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), data);
+        let event: ResponseEvent = serde_json::from_str(data).map_err(invalid)?;
+        match (event.kind.as_str(), event.response) {
+            ("response.completed" | "response.incomplete" | "response.failed", Some(response)) => {
+                self.add_response(response, sink)?;
+                Ok(true)
+            }
+            ("error", _) => {
+                Err(failure::from_error_event(&self.url, &serde_json::from_str(data).unwrap_or_default()))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
+        let invalid = |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), body);
+        let response: ResponseDocument = serde_json::from_str(body).map_err(invalid)?;
+        self.add_response(response, sink)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    fn assembly(&self) -> &ReplyAssembler {
+        &self.assembly
+    }
+
+    fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError> {
+        let Some(stop) = self.stop.take() else { return Err(truncated_reply_error(&self.url)) };
+        let (stop, model) = (stop, self.model.take());
+        Ok((ModelReply { stop, model, ..self.assembly.clone().into_reply() }, self.usage))
+    }
+}
