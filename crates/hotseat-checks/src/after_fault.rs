@@ -77,7 +77,8 @@ impl CheckBehavior for AfterFault {
             for key in order {
                 let made = &retries[&key];
                 if made.len() as u64 > max {
-                    broken.push(format!("{} retries of {}: {}", made.len(), key.0, format_list(made)));
+                    let noun = if made.len() == 1 { "retry" } else { "retries" };
+                    broken.push(format!("{} {noun} of {}: {}", made.len(), key.0, format_list(made)));
                 }
             }
         }

@@ -358,7 +358,7 @@ fn a_lost_answer_makes_a_naive_agent_pay_twice() {
     let text = format!("{} {}", failure["message"], failure["detail"]).replace("\\\\\\\"", "\\\"");
     assert!(words.iter().all(|words| text.contains(words)), "{text}");
     assert_eq!(run.case("careful")["status"], "passed", "{}", run.output);
-    assert_failure(&run, "retries", "assertion", &["1 retries of charge_card"]);
+    assert_failure(&run, "retries", "assertion", &["1 retry of charge_card"]);
     assert_eq!(run.case("one retry")["status"], "passed", "{}", run.output);
     assert_failure(&run, "forbidden", "assertion", &["find_charge"]);
     let made = calls(&run, "naive");
