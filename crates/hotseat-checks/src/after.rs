@@ -3,7 +3,7 @@
 use hotseat_trace::{ConversationTurn, TurnScope};
 
 use super::call_text::format_call;
-use super::calls::{CallFilter, ServerTools};
+use super::calls::{CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
@@ -46,8 +46,8 @@ impl CheckBehavior for CalledAfter {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.calls.server_tools().into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![self.calls.named_tools()]
     }
 
     fn reads_calls(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
-use super::calls::{self, ServerTools};
+use super::calls::{self, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// After a fault the agent retries a limited number of times, and does not call some tools.
@@ -42,9 +42,9 @@ impl CheckBehavior for AfterFault {
         format!("{} {fault}", wanted.join(" and "))
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let tools = self.tool.as_deref().into_iter().collect();
-        ServerTools::new(self.server.as_deref(), tools).into_iter().collect()
+        vec![NamedTools { server: self.server.as_deref(), tools }]
     }
 
     fn reads_calls(&self) -> bool {

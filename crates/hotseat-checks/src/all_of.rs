@@ -2,7 +2,7 @@
 
 use hotseat_trace::{CallComparison, ComparisonLine, MissingCall, TurnScope};
 
-use super::calls::ServerTools;
+use super::calls::NamedTools;
 use super::{Check, CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// All nested checks pass.
@@ -90,8 +90,8 @@ impl CheckBehavior for AllOf {
         self.checks.iter().any(Check::reads_calls)
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.checks.iter().flat_map(Check::server_tools).collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        self.checks.iter().flat_map(Check::named_tools).collect()
     }
 
     fn is_timing(&self) -> bool {

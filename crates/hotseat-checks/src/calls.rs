@@ -36,9 +36,9 @@ impl CallFilter {
         }
     }
 
-    /// Returns the server and the tool, if a server is required.
-    pub(super) fn server_tools(&self) -> Option<ServerTools<'_>> {
-        ServerTools::new(self.server.as_deref(), vec![&self.name])
+    /// Returns the tool, and the server if one is required.
+    pub(super) fn named_tools(&self) -> NamedTools<'_> {
+        NamedTools { server: self.server.as_deref(), tools: vec![&self.name] }
     }
 
     /// Returns true if the call matches.
@@ -247,20 +247,13 @@ pub fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// An MCP server that a check names, and the tools that it names of this server.
+/// Tools that a check names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerTools<'a> {
-    /// Name of the server.
-    pub server: &'a str,
+pub struct NamedTools<'a> {
+    /// Name of the MCP server that must have received the calls; `None` if any may have.
+    pub server: Option<&'a str>,
     /// Names of the tools, as the server or the agent calls them.
     pub tools: Vec<&'a str>,
-}
-
-impl<'a> ServerTools<'a> {
-    /// Creates a reference; `None` without a server.
-    pub(super) fn new(server: Option<&'a str>, tools: Vec<&'a str>) -> Option<ServerTools<'a>> {
-        Some(ServerTools { server: server?, tools })
-    }
 }
 
 /// Returns true if an MCP server of the test received the call, or if none is required.

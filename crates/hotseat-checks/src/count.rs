@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::calls::{CallFilter, ServerTools};
+use super::calls::{CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// A tool is called a given number of times.
@@ -50,8 +50,8 @@ impl CheckBehavior for ToolCount {
         format!("{} {}", self.calls.describe(), self.count.describe())
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.calls.server_tools().into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![self.calls.named_tools()]
     }
 
     fn reads_calls(&self) -> bool {

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{ArgumentPatterns, CallFilter, ServerTools};
+use super::calls::{ArgumentPatterns, CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call has an argument that matches its pattern.
@@ -20,8 +20,8 @@ impl CheckBehavior for ForbiddenArguments {
         format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.calls.server_tools().into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![self.calls.named_tools()]
     }
 
     fn reads_calls(&self) -> bool {

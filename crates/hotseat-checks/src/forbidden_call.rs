@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{CallFilter, ServerTools};
+use super::calls::{CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call is made. A call matches only if both its arguments and its result match.
@@ -18,8 +18,8 @@ impl CheckBehavior for ForbiddenCall {
         format!("no call of {}", self.calls.describe())
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.calls.server_tools().into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![self.calls.named_tools()]
     }
 
     fn reads_calls(&self) -> bool {

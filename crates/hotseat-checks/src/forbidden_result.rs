@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{CallFilter, ServerTools};
+use super::calls::{CallFilter, NamedTools};
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -22,8 +22,8 @@ impl CheckBehavior for ForbiddenResult {
         format!("no result of {} to match {}", self.calls.describe(), self.pattern)
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.calls.server_tools().into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![self.calls.named_tools()]
     }
 
     fn reads_calls(&self) -> bool {

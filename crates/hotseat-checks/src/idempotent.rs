@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
-use super::calls::{self, ServerTools, value_at};
+use super::calls::{self, NamedTools, value_at};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Calls of a tool with the same key take effect at most once, however often the agent retries them.
@@ -39,8 +39,8 @@ impl CheckBehavior for Idempotent {
         format!("{tool} to take effect at most once for each {}", self.key)
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        ServerTools::new(self.server.as_deref(), vec![&self.tool]).into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![NamedTools { server: self.server.as_deref(), tools: vec![&self.tool] }]
     }
 
     fn reads_calls(&self) -> bool {

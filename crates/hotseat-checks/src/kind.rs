@@ -5,7 +5,7 @@ use std::time::Duration;
 use hotseat_trace::TurnScope;
 
 use super::CheckDecision;
-use super::calls::ServerTools;
+use super::calls::NamedTools;
 
 /// What a kind of checks provides. The defaults suit a check that reads only the trace.
 pub(super) trait CheckBehavior {
@@ -51,7 +51,7 @@ pub(super) trait CheckBehavior {
     }
 
     /// Returns the MCP servers that the check names, with the tools that it names of each.
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
         Vec::new()
     }
 

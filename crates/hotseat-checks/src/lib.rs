@@ -49,7 +49,7 @@ mod value_type;
 
 use std::sync::Arc;
 
-use hotseat_trace::{CallComparison, CheckVerdict, TurnScope};
+use hotseat_trace::{CallComparison, CheckVerdict, TracedConversation, TurnScope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
 pub use answer::{answer, format_text};
 pub use budget::UsageBudget;
-pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter, ServerTools};
+pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter, NamedTools};
 pub use condition::{ArgumentCondition, ValueRelation};
 pub use contains::ContainsText;
 pub use count::{CallCount, ToolCount};
@@ -298,13 +298,18 @@ impl Check {
     }
 
     /// Returns the MCP servers that the check names, with the tools that it names of each.
-    pub fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        self.kind.behavior().server_tools()
+    pub fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        self.kind.behavior().named_tools()
     }
 
     /// Returns true if a judge or a script function has to decide.
     pub fn needs_answer(&self) -> bool {
         self.kind.behavior().needs_answer()
+    }
+
+    /// Returns true if the check holds in a conversation without tool calls.
+    pub fn passes_without_calls(&self) -> bool {
+        self.decide(TracedConversation::default().scope()).passed
     }
 
     /// Returns the reason if the check cannot be decided although it needs no judge or script.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::answer::format_json;
 use super::call_text::format_call;
-use super::calls::{self, ServerTools};
+use super::calls::{self, NamedTools};
 use super::condition::ArgumentCondition;
 use super::count::CallCount;
 use super::differences::{DifferenceList, ExtraMembers};
@@ -228,9 +228,9 @@ impl CheckBehavior for ToolCalled {
         CheckDecision::new(self.count.allows(counted), actual)
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let tools = self.names.iter().map(String::as_str).collect();
-        ServerTools::new(self.server.as_deref(), tools).into_iter().collect()
+        vec![NamedTools { server: self.server.as_deref(), tools }]
     }
 
     fn reads_calls(&self) -> bool {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer::format_json;
 use super::call_text::format_call;
-use super::calls::{self, ServerTools};
+use super::calls::{self, NamedTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
 use super::nearest_call::{Similarity, compare_with_nearest};
@@ -217,8 +217,8 @@ impl CheckBehavior for ToolResultCheck {
         }
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
-        ServerTools::new(self.server.as_deref(), vec![&self.name]).into_iter().collect()
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        vec![NamedTools { server: self.server.as_deref(), tools: vec![&self.name] }]
     }
 
     fn reads_calls(&self) -> bool {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer::format_json;
 use super::call_text::format_call;
-use super::calls::{self, ServerTools};
+use super::calls::{self, NamedTools};
 use super::differences::DifferenceList;
 use super::nearest_call::{Similarity, list_calls, nearest_call};
 use super::tool_called::ArgumentMatch;
@@ -90,9 +90,9 @@ impl CheckBehavior for ToolSequence {
         }
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let calls = self.calls.iter();
-        calls.filter_map(|call| ServerTools::new(call.server.as_deref(), vec![&call.name])).collect()
+        calls.map(|call| NamedTools { server: call.server.as_deref(), tools: vec![&call.name] }).collect()
     }
 
     fn reads_calls(&self) -> bool {

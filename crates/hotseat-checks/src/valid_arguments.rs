@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{self, ServerTools};
+use super::calls::{self, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No call that an MCP server of the test received violates the input schema of its tool.
@@ -24,9 +24,9 @@ impl CheckBehavior for ValidArguments {
         format!("{calls} to satisfy the input schema")
     }
 
-    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let tools = self.tool.as_deref().into_iter().collect();
-        ServerTools::new(self.server.as_deref(), tools).into_iter().collect()
+        vec![NamedTools { server: self.server.as_deref(), tools }]
     }
 
     fn reads_calls(&self) -> bool {

@@ -210,6 +210,37 @@ fn an_agent_that_connects_to_no_server_has_no_visible_calls() {
 }
 
 #[test]
+fn a_tool_that_nothing_can_show_is_refused() {
+    let agent = agent();
+    let bank =
+        "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 42 } }] }] } }\n";
+    let config = target(&agent, "x-bank: '${MCP.bank.url}'") + bank;
+    for asserts in [
+        "{ tools: { forbid: [refnd] } }",
+        "[{ type: tool_called, name: refnd, negate: true }]",
+        "{ tools: { require: [{ name: refnd, count: { max: 2 } }] } }",
+    ] {
+        let output =
+            Project::with_config(&config).suite("a", &case("a", "hello", asserts)).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{asserts}: {}", output.stdout);
+        let words = "no MCP server of the test has a tool `refnd`, and nothing else shows the agent's calls";
+        assert!(output.stderr.contains(words), "{asserts}: {}", output.stderr);
+        assert!(output.stderr.contains("did you mean `refund`?"), "{asserts}: {}", output.stderr);
+    }
+    // The name under which agents report a tool of a server.
+    let reported = case("a", "hello", "{ tools: { forbid: [mcp__bank__refund] } }");
+    let project = Project::with_config(&config).suite("a", &reported);
+    assert_unseen(&project.test(&[]), "a");
+    let script = r#"
+import { it, user, agent, expect } from "hotseat";
+it("in a script", () => { user.says("hello"); expect(agent).not.toCallTool("refnd"); });
+"#;
+    let run = Project::with_config(&config).file("a_test.ts", script).test(&["a_test.ts"]);
+    let failure = run.failure("in a script");
+    assert_eq!(failure["kind"], "test_error", "{failure:#}");
+}
+
+#[test]
 fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
     let agent = agent();
     let bank =

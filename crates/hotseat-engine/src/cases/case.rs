@@ -243,13 +243,19 @@ impl TestCase {
     /// Diagnostics of checks that name unknown MCP servers, or tools that a server does not have.
     pub fn unknown_servers<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Vec<Diagnostic> {
         let unknown = |check: &'c Check| {
-            let servers = check.server_tools().into_iter().map(|named| named.server);
+            let servers = check.named_tools().into_iter().filter_map(|named| named.server);
             match servers.into_iter().find(|name| !self.mcp.contains(name)) {
                 Some(name) => vec![self.mcp.unknown_server(name).at(check.place.clone())],
                 None => self.mcp.unknown_tools(&McpSettings::check_tools(check)),
             }
         };
         checks.flat_map(unknown).collect()
+    }
+
+    /// Diagnostics of tools that a check names, but no MCP server of the case has, if nothing else shows the calls of the agent.
+    /// Without a diagnostic, such calls would count as not made.
+    pub fn unseen_tools(&self, check: &Check) -> Vec<Diagnostic> {
+        if self.models.is_empty() { self.mcp.unseen_tools(check) } else { Vec::new() }
     }
 
     /// Tools of MCP servers that faults and assertions name.

@@ -48,10 +48,46 @@ impl McpSettings {
 
     /// Tools that a check names with their server.
     pub fn check_tools(check: &Check) -> Vec<ToolReference> {
-        let named = check.server_tools().into_iter().flat_map(|named| {
-            named.tools.into_iter().map(move |tool| (named.server.to_string(), tool.to_string()))
-        });
-        named.map(|(server, tool)| ToolReference { server, tool, place: check.place.clone() }).collect()
+        let named = check.named_tools().into_iter().filter_map(|named| Some((named.server?, named.tools)));
+        let named = named.flat_map(|(server, tools)| tools.into_iter().map(move |tool| (server, tool)));
+        let reference = |(server, tool): (&str, &str)| ToolReference {
+            server: server.to_string(),
+            tool: tool.to_string(),
+            place: check.place.clone(),
+        };
+        named.map(reference).collect()
+    }
+
+    /// Diagnostics of tools that a check names without a server, if no server has them and the check would hold only because of that.
+    /// Needs servers whose tools the test defines.
+    pub fn unseen_tools(&self, check: &Check) -> Vec<Diagnostic> {
+        if !check.passes_without_calls() {
+            return Vec::new();
+        }
+        let servers = self.servers().map(|(name, _)| Some((name, self.defined_tools(name)?)));
+        let Some(servers) = servers.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
+            return Vec::new();
+        };
+        let is_known = |tool: &str| {
+            let is_of = |(server, tools): &(&str, Vec<String>)| {
+                tools.iter().any(|known| reported_tool_names(server, known).iter().any(|name| name == tool))
+            };
+            tool.contains("${") || servers.iter().any(is_of)
+        };
+        let named = check.named_tools().into_iter().filter(|named| named.server.is_none());
+        let unseen = named.flat_map(|named| named.tools).filter(|tool| !is_known(tool));
+        let all = || servers.iter().flat_map(|(_, tools)| tools).map(String::as_str);
+        let diagnostic = |tool: &str| {
+            let message = format!(
+                "no MCP server of the test has a tool `{tool}`, and nothing else shows the agent's calls"
+            );
+            let help = match nearest(tool, all()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the servers have {}", all().collect::<Vec<_>>().join(", ")),
+            };
+            Diagnostic::new(message).at(check.place.clone()).help(help)
+        };
+        unseen.map(diagnostic).collect()
     }
 
     /// Diagnostics of tools that their server does not have, as far as the test defines the tools of the server.

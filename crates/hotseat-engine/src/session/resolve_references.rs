@@ -30,6 +30,9 @@ impl Session<'_> {
                 Ok(()) if let Some(problem) = self.unseen_calls(check) => diagnostics.push(problem),
                 Ok(()) => {
                     diagnostics.extend(self.case.unknown_servers(std::iter::once(&*check)));
+                    if self.capabilities().calls == CallVisibility::Services {
+                        diagnostics.extend(self.case.unseen_tools(check));
+                    }
                     diagnostics.extend(self.require_judge(check).err());
                 }
             }

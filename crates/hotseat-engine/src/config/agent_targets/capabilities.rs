@@ -151,11 +151,16 @@ impl TargetCapabilities {
         }
     }
 
-    /// Diagnostic of the first assertion about tool calls, if nothing shows the calls of the agent.
-    pub(in crate::config) fn hidden_calls(&self, case: &TestCase) -> Option<Diagnostic> {
-        let mut checks = case.every_check().filter(|_| self.call_visibility(case) == CallVisibility::Hidden);
-        let check = checks.find(|check| check.reads_calls())?;
-        Some(hidden_calls(&check.place))
+    /// Diagnostics of assertions about tool calls which nothing shows.
+    pub(in crate::config) fn hidden_calls(&self, case: &TestCase) -> Vec<Diagnostic> {
+        let mut checks = case.every_check().filter(|check| check.reads_calls());
+        match self.call_visibility(case) {
+            CallVisibility::Protocol => Vec::new(),
+            CallVisibility::Services => checks.flat_map(|check| case.unseen_tools(check)).collect(),
+            CallVisibility::Hidden => {
+                checks.next().map(|check| hidden_calls(&check.place)).into_iter().collect()
+            }
+        }
     }
 
     /// What shows the tool calls of the agent in a case.
