@@ -21,7 +21,16 @@ impl McpClient {
     /// # Errors
     /// What went wrong, in words: the tool or the server reports an error, or the answer does not arrive.
     pub fn call(&self, tool: &str, arguments: &Value) -> Result<Value, String> {
-        let result = self.request("tools/call", json!({"name": tool, "arguments": arguments}), Some(tool))?;
+        self.call_with_meta(tool, arguments, json!({}))
+    }
+
+    /// Calls a tool with further members of `_meta`.
+    ///
+    /// # Errors
+    /// As [`McpClient::call`].
+    pub fn call_with_meta(&self, tool: &str, arguments: &Value, meta: Value) -> Result<Value, String> {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        let result = self.request("tools/call", params, Some(tool))?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default().to_string();
         if result["isError"] == true {
             return Err(text);
@@ -44,11 +53,10 @@ impl McpClient {
 
     fn request(&self, method: &str, mut params: Value, name: Option<&str>) -> Result<Value, String> {
         const VERSION: &str = "2026-07-28";
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": VERSION,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": {"name": "fake-agent", "version": "1.0"},
-        });
+        let meta = &mut params["_meta"];
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(VERSION);
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "fake-agent", "version": "1.0"});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let mut headers = vec![
             ("Accept", "application/json, text/event-stream"),

@@ -281,9 +281,13 @@ impl AgentToolCall {
         }
     }
 
-    /// Attaches the view of an MCP server. The result that the agent reports takes precedence.
+    /// Attaches the view of an MCP server. The result that the agent reports takes precedence. Arguments that the
+    /// client changed are those that the server received.
     pub(crate) fn attach_server_call(&mut self, call: ServerCall) {
         self.started = self.started.min(call.started);
+        if call.agent_call_id.as_deref() == Some(&*self.id) {
+            (self.arguments, self.arguments_broken) = (call.arguments.clone(), false);
+        }
         self.server_call = Some(call);
         self.use_server_result();
     }

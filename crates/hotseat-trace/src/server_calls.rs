@@ -23,6 +23,8 @@ pub struct ServerCall {
     pub tool: Arc<str>,
     /// Arguments; null if there are none.
     pub arguments: Value,
+    /// Id under which the agent reports the call, if its client passed it.
+    pub agent_call_id: Option<Arc<str>>,
     /// Arrival of the request.
     pub started: TimeOffset,
     /// When the answer was sent; `None` if none was sent.
@@ -61,6 +63,7 @@ impl ServerCall {
             server: invoked.server.clone()?,
             tool: invoked.tool_name.clone(),
             arguments: invoked.input.clone().unwrap_or(Value::Null),
+            agent_call_id: invoked.agent_call_id.clone(),
             started: invoked.started_us.unwrap_or(at),
             ended: None,
             completed_at: None,
@@ -88,20 +91,23 @@ pub fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
     std::iter::once(tool.to_string()).chain(qualified).chain(marked).collect()
 }
 
-/// Joins the calls of a turn that the agent reports with those that MCP servers saw. A pair has the same tool
-/// and arguments, and overlaps in time; a call that is reported afterwards is paired with the first one left.
-/// Calls without a counterpart stay calls of their own.
+/// Joins the calls of a turn that the agent reports with those that MCP servers saw. A pair has the same id if
+/// the client passed it. Otherwise it has the same tool and arguments, and overlaps in time; a call that is
+/// reported afterwards is paired with the first one left. Calls without a counterpart stay calls of their own.
 pub(crate) fn join_server_calls(
     reported: Vec<AgentToolCall>,
     mut seen: Vec<ServerCall>,
 ) -> Vec<AgentToolCall> {
     seen.sort_by_key(|call| call.started);
-    let mut queues: HashMap<(String, String), VecDeque<usize>> = HashMap::new();
-    for (place, call) in reported.iter().enumerate().filter(|(_, call)| may_be_remote(call)) {
-        let key = (call.name.to_string(), canonical(&call.arguments));
-        queues.entry(key).or_default().push_back(place);
-    }
     let mut partners: Vec<Option<ServerCall>> = reported.iter().map(|_| None).collect();
+    let mut unreported = pair_by_id(&mut seen, &reported, &mut partners);
+    let mut queues: HashMap<(String, String), VecDeque<usize>> = HashMap::new();
+    for (place, call) in reported.iter().enumerate() {
+        if may_be_remote(call) && partners[place].is_none() {
+            let key = (call.name.to_string(), canonical(&call.arguments));
+            queues.entry(key).or_default().push_back(place);
+        }
+    }
     let mut left = Vec::new();
     for overlapping in [true, false] {
         for call in std::mem::take(&mut seen) {
@@ -112,7 +118,9 @@ pub(crate) fn join_server_calls(
         }
         std::mem::swap(&mut seen, &mut left);
     }
-    let mut unreported = seen.into_iter().map(AgentToolCall::from_server_call).peekable();
+    unreported.extend(seen);
+    unreported.sort_by_key(|call| call.started);
+    let mut unreported = unreported.into_iter().map(AgentToolCall::from_server_call).peekable();
     let mut joined = Vec::with_capacity(reported.len() + unreported.len());
     for (mut call, partner) in reported.into_iter().zip(partners) {
         if let Some(partner) = partner {
@@ -125,6 +133,38 @@ pub(crate) fn join_server_calls(
     }
     joined.extend(unreported);
     joined
+}
+
+/// Pairs calls whose client passed the id of a reported call of the same tool, and removes them from `seen`.
+/// Returns further calls with such an id, which the client repeated.
+fn pair_by_id(
+    seen: &mut Vec<ServerCall>,
+    reported: &[AgentToolCall],
+    partners: &mut [Option<ServerCall>],
+) -> Vec<ServerCall> {
+    if seen.iter().all(|call| call.agent_call_id.is_none()) {
+        return Vec::new();
+    }
+    let places: HashMap<&str, usize> =
+        reported.iter().enumerate().map(|(place, call)| (&*call.id, place)).collect();
+    let mut repeated = Vec::new();
+    let mut left = Vec::new();
+    for call in std::mem::take(seen) {
+        let place = call.agent_call_id.as_ref().and_then(|id| places.get(&**id).copied());
+        let is_of_tool = |place: &usize| {
+            let name = &*reported[*place].name;
+            reported_tool_names(&call.server, &call.tool).iter().any(|known| known == name)
+        };
+        match place.filter(is_of_tool) {
+            None => left.push(call),
+            Some(place) if partners[place].is_none() && may_be_remote(&reported[place]) => {
+                partners[place] = Some(call);
+            }
+            Some(_) => repeated.push(call),
+        }
+    }
+    *seen = left;
+    repeated
 }
 
 /// Removes the reported call that a server call belongs to from its queue, and returns its position.
@@ -238,6 +278,18 @@ mod tests {
         }
 
         fn seen(self, time: u64, id: &str, tool: &str, arguments: Value) -> Events {
+            self.seen_as(time, id, tool, arguments, None)
+        }
+
+        /// A call whose client passes the id of the agent.
+        fn seen_as(
+            self,
+            time: u64,
+            id: &str,
+            tool: &str,
+            arguments: Value,
+            agent_call_id: Option<&str>,
+        ) -> Events {
             self.at(
                 time,
                 Payload::ToolInvoked(ToolInvocation {
@@ -254,6 +306,7 @@ mod tests {
                     message_id: None,
                     invocation_mode: None,
                     server: Some("bank".into()),
+                    agent_call_id: agent_call_id.map(Arc::from),
                 }),
             )
         }
@@ -382,6 +435,47 @@ mod tests {
         assert_eq!(calls(&conversation), ["a agent+mcp s1", "b agent+mcp s2"]);
         assert!(conversation.call("s2").unwrap().result.as_ref().unwrap().failed);
         assert!(conversation.call("a").unwrap().result.is_none());
+    }
+
+    #[test]
+    fn calls_with_the_id_of_the_agent_are_paired_in_any_order() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({"n": 1})))
+            .reported(1, "b", "pay", Some(json!({"n": 1})))
+            .reported(1, "c", "pay", Some(json!({"n": 1})))
+            .seen_as(2, "s1", "pay", json!({"n": 1}), Some("c"))
+            .seen_as(3, "s2", "pay", json!({"n": 1}), Some("a"))
+            // No such id: the arguments decide.
+            .seen_as(4, "s3", "pay", json!({"n": 1}), Some("d"))
+            .result(5, "s1", json!("for c"))
+            .result(6, "s2", json!("for a"))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s2", "b agent+mcp s3", "c agent+mcp s1"]);
+        let results = ["a", "c"].map(|id| conversation.call(id).unwrap().result.clone().unwrap().value);
+        assert_eq!(results, [json!("for a"), json!("for c")]);
+    }
+
+    #[test]
+    fn a_call_that_the_client_repeats_with_its_id_takes_no_other_call() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({})))
+            .reported(1, "b", "pay", Some(json!({})))
+            .seen_as(2, "s1", "pay", json!({}), Some("a"))
+            .seen_as(3, "s2", "pay", json!({}), Some("a"))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s1", "b agent -", "s2 mcp s2"]);
+    }
+
+    #[test]
+    fn arguments_that_the_client_adds_are_those_of_the_call() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({"n": 1})))
+            .seen_as(2, "s1", "pay", json!({"n": 1, "key": "k"}), Some("a"))
+            // The id of a call of another tool.
+            .seen_as(3, "s2", "refund", json!({}), Some("a"))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s1", "s2 mcp s2"]);
+        assert_eq!(conversation.call("a").unwrap().arguments, json!({"n": 1, "key": "k"}));
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod markdown;
 mod matcher_parity;
 mod mcp;
 mod mcp_command;
+mod mcp_joined_calls;
 mod model_tool_calls;
 mod named_hooks;
 mod openai;

@@ -11,7 +11,7 @@ use crate::common::{HOTSEAT, Project, TestRun, unreachable_address};
 use crate::mcp_command::ServedMcp;
 
 /// Servers of most tests: a bank that charges cards.
-const BANK: &str = "mcp:
+pub const BANK: &str = "mcp:
   bank:
     type: mock
     tools:
@@ -81,7 +81,7 @@ fn run(suite: &str) -> TestRun {
 }
 
 /// The calls of a case: tool, server and sources.
-fn calls(run: &TestRun, name: &str) -> Vec<Value> {
+pub fn calls(run: &TestRun, name: &str) -> Vec<Value> {
     let turns = run.case(name)["turns"].as_array().expect("turns").clone();
     turns.iter().flat_map(|turn| turn["tool_calls"].as_array().expect("calls").clone()).collect()
 }
@@ -122,34 +122,6 @@ assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, cha
     assert_eq!(calls[0]["result"], json!({"charged": true}));
     assert_eq!(calls[1]["error"], "card declined");
     assert!(calls[0]["started_ms"].as_f64() >= Some(0.0) && calls[0]["duration_ms"].as_f64() >= Some(0.0));
-}
-
-#[test]
-fn a_call_that_the_agent_reports_and_the_server_sees_is_one_call() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
-        let arguments = json!({"amount": 5.0, "order_id": "o-1"});
-        let result = bank.call("charge_card", &arguments).expect("an answer");
-        let run = FakeRun::for_request(request).started();
-        run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
-    });
-    let target =
-        format!("target:\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n", agent.url());
-    let suite = "name: a
-turns:
-  - user: pay
-    assert:
-      tools:
-        require:
-          - { name: charge_card, server: bank, count: { exact: 1 } }
-          - { name: mcp__bank__charge_card, count: { exact: 1 } }
-      budget: { max_tool_calls: 1 }
-";
-    let run = Project::with_config(&(target + BANK)).suite("a", suite).test(&[]);
-    run.assert_all_passed();
-    let calls = calls(&run, "a");
-    assert_eq!(calls.len(), 1);
-    assert_eq!(calls[0]["seen_by"], json!(["agent", "mcp"]));
 }
 
 #[test]

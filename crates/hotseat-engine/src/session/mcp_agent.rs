@@ -16,6 +16,7 @@ use hotseat_trace::{
     McpFaultInjected, Note, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
 };
 
+use super::mcp_call_id::agent_call_id;
 use crate::cases::ToolReference;
 
 /// Time that the answers of calls get to be reported after the end of their turn. The server reports an answer
@@ -283,8 +284,8 @@ impl McpObserver {
                 true => Ok(()),
                 false => self.expected.check_tools(&server, &tools),
             },
-            McpEventKind::CallReceived { call, tool, arguments, .. } => {
-                self.receive_call(at, &server, call, tool, arguments)
+            McpEventKind::CallReceived { call, tool, arguments, meta } => {
+                self.receive_call(at, &server, call, tool, arguments, agent_call_id(&meta))
             }
             McpEventKind::CallAnswered { call, outcome, delivered, .. } => {
                 self.answer_call(at, call, outcome, delivered)
@@ -347,6 +348,7 @@ impl McpObserver {
         call: u64,
         tool: String,
         arguments: serde_json::Value,
+        agent_call_id: Option<Arc<str>>,
     ) -> Result<(), AttemptFailure> {
         let Some(turn_id) = self.turn.clone() else {
             let message = format!("the agent called {tool} of MCP server `{server}` before the first turn");
@@ -377,6 +379,7 @@ impl McpObserver {
             message_id: None,
             invocation_mode: None,
             server: Some(server.into()),
+            agent_call_id,
         };
         self.emit(at, Payload::ToolInvoked(invoked))
     }

@@ -11,6 +11,7 @@ mod hook;
 mod human;
 mod live_session;
 mod mcp_agent;
+mod mcp_call_id;
 mod mcp_results;
 mod model_agent;
 mod model_tool_calls;

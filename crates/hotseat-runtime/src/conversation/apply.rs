@@ -716,6 +716,7 @@ fn create_operation(
         message_id: None,
         invocation_mode,
         server: None,
+        agent_call_id: None,
     }));
     Ok(())
 }

@@ -250,6 +250,7 @@ impl From<ToolInvoked> for Payload {
             message_id: known.message_id,
             invocation_mode: None,
             server: None,
+            agent_call_id: None,
         })
     }
 }

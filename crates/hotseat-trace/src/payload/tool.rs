@@ -115,6 +115,9 @@ members! {
             /// MCP server of the test that received the call; absent for calls that the agent reports.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             server: Option<Arc<str>>,
+            /// Id under which the agent reports the call, if its MCP client passed it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            agent_call_id: Option<Arc<str>>,
         }
         /// `tool.arguments`
         ToolArguments {

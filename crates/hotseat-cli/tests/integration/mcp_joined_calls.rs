@@ -1,0 +1,188 @@
+//! Calls that the agent reports in its protocol and that an MCP server of the test sees.
+
+use std::thread;
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun};
+use crate::mcp::{BANK, calls};
+
+/// A server whose answers to equal calls differ, so that a wrong pair has a wrong result.
+const RECEIPTS: &str = "mcp:
+  bank:
+    type: mock
+    tools:
+      - name: charge_card
+        answers:
+          - { args_match: { order_id: '^o-2$' }, content: receipt of o-2 }
+          - { content: first receipt, once: true }
+          - { content: second receipt, once: true }
+          - { content: third receipt, once: true }
+";
+
+/// The header of a target with the address of the bank.
+const BANK_HEADER: &str = "  headers: { x-bank: '${MCP.bank.url}' }\n";
+
+fn agui_target(agent: &FakeAgent) -> String {
+    format!("target:\n  endpoint: {}\n{BANK_HEADER}", agent.url())
+}
+
+fn bank(request: &FakeRequest) -> McpClient {
+    McpClient::new(request.header("x-bank").expect("the address of the bank"))
+}
+
+/// Runs a case whose turn has `count` calls of charge_card, each seen by the agent and the server.
+#[track_caller]
+fn run_joined(config: &str, count: usize) -> TestRun {
+    let suite = format!(
+        "name: a
+turns:
+  - user: pay
+    assert:
+      tools: {{ require: [{{ name: charge_card, server: bank, count: {{ exact: {count} }} }}] }}
+      budget: {{ max_tool_calls: {count} }}
+"
+    );
+    let run = Project::with_config(config).suite("a", &suite).test(&[]);
+    run.assert_all_passed();
+    let made = calls(&run, "a");
+    assert_eq!(made.len(), count, "{made:#?}");
+    assert!(made.iter().all(|call| call["seen_by"] == json!(["agent", "mcp"])), "{made:#?}");
+    run
+}
+
+/// Id, order and result of each call.
+fn results(run: &TestRun) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let shown = calls(run, "a").into_iter().map(|call| {
+        format!("{} {} {}", text(&call["id"]), text(&call["args"]["order_id"]), text(&call["result"]))
+    });
+    shown.collect()
+}
+
+#[test]
+fn a_call_that_the_agent_reports_and_the_server_sees_is_one_call() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let arguments = json!({"amount": 5.0, "order_id": "o-1"});
+        let result = bank.call("charge_card", &arguments).expect("an answer");
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
+    });
+    let target = agui_target(&agent);
+    let suite = "name: a
+turns:
+  - user: pay
+    assert:
+      tools:
+        require:
+          - { name: charge_card, server: bank, count: { exact: 1 } }
+          - { name: mcp__bank__charge_card, count: { exact: 1 } }
+      budget: { max_tool_calls: 1 }
+";
+    let run = Project::with_config(&(target + BANK)).suite("a", suite).test(&[]);
+    run.assert_all_passed();
+    let calls = calls(&run, "a");
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0]["seen_by"], json!(["agent", "mcp"]));
+}
+
+#[test]
+fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
+    let orders = ["o-1", "o-2", "o-1", "o-3"];
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let bank = bank(request);
+        thread::scope(|scope| {
+            for order in orders {
+                let bank = &bank;
+                scope
+                    .spawn(move || bank.call("charge_card", &json!({"order_id": order})).expect("an answer"));
+            }
+        });
+        let run = FakeRun::for_request(request).started();
+        let report = |run: FakeRun, (place, order): (usize, &str)| {
+            run.tool_call(&format!("c{place}"), "charge_card", &json!({"order_id": order}))
+        };
+        orders.into_iter().enumerate().fold(run, report).text("Paid.").finished()
+    });
+    let run = run_joined(&(agui_target(&agent) + RECEIPTS), orders.len());
+    let shown = results(&run);
+    let names: Vec<&str> = shown.iter().map(|call| call.split(" ").next().unwrap_or_default()).collect();
+    assert_eq!(names, ["c0", "c1", "c2", "c3"]);
+    assert_eq!(shown[1], "c1 o-2 receipt of o-2");
+    // Each of the others has a receipt of its own.
+    let mut receipts: Vec<&str> =
+        [0, 2, 3].iter().filter_map(|place| shown[*place].get("c0 o-1 ".len()..)).collect();
+    receipts.sort_unstable();
+    assert_eq!(receipts, ["first receipt", "second receipt", "third receipt"], "{shown:?}");
+}
+
+#[test]
+fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = bank(request);
+        // The calls reach the server in another order than the agent reports them.
+        for id in ["c", "a", "b"] {
+            let meta = json!({"progressToken": "a", "example/toolCallId": id});
+            let arguments = json!({"order_id": "o-1", "added_by_the_client": true});
+            bank.call_with_meta("charge_card", &arguments, meta).expect("an answer");
+        }
+        let run = FakeRun::for_request(request).started();
+        let report =
+            |run: FakeRun, id: &str| run.tool_call(id, "bank_charge_card", &json!({"order_id": "o-1"}));
+        ["a", "b", "c"].into_iter().fold(run, report).text("Paid.").finished()
+    });
+    let run = run_joined(&(agui_target(&agent) + RECEIPTS), 3);
+    assert_eq!(results(&run), ["a o-1 second receipt", "b o-1 third receipt", "c o-1 first receipt"]);
+    // The arguments are those that reached the server.
+    assert!(calls(&run, "a").iter().all(|call| call["args"]["added_by_the_client"] == true));
+}
+
+#[test]
+fn calls_of_a_chat_agent_are_joined() {
+    let agent = FakeAgent::start(|request: &FakeRequest| -> FakeReply {
+        let bank = bank(request);
+        for (id, order) in [("b", "o-2"), ("c", "o-1"), ("a", "o-1")] {
+            let meta = json!({"tool_call_id": id});
+            bank.call_with_meta("charge_card", &json!({"order_id": order}), meta).expect("an answer");
+        }
+        let mut completion = ChatCompletion::new();
+        for (index, (id, order)) in [("a", "o-1"), ("b", "o-2"), ("c", "o-1")].into_iter().enumerate() {
+            completion = completion.tool(index, id, "mcp__bank__charge_card", &json!({"order_id": order}));
+        }
+        completion.text("Paid.").finish("stop").into()
+    });
+    let target = format!(
+        "target:\n  type: openai\n  base_url: {}v1\n  model: small\n  api_key: sk-0123456789\n{BANK_HEADER}",
+        agent.url()
+    );
+    let run = run_joined(&(target + RECEIPTS), 3);
+    assert_eq!(results(&run), ["a o-1 second receipt", "b o-2 receipt of o-2", "c o-1 first receipt"]);
+}
+
+#[test]
+fn a_lost_answer_of_one_of_two_equal_calls_is_a_call_more() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = bank(request);
+        for id in ["a", "b"] {
+            let arguments = json!({"order_id": "o-1"});
+            let meta = json!({"toolCallId": id});
+            let again = || bank.call_with_meta("charge_card", &arguments, meta.clone());
+            again().or_else(|_| again()).expect("an answer");
+        }
+        let run = FakeRun::for_request(request).started();
+        let report = |run: FakeRun, id: &str| run.tool_call(id, "charge_card", &json!({"order_id": "o-1"}));
+        ["a", "b"].into_iter().fold(run, report).text("Paid.").finished()
+    });
+    let suite = "name: a\nfaults: [{ do: lost_answer }]\nturns: [{ user: pay }]\n";
+    let run = Project::with_config(&(agui_target(&agent) + RECEIPTS)).suite("a", suite).test(&[]);
+    run.assert_all_passed();
+    let seen_by = |call: &Value| format!("{} {}", call["seen_by"], call["faults"]);
+    assert_eq!(
+        calls(&run, "a").iter().map(seen_by).collect::<Vec<_>>(),
+        ["[\"agent\",\"mcp\"] [\"lost_answer\"]", "[\"mcp\"] null", "[\"agent\",\"mcp\"] null"],
+    );
+}
