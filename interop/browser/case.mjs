@@ -36,6 +36,18 @@ export async function cases(browser, folder, run) {
     }
   });
 
+  await look('a case that asserts nothing says so', async () => {
+    const turn = (more) => `turns: [{ user: hello${more} }]`;
+    writeFileSync(join(folder, 'plain.test.yaml'), `name: asserts nothing\n${turn('')}\n---\nname: asserts\n${turn(', assert: { text: { must_match: . } }')}\n`);
+    run('plain.test.yaml', '-o', 'plain.html');
+    for (const [name, count] of [['asserts nothing', 1], ['asserts', 0]]) {
+      await within(await open('plain.html', link(name)), async (page) => {
+        await page.waitForSelector('.turn');
+        is(await page.getByText('Nothing was asserted').count(), count, name);
+      });
+    }
+  });
+
   await look('a link leads from the failure to its check, and back', async () => within(await conversation(), async (page) => {
     await page.click('.failure li:nth-child(2) .to-check');
     await isSeen(page, '#turn-40-check-1');

@@ -67,7 +67,7 @@ export async function origins(browser, hotseat, folder, run) {
   run('origin.test.yaml', '-o', 'origin.html');
   const open = (file, hash = '', options = {}) => openAt(browser, `file://${join(folder, file)}${hash}`, options);
   const link = (id) => `#${new URLSearchParams({ case: id })}`;
-  const rows = (page) => page.$$eval('.differences tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const rows = (page) => page.$$eval('.check .differences tbody tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
   const execute = (...args) => spawnSync(hotseat, args, { cwd: folder, encoding: 'utf8' });
 
   await look('differences of texts, values and calls are shown', async () => {
@@ -76,15 +76,24 @@ export async function origins(browser, hotseat, folder, run) {
       is(await page.$$eval('.difference ins', (all) => all.map((one) => one.textContent)), ['can', 'you'], 'got');
     });
     await within(await open('origin.html', link('json differs')), async (page) => {
-      is(await rows(page), [['a', '1', '2'], ['list.2.b', '"x"', '"y"'], ['list.3', 'missing', '4'], ['gone', 'true', 'missing'], ['more', 'missing', 'null']], 'rows');
+      is(await rows(page), [['a', '1', '2'], ['list.2.b', '"x"', '"y"'], ['list.3', 'nothing', '4'], ['gone', 'true', 'missing'], ['more', 'nothing', 'null']], 'rows');
     });
     withCase(folder, 'origin.html', 'calls.html', ({ result }) => { result.turns[0].assertions[0].comparison = COMPARISON; });
     await within(await open('calls.html', link('a text differs')), async (page) => {
-      is(await rows(page), [['amount', '3500', '350'], ['result: status', '"ok"', 'missing', 'the call failed'], ['<b>x</b>', 'missing', '"<img src=x onerror=alert(1)>"']], 'rows');
-      const text = await page.textContent('.call-comparison');
+      is(await rows(page), [['amount', '3500', '350'], ['result: status', '"ok"', 'missing the call failed'], ['<b>x</b>', 'nothing', '"<img src=x onerror=alert(1)>"']], 'rows');
+      is(await page.$$eval('.failure .differences tbody th', (all) => all.map((one) => one.textContent)), ['amount', 'result: status', '<b>x</b>'], 'rows of the failure');
+      ok(!(await page.textContent('.failure')).includes('not allowed'), 'calls that were made are at the check only');
+      const text = await page.textContent('.check .call-comparison');
       for (const part of ['0 of 1 call matching', 'nearest: book in turn 1', 'and 2 more', 'not allowed turn 1: cancel({})']) ok(text.includes(part), part);
     });
   });
+
+  await look('words of a table of differences are not broken on a narrow page', async () => within(await open('calls.html', link('a text differs'), { viewport: { width: 360, height: 800 } }), async (page) => {
+    const heights = await page.$$eval('.failure .differences thead th', (all) => all.map((one) => one.getBoundingClientRect().height));
+    const line = await page.$eval('.failure .differences thead th', (one) => parseFloat(getComputedStyle(one).lineHeight) * 2);
+    ok(heights.length === 3 && heights.every((height) => height < line), `heights ${heights}, less than two lines ${line}`);
+    is(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, 'the page does not scroll sideways');
+  }));
 
   await look('details of a check fit on a narrow page', async () => within(await open('origin.html', link('json differs'), { viewport: { width: 360, height: 800 } }), async (page) => {
     const beyond = await page.$$eval('.check dd', (all) => all.filter((one) => one.getBoundingClientRect().right > one.closest('.check').getBoundingClientRect().right).length);

@@ -169,9 +169,10 @@ fn summary(description: &'static str) -> &'static str {
 /// Selects the cases.
 #[derive(Debug, ClapArgs)]
 pub struct SelectionArgs {
-    /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. FILE:LINE selects the
-    /// case at this line. Default: `suites` of the project file.
-    #[arg(value_name = "PATH")]
+    /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. FILE:LINE and FILE::NAME
+    /// select cases of a file; any other word selects the cases with this word in their name, suite or tags.
+    /// Default: `suites` of the project file.
+    #[arg(value_name = "PATH|NAME")]
     pub paths: Vec<String>,
     /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE", help_heading = CASES)]
@@ -537,9 +538,9 @@ pub struct RecheckArgs {
     /// Run: its id, a prefix of the id, or `last`.
     #[arg(id = "saved_run", value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// Suites whose assertions are evaluated; FILE:LINE selects the case at this line. Default: the suites of
-    /// the run, in their current state.
-    #[arg(value_name = "SUITE")]
+    /// Suites whose assertions are evaluated, FILE:LINE, FILE::NAME, or words in names of cases. Default: the
+    /// suites of the run, in their current state.
+    #[arg(value_name = "SUITE|NAME")]
     pub suites: Vec<String>,
     #[command(flatten)]
     pub filter: FilterArgs,
@@ -790,13 +791,15 @@ const RENAMED_FLAGS: [(&str, &str, &str); 2] =
     [("test", "--redraws", "--max-invalid"), ("runs", "--keep", "--max-age")];
 
 /// Flags of other test tools, with what to write here.
-const PEER_FLAGS: [(&[&str], &str); 14] = [
+const PEER_FLAGS: [(&[&str], &str); 16] = [
     (&["-m", "--marker", "--tags", "--include-tag"], "'--tag TAG' selects cases by tag"),
     (
         &["--grep-invert", "--exclude", "--deselect"],
         "'-k \"not WORD\"' or '--exclude-tag TAG' leaves cases out",
     ),
     (&["--test-name-pattern", "--testNamePattern"], "'--run REGEX' selects cases by name"),
+    (&["-f", "-g"], "'--grep REGEX' selects cases; so does a word of their names, without a flag"),
+    (&["--ui", "--open", "--show-report"], "'--view' shows the run in the browser"),
     (
         &["--filter-failing", "--only-failures", "--failed", "--rerun-failed"],
         "'--last-failed' runs what failed",

@@ -1,7 +1,7 @@
 //! `hotseat list`, and opening the project for it and `hotseat test`.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics};
@@ -128,7 +128,7 @@ pub fn select_agent(
 
 fn load_project(args: &SelectionArgs, context: &CliContext) -> Result<Project, Vec<Diagnostic>> {
     // Falls back to the project of the first path: `hotseat test examples/checkout`.
-    let near = args.paths.first().map(Path::new);
+    let near = args.first_path(&context.folder);
     let Some((path, name)) = find_project_file(args.config.as_deref(), near, context) else {
         return Ok(Project::without_file(context.folder.clone(), context.environment.clone()));
     };

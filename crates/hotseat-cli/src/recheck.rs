@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::config::{display_path, split_line};
+use hotseat_engine::config::{display_path, is_case_word, split_part};
 use hotseat_engine::run::RerunCommands;
 use hotseat_report::reporters::shell_word;
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
@@ -36,17 +36,18 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
     let mut test = recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
     test.output = args.output.iter().map(|path| context.folder.join(path)).collect();
     let head = original_run(&store, named);
-    let rerun = (context.folder == head.metadata.folder).then(|| rerun_commands(&args, &head));
+    let is_narrowed = is_narrowed(&args, &context.folder);
+    let rerun =
+        (context.folder == head.metadata.folder).then(|| rerun_commands(&args, &head, &context.folder));
     if head.metadata.folder.is_dir() {
         context.folder.clone_from(&head.metadata.folder);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
-    let is_narrowed = is_narrowed(&args);
     Ok((test, RecheckRequest { store, head, ask_judges: args.judge, is_narrowed, rerun }))
 }
 
 /// Returns the commands that recheck cases of the run.
-fn rerun_commands(args: &RecheckArgs, head: &StoredRun) -> RerunCommands {
+fn rerun_commands(args: &RecheckArgs, head: &StoredRun, folder: &Path) -> RerunCommands {
     let mut words = vec!["hotseat".to_string(), "recheck".to_string(), head.short_id().to_string()];
     for (flag, path) in [("--config", &args.location.config), ("--store", &args.location.store)] {
         words.extend(path.iter().flat_map(|path| [flag.to_string(), path.display().to_string()]));
@@ -54,14 +55,16 @@ fn rerun_commands(args: &RecheckArgs, head: &StoredRun) -> RerunCommands {
     words.extend(args.judge.then(|| "--judge".to_string()));
     let join = |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
     let any = join(&words);
-    let files = args.suites.iter().map(|suite| split_line(suite).map_or(suite.as_str(), |(file, _)| file));
+    let suites = args.suites.iter().filter(|written| !is_case_word(written, folder));
+    let files = suites.map(|suite| split_part(suite).map_or(suite.as_str(), |(file, _)| file));
     words.extend(files.map(str::to_string));
     RerunCommands { any, suites: join(&words), failed: None }
 }
 
 /// True if the arguments select some cases of the run.
-fn is_narrowed(args: &RecheckArgs) -> bool {
-    !args.filter.is_empty() || args.suites.iter().any(|suite| split_line(suite).is_some())
+fn is_narrowed(args: &RecheckArgs, folder: &Path) -> bool {
+    let selects_cases = |written: &String| split_part(written).is_some() || is_case_word(written, folder);
+    !args.filter.is_empty() || args.suites.iter().any(selects_cases)
 }
 
 /// Returns the run that recorded the conversations. A recheck may have ended some of them early, so it is not
@@ -91,7 +94,9 @@ fn recheck_arguments(
     if head.state == RunState::Running {
         return Err(Diagnostic::new(format!("run {id} is still running in another process")));
     }
-    if !folder.is_dir() && args.suites.is_empty() {
+    let (words, suites): (Vec<String>, Vec<String>) =
+        args.suites.iter().cloned().partition(|written| is_case_word(written, &context.folder));
+    if !folder.is_dir() && suites.is_empty() {
         let message = format!("the folder of run {id}, {}, no longer exists", folder.display());
         return Err(Diagnostic::new(message).help("name the suites to evaluate: `hotseat recheck RUN SUITE`"));
     }
@@ -102,7 +107,7 @@ fn recheck_arguments(
         if command.is_empty() { vec!["test".to_string()] } else { command.clone() },
     )?;
     let mut select = begun.select;
-    let written = match (&*args.suites, &head.metadata.origin) {
+    let written = match (&*suites, &head.metadata.origin) {
         ([], RunOrigin::Held) => begun.input,
         ([], RunOrigin::Merged { .. } | RunOrigin::Rechecked { .. }) => {
             select.paths = head.metadata.setting.inputs.iter().map(|input| input.to_string()).collect();
@@ -115,7 +120,9 @@ fn recheck_arguments(
             None
         }
     };
-    if is_narrowed(args) {
+    if is_narrowed(args, &context.folder) {
+        select.paths.retain(|written| !is_case_word(written, folder));
+        select.paths.extend(words);
         select.filter = args.filter.clone();
     }
     Ok(TestArgs {

@@ -1,6 +1,9 @@
 //! Commands that run cases of a run again: its command line without selection and output.
 
+use std::path::Path;
+
 use clap::{Args, Command};
+use hotseat_engine::config::is_case_word;
 use hotseat_engine::run::RerunCommands;
 use hotseat_report::reporters::shell_word;
 
@@ -39,17 +42,18 @@ enum ArgumentRole {
     Dropped,
 }
 
-/// Returns the commands for a run of `hotseat test`, or `None` if its input cannot be repeated.
+/// Returns the commands for a run of `hotseat test` in a folder, or `None` if its input cannot be repeated.
 pub fn rerun_commands(
     args: &TestArgs,
     input: Option<&TestInput>,
     arguments: &[String],
     is_saved: bool,
+    folder: &Path,
 ) -> Option<RerunCommands> {
     if !matches!(input, None | Some(TestInput::SuiteFile(_))) {
         return None;
     }
-    let words = classify(arguments)?;
+    let words = classify(arguments, folder)?;
     let join = |roles: &[ArgumentRole]| {
         let words = words.iter().filter(|(role, _)| roles.contains(role));
         let words = words.flat_map(|(_, words)| words.iter().map(|word| shell_word(word).into_owned()));
@@ -79,8 +83,12 @@ pub enum RunSelection {
 }
 
 /// Returns the arguments of a run without `--watch` and with another selection. `None` if they are not understood.
-pub fn selected_arguments(arguments: &[String], selection: &RunSelection) -> Option<Vec<String>> {
-    let words = classify(arguments)?;
+pub fn selected_arguments(
+    arguments: &[String],
+    selection: &RunSelection,
+    folder: &Path,
+) -> Option<Vec<String>> {
+    let words = classify(arguments, folder)?;
     let keeps = |(role, words): &&(ArgumentRole, Vec<String>)| match (role, selection) {
         (ArgumentRole::Dropped, _) => words[0] != "--watch",
         (ArgumentRole::Suites, RunSelection::Suites(_)) => false,
@@ -103,7 +111,7 @@ pub fn selected_arguments(arguments: &[String], selection: &RunSelection) -> Opt
 }
 
 /// Groups the arguments after `test`, each flag with its value. `None` if one of them is not understood.
-fn classify(arguments: &[String]) -> Option<Vec<(ArgumentRole, Vec<String>)>> {
+fn classify(arguments: &[String], folder: &Path) -> Option<Vec<(ArgumentRole, Vec<String>)>> {
     // Only the flags of the program itself and of this command: the others take longer to build.
     let command = CliArgs::augment_args(Command::new("hotseat"));
     let test = TestArgs::augment_args(Command::new("test"));
@@ -116,7 +124,8 @@ fn classify(arguments: &[String]) -> Option<Vec<(ArgumentRole, Vec<String>)>> {
             continue;
         }
         if only_paths || !word.starts_with('-') || word == "-" {
-            classified.push((ArgumentRole::Suites, vec![word.clone()]));
+            let role = if is_case_word(word, folder) { ArgumentRole::Cases } else { ArgumentRole::Suites };
+            classified.push((role, vec![word.clone()]));
             continue;
         }
         let (id, has_value, is_whole) = find_flag(&command, &test, word)?;

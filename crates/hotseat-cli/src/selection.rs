@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_checks::Pattern;
-use hotseat_document::Diagnostic;
+use hotseat_document::{Diagnostic, nearest};
 use hotseat_engine::cases::Suite;
-use hotseat_engine::config::{Project, discover_suites, display_path};
-use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, RunPlan};
-use hotseat_report::reporters::format_count;
+use hotseat_engine::config::{Project, discover_suites, display_path, is_case_word, nearest_suite};
+use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, RunPlan, SelectedParts};
+use hotseat_report::reporters::{format_count, shell_word};
 use hotseat_report::store::{RunStore, StoredRun, store_path};
 use serde_json::Value;
 
@@ -57,6 +57,25 @@ impl FilterArgs {
             flags("--exclude-tag", &self.exclude_tag),
         ];
         all.concat().join(" ")
+    }
+}
+
+impl SelectionArgs {
+    /// The first argument that is a path and no word.
+    pub fn first_path(&self, folder: &Path) -> Option<&Path> {
+        self.paths.iter().find(|written| !is_case_word(written, folder)).map(Path::new)
+    }
+
+    /// Words and filter for messages: `"a" --tag "b"`.
+    pub fn describe_filter(&self, words: &[String]) -> String {
+        let words = words.iter().map(|word| format!("{word:?}"));
+        let flags = Some(self.filter.describe()).filter(|flags| !flags.is_empty());
+        words.chain(flags).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The arguments that are words.
+    pub fn words(&self, folder: &Path) -> Vec<String> {
+        self.paths.iter().filter(|written| is_case_word(written, folder)).cloned().collect()
     }
 }
 
@@ -119,10 +138,13 @@ pub fn load_plan(
     project: &Project,
     context: &CliContext,
 ) -> Result<RunPlan, ExitStatus> {
-    let filter = args.filter.compile().map_err(|wrong| context.reject([wrong]))?;
-    let mut lines = Vec::new();
+    let mut filter = args.filter.compile().map_err(|wrong| context.reject([wrong]))?;
+    let (mut lines, mut named) = (Vec::new(), Vec::new());
     let (suites, mut diagnostics) = match prepared {
-        Some(suites) => (suites, Vec::new()),
+        Some(suites) => {
+            filter.words = args.words(&context.folder);
+            (suites, Vec::new())
+        }
         None => {
             let found = discover_suites(&args.paths, &context.folder, project);
             if !found.missing.is_empty() {
@@ -130,17 +152,20 @@ pub fn load_plan(
                 context.report_errors(found.missing.into_iter().chain(found.mistakes));
                 return Err(if is_usage { ExitStatus::Usage } else { ExitStatus::NothingSelected });
             }
-            lines = found.lines;
+            (lines, named, filter.words) = (found.lines, found.named, found.words);
             (found.suites, found.mistakes)
         }
     };
-    let mut lines_by_suite: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    let mut parts: BTreeMap<String, SelectedParts> = BTreeMap::new();
     for (path, line) in &lines {
-        lines_by_suite.entry(project.suite_name(path)).or_default().insert(*line);
+        parts.entry(project.suite_name(path)).or_default().lines.insert(*line);
+    }
+    for (path, name) in &named {
+        parts.entry(project.suite_name(path)).or_default().names.insert(name.clone());
     }
     let selection = CaseSelection {
         filter: filter.clone(),
-        lines: lines_by_suite,
+        parts,
         among: restriction.cases().cloned(),
         shard: args.shard,
         forbid_only: args.forbid_only,
@@ -157,14 +182,16 @@ pub fn load_plan(
     if let CaseRestriction::Listed(required) = restriction {
         check_existence(required, &plan, project).map_err(|missing| context.reject(missing))?;
     }
-    let lost = missing_lines(&lines, &plan, project, context);
-    if !lost.is_empty() {
-        context.report_errors(lost);
+    let mut missing = missing_lines(&lines, &plan, project, context);
+    missing.extend(missing_names(&named, &plan, project, context));
+    missing.extend(missing_words(&filter.words, &plan, project, context));
+    if !missing.is_empty() {
+        context.report_errors(missing);
         return Err(ExitStatus::NothingSelected);
     }
     // An empty shard is not an error.
     if plan.selected_in_all_shards == 0 {
-        context.report_errors([nothing_selected(args, restriction, &plan, project)]);
+        context.report_errors([nothing_selected(args, &filter, restriction, &plan, project)]);
         return Err(ExitStatus::NothingSelected);
     }
     if args.filter.run.len() + args.filter.tag.len() + args.filter.exclude_tag.len() > 0 {
@@ -253,27 +280,91 @@ fn missing_lines(
     missing
 }
 
+/// Diagnostics for `FILE::NAME` if the file has no such case, each with the most similar name.
+fn missing_names(
+    named: &[(PathBuf, String)],
+    plan: &RunPlan,
+    project: &Project,
+    context: &CliContext,
+) -> Vec<Diagnostic> {
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let mut names: BTreeMap<Arc<str>, BTreeSet<String>> = BTreeMap::new();
+    for (suite, case) in plan.all_cases(project) {
+        names.entry(suite).or_default().extend([case.id.clone(), case.name.clone()]);
+    }
+    let none = BTreeSet::new();
+    let known = |path: &Path| names.get(&*project.suite_name(path)).unwrap_or(&none);
+    let missing = named.iter().filter(|(path, name)| !known(path).contains(name));
+    let missing = missing.map(|(path, name)| {
+        let shown = display_path(path, &context.folder);
+        let wrong = Diagnostic::new(format!("no case selected: {shown} has no case `{name}`"));
+        match nearest(name, known(path).iter().map(String::as_str)) {
+            Some(near) => wrong.help(format!("did you mean `{near}`?")),
+            None => wrong.help(format!("`hotseat list {}` prints the cases", shell_word(&shown))),
+        }
+    });
+    missing.collect()
+}
+
+/// Diagnostics for words that are neither a path nor a part of a name, each with the most similar path or name. A
+/// word may be a misspelt suite, so it is an error even if other words select cases.
+fn missing_words(
+    words: &[String],
+    plan: &RunPlan,
+    project: &Project,
+    context: &CliContext,
+) -> Vec<Diagnostic> {
+    let mut missing: Vec<&String> = words.iter().collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    for (suite, case) in plan.all_cases(project) {
+        let labels = CaseLabels { id: &case.id, name: &case.name, suite: &suite, tags: &case.tags };
+        missing.retain(|word| !labels.contain(word));
+        if missing.is_empty() {
+            return Vec::new();
+        }
+    }
+    let known = plan.known_labels(project);
+    let missing = missing.into_iter().map(|word| {
+        let message = format!("no case selected: `{word}` is no file, no folder and no part of a name");
+        let near =
+            nearest_suite(word, &context.folder, project).map(|near| format!("did you mean `{near}`?"));
+        let help = near.or_else(|| known.suggest_name(word)).unwrap_or_else(|| {
+            match word.contains(char::is_whitespace) {
+                true => format!("`hotseat test -i {}` sends it to the agent as a message", shell_word(word)),
+                false => "`hotseat list` prints the cases".to_string(),
+            }
+        });
+        Diagnostic::new(message).help(help)
+    });
+    missing.collect()
+}
+
 /// Explains why no case is selected, and suggests the most similar name or tag.
 fn nothing_selected(
     args: &SelectionArgs,
+    filter: &CaseFilter,
     restriction: &CaseRestriction,
     plan: &RunPlan,
     project: &Project,
 ) -> Diagnostic {
-    let filter = &args.filter;
-    let (cases, described) = (format_count(plan.total, "case"), filter.describe());
+    let described = args.describe_filter(&filter.words);
+    let cases = format_count(plan.total, "case");
     let failed = matches!(restriction, CaseRestriction::Failed(_));
-    let words = match (failed, filter.is_empty()) {
+    let words = match (failed, described.is_empty()) {
         (true, true) => format!("none of {cases} failed"),
         (true, false) => format!("{described} matches none of {cases} that failed"),
         (false, true) => format!("none of {cases} is in the saved run"),
         (false, false) => format!("{described} matches none of {cases}"),
     };
     let mistake = Diagnostic::new(format!("no case selected: {words}"));
-    if filter.is_empty() {
+    if described.is_empty() {
         return mistake;
     }
-    let help = filter.compile().ok().and_then(|filter| plan.known_labels(project).suggest(&filter));
+    let help = plan.known_labels(project).suggest(filter);
     mistake.help(help.unwrap_or_else(|| "`hotseat list` prints the cases".to_string()))
 }
 

@@ -48,7 +48,8 @@ def test_a_failure_shows_conversation_and_snippet(project: Project) -> None:
         ]
     )
     result.stdout.fnmatch_lines(["FAILED shop.test.yaml::fails - expected the agent to say*"])
-    result.stdout.fnmatch_lines(["FAILED shop.test.yaml::crashes - agent error: ValueError: the database is gone"])
+    result.stdout.fnmatch_lines(["*agent_error: the agent failed: ValueError: the database is gone (conftest.py:*, in *"])
+    result.stdout.fnmatch_lines(["FAILED shop.test.yaml::crashes - agent error: ValueError: the database is*"])
 
 
 def test_failures_that_are_not_the_agents_are_errors(project: Project) -> None:

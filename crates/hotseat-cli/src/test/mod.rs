@@ -8,7 +8,7 @@ mod saving;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
@@ -18,7 +18,7 @@ use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, Runner
 use hotseat_report::store::{RunStore, StoredRun};
 use hotseat_targets::connection::http::HttpClient;
 
-use crate::args::{FilterArgs, TestArgs};
+use crate::args::{SelectionArgs, TestArgs};
 use crate::context::CliContext;
 use crate::dry_run;
 use crate::exit::ExitStatus;
@@ -97,8 +97,8 @@ struct RunCleanup {
 }
 
 /// The filter of a run as reports show it: a single `--run` as it is, everything else with its flags.
-fn shown_filter(filter: &FilterArgs) -> Option<String> {
-    match (filter.run.as_slice(), filter.describe()) {
+fn shown_filter(select: &SelectionArgs, folder: &Path) -> Option<String> {
+    match (select.filter.run.as_slice(), select.describe_filter(&select.words(folder))) {
         (_, described) if described.is_empty() => None,
         ([only], described) if described == format!("--run {only:?}") => Some(only.clone()),
         (_, described) => Some(described),
@@ -247,7 +247,7 @@ fn try_run(
     let choices = RunChoices {
         options,
         parallel_asked: args.parallel.or(project.parallel).is_some(),
-        run: shown_filter(&args.select.filter),
+        run: shown_filter(&args.select, &context.folder),
         agent: args.select.agent.clone(),
         connector: args.call.connector.clone(),
         outputs: files.iter().map(|file| file.shown.clone()).collect(),
@@ -255,13 +255,12 @@ fn try_run(
             (None, None) => {
                 let is_saved = saving::should_save(&args, &project);
                 let arguments = context.arguments.as_deref().unwrap_or_default();
-                rerun_commands(&args, input.as_ref(), arguments, is_saved)
+                rerun_commands(&args, input.as_ref(), arguments, is_saved, &context.folder)
             }
             (Some(rechecking), _) => rechecking.rerun_commands(),
-            (None, Some(resumed)) => resumed
-                .repeatable
-                .as_deref()
-                .and_then(|arguments| rerun_commands(&args, input.as_ref(), arguments, true)),
+            (None, Some(resumed)) => resumed.repeatable.as_deref().and_then(|arguments| {
+                rerun_commands(&args, input.as_ref(), arguments, true, &context.folder)
+            }),
         },
     };
     let setting = RunSettings::new(&plan, &outside, choices);

@@ -68,7 +68,7 @@ impl WatchedFiles {
     /// Finds files that were added. If the project cannot be read, the known files stay.
     pub(super) fn discover(&mut self, args: &SelectionArgs, context: &CliContext) {
         let mut found: BTreeMap<PathBuf, FileRole> = BTreeMap::new();
-        let near = args.paths.first().map(Path::new);
+        let near = args.first_path(&context.folder);
         let file = find_project_file(args.config.as_deref(), near, context);
         let project = match &file {
             Some((path, shown)) => {
@@ -217,15 +217,15 @@ pub(super) fn describe_changes(changed: &BTreeSet<PathBuf>, context: &CliContext
     }
 }
 
-/// How the command line names a suite: with the lines that the user selected in it, if there are some.
+/// How the command line names a suite: with the lines and names that the user selected in it, if there are some.
 fn named_paths(suite: &Path, args: &SelectionArgs, context: &CliContext) -> Vec<String> {
-    let is_line_of_suite = |written: &&String| {
-        hotseat_engine::config::split_line(written).is_some_and(|(file, _)| {
+    let is_part_of_suite = |written: &&String| {
+        hotseat_engine::config::split_part(written).is_some_and(|(file, _)| {
             context.folder.join(file) == suite && !context.folder.join(written).exists()
         })
     };
-    let lines: Vec<String> = args.paths.iter().filter(is_line_of_suite).cloned().collect();
-    if lines.is_empty() { vec![display_path(suite, &context.folder)] } else { lines }
+    let parts: Vec<String> = args.paths.iter().filter(is_part_of_suite).cloned().collect();
+    if parts.is_empty() { vec![display_path(suite, &context.folder)] } else { parts }
 }
 
 /// Files of an agent: its definition with the files beside it, or the programs of its command.

@@ -84,7 +84,7 @@ pub fn run(args: TestArgs, context: &mut CliContext) -> ExitStatus {
 
 /// Runs a part of the tests.
 fn run_selection(selection: &RunSelection, original: &[String], context: &mut CliContext) -> ExitStatus {
-    let Some(arguments) = selected_arguments(original, selection) else {
+    let Some(arguments) = selected_arguments(original, selection, &context.folder) else {
         return context
             .reject([Diagnostic::new("--watch cannot take these arguments apart: write each flag alone")]);
     };

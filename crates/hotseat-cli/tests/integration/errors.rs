@@ -908,7 +908,7 @@ fn rejects_unknown_or_meaningless_flags() {
 
       tip: a similar argument exists: '--parallel'
 
-    Usage: hotseat test --parallel <N> [PATH]...
+    Usage: hotseat test --parallel <N> [PATH|NAME]...
 
     For more information, try '--help'.
     ");

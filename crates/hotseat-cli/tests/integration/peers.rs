@@ -27,6 +27,8 @@ fn options_of_peers_are_answered() {
         (&["--grep-invert", "slow"], "'--exclude-tag TAG'"),
         (&["--collect-only"], "'hotseat list'"),
         (&["--base-url", "http://x/"], "'--endpoint URL'"),
+        (&["-g", "slow"], "'--grep REGEX'"),
+        (&["--ui"], "'--view'"),
     ] {
         let output = project.hotseat(&[&["test"], arguments].concat());
         assert!(output.code == 2 && output.stderr.contains(words), "{arguments:?}: {output}");
@@ -38,6 +40,10 @@ fn keys_of_peers_are_answered() {
     for (text, words) in [
         ("prompt: Hi\n", "write what the user says under `turns:`"),
         ("name: a\nprompts: [Hi]\nturns: [{ user: hi }]\n", "write what the user says under `turns:`"),
+        (
+            "name: a\nturns: [{ user: hi, assert: { tools: { require: [{ name: b, args: { x: 1 } }] } } }]\n",
+            "`args_match: { NAME: PATTERN }`",
+        ),
         ("tests: []\n", "separate them by a line `---`"),
         ("name: a\nvars: { x: 1 }\nturns: [{ user: hi }]\n", "`scenarios:`"),
         ("providers: [openai]\n", "`agents:` of hotseat.yaml"),

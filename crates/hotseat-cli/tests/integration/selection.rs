@@ -62,8 +62,14 @@ struct SelectionOption {
     selected: &'static [&'static str],
 }
 
-const OPTIONS: [SelectionOption; 8] = [
+const OPTIONS: [SelectionOption; 10] = [
     SelectionOption { name: "`FILE:LINE`", arguments: &["{line}"], selected: &["cancels a room"] },
+    SelectionOption { name: "a word", arguments: &["room"], selected: &["books a room", "cancels a room"] },
+    SelectionOption {
+        name: "several words",
+        arguments: &["pays", "cancels a"],
+        selected: &["cancels a room", "pays once"],
+    },
     SelectionOption { name: "`--run REGEX`", arguments: &["--run", "^pays"], selected: &["pays once"] },
     SelectionOption {
         name: "several `--run`",
@@ -211,6 +217,14 @@ fn lines_select_single_cases() {
         (&["tests/booking.test.yaml:1", "tests/list.test.json"], &["books a room", "one", "two"]),
         (&["tests/list.test.json:2", "tests/list.test.json"], &["one", "two"]),
         (&["tests/list.test.json:2", "tests", "-k", "list"], &["one", "two"]),
+        (&["tests/booking.test.yaml::pays once"], &["pays once"]),
+        (
+            &["tests/booking.test.yaml::pays once", "tests/booking.test.yaml:1"],
+            &["books a room", "pays once"],
+        ),
+        (&["tests/list.test.json::one", "tests/booking.test.yaml:1"], &["books a room", "one"]),
+        (&["tests/booking.test.yaml", "PAYS", "cancels a"], &["cancels a room", "pays once"]),
+        (&["tests/booking.test.yaml::pays once", "once", "-k", "not slow"], &["pays once"]),
     ] {
         let output = project.hotseat(&[&["list", "--json"], arguments].concat());
         assert_eq!(output.code, 0, "{output}");
@@ -228,6 +242,7 @@ fn misspelt_selections_name_the_nearest() {
     for (arguments, words) in [
         (&["--run", "boks a room"][..], "did you mean `books a room`?"),
         (&["--run", "cancls"], "did you mean `cancels`?"),
+        (&["--run", "he cancls a table"], "did you mean `cancels`?"),
         (&["-k", "cancls and room"], "did you mean `cancels`?"),
         (&["--grep", "smokee"], "did you mean `smoke`?"),
         (&["--tag", "smok"], "did you mean `smoke`?"),
@@ -236,7 +251,17 @@ fn misspelt_selections_name_the_nearest() {
         (&["tests/boking.test.yaml"], "did you mean `tests/booking.test.yaml`?"),
         (&["booking.test.yaml:6"], "did you mean `tests/booking.test.yaml:6`?"),
         (&["tests/booking.test.yaml:99"], "`pays once` is at tests/booking.test.yaml:9"),
-        (&["pays"], "`-k 'pays'` selects cases by a part of their name"),
+        (&["booking.test.yaml::pays once"], "did you mean `tests/booking.test.yaml::pays once`?"),
+        (&["tests/booking.test.yaml::pays onec"], "did you mean `pays once`?"),
+        (&["tests/booking.test.yaml::pays"], "`hotseat list tests/booking.test.yaml` prints the cases"),
+        (&["pasy"], "`pasy` is no file, no folder and no part of a name"),
+        (&["cancls"], "did you mean `cancels`?"),
+        (&["tesst"], "did you mean `tests`?"),
+        (&["Is it open?"], "`hotseat test -i 'Is it open?'` sends it to the agent as a message"),
+        // A word that is wrong is an error even if others select cases.
+        (&["pays", "cancls"], "did you mean `cancels`?"),
+        (&["pays", "--tag", "slow"], "\"pays\" --tag \"slow\" matches none of 6 cases"),
+        (&["--run", "books", "-k", "pays"], "`hotseat list` prints the cases"),
         (&["-n", "chekout"], "did you mean `checkout`?"),
     ] {
         for command in ["test", "list"] {
@@ -252,6 +277,28 @@ fn misspelt_selections_name_the_nearest() {
         let (code, _, said) = select_in_rust(&agent, arguments);
         assert!(code == 4 && said.contains(words), "{arguments:?}: {code} {said}");
     }
+}
+
+#[test]
+fn words_are_kept_by_the_commands_of_the_report() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).file(
+        "pays/a.test.yaml",
+        "name: pays once\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n---\nname: pays twice\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n---\nname: books\nturns: [{ user: hi }]\n",
+    );
+    let output = project.hotseat(&["test", "twice", "books", "-o", "report.json"]);
+    assert_eq!(output.code, 1, "{output}");
+    assert!(output.stdout.contains("Next: after the fix"), "{output}");
+    let report: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
+    assert_eq!(report["metadata"]["options"]["run"], "\"twice\" \"books\"", "{report}");
+    assert_eq!(names(&project.workspace.read("report.json")), ["pays twice", "books"]);
+    // A recheck of some cases keeps the words of its own command only.
+    let output = project.hotseat(&["recheck", "last", "books", "-o", "report.json"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(names(&project.workspace.read("report.json")), ["books"]);
+    // A folder takes precedence over a word.
+    let output = project.hotseat(&["list", "pays"]);
+    assert!(output.code == 0 && output.stdout.lines().count() == 3, "{output}");
 }
 
 #[test]
@@ -272,8 +319,12 @@ fn invalid_expressions_are_usage_errors() {
     let project = project();
     for (arguments, words) in [
         (&["-k", "a and"][..], "-k \"a and\" is not a valid expression: expected a word at column 6"),
+        (
+            &["-k", "pays once"],
+            "expected `and`, `or` or the end at column 6; quotes join the words of one text",
+        ),
         (&["--grep", "(a"], "--grep \"(a\" is not a valid regular expression: unclosed group"),
-        (&["tests/booking.test.yaml", "nope", "["], "no such file or folder: nope"),
+        (&["tests/booking.test.yaml", "nope/", "["], "no such file or folder: nope/"),
     ] {
         let output = project.hotseat(&[&["test"], arguments].concat());
         assert!(output.code == 2 && output.stderr.contains(words), "{arguments:?}: {output}");

@@ -173,7 +173,7 @@ fn a_long_failed_case_folds_passed_turns() {
     let failed_turn = long_conversation(&agent, 40, 18, "");
     assert_eq!(
         heads(&failed_turn, &[])[..3],
-        ["Turns 1-17: PASSED", "Turn 18: \"turn 18\" → FAILED ([TIME])", "Turns 19 to 40: not run"]
+        ["Turns 1-17: PASSED", "Turn 18: \"turn 18\" → FAILED ([TIME])", "Turns 19-40: not run"]
     );
     assert!(heads(&failed_turn, &["-v"]).contains(&"Turn 5: \"turn 5\" → PASSED ([TIME])".to_string()));
 

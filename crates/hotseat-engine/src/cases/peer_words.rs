@@ -3,7 +3,7 @@
 use hotseat_document::Diagnostics;
 
 /// Keys of other tools.
-const PEER_KEYS: [(&[&str], &str); 7] = [
+const PEER_KEYS: [(&[&str], &str); 8] = [
     (
         &["prompt", "prompts", "query", "question", "messages", "conversation", "steps"],
         "write what the user says under `turns:`, such as `turns: [{ user: Hello }]`",
@@ -19,6 +19,11 @@ const PEER_KEYS: [(&[&str], &str); 7] = [
     (
         &["providers", "provider", "targets"],
         "agents are under `target:` or `agents:` of hotseat.yaml; a case selects one with `agent: NAME`",
+    ),
+    (
+        &["args", "arguments", "with_args", "expected_args"],
+        "write `args_match: { NAME: PATTERN }` in a block `tools:`, or `arguments: { NAME: VALUE }` in \
+         `{ type: tool_called, … }`",
     ),
     (&["model", "models"], "models are under `connectors:` of hotseat.yaml; the agent chooses its own"),
     (

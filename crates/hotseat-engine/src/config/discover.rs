@@ -1,6 +1,6 @@
 //! Suite discovery: files, folders and globs of the command line, or of the project.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,18 +18,25 @@ pub struct DiscoveredSuites {
     pub suites: Vec<Suite>,
     /// Suites of which only the cases at these lines are meant: `FILE:LINE`.
     pub lines: Vec<(PathBuf, u32)>,
+    /// Suites of which only the cases with these ids or names are meant: `FILE::NAME`.
+    pub named: Vec<(PathBuf, String)>,
+    /// Words that are no paths: parts of names, as of [`is_case_word`].
+    pub words: Vec<String>,
     /// Diagnostics of paths without suites.
     pub missing: Vec<Diagnostic>,
     /// Diagnostics of invalid globs.
     pub mistakes: Vec<Diagnostic>,
 }
 
-/// Finds suites. `paths` are relative to `folder`; without any, the globs of the project are used.
+/// Finds suites. `written` are paths relative to `folder`, and words; without a path, the globs of the project are
+/// used.
 ///
 /// A file is accepted under any name, except that scripts must end in `_test`. Folders and project globs skip
 /// hidden folders, `node_modules`, `target` and files that the repository ignores.
-pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> DiscoveredSuites {
-    let mut found = DiscoveredSuites::default();
+pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> DiscoveredSuites {
+    let (words, paths): (Vec<String>, Vec<String>) =
+        written.iter().cloned().partition(|written| is_case_word(written, folder));
+    let mut found = DiscoveredSuites { words, ..DiscoveredSuites::default() };
     if paths.is_empty() {
         let mut any = Vec::new();
         for pattern in &project.suites {
@@ -52,14 +59,17 @@ pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> Di
         }
     }
     let mut whole: HashSet<PathBuf> = HashSet::new();
-    for written in paths {
+    for written in &paths {
         let path = folder.join(written);
         if !path.exists()
-            && let Some((file, line)) = split_line(written)
+            && let Some((file, part)) = split_part(written)
             && folder.join(file).is_file()
         {
             let path = folder.join(file);
-            found.lines.push((path.clone(), line));
+            match part {
+                SuitePart::Line(line) => found.lines.push((path.clone(), line)),
+                SuitePart::Name(name) => found.named.push((path.clone(), name.to_string())),
+            }
             found.suites.push(Suite::new(path.clone(), display_path(&path, folder)));
             continue;
         }
@@ -95,8 +105,9 @@ pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> Di
         whole.extend(suites.iter().map(|suite| suite.path.clone()));
         found.suites.extend(suites);
     }
-    // A file that is also named without a line is meant as a whole.
+    // A file that is also named without a line or name is meant as a whole.
     found.lines.retain(|(path, _)| !whole.contains(path));
+    found.named.retain(|(path, _)| !whole.contains(path));
     found.suites.sort_by(|a, b| a.path.cmp(&b.path));
     let mut seen = HashSet::new();
     found
@@ -105,33 +116,70 @@ pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> Di
     found
 }
 
-/// Splits `FILE:LINE` and `FILE:LINE:COLUMN`.
-pub fn split_line(written: &str) -> Option<(&str, u32)> {
-    let (file, last) = written.rsplit_once(':')?;
-    let last: u32 = last.parse().ok()?;
-    let line = file.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
-    line.or(Some((file, last))).filter(|(file, _)| !file.is_empty())
+/// The cases of a suite that a path means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuitePart<'a> {
+    /// Those at a line.
+    Line(u32),
+    /// Those with an id or a name.
+    Name(&'a str),
 }
 
-/// Diagnostic for a path that does not exist, with the most similar suite.
-fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
+/// Splits `FILE:LINE`, `FILE:LINE:COLUMN` and `FILE::NAME`.
+pub fn split_part(written: &str) -> Option<(&str, SuitePart<'_>)> {
+    let split = match written.split_once("::") {
+        Some((file, name)) if !name.is_empty() => Some((file, SuitePart::Name(name))),
+        Some(_) => None,
+        None => {
+            let (file, last) = written.rsplit_once(':')?;
+            let last: u32 = last.parse().ok()?;
+            let line = file.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+            let (file, line) = line.unwrap_or((file, last));
+            Some((file, SuitePart::Line(line)))
+        }
+    };
+    split.filter(|(file, _)| !file.is_empty())
+}
+
+/// True if a word of the command line selects cases by a part of their name: it is neither a path that exists, nor
+/// written like a path or a glob. A word with blanks is never a glob.
+pub fn is_case_word(written: &str, folder: &Path) -> bool {
+    const EXTENSIONS: [&str; 10] =
+        [".yaml", ".yml", ".json", ".jsonl", ".ts", ".mts", ".js", ".mjs", ".rs", ".py"];
+    let is_sentence = written.contains(char::is_whitespace);
+    let is_path = written.is_empty()
+        || written.contains(['/', '\\'])
+        || EXTENSIONS.iter().any(|extension| written.ends_with(extension))
+        || split_part(written).is_some()
+        || !is_sentence && written.contains(['*', '?', '[', '{']);
+    !is_path && !folder.join(written).exists()
+}
+
+/// Returns the suite of the project, or the folder with suites, whose path is most similar to a misspelt one.
+pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<String> {
     const MAX_SUITES: usize = 10_000;
     let globs: Vec<GlobMatcher> =
         project.suites.iter().filter_map(|pattern| compile_glob(pattern).ok()).collect();
     let fits = |path: &Path| globs.iter().any(|glob| glob.is_match(path));
     let known = walk_suites(&project.root, folder, fits);
-    let (file, line) = split_line(written).map_or((written, None), |(file, line)| (file, Some(line)));
-    let with_line = |near: &str| line.map_or_else(|| near.to_string(), |line| format!("{near}:{line}"));
-    let shown: Vec<&str> = known.iter().take(MAX_SUITES).map(|suite| &*suite.shown).collect();
-    let file_name = |path: &&str| Path::new(*path).file_name().is_some_and(|name| name == file);
-    // A name without its folder, a misspelt path, or the name of a case.
-    let near = shown.iter().find(|path| file_name(path)).copied();
-    let near = near.or_else(|| nearest(file, shown.iter().copied()));
+    let shown: Vec<&Path> = known.iter().take(MAX_SUITES).map(|suite| Path::new(&*suite.shown)).collect();
+    let with_name = |path: &&Path| path.file_name().is_some_and(|name| name == written);
+    // A name without its folder, or a misspelt path.
+    if let Some(path) = shown.iter().copied().find(with_name) {
+        return path.to_str().map(str::to_string);
+    }
+    let folders: BTreeSet<&Path> = shown.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let all = shown.iter().copied().chain(folders).filter_map(Path::to_str);
+    nearest(written.trim_end_matches('/'), all).map(str::to_string)
+}
+
+/// Diagnostic for a path that does not exist, with the most similar suite.
+fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
+    let file = split_part(written).map_or(written, |(file, _)| file);
     let missing = Diagnostic::new(format!("no such file or folder: {written}"));
-    match near {
-        Some(near) => missing.help(format!("did you mean `{}`?", with_line(near))),
-        None if written.contains(['/', '.', '\\']) => missing,
-        None => missing.help(format!("`-k '{written}'` selects cases by a part of their name")),
+    match nearest_suite(file, folder, project) {
+        Some(near) => missing.help(format!("did you mean `{near}{}`?", &written[file.len()..])),
+        None => missing,
     }
 }
 

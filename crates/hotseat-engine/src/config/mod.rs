@@ -19,7 +19,9 @@ mod store_settings;
 pub use agent::ProjectAgent;
 pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary, is_secret, secret_text};
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
-pub use discover::{DiscoveredSuites, discover_suites, display_path, split_line};
+pub use discover::{
+    DiscoveredSuites, SuitePart, discover_suites, display_path, is_case_word, nearest_suite, split_part,
+};
 pub use env_file::{ENV_FILE, EnvFile};
 pub use hooks::ScriptScope;
 pub use project::{FILE_NAMES, Project, named_secrets, redact_diagnostic};

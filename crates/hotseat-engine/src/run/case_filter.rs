@@ -1,23 +1,17 @@
 //! Filters for cases by name, text and tag, the same for every command and front end.
 
-use std::collections::BTreeSet;
-
 use hotseat_checks::Pattern;
-use hotseat_document::nearest;
 
 /// Maximum length of a keyword expression.
 const MAX_EXPRESSION_BYTES: usize = 10_000;
 /// Maximum number of nested brackets and negations in a keyword expression.
 const MAX_EXPRESSION_DEPTH: usize = 50;
 
-/// Maximum number of cases whose labels are searched for a similar one.
-const MAX_KNOWN_CASES: usize = 10_000;
-/// Maximum number of tags in a suggestion.
-const MAX_LISTED_TAGS: usize = 8;
-
 /// Filter for cases. The default selects all.
 #[derive(Debug, Clone, Default)]
 pub struct CaseFilter {
+    /// Words among the paths: id, name, suite or a tag contains one of these. Upper and lower case do not matter.
+    pub words: Vec<String>,
     /// `--run`: the id or the name matches one of these.
     pub names: Vec<Pattern>,
     /// `-k`.
@@ -66,6 +60,7 @@ impl CaseFilter {
                 .map_err(|error| format!("-k {text:?} is not a valid expression: {error}"))
         });
         Ok(CaseFilter {
+            words: Vec::new(),
             names: compile("--run", names)?,
             keywords: expression.transpose()?,
             texts: compile("--grep", texts)?,
@@ -80,7 +75,8 @@ impl CaseFilter {
             patterns.is_empty() || patterns.iter().any(matches)
         };
         let has_tag = |tag: &String| labels.tags.contains(tag);
-        is_any(&self.names, &|pattern| labels.name_matches(pattern))
+        (self.words.is_empty() || self.words.iter().any(|word| labels.contain(word)))
+            && is_any(&self.names, &|pattern| labels.name_matches(pattern))
             && is_any(&self.texts, &|pattern| {
                 labels.name_matches(pattern)
                     || pattern.is_match(labels.suite)
@@ -92,67 +88,21 @@ impl CaseFilter {
     }
 }
 
-/// Labels of existing cases, to suggest the most similar one for a misspelt filter.
-#[derive(Debug, Default)]
-pub struct KnownLabels {
-    cases: usize,
-    names: BTreeSet<String>,
-    tags: BTreeSet<String>,
-}
-
-impl KnownLabels {
-    /// Adds the labels of a case. Ignores all but the first ten thousand cases.
-    pub fn add(&mut self, labels: CaseLabels<'_>) {
-        self.cases += 1;
-        if self.cases <= MAX_KNOWN_CASES {
-            self.names.extend([labels.id, labels.name, labels.suite].map(str::to_string));
-            self.tags.extend(labels.tags.iter().cloned());
-        }
-    }
-
-    /// Suggests a label for a filter that matches no case.
-    pub fn suggest(&self, filter: &CaseFilter) -> Option<String> {
-        let tag = filter.tags.iter().find(|tag| !self.tags.contains(*tag)).map(|tag| self.suggest_tag(tag));
-        let words = filter.keywords.iter().flat_map(KeywordExpression::words);
-        let mut unknown = words.filter(|word| !self.contain(word));
-        let names = || filter.names.iter().chain(&filter.texts).map(Pattern::source);
-        tag.or_else(|| unknown.find_map(|word| self.suggest_name(word)))
-            .or_else(|| names().find_map(|name| self.suggest_name(name)))
-    }
-
-    /// Suggests a name, a word of a name or a tag.
-    pub fn suggest_name(&self, written: &str) -> Option<String> {
-        let names = || self.names.iter().map(String::as_str);
-        let is_separator = |character: char| !character.is_alphanumeric();
-        let near = nearest(written, names())
-            .or_else(|| nearest(written, names().flat_map(|name| name.split(is_separator))))
-            .or_else(|| nearest(written, self.tags.iter().map(String::as_str)));
-        near.map(|near| format!("did you mean `{near}`?"))
-    }
-
-    /// Suggests a tag, or lists the tags.
-    pub fn suggest_tag(&self, written: &str) -> String {
-        if let Some(near) = nearest(written, self.tags.iter().map(String::as_str)) {
-            return format!("did you mean `{near}`?");
-        }
-        let listed: Vec<&str> = self.tags.iter().take(MAX_LISTED_TAGS).map(String::as_str).collect();
-        let more = if self.tags.len() > MAX_LISTED_TAGS { ", …" } else { "" };
-        match listed.is_empty() {
-            true => "no case has a tag".to_string(),
-            false => format!("the tags are {}{more}", listed.join(", ")),
-        }
-    }
-
-    /// True if a word in lower case occurs in a label.
-    fn contain(&self, word: &str) -> bool {
-        self.names.iter().chain(&self.tags).any(|label| label.to_lowercase().contains(word))
-    }
-}
-
 impl CaseLabels<'_> {
     /// True if a pattern matches the id or the name.
     pub fn name_matches(&self, pattern: &Pattern) -> bool {
         pattern.is_match(self.id) || pattern.is_match(self.name)
+    }
+
+    /// True if the id, the name, the suite or a tag contains a word. Upper and lower case do not matter.
+    pub fn contain(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        self.in_lower_case().any(|text| text.contains(&word))
+    }
+
+    fn in_lower_case(&self) -> impl Iterator<Item = String> {
+        let texts = [self.id, self.name, self.suite].into_iter();
+        texts.chain(self.tags.iter().map(String::as_str)).map(str::to_lowercase)
     }
 }
 
@@ -196,15 +146,17 @@ impl KeywordExpression {
         let root = parser.any(0)?;
         match parser.peek() {
             None => Ok(KeywordExpression { root }),
+            Some(KeywordToken::Word(_)) => {
+                let wrong = parser.unexpected("expected `and`, `or` or the end");
+                Err(format!("{wrong}; quotes join the words of one text"))
+            }
             Some(_) => Err(parser.unexpected("expected `and`, `or` or the end")),
         }
     }
 
     /// True if the expression holds for a case.
     pub fn matches(&self, labels: CaseLabels<'_>) -> bool {
-        let texts = [labels.id, labels.name, labels.suite];
-        let texts = texts.into_iter().chain(labels.tags.iter().map(String::as_str));
-        let texts: Vec<String> = texts.map(str::to_lowercase).collect();
+        let texts: Vec<String> = labels.in_lower_case().collect();
         self.root.matches(&texts)
     }
 
@@ -384,7 +336,7 @@ mod tests {
         for (expression, words) in [
             ("", "expected a word at column 1"),
             ("a and", "expected a word at column 6"),
-            ("a b", "expected `and`, `or` or the end at column 3"),
+            ("a b", "expected `and`, `or` or the end at column 3; quotes join the words of one text"),
             ("(a", "expected `)` at column 3"),
             ("a)", "expected `and`, `or` or the end at column 2"),
             ("or a", "expected a word at column 1"),

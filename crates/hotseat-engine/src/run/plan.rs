@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::case_filter::{CaseFilter, CaseLabels, KnownLabels};
+use super::case_filter::{CaseFilter, CaseLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions};
 use super::execution_options::ExecutionOptions;
+use super::known_labels::KnownLabels;
 use super::mcp_servers::SweptFault;
 use super::mode::RunModes;
 use super::results::{CaseInfo, CaseRef};
@@ -28,14 +29,31 @@ const MAX_NOTES: usize = 100;
 pub struct CaseSelection {
     /// Only cases with these names, texts and tags.
     pub filter: CaseFilter,
-    /// In these suites, by name, only the cases at these lines.
-    pub lines: BTreeMap<String, BTreeSet<u32>>,
+    /// In these suites, by name, only these cases.
+    pub parts: BTreeMap<String, SelectedParts>,
     /// Only these cases, by suite name and case id.
     pub among: Option<BTreeSet<(String, String)>>,
     /// Only one shard of the remaining cases.
     pub shard: Option<Shard>,
     /// If true, `only` markers are an error.
     pub forbid_only: bool,
+}
+
+/// The selected cases of one suite: those at these lines, and those with these ids or names.
+#[derive(Debug, Clone, Default)]
+pub struct SelectedParts {
+    /// Lines of the file.
+    pub lines: BTreeSet<u32>,
+    /// Ids or names.
+    pub names: BTreeSet<String>,
+}
+
+impl SelectedParts {
+    /// True if a case is selected.
+    pub fn contains(&self, case: &TestCase) -> bool {
+        self.lines.range(case.lines()).next().is_some()
+            || [&case.id, &case.name].into_iter().any(|name| self.names.contains(name))
+    }
 }
 
 /// A selected case with its suite.
@@ -541,8 +559,7 @@ impl CaseSelection {
     fn matches(&self, suite: &str, case: &TestCase) -> bool {
         let labels = CaseLabels { id: &case.id, name: &case.name, suite, tags: &case.tags };
         let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
-        let is_at = |lines: &BTreeSet<u32>| lines.range(case.lines()).next().is_some();
-        self.lines.get(suite).is_none_or(is_at)
+        self.parts.get(suite).is_none_or(|parts| parts.contains(case))
             && self.filter.matches(labels)
             && self.among.as_ref().is_none_or(is_among)
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import threading
+import traceback
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from concurrent.futures import Future
@@ -160,7 +162,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
             except (BrokenPipeError, ConnectionResetError):
                 raise
             except Exception as error:
-                self._send("RUN_ERROR", message=f"{type(error).__name__}: {error}")
+                self._send("RUN_ERROR", message=f"{type(error).__name__}: {error}{_place(error)}")
             else:
                 self._send("RUN_FINISHED", **run)
         except (BrokenPipeError, ConnectionResetError):
@@ -210,6 +212,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
         event = json.dumps({"type": kind, **members})
         self.wfile.write(f"data: {event}\n\n".encode())
         self.wfile.flush()
+
+
+def _place(error: BaseException) -> str:
+    """The line that raised an error, unless it is of this module."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or frames[-1].filename == __file__:
+        return ""
+    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno}, in {frames[-1].name})"
 
 
 def _text(content: Any) -> str:

@@ -277,7 +277,7 @@ impl<'a> ConversationTree<'a> {
             0 => None,
             _ if !failed => None,
             1 => Some(format!("Turn {written}: not run")),
-            _ => Some(format!("Turns {} to {written}: not run", held + 1)),
+            _ => Some(format!("Turns {}-{written}: not run", held + 1)),
         }
     }
 

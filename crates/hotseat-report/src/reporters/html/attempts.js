@@ -43,7 +43,7 @@ function comparedItem(item, found) {
   }
   shown.classList.add('differs');
   const rows = valueDiff(base.input, item.input).map(({ path, expected, got }) => ({ path, expected: asText(expected), got: asText(got) }));
-  return [shown, rows.length > 0 && differenceTable(rows, 0, ['First', 'Here']),
+  return [shown, rows.length > 0 && differenceTable(rows, 0, [['First', 'missing'], ['Here', 'missing']]),
     Boolean(base.failed) !== Boolean(item.failed) && h('p.note.differs-note', {}, item.failed ? 'fails only here' : 'fails in the first')];
 }
 

@@ -35,6 +35,7 @@ async function casePage(row, source, route, moves) {
     tabs,
     !beside && shownFailure && failure(chosen, shownFailure, chosen === result || held.length === 1 ? result.label : chosen.label, link),
     !beside && chosen.skip_reason && h('p.skip-reason', {}, mark('skipped'), ` Skipped: ${chosen.skip_reason}`),
+    !beside && assertsNothing(chosen) && h('p.skip-reason', {}, 'Nothing was asserted: the case passes if the agent answers without an error.'),
     !beside && caseFacts(row, result, origin),
     body);
 }
@@ -113,7 +114,10 @@ function failure(one, of, label, link) {
   const entry = ({ check, to, label }) => h('li', {},
     link ? h('a.to-check', { href: link({ to }) }, label) : h('b', {}, label), ' ',
     h('span', {}, line(check.message || `expected ${check.expected}`, 300)),
-    h('span.got', {}, h('b', {}, check.error ? 'error ' : 'got '), line(check.error || check.actual, 300)));
+    check.comparison && !check.error
+      // The calls that were made are at the check.
+      ? h('div.got', {}, callComparison({ ...check.comparison, lines: [] }))
+      : h('span.got', {}, h('b', {}, check.error ? 'error ' : 'got '), line(check.error || check.actual, 300)));
   const places = failed.length ? [] : failurePlaces(one);
   return h(`section.failure.${LABEL_COLORS[label]}`, { 'aria-label': 'Failure' },
     h('h2', {}, kindWords(of.kind), labelTag(label),

@@ -97,7 +97,7 @@ function divergence({ turn, call: place, before, after }) {
     return of.error !== undefined ? ['failed: ', words(of.error, 'span.words')] : 'the conversation is over';
   };
   const difference = one.tool !== undefined && one.tool === other.tool
-    ? differenceTable(valueDiff(one.arguments, other.arguments).map(({ path, expected, got }) => ({ path, expected: asText(expected), got: asText(got) })), 0, ['Before', 'After'])
+    ? differenceTable(valueDiff(one.arguments, other.arguments).map(({ path, expected, got }) => ({ path, expected: asText(expected), got: asText(got) })), 0, [['Before', 'missing'], ['After', 'missing']])
     : one.answer && other.answer && textDifference(one.answer, other.answer);
   return h('div.divergence', {}, h('p.label', {}, at), one.tool && one.tool === other.tool ? [h('span.tool', {}, one.tool), difference]
     : difference || h('dl', {}, h('dt', {}, 'Before'), h('dd', {}, step(one)), h('dt', {}, 'After'), h('dd', {}, step(other))));

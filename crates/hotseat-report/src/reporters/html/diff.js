@@ -89,15 +89,20 @@ function valueDiff(before, after) {
   return found;
 }
 
+// Columns of a table of differing values, each with the word for a value that is not there.
+const CHECK_COLUMNS = [['Expected', 'nothing'], ['Got', 'missing']];
+
 // Table of differing values: `{path, expected, got, note}` with texts; a missing text is a missing value.
-function differenceTable(rows, omitted = 0, names = ['Expected', 'Got']) {
+function differenceTable(rows, omitted = 0, [first, second] = CHECK_COLUMNS) {
   const shown = rows.slice(0, DIFFERENCES_SHOWN);
   const more = omitted + rows.length - shown.length;
-  const cell = (tag, text) => (text === undefined || text === null ? h('td', {}, h('i.absent', {}, 'missing')) : h('td', {}, h(tag, {}, words(text, 'span.words'))));
+  const cell = (tag, text, absent, note) => h('td', {},
+    text === undefined || text === null ? h('i.absent', {}, absent) : h(tag, {}, words(text, 'span.words')),
+    note && [' ', h('div.note', {}, note)]);
   return h('div.scrolls', {}, h('table.differences', {},
-    h('thead', {}, h('tr', {}, ['Value', ...names].map((name) => h('th', { scope: 'col' }, name)))),
+    h('thead', {}, h('tr', {}, ['Value', first[0], second[0]].map((name) => h('th', { scope: 'col' }, name)))),
     h('tbody', {}, shown.map((row) => h('tr', {}, h('th', { scope: 'row' }, row.path || 'the whole value'),
-      cell('del', row.expected), cell('ins', row.got), row.note && h('td.note', {}, row.note))))),
+      cell('del', row.expected, first[1]), cell('ins', row.got, second[1], row.note))))),
   more > 0 && h('p.note', {}, `and ${number(more)} more`));
 }
 

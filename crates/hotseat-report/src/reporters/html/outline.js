@@ -51,6 +51,12 @@ function wholeChecks(one) {
   return [...(one.assertions || []), ...(one.final_assertions || [])];
 }
 
+// True if an attempt passed without a checkpoint and without a check that decides.
+function assertsNothing(one) {
+  const inner = [...(one.turns || []), ...(one.topic_visits || [])].flatMap((part) => part.assertions || []);
+  return one.status === 'passed' && !one.checkpoints?.length && [...inner, ...wholeChecks(one)].every((check) => check.soft);
+}
+
 // Places that explain a failure: its checks, or the turn that did not end well.
 function failurePlaces(one) {
   const checks = failedChecks(one);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::cases::test_lines;
-use hotseat_engine::config::split_line;
+use hotseat_engine::config::{SuitePart, split_part};
 use hotseat_engine::run::{CaseFilter, CaseLabels, KnownLabels};
 
 use super::super::tree::ExampleSpec;
@@ -90,9 +90,9 @@ fn labels<'a>(example: &'a ExampleSpec, file: &'a str) -> CaseLabels<'a> {
 
 fn matches_name(arguments: &HarnessArguments, example: &ExampleSpec, file: &str) -> bool {
     let name = example.name.as_str();
-    let fits = |filter: &String| match (split_line(filter), arguments.exact) {
+    let fits = |filter: &String| match (split_part(filter), arguments.exact) {
         // The compiler's path is relative to the workspace, a written one also to the package.
-        (Some((written, line)), _) if written.ends_with(".rs") => {
+        (Some((written, SuitePart::Line(line))), _) if written.ends_with(".rs") => {
             let is_this = Path::new(file).ends_with(written) || Path::new(written).ends_with(file);
             is_this && test_lines(&example.at.place()).contains(&line)
         }
