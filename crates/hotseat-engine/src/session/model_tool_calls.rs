@@ -1,6 +1,6 @@
 //! Tool calls that served models decide on, for agents whose protocol shows none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_model::{ModelToolCall, ModelToolResult};
@@ -11,23 +11,27 @@ use hotseat_trace::{ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed, ToolI
 pub(super) struct ModelToolCalls {
     /// Calls without a result, by the model and its id of the call.
     open: HashMap<(Arc<str>, String), OpenToolCall>,
-    /// Number of calls so far.
-    count: u64,
+    /// Ids in the trace so far.
+    ids: HashSet<Arc<str>>,
 }
 
 /// A call without a result.
 #[derive(Debug)]
 struct OpenToolCall {
     turn_id: Arc<str>,
-    /// Id in the trace. Providers may repeat their own ids.
+    /// Id in the trace: that of the model, unless an earlier call has it.
     id: Arc<str>,
 }
 
 impl ModelToolCalls {
     /// Returns the event of a call that a model decided on.
     pub(super) fn invoke(&mut self, model: &Arc<str>, turn_id: &Arc<str>, call: ModelToolCall) -> Payload {
-        self.count += 1;
-        let id: Arc<str> = format!("model-{}", self.count).into();
+        let own: Arc<str> = call.id.as_str().into();
+        let id = match own.is_empty() || self.ids.contains(&own) {
+            true => format!("model-{}", self.ids.len() + 1).into(),
+            false => own,
+        };
+        self.ids.insert(id.clone());
         let open = OpenToolCall { turn_id: turn_id.clone(), id: id.clone() };
         self.open.insert((model.clone(), call.id), open);
         Payload::ToolInvoked(ToolInvocation {
@@ -44,6 +48,7 @@ impl ModelToolCalls {
             message_id: None,
             invocation_mode: None,
             server: None,
+            agent_call_id: None,
         })
     }
 
