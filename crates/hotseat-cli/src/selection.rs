@@ -332,12 +332,16 @@ fn missing_words(
         let message = format!("no case selected: `{word}` is no file, no folder and no part of a name");
         let near =
             nearest_suite(word, &context.folder, project).map(|near| format!("did you mean `{near}`?"));
-        let help = near.or_else(|| known.suggest_name(word)).unwrap_or_else(|| {
-            match word.contains(char::is_whitespace) {
-                true => format!("`hotseat test -i {}` sends it to the agent as a message", shell_word(word)),
-                false => "`hotseat list` prints the cases".to_string(),
-            }
-        });
+        let near = near.or_else(|| known.suggest_name(word));
+        // A sentence may be a message to the agent.
+        let message_help = word
+            .contains(char::is_whitespace)
+            .then(|| format!("`hotseat test -i {}` sends it to the agent as a message", shell_word(word)));
+        let help = match (near, message_help) {
+            (Some(near), Some(more)) => format!("{near} {more}"),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => "`hotseat list` prints the cases".to_string(),
+        };
         Diagnostic::new(message).help(help)
     });
     missing.collect()

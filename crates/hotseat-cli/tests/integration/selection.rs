@@ -258,6 +258,7 @@ fn misspelt_selections_name_the_nearest() {
         (&["cancls"], "did you mean `cancels`?"),
         (&["tesst"], "did you mean `tests`?"),
         (&["Is it open?"], "`hotseat test -i 'Is it open?'` sends it to the agent as a message"),
+        (&["who cancls?"], "did you mean `cancels`? `hotseat test -i 'who cancls?'` sends it to the agent"),
         // A word that is wrong is an error even if others select cases.
         (&["pays", "cancls"], "did you mean `cancels`?"),
         (&["pays", "--tag", "slow"], "\"pays\" --tag \"slow\" matches none of 6 cases"),
