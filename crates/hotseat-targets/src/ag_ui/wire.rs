@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::message::excerpt;
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
+use hotseat_document::excerpt;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
