@@ -374,6 +374,17 @@ pub fn calls(message: &MessageObject) -> impl Iterator<Item = CallInMessage<'_>>
     })
 }
 
+/// Merges metadata member by member; later values replace earlier ones.
+pub(super) fn merge_metadata(into: &mut MessageObject, metadata: Option<Map<String, Value>>) {
+    let Some(metadata) = metadata else { return };
+    match into.get_mut("metadata") {
+        Some(Value::Object(known)) => known.extend(metadata),
+        _ => {
+            into.insert("metadata".to_string(), Value::Object(metadata));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
