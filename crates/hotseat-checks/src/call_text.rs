@@ -1,5 +1,6 @@
 //! Texts of calls and excerpts of other texts, for messages.
 
+use hotseat_document::excerpt;
 use hotseat_trace::AgentToolCall;
 
 /// Maximum number of characters of arguments or a result in a check result. Reports contain the full values.
@@ -18,8 +19,5 @@ pub fn format_call(turn: usize, call: &AgentToolCall) -> String {
 
 /// Cuts a text to a readable length, between characters.
 pub fn truncate(text: &str) -> String {
-    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
+    excerpt(text, MAX_EXCERPT_CHARS).into_owned()
 }

@@ -281,7 +281,7 @@ pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
 }
 
 /// Describes patterns.
-pub fn describe_patterns(patterns: &[Pattern]) -> String {
+fn describe_patterns(patterns: &[Pattern]) -> String {
     patterns.iter().map(Pattern::to_string).collect::<Vec<_>>().join(" and ")
 }
 

@@ -1,5 +1,6 @@
 //! Differences between expected and actual values, one by one.
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference};
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ impl DifferenceList {
             self.omitted += 1;
             return;
         }
-        let got = got.map(|value| shorten(value.to_string()));
+        let got = got.map(|value| excerpt(&value.to_string(), MAX_VALUE_CHARS).into_owned());
         let (part, path) = (self.part, path.to_string());
         self.differences.push(ValueDifference { part, path, expected, got, reason, note });
     }
@@ -163,17 +164,9 @@ fn with_type(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(text) => format!("the text {:?}", shorten(text.clone())),
+        Value::String(text) => format!("the text {:?}", excerpt(text, MAX_VALUE_CHARS)),
         Value::Null | Value::Array(_) | Value::Object(_) => json_type(value).to_string(),
     }
-}
-
-fn shorten(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(MAX_VALUE_CHARS) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

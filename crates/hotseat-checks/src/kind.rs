@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
 use super::calls::NamedTools;
+use super::decision::CheckDecision;
 
 /// What a kind of checks provides. The defaults suit a check that reads only the trace.
 pub(super) trait CheckBehavior {

@@ -15,6 +15,7 @@ mod condition;
 mod contains;
 mod count;
 mod criterion_ref;
+mod decision;
 mod differences;
 mod duration;
 mod equality;
@@ -49,7 +50,7 @@ mod value_type;
 
 use std::sync::Arc;
 
-use hotseat_trace::{CallComparison, CheckVerdict, TracedConversation, TurnScope};
+use hotseat_trace::{CheckVerdict, TracedConversation, TurnScope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -99,6 +100,7 @@ pub use value_type::{JsonTypeCheck, JsonValueType};
 
 use hotseat_document::SourceSpan;
 
+use decision::{CheckDecision, CheckOutcome, format_list};
 use kind::{CheckBehavior, check_kinds};
 
 check_kinds! {
@@ -328,14 +330,6 @@ impl Check {
     }
 }
 
-/// Decision of a check before negation.
-struct CheckDecision {
-    outcome: CheckOutcome,
-    actual: String,
-    /// Expected and actual calls, if the assertion is violated because of calls.
-    comparison: Option<Box<CallComparison>>,
-}
-
 /// Negates an expectation: `refund to be called` becomes `refund not to be called`. Inserts nothing if the
 /// words before `to` may quote a value, or if they would negate only a part of the meaning.
 fn negate(words: &str) -> String {
@@ -348,59 +342,6 @@ fn negate(words: &str) -> String {
     match words.split_once(" to ") {
         Some((subject, rest)) if is_plain(subject) => format!("{subject} not to {rest}"),
         _ => format!("not: {words}"),
-    }
-}
-
-/// Truth of an assertion, before negation.
-enum CheckOutcome {
-    Satisfied,
-    Violated,
-    /// Neither the assertion nor its negation can be decided, because its subject is missing.
-    NotApplicable,
-}
-
-impl CheckDecision {
-    fn new(satisfied: bool, actual: String) -> Self {
-        CheckDecision {
-            outcome: if satisfied { CheckOutcome::Satisfied } else { CheckOutcome::Violated },
-            actual,
-            comparison: None,
-        }
-    }
-
-    /// Decision of an assertion that is violated by the calls of the agent.
-    fn violated(comparison: CallComparison) -> Self {
-        let actual = comparison.to_string();
-        CheckDecision { comparison: Some(Box::new(comparison)), ..CheckDecision::new(false, actual) }
-    }
-
-    fn not_applicable(actual: String) -> Self {
-        CheckDecision { outcome: CheckOutcome::NotApplicable, actual, comparison: None }
-    }
-
-    /// Decision for calls whose missing result would decide the check.
-    fn unanswered_calls(calls: &[String]) -> Self {
-        CheckDecision::not_applicable(format!(
-            "cannot be decided because the agent gave no result: {}",
-            format_list(calls)
-        ))
-    }
-
-    /// Decision from the result of a function, or from the reason why it could not decide.
-    fn from_result(found: Result<(bool, String), String>) -> Self {
-        match found {
-            Ok((holds, actual)) => CheckDecision::new(holds, actual),
-            Err(why) => CheckDecision::not_applicable(why),
-        }
-    }
-}
-
-/// Formats a list. Several entries are written on one line each.
-fn format_list(entries: &[String]) -> String {
-    match entries {
-        [] => "none".to_string(),
-        [one] => one.clone(),
-        several => several.iter().map(|entry| format!("\n- {entry}")).collect(),
     }
 }
 

@@ -6,7 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
-use super::node::{DocumentNode, MapEntry, MapKey, NodeValue, shorten};
+use super::excerpt::shorten;
+use super::node::{DocumentNode, MapEntry, MapKey, NodeValue};
 use super::place::SourceText;
 use super::shape::{Field, JsonType, Kind, Shape, TaggedShapes};
 

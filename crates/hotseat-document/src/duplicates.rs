@@ -5,7 +5,8 @@ use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::Arc;
 
 use super::diagnostic::Diagnostic;
-use super::node::{MapEntry, MapKey, shorten};
+use super::excerpt::shorten;
+use super::node::{MapEntry, MapKey};
 use super::place::SourceText;
 
 /// Error for a key that occurs twice in a mapping.

@@ -8,6 +8,7 @@
 mod check;
 mod diagnostic;
 mod duplicates;
+mod excerpt;
 pub mod json;
 mod node;
 mod place;
@@ -22,7 +23,8 @@ pub mod yaml;
 pub use check::{check, nearest};
 pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
-pub use node::{DocumentNode, MapEntry, MapKey, NodeValue, shorten};
+pub use excerpt::{excerpt, shorten};
+pub use node::{DocumentNode, MapEntry, MapKey, NodeValue};
 pub use place::{SourceLines, SourceSpan, SourceText};
 pub use reader::{MapView, NodeView};
 pub use schema::{json_schema, reference_markdown};

@@ -1,11 +1,11 @@
 //! The tree of a document.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Number;
 
+use super::excerpt::shorten;
 use super::place::{SourceSpan, SourceText};
 
 /// A value and its span in the source text.
@@ -147,13 +147,4 @@ impl MapKey {
 /// Quotes and shortens a text to fit into a sentence.
 fn quote(text: &str) -> String {
     format!("{:?}", shorten(text))
-}
-
-/// Shortens a text to fit into a sentence.
-pub fn shorten(text: &str) -> Cow<'_, str> {
-    const MAX_SHOWN_CHARS: usize = 60;
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-    }
 }

@@ -63,7 +63,14 @@ pub use frame::{Frame, FrameError, RpcError};
 pub use listing::list_contents;
 pub use recording::{McpExchange, McpRecording, McpReplaySource, RecordingLineError, SecretRemover};
 pub use revision::{ProtocolRevision, error_code};
+pub use server::{McpConversation, McpError, McpServers};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 /// Environment variable with the address of the servers for `hotseat mcp NAME`.
 pub const BRIDGE_VARIABLE: &str = "HOTSEAT_MCP";
 
-pub use server::{McpConversation, McpError, McpServers};
+/// Locks a mutex; a panic of another holder leaves the data usable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -10,9 +10,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agui::{FakeRun, RunAgentInput};
-use crate::interfaces;
-use crate::reply::FakeReply;
-use crate::request::FakeRequest;
 
 /// Words that select the intent. The first word found in the message, in this order, wins.
 pub const INTENT_WORDS: [(&str, UserIntent); 15] = [
@@ -114,20 +111,6 @@ const TOOLS: [&str; 9] = [
 
 /// Prefix of interrupt ids; the id of the call that waits for approval follows.
 const APPROVAL_PREFIX: &str = "approve-";
-
-/// Answers a request: `GET /health`, or `POST`: chat completions, `/chat`, or the start of an AG-UI run.
-pub fn reply(request: &FakeRequest, fault: AgentFault) -> FakeReply {
-    match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/health") => FakeReply::text(200, "ok"),
-        ("POST", path) if path.ends_with("/chat/completions") => interfaces::completions(request, fault),
-        ("POST", "/chat") => interfaces::chat(request, fault),
-        ("POST", _) => match RunAgentInput::from_request(request) {
-            Ok(input) => converse(&input, fault).reply(),
-            Err(why) => FakeReply::json(422, &json!({ "error": why })),
-        },
-        _ => FakeReply::json(405, &json!({ "error": "start a run with POST" })),
-    }
-}
 
 /// Returns the path of the `checkout-agent` binary, for tests of other packages.
 ///

@@ -1,4 +1,4 @@
-//! Other interfaces of the example agent: chat completions, a custom HTTP interface, and JSON lines.
+//! Interfaces of the example agent: AG-UI, chat completions, a custom HTTP interface, and JSON lines.
 //!
 //! The behavior is defined in [`checkout`](crate::checkout); this module only converts it.
 
@@ -77,6 +77,20 @@ impl RunActions {
             }
         }
         done
+    }
+}
+
+/// Answers a request: `GET /health`, or `POST`: chat completions, `/chat`, or the start of an AG-UI run.
+pub fn reply(request: &FakeRequest, fault: AgentFault) -> FakeReply {
+    match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/health") => FakeReply::text(200, "ok"),
+        ("POST", path) if path.ends_with("/chat/completions") => completions(request, fault),
+        ("POST", "/chat") => chat(request, fault),
+        ("POST", _) => match RunAgentInput::from_request(request) {
+            Ok(input) => converse(&input, fault).reply(),
+            Err(why) => FakeReply::json(422, &json!({ "error": why })),
+        },
+        _ => FakeReply::json(405, &json!({ "error": "start a run with POST" })),
     }
 }
 

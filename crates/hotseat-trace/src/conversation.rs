@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
 use crate::{
-    ErrorInfo, Event, LlmFaultInjected, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded,
-    TimeOffset, TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
+    AgentRunFinished, AssistantMessage, ErrorInfo, Event, InterruptRaised, LlmFaultInjected, Millis, Origin,
+    PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset, ToolArguments, ToolInvocation,
+    TopicGraph, TopicReason, TopicStep, TopicsDeclared, TurnStart, UsageTotals, apply_patch,
 };
 
 /// Code of a call of a model whose reply could not be read.
@@ -50,6 +51,15 @@ pub struct ServiceUse {
     pub has_called_model: bool,
     /// Problem of the first reply of a model that could not be read.
     pub unreadable_reply: Option<String>,
+}
+
+impl ServiceUse {
+    /// Remembers the failure of a call of a model if the reply could not be read.
+    fn add_failure(&mut self, error: &ErrorInfo) {
+        if error.code.as_deref() == Some(UNREADABLE_REPLY) {
+            self.unreadable_reply.get_or_insert_with(|| error.message.clone());
+        }
+    }
 }
 
 /// One user input and everything up to the end of the agent's answer.
@@ -353,18 +363,7 @@ impl TracedConversation {
     pub fn apply(&mut self, event: &Event) {
         let (at, wall) = (event.offset, event.timestamp);
         match &event.payload {
-            Payload::TurnStarted(p) => {
-                let caller = p.caller_turn_id.as_ref().and_then(|id| self.turn_index(id));
-                if let Some(caller) = caller {
-                    self.subagent_turns.insert(p.turn_id.clone(), (caller, p.agent_id.clone()));
-                    return;
-                }
-                let number = self.turns.len() + 1;
-                let mut turn =
-                    ConversationTurn::new(p.turn_id.clone(), p.caller_id.clone(), number, at, wall);
-                turn.topic.clone_from(&self.current_topic);
-                self.turns.push(turn);
-            }
+            Payload::TurnStarted(p) => self.start_turn(p, event),
             Payload::TurnCompleted(p) => self.end_turn(&p.turn_id, TurnOutcome::Completed, at, wall),
             Payload::TurnFailed(p) => {
                 self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall)
@@ -375,69 +374,16 @@ impl TracedConversation {
                 turn.user = Some(p.content.clone());
                 turn.attachments.clone_from(&p.attachments);
             }),
-            Payload::AssistantMessage(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.messages.push(AgentMessage {
-                    sequence: event.sequence,
-                    id: p.message_id.clone(),
-                    content: p.content.clone(),
-                    started: p.started_us,
-                    ended: at,
-                    subagent: p.subagent.clone(),
-                    has_tool_use: p.has_tool_use,
-                });
-            }),
+            Payload::AssistantMessage(p) => self.add_message(p, event),
             Payload::ReasoningMessage(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.reasoning.push(ReasoningText { id: p.message_id.clone(), content: p.content.clone() });
             }),
             Payload::McpConnected(_) => self.services.has_connected = true,
             Payload::LlmCallStarted(_) => self.services.has_called_model = true,
-            Payload::LlmCallFailed(p) => {
-                if p.error.code.as_deref() == Some(UNREADABLE_REPLY) {
-                    self.services.unreadable_reply.get_or_insert_with(|| p.error.message.clone());
-                }
-            }
-            Payload::ToolInvoked(p) if p.server.is_some() => {
-                let Some(turn) = self.turn_index(&p.turn_id) else { return };
-                let Some(call) = ServerCall::new(p, event.sequence, at) else { return };
-                self.server_calls.insert(call.id.clone(), (turn, self.turns[turn].server_calls.len()));
-                self.turns[turn].server_calls.push(call);
-                if self.turns[turn].outcome != TurnOutcome::Open {
-                    self.join_server_calls(turn);
-                }
-            }
-            Payload::ToolInvoked(p) => {
-                let call = AgentToolCall {
-                    sequence: event.sequence,
-                    id: p.tool_call_id.clone(),
-                    name: p.tool_name.clone(),
-                    arguments: p.input.clone().unwrap_or(Value::Null),
-                    arguments_broken: false,
-                    result: None,
-                    started: p.started_us.unwrap_or(at),
-                    ended: p.started_us.unwrap_or(at),
-                    completed_at: None,
-                    origin: p.origin,
-                    subagent: p.subagent.clone().or_else(|| self.subagent_of(&p.turn_id)),
-                    message_id: p.message_id.clone(),
-                    is_reported: true,
-                    server_call: None,
-                };
-                if let Some(turn) = self.turn_index(&p.turn_id) {
-                    self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
-                    self.turns[turn].tool_calls.push(call);
-                }
-            }
-            Payload::ToolArguments(p) => self.update_call(&p.tool_call_id, |call| {
-                call.arguments_broken = p.input.is_none();
-                call.arguments = match (&p.input, &p.text) {
-                    (Some(input), _) => input.clone(),
-                    (None, Some(text)) => Value::String(text.clone()),
-                    (None, None) => Value::Null,
-                };
-                if call.result.is_none() {
-                    call.ended = at;
-                }
-            }),
+            Payload::LlmCallFailed(p) => self.services.add_failure(&p.error),
+            Payload::ToolInvoked(p) if p.server.is_some() => self.add_server_call(p, event),
+            Payload::ToolInvoked(p) => self.add_call(p, event),
+            Payload::ToolArguments(p) => self.set_arguments(p, at),
             Payload::ToolCompleted(p) => {
                 let result = ToolResult { value: p.output.clone(), failed: false, origin: p.origin };
                 self.end_call(&p.tool_call_id, result, at, wall);
@@ -463,13 +409,7 @@ impl TracedConversation {
                 None if p.applied => self.patch_state(&p.patch),
                 None => {}
             },
-            Payload::AgentRunFinished(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.reported_usage.extend(p.usage.clone());
-                let is_usual = matches!(&*p.outcome, "success" | "interrupt");
-                turn.run_outcome = Some(p.outcome.clone()).filter(|_| !is_usual);
-                turn.result.clone_from(&p.result);
-                turn.finish_reason.clone_from(&p.finish_reason);
-            }),
+            Payload::AgentRunFinished(p) => self.finish_run(p),
             Payload::TurnSpent(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.usage_totals = UsageTotals::sum(turn.usage_totals.iter().chain([&p.spent]));
             }),
@@ -485,28 +425,14 @@ impl TracedConversation {
             Payload::AgentRunFailed(p) => {
                 self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
             }
-            Payload::InterruptRaised(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.interrupts.push(AgentInterrupt {
-                    id: p.interrupt_id.clone(),
-                    reason: p.reason.clone(),
-                    message: p.message.clone(),
-                    tool_call_id: p.tool_call_id.clone(),
-                    answer: None,
-                });
-            }),
+            Payload::InterruptRaised(p) => self.raise_interrupt(p),
             Payload::InterruptAnswered(p) => self.update_turn(&p.turn_id, |turn| {
                 let open = turn.interrupts.iter_mut().rev().find(|i| i.id == p.interrupt_id);
                 if let Some(interrupt) = open {
                     interrupt.answer = Some((p.status.clone(), p.payload.clone()));
                 }
             }),
-            Payload::TopicsDeclared(p) => {
-                self.topics = Some(Arc::new(TopicGraph::from_declared(&p.topics)));
-                self.current_topic = None;
-                for turn in &mut self.turns {
-                    (turn.topic, turn.topic_step) = (None, None);
-                }
-            }
+            Payload::TopicsDeclared(p) => self.declare_topics(p),
             Payload::TopicChanged(p) | Payload::TopicKept(p) => self.set_topic(p),
             Payload::SimulationStarted(p) => self.simulations.push(SimulationSpan {
                 first_turn: p.turn,
@@ -521,59 +447,119 @@ impl TracedConversation {
             }
             Payload::RoleAnswered(p) => self.update_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
             Payload::Note(p) => self.update_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
-            // Internal events of the runtime: their effects are in the turns, messages and calls above.
-            Payload::TurnWaiting(_)
-            | Payload::TurnResumed(_)
-            | Payload::AsyncTracked(_)
-            | Payload::AsyncCompleted(_)
-            | Payload::AsyncCancelled(_)
-            | Payload::MoveRecorded(_)
-            | Payload::MoveResult(_)
-            | Payload::ToolRetry(_)
-            | Payload::ContextAssemblyStarted(_)
-            | Payload::ContextAssemblyCompleted(_)
-            | Payload::ContextAssemblyFailed(_)
-            | Payload::MemoryExtractionStarted(_)
-            | Payload::MemoryExtractionCompleted(_)
-            | Payload::MemoryExtractionFailed(_)
-            | Payload::AgentCallStarted(_)
-            | Payload::AgentCallContext(_)
-            | Payload::AgentCallCompleted(_)
-            | Payload::AgentCallFailed(_)
-            | Payload::ParticipantAdded(_)
-            | Payload::ParticipantRemoved(_)
-            | Payload::ConversationCreated(_)
-            | Payload::ConversationClosed(_)
-            | Payload::DefinitionChanged(_)
-            | Payload::WorkflowStarted(_)
-            | Payload::WorkflowCompleted(_)
-            | Payload::WorkflowFailed(_)
-            | Payload::TokenCreated(_)
-            | Payload::TokenStatusChanged(_)
-            | Payload::TaskStarted(_)
-            | Payload::TaskCompleted(_)
-            | Payload::TaskFailed(_)
-            | Payload::TaskStepStarted(_)
-            | Payload::TaskStepCompleted(_)
-            | Payload::ActionStarted(_)
-            | Payload::ActionCompleted(_)
-            | Payload::ActionFailed(_)
-            | Payload::MemoryWritten(_)
-            | Payload::MemoryRead(_)
-            | Payload::MemoryDeleted(_)
-            | Payload::MemorySearched(_)
-            | Payload::RuntimeError(_)
-            | Payload::InputIgnored(_)
-            | Payload::AgentRunStarted(_)
-            | Payload::StepStarted(_)
-            | Payload::StepFinished(_)
-            | Payload::SubagentStarted(_)
-            | Payload::SubagentFinished(_)
-            | Payload::SubagentFailed(_)
-            | Payload::Custom(_)
-            | Payload::Raw(_)
-            | Payload::Other(..) => {}
+            // The effects of internal events of the runtime are in the turns, messages and calls above.
+            _ => {}
         }
+    }
+
+    fn raise_interrupt(&mut self, p: &InterruptRaised) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.interrupts.push(AgentInterrupt {
+                id: p.interrupt_id.clone(),
+                reason: p.reason.clone(),
+                message: p.message.clone(),
+                tool_call_id: p.tool_call_id.clone(),
+                answer: None,
+            });
+        });
+    }
+
+    fn finish_run(&mut self, p: &AgentRunFinished) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.reported_usage.extend(p.usage.clone());
+            let is_usual = matches!(&*p.outcome, "success" | "interrupt");
+            turn.run_outcome = Some(p.outcome.clone()).filter(|_| !is_usual);
+            turn.result.clone_from(&p.result);
+            turn.finish_reason.clone_from(&p.finish_reason);
+        });
+    }
+
+    fn declare_topics(&mut self, p: &TopicsDeclared) {
+        self.topics = Some(Arc::new(TopicGraph::from_declared(&p.topics)));
+        self.current_topic = None;
+        for turn in &mut self.turns {
+            (turn.topic, turn.topic_step) = (None, None);
+        }
+    }
+
+    fn start_turn(&mut self, p: &TurnStart, event: &Event) {
+        let caller = p.caller_turn_id.as_ref().and_then(|id| self.turn_index(id));
+        if let Some(caller) = caller {
+            self.subagent_turns.insert(p.turn_id.clone(), (caller, p.agent_id.clone()));
+            return;
+        }
+        let number = self.turns.len() + 1;
+        let mut turn = ConversationTurn::new(
+            p.turn_id.clone(),
+            p.caller_id.clone(),
+            number,
+            event.offset,
+            event.timestamp,
+        );
+        turn.topic.clone_from(&self.current_topic);
+        self.turns.push(turn);
+    }
+
+    fn add_message(&mut self, p: &AssistantMessage, event: &Event) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.messages.push(AgentMessage {
+                sequence: event.sequence,
+                id: p.message_id.clone(),
+                content: p.content.clone(),
+                started: p.started_us,
+                ended: event.offset,
+                subagent: p.subagent.clone(),
+                has_tool_use: p.has_tool_use,
+            });
+        });
+    }
+
+    /// Adds the view that an MCP server has of a call.
+    fn add_server_call(&mut self, p: &ToolInvocation, event: &Event) {
+        let Some(turn) = self.turn_index(&p.turn_id) else { return };
+        let Some(call) = ServerCall::new(p, event.sequence, event.offset) else { return };
+        self.server_calls.insert(call.id.clone(), (turn, self.turns[turn].server_calls.len()));
+        self.turns[turn].server_calls.push(call);
+        if self.turns[turn].outcome != TurnOutcome::Open {
+            self.join_server_calls(turn);
+        }
+    }
+
+    fn add_call(&mut self, p: &ToolInvocation, event: &Event) {
+        let call = AgentToolCall {
+            sequence: event.sequence,
+            id: p.tool_call_id.clone(),
+            name: p.tool_name.clone(),
+            arguments: p.input.clone().unwrap_or(Value::Null),
+            arguments_broken: false,
+            result: None,
+            started: p.started_us.unwrap_or(event.offset),
+            ended: p.started_us.unwrap_or(event.offset),
+            completed_at: None,
+            origin: p.origin,
+            subagent: p.subagent.clone().or_else(|| self.subagent_of(&p.turn_id)),
+            message_id: p.message_id.clone(),
+            is_reported: true,
+            server_call: None,
+        };
+        if let Some(turn) = self.turn_index(&p.turn_id) {
+            self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
+            self.turns[turn].tool_calls.push(call);
+        }
+    }
+
+    fn set_arguments(&mut self, p: &ToolArguments, at: TimeOffset) {
+        self.update_call(&p.tool_call_id, |call| {
+            call.arguments_broken = p.input.is_none();
+            call.arguments = match (&p.input, &p.text) {
+                (Some(input), _) => input.clone(),
+                (None, Some(text)) => Value::String(text.clone()),
+                (None, None) => Value::Null,
+            };
+            if call.result.is_none() {
+                call.ended = at;
+            }
+        });
     }
 
     /// Returns the call with this id.

@@ -77,9 +77,13 @@ fn record_line(record: &EventRecord) -> String {
 }
 
 fn truncate_line(text: &str) -> String {
-    let text = text.replace('\n', "⏎");
-    match text.char_indices().nth(MAX_PAYLOAD_CHARS) {
+    truncate(&text.replace('\n', "⏎"), MAX_PAYLOAD_CHARS)
+}
+
+/// Returns the first characters of a text, with an ellipsis if it is longer.
+pub(crate) fn truncate(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.to_string(),
     }
 }

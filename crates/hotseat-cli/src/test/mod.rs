@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::config::ScriptScope;
-use hotseat_engine::run::{EventRetention, RerunCommands, RunChoices, RunContext, RunSettings, RunSummary};
+use hotseat_engine::config::{Project, ScriptScope};
+use hotseat_engine::run::{EventRetention, RunChoices, RunContext, RunPlan, RunSettings, RunSummary};
 use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, RunnerError};
 use hotseat_report::store::{RunStore, StoredRun};
 use hotseat_targets::connection::http::HttpClient;
@@ -30,6 +30,7 @@ use crate::selection::{load_plan, restriction};
 use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
 use recheck::RecheckContext;
+pub use recheck::RecheckRequest;
 use reporters::{EventStream, OpenReporters};
 
 /// An interrupted run and its store.
@@ -39,18 +40,6 @@ pub struct ResumedRun {
     pub head: StoredRun,
     /// Arguments of the run, if the user can repeat them in the current folder.
     pub repeatable: Option<Vec<String>>,
-}
-
-/// A run to re-evaluate.
-pub struct RecheckRequest {
-    pub store: RunStore,
-    pub head: StoredRun,
-    /// True if judges are asked questions that the run has no answer for.
-    pub ask_judges: bool,
-    /// True if only some cases of the run are evaluated.
-    pub is_narrowed: bool,
-    /// Commands that recheck cases of the run, if the user can repeat them in the current folder.
-    pub rerun: Option<RerunCommands>,
 }
 
 /// Action on the selected cases.
@@ -127,13 +116,18 @@ fn run_task(args: TestArgs, task: TestTask, context: &CliContext, left: &mut Run
     }
 }
 
-/// Like [`run_task`]; errors that prevent the run have been printed.
-fn try_run(
-    mut args: TestArgs,
-    task: TestTask,
-    context: &CliContext,
-    left: &mut RunCleanup,
-) -> Result<ExitStatus, ExitStatus> {
+/// A task whose cases are selected and whose run has not started.
+struct PreparedTest {
+    input: Option<TestInput>,
+    project: Arc<Project>,
+    http: Arc<HttpClient>,
+    plan: RunPlan,
+    resumed: Option<ResumedRun>,
+    rechecking: Option<RecheckContext>,
+}
+
+/// Opens the project and selects the cases. Errors have been printed.
+fn prepare(args: &mut TestArgs, task: TestTask, context: &CliContext) -> Result<PreparedTest, ExitStatus> {
     let (resumed, rechecked) = match task {
         TestTask::New => (None, None),
         TestTask::Resume(resumed) => (Some(resumed), None),
@@ -163,7 +157,7 @@ fn try_run(
     if let Some(input) = &input {
         input.check_generator(&args.select, &project, context).map_err(|wrong| context.reject(wrong))?;
     }
-    outputs::check_outputs(&args, context).map_err(|wrong| context.reject(wrong))?;
+    outputs::check_outputs(args, context).map_err(|wrong| context.reject(wrong))?;
     let http = Arc::new(HttpClient::default());
     let prepared = input.as_ref().map(|input| input.build_suites(&args.select, &project, &http, context));
     let prepared = prepared.transpose().map_err(|wrong| {
@@ -183,6 +177,16 @@ fn try_run(
     if let Some(rechecking) = &rechecking {
         plan.notes.extend(rechecking.missing_cases(&plan, args.select.paths.is_empty(), &project));
     }
+    Ok(PreparedTest { input, project, http, plan, resumed, rechecking })
+}
+
+/// Checks what the run needs besides its cases, and adds the writer of its report.
+fn check_plan(
+    args: &TestArgs,
+    plan: &mut RunPlan,
+    project: &Project,
+    context: &CliContext,
+) -> Result<(), ExitStatus> {
     let hooks = args.before.iter().chain(&args.after);
     let wrong: Vec<Diagnostic> =
         hooks.filter_map(|name| project.check_hook(name, &plan.script_scopes())).collect();
@@ -196,23 +200,44 @@ fn try_run(
                 .map_err(|wrong| context.reject(wrong))?,
         );
     }
-    saving::check_viewable(&args, &project).map_err(|wrong| context.reject([wrong]))?;
+    saving::check_viewable(args, project).map_err(|wrong| context.reject([wrong]))?;
     if plan.lacks_agent() {
         return Err(context.reject([project.missing_target()]));
     }
-    let keep = match (&args.trace, &args.record) {
+    Ok(())
+}
+
+/// Returns the events of conversations that outputs of the run need.
+fn event_retention(
+    args: &TestArgs,
+    is_resumed: bool,
+    project: &Project,
+    context: &CliContext,
+) -> EventRetention {
+    match (&args.trace, &args.record) {
         (Some(_), _) => EventRetention::Raw,
         (None, Some(_)) => EventRetention::Events,
         // A resumed run is saved even if the project no longer saves new runs.
         (None, None)
-            if resumed.is_some()
-                || saving::should_save(&args, &project)
-                || outputs::need_events(&args, context) =>
+            if is_resumed || saving::should_save(args, project) || outputs::need_events(args, context) =>
         {
             EventRetention::Events
         }
         (None, None) => EventRetention::Nothing,
-    };
+    }
+}
+
+/// Like [`run_task`]; errors that prevent the run have been printed.
+fn try_run(
+    mut args: TestArgs,
+    task: TestTask,
+    context: &CliContext,
+    left: &mut RunCleanup,
+) -> Result<ExitStatus, ExitStatus> {
+    let PreparedTest { input, project, http, mut plan, resumed, rechecking } =
+        prepare(&mut args, task, context)?;
+    check_plan(&args, &mut plan, &project, context)?;
+    let keep = event_retention(&args, resumed.is_some(), &project, context);
     // A recheck needs no target, since no agent is contacted.
     let reached = plan.contacted_agents().filter(|_| rechecking.is_none());
     let outside = RunContext::new(project.clone(), reached, http.clone(), args.timeout, keep);
@@ -224,9 +249,7 @@ fn try_run(
         Some(rechecking) => rechecking.options(&project),
         None => choices::run_options(&args, &project, &plan).map_err(|wrong| context.reject([wrong]))?,
     };
-    if let Some(note) = choices::ignored_reliability_note(&plan, options) {
-        plan.notes.push(note);
-    }
+    plan.notes.extend(choices::ignored_reliability_note(&plan, options));
     // A resumed run does not stop at failures it already has.
     options.fail_fast &= resumed.is_none();
     outputs::check_no_overwrite(&args, &plan, context).map_err(|wrong| context.reject(wrong))?;
@@ -238,11 +261,7 @@ fn try_run(
         let made_up = matches!(input, Some(TestInput::Generated(..)));
         return Ok(dry_run::run(&args, made_up, &plan, &project, context));
     }
-
-    let broken = |words: String| {
-        context.report_error(words);
-        ExitStatus::RunError
-    };
+    let broken = |words: String| report_broken(&words, context);
     let files = outputs::open(&args, context).map_err(|error| broken(error.to_string()))?;
     let choices = RunChoices {
         options,
@@ -263,11 +282,11 @@ fn try_run(
             }),
         },
     };
-    let setting = RunSettings::new(&plan, &outside, choices);
-    let setting = Arc::new(match &rechecking {
-        Some(rechecking) => rechecking.setting(setting),
-        None => setting,
-    });
+    let mut setting = RunSettings::new(&plan, &outside, choices);
+    if let Some(rechecking) = &rechecking {
+        setting = rechecking.setting(setting);
+    }
+    let setting = Arc::new(setting);
     let look = reporters::OutputMode {
         is_single_message: matches!(input, Some(TestInput::Message(_))),
         is_interactive: choices::may_ask_human(&args, &plan),
@@ -284,19 +303,14 @@ fn try_run(
             saving::start_saving(&args, &project, about, &mut reporters.warnings)
         }
         // A resumed run that cannot be saved does not start.
-        Some(resumed) => Some(
-            saving::resume_saving(resumed, &project).map_err(|error| report_store_error(&error, context))?,
-        ),
+        Some(resumed) => {
+            let saver = saving::resume_saving(resumed, &project);
+            Some(saver.map_err(|error| report_store_error(&error, context))?)
+        }
     };
-    let earlier = resumed
-        .as_ref()
-        .map(saving::completed_cases)
-        .transpose()
-        .map_err(|error| report_store_error(&error, context))?;
-    let viewing = match args.view {
-        true => saving::serve_page(keeping.as_ref(), &project, context)?,
-        false => None,
-    };
+    let earlier = resumed.as_ref().map(saving::completed_cases).transpose();
+    let earlier = earlier.map_err(|error| report_store_error(&error, context))?;
+    let viewing = if args.view { saving::serve_page(keeping.as_ref(), &project, context)? } else { None };
     let builder = RunBuilder::new(plan, outside, options, reporters)
         .saved_by(keeping.map(|saver| -> Box<dyn RunSaver> { Box::new(saver) }))
         .with_hooks(RunHooks { before: args.before.clone(), after: args.after.clone() })
@@ -304,16 +318,35 @@ fn try_run(
         .sweeping(choices::sweep(&args.sweep))
         .then_writing(writer.map(ReportWriter::into_writing))
         .synchronous(look.is_interactive);
-    let FinishedRun { ended, reporters } = builder.run().map_err(|error| match error {
+    let finished = builder.run().map_err(|error| match error {
         RunnerError::Start(error) => broken(format!("cannot start: {error}")),
         // The reader of the output is stuck, and the user wants to quit.
         RunnerError::OutputStuck => ExitStatus::Interrupted,
     })?;
+    left.events = events;
+    let can_go_on = !args.json && rechecking.is_none();
+    conclude(finished, viewing, can_go_on, &args, context, left)
+}
+
+/// Prints why the run is broken, and returns its exit status.
+fn report_broken(words: &str, context: &CliContext) -> ExitStatus {
+    context.report_error(words);
+    ExitStatus::RunError
+}
+
+/// Prints what remains to be said after a run, and returns its exit status.
+fn conclude(
+    FinishedRun { ended, reporters }: FinishedRun,
+    viewing: Option<ViewServerThread>,
+    can_go_on: bool,
+    args: &TestArgs,
+    context: &CliContext,
+    left: &mut RunCleanup,
+) -> Result<ExitStatus, ExitStatus> {
     if args.verbose {
         reporters.logs.iter().for_each(|line| context.print_console_line(line));
     }
     reporters.warnings.iter().for_each(|words| context.print_warning(words));
-    let can_go_on = !args.json && rechecking.is_none();
     if let (Ok(RunSummary { interrupted: true, .. }), Some(id), true) =
         (&ended, &reporters.saved_run, can_go_on)
     {
@@ -332,7 +365,6 @@ fn try_run(
         None => {}
     }
     let not_written = reporters.errors;
-    left.events = events;
     match ended {
         Err(diagnostics) => {
             context.report_errors(diagnostics);

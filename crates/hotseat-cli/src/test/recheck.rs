@@ -6,9 +6,8 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{ExecutionOptions, RecheckSource, RerunCommands, RunPlan, RunSettings};
-use hotseat_report::store::{RunMetadata, RunOrigin, SavedRunConversations, StoredRun};
+use hotseat_report::store::{RunMetadata, RunOrigin, RunStore, SavedRunConversations, StoredRun};
 
-use super::RecheckRequest;
 use crate::args::SelectionArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
@@ -18,6 +17,18 @@ use crate::store_location::report_store_error;
 
 /// Number of missing cases that are listed by name.
 const MAX_LISTED_CASES: usize = 10;
+
+/// A run to re-evaluate.
+pub struct RecheckRequest {
+    pub store: RunStore,
+    pub head: StoredRun,
+    /// True if judges are asked questions that the run has no answer for.
+    pub ask_judges: bool,
+    /// True if only some cases of the run are evaluated.
+    pub is_narrowed: bool,
+    /// Commands that recheck cases of the run, if the user can repeat them in the current folder.
+    pub rerun: Option<RerunCommands>,
+}
 
 /// A saved run that is being re-evaluated.
 pub struct RecheckContext {

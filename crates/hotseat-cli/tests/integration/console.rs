@@ -1,7 +1,7 @@
 //! Console output of a run.
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::checkout::{self, AgentFault};
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
+use hotseat_testkit::checkout::AgentFault;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput, interfaces};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn agent() -> FakeAgent {
                 503,
                 "<html>\n  <body>try again later, when there are fewer people who want something of us</body>\n</html>\n",
             ),
-            _ => checkout::reply(request, AgentFault::None),
+            _ => interfaces::reply(request, AgentFault::None),
         }
     })
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{number, text};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::duplicates::{duplicate_key_error, find_duplicates};
-use crate::node::{DocumentNode, MapEntry, MapKey, NodeValue, shorten};
+use crate::excerpt::shorten;
+use crate::node::{DocumentNode, MapEntry, MapKey, NodeValue};
 use crate::place::{SourceSpan, SourceText};
 use crate::stream::MAX_DEPTH;
 

@@ -3,7 +3,8 @@
 use saphyr_parser::Tag;
 use serde_json::Number;
 
-use crate::node::{NodeValue, shorten};
+use crate::excerpt::shorten;
+use crate::node::NodeValue;
 
 /// Type requested by a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

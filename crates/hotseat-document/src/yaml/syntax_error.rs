@@ -109,23 +109,6 @@ fn translate(said: &str) -> (Option<&'static str>, Option<&'static str>) {
             "a list entry is not allowed here, or one is missing",
             "align the entries of a list in one column, each after `- `",
         ),
-        "invalid indentation"
-        | "invalid indentation for anchor"
-        | "did not find expected <document start>"
-        | "wrongly indented line in block scalar" => (
-            "the indentation of this line matches no line above it",
-            "align keys and entries of the same level in one column",
-        ),
-        TAB_AFTER_COLON | "'-' must be followed by a valid YAML whitespace" => {
-            ("a tab is not allowed here", "use spaces")
-        }
-        "tab cannot be used as indentation"
-        | "tabs disallowed in this context"
-        | "tabs disallowed within this context (block indentation)"
-        | "a block scalar content cannot start with a tab"
-        | "while scanning a plain scalar, found a tab" => {
-            ("a tab cannot be used for indentation", "use spaces")
-        }
         "while parsing a flow mapping, did not find expected ',' or '}'" => {
             ("expected `,` or `}` here", "write text that contains `,`, `{`, `}`, `[` or `]` in quotes")
         }
@@ -154,6 +137,31 @@ fn translate(said: &str) -> (Option<&'static str>, Option<&'static str>) {
             ("unquoted text cannot start with this character", "write the text in quotes")
         }
         "the handle wasn't declared" => return (Some("the prefix of this tag is not declared"), None),
+        _ => return translate_indentation(said),
+    };
+    (Some(message), Some(help))
+}
+
+/// Translates messages about indentation and tabs.
+fn translate_indentation(said: &str) -> (Option<&'static str>, Option<&'static str>) {
+    let (message, help) = match said {
+        "invalid indentation"
+        | "invalid indentation for anchor"
+        | "did not find expected <document start>"
+        | "wrongly indented line in block scalar" => (
+            "the indentation of this line matches no line above it",
+            "align keys and entries of the same level in one column",
+        ),
+        TAB_AFTER_COLON | "'-' must be followed by a valid YAML whitespace" => {
+            ("a tab is not allowed here", "use spaces")
+        }
+        "tab cannot be used as indentation"
+        | "tabs disallowed in this context"
+        | "tabs disallowed within this context (block indentation)"
+        | "a block scalar content cannot start with a tab"
+        | "while scanning a plain scalar, found a tab" => {
+            ("a tab cannot be used for indentation", "use spaces")
+        }
         _ => return (None, None),
     };
     (Some(message), Some(help))

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// Default maximum number of inputs of a simulated user.
 pub const DEFAULT_MAX_INPUTS: usize = 15;
 /// Default number of times that a simulated user may repeat a text.
-pub const DEFAULT_MAX_REPEATS: usize = 2;
+const DEFAULT_MAX_REPEATS: usize = 2;
 
 /// Persona and behaviour of a simulated user.
 #[derive(Debug, Clone, Default)]
@@ -111,7 +111,7 @@ fn template_placeholders(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Placeholders of a custom prompt.
-pub const TEMPLATE_PLACEHOLDERS: [&str; 5] = ["system", "rules", "conversation", "turn", "max_turns"];
+const TEMPLATE_PLACEHOLDERS: [&str; 5] = ["system", "rules", "conversation", "turn", "max_turns"];
 
 impl SimulatedPersona {
     /// Merges this persona onto the inherited one.
@@ -193,11 +193,6 @@ impl SimulatorBrief {
             Some((_, different, _)) => different.merged_onto(&self.persona),
             None => self.persona.clone(),
         }
-    }
-
-    /// Maximum number of inputs.
-    pub fn max_inputs(&self) -> usize {
-        self.max_turns.unwrap_or(DEFAULT_MAX_INPUTS)
     }
 
     /// Maximum number of repetitions of a text. `None` means unlimited.

@@ -622,15 +622,7 @@ fn read_case(
     let simulator = simulated_user(document, map, diagnostics).or(simulator);
     let interactive = input_sources::read_human_input(map, diagnostics);
     let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
-    if let Some(max) = max_turns.filter(|max| turns.len() > *max) {
-        let message = format!("there are {} turns, but `max_turns` is {max}", turns.len());
-        let place = map.place_of("max_turns").or_else(|| map.key_place("simulator"));
-        diagnostics.push(diagnostic_at(place, message));
-    }
-    if map.text("type") == Some("single_turn") && turns.len() > 1 {
-        let message = format!("there are {} turns, but `type` allows only one", turns.len());
-        diagnostics.push(diagnostic_at(map.place_of("type"), message));
-    }
+    check_turn_counts(map, turns.len(), max_turns, diagnostics);
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
     let mut checks = AssertionBlock::read(map.get("assert"), diagnostics)
@@ -648,11 +640,7 @@ fn read_case(
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
         name: shown(name.or(id).unwrap_or_default()),
         named: name.is_some(),
-        skip: match (map.bool("skip"), map.text("skip")) {
-            (_, Some(reason)) => Some(shown(reason)),
-            (Some(true), None) => Some("`skip: true`".to_string()),
-            (Some(false) | None, None) => None,
-        },
+        skip: read_skip(map).map(shown),
         only: false,
         timeout: read_timeout(map, diagnostics),
         retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
@@ -663,17 +651,7 @@ fn read_case(
         tags: map.list("tags").into_iter().flatten().filter_map(NodeView::text).map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
         agent,
-        target: CaseTarget {
-            thread_id: map.text("threadId").map(str::to_string),
-            state: map.json("state"),
-            context: map.json("context"),
-            forwarded_props: map.json("forwardedProps"),
-            tools: read_client_tools(map, "tools", diagnostics),
-            metadata: map.json("metadata"),
-            user: map.text("user").map(str::to_string),
-            team: map.text("team").map(str::to_string),
-            identity: RequestIdentity::default(),
-        },
+        target: read_target(map, diagnostics),
         mcp: case_mcp(document, map, diagnostics),
         models: case_models(document, map, diagnostics),
         opening,
@@ -694,13 +672,7 @@ fn read_case(
         },
         signs: awaiting_markers(map, &inherited.signs),
         continue_on_failure: map.bool("continue_on_failure") == Some(true),
-        on_missing_input: match map.text("on_missing_input") {
-            Some("skip") => OnMissingInput::Skip,
-            Some("fail") => OnMissingInput::Fail,
-            Some(_) => OnMissingInput::End,
-            None if expects_more => OnMissingInput::Skip,
-            None => OnMissingInput::End,
-        },
+        on_missing_input: read_missing_input(map, expects_more),
         program: None,
         checks,
         final_checks: AssertionBlock::read(map.get("final_assertions"), diagnostics).into_checks(),
@@ -711,6 +683,54 @@ fn read_case(
     diagnostics.extend(check_unused_topics(map, &case));
     diagnostics.extend(case.unknown_servers(case.every_check()));
     case
+}
+
+/// Checks the number of turns that the case declares.
+fn check_turn_counts(
+    map: &MapView<'_>,
+    turns: usize,
+    max_turns: Option<usize>,
+    diagnostics: &mut Diagnostics,
+) {
+    if let Some(max) = max_turns.filter(|max| turns > *max) {
+        let message = format!("there are {turns} turns, but `max_turns` is {max}");
+        let place = map.place_of("max_turns").or_else(|| map.key_place("simulator"));
+        diagnostics.push(diagnostic_at(place, message));
+    }
+    if map.text("type") == Some("single_turn") && turns > 1 {
+        let message = format!("there are {turns} turns, but `type` allows only one");
+        diagnostics.push(diagnostic_at(map.place_of("type"), message));
+    }
+}
+
+/// Reads what the target receives with the case.
+fn read_target(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> CaseTarget {
+    CaseTarget {
+        thread_id: map.text("threadId").map(str::to_string),
+        state: map.json("state"),
+        context: map.json("context"),
+        forwarded_props: map.json("forwardedProps"),
+        tools: read_client_tools(map, "tools", diagnostics),
+        metadata: map.json("metadata"),
+        user: map.text("user").map(str::to_string),
+        team: map.text("team").map(str::to_string),
+        identity: RequestIdentity::default(),
+    }
+}
+
+/// Reads the reason why the case is skipped.
+fn read_skip<'a>(map: &MapView<'a>) -> Option<&'a str> {
+    map.text("skip").or_else(|| (map.bool("skip") == Some(true)).then_some("`skip: true`"))
+}
+
+fn read_missing_input(map: &MapView<'_>, expects_more: bool) -> OnMissingInput {
+    match map.text("on_missing_input") {
+        Some("skip") => OnMissingInput::Skip,
+        Some("fail") => OnMissingInput::Fail,
+        Some(_) => OnMissingInput::End,
+        None if expects_more => OnMissingInput::Skip,
+        None => OnMissingInput::End,
+    }
 }
 
 /// MCP servers of a case: those of the suite and the project, with the changes of the case.

@@ -51,7 +51,7 @@ pub static JUDGE: Shape = Shape {
 const EVIDENCE_CHARACTERS: Kind = Kind::Integer { min: 1_000, max: 10_000_000 };
 
 /// Shape of the evidence limit of a judge.
-pub static EVIDENCE: Shape = Shape {
+static EVIDENCE: Shape = Shape {
     name: "Evidence",
     doc: "Limit on the conversation shown to a judge.",
     fields: &[

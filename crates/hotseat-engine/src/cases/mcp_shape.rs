@@ -81,7 +81,7 @@ pub static MCP_PROXY: Shape = Shape {
 };
 
 /// Shape of a replay.
-pub static MCP_REPLAY: Shape = Shape {
+static MCP_REPLAY: Shape = Shape {
     name: "McpReplay",
     doc: "An MCP server that answers from a recording. Requests get the recorded answers to equal requests of the same case.",
     fields: &[

@@ -20,7 +20,7 @@ const FAULTS_FIELD: Field = Field::optional(
 );
 
 /// Shape of a served model.
-pub static SERVED_MODEL: Shape = Shape {
+static SERVED_MODEL: Shape = Shape {
     name: "ServedModel",
     doc: "A scripted language model, served to the agent as chat completions, Responses and Anthropic's messages.",
     fields: &[

@@ -91,4 +91,4 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
 }
 
 /// Upper bound of `max_runs`.
-pub const MAX_RUNS_LIMIT: usize = 10_000;
+const MAX_RUNS_LIMIT: usize = 10_000;

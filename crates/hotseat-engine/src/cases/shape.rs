@@ -477,7 +477,7 @@ pub static MESSAGE_CALL: Shape = Shape {
 };
 
 /// Shape of the name and arguments of a tool call.
-pub static MESSAGE_FUNCTION: Shape = Shape {
+static MESSAGE_FUNCTION: Shape = Shape {
     name: "MessageFunction",
     doc: "Name and arguments of a call.",
     fields: &[
@@ -505,7 +505,7 @@ pub static ATTACHMENT: TaggedShapes =
     TaggedShapes { key: "type", shapes: &[&IMAGE, &AUDIO, &VIDEO, &DOCUMENT, &FILE], untagged: None };
 
 /// Shape of a text part.
-pub static TEXT_PART: Shape = Shape {
+static TEXT_PART: Shape = Shape {
     name: "TextPart",
     doc: "A text part.",
     fields: &[
@@ -515,7 +515,7 @@ pub static TEXT_PART: Shape = Shape {
 };
 
 /// Shape of an image in the format of OpenAI.
-pub static IMAGE_URL: Shape = Shape {
+static IMAGE_URL: Shape = Shape {
     name: "ImageUrl",
     doc: "An image by its URL.",
     fields: &[

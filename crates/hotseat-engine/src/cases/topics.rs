@@ -35,7 +35,7 @@ pub struct TopicDefinition {
 
 impl TopicDefinition {
     /// True if the topic has checks.
-    pub fn has_checks(&self) -> bool {
+    fn has_checks(&self) -> bool {
         !self.checks.is_empty() || !self.turn_checks.is_empty()
     }
 

@@ -206,14 +206,9 @@ impl Project {
             .flatten()
             .map(|(name, _, view)| read(Some(name), view.node))
             .collect();
-        let named = written.text("target");
-        let target = match (named, written.node("target")) {
+        let target = match (written.text("target"), written.node("target")) {
             (None, Some(node)) => Some(read(None, node)),
-            (Some(name), _) => {
-                let found = find_agent(&agents, name);
-                let place = written.place_of("target").unwrap_or_else(|| written.place());
-                found.map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
-            }
+            (Some(name), _) => find_target(&agents, name, &written, &mut mistakes),
             (None, None) => match agents.as_slice() {
                 [only] => Some(only.clone()),
                 _ => None,
@@ -221,33 +216,7 @@ impl Project {
         };
         let header_secrets = collect_header_secrets(&node, &environment);
 
-        // Settings outside of agents use environment variables, which must be defined.
-        let given = BTreeMap::new();
-        let none = SecretRedactor::default();
-        let variables = VariableScope {
-            environment: &environment,
-            hook_variables: &given,
-            mcp: McpAddresses::Unknown,
-            allow_undefined: true,
-            redactor: &none,
-        };
-        if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
-            // Agents and connectors resolve their variables when they are used.
-            let used_later = ["target", "agents", "connectors", "hooks"];
-            for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
-                if entry.key.text == "scripts" {
-                    // Processes resolve their variables when they are called.
-                    let hotseat_document::NodeValue::Map(granted) = &mut entry.value.value else { continue };
-                    for entry in granted.iter_mut().filter(|entry| &*entry.key.text != "processes") {
-                        interpolate(&mut entry.value, &Kind::Json, variables, &source, &mut mistakes);
-                    }
-                    continue;
-                }
-                if let Some(field) = PROJECT.field(&entry.key.text) {
-                    interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
-                }
-            }
-        }
+        resolve_variables(&mut node, &source, &environment, &mut mistakes);
         let map = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
         let texts = |key: &str| -> Vec<String> {
             map.list(key).into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect()
@@ -259,24 +228,9 @@ impl Project {
         let judge = read_judging(map.get("judge"), &mut mistakes);
         let suites = texts("suites");
         let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
-        let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
-        if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
-            let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
-            mistakes.push(
-                Diagnostic::new("`min_pass_rate` must be more than 0 and at most 1")
-                    .at(place)
-                    .help("0.8: four of five runs must pass"),
-            );
-        }
+        let min_pass_rate = read_min_pass_rate(&map, &mut mistakes);
         let (grants, processes) = script_settings::read_script_settings(&map, root, path, &mut mistakes);
-        let reliability = match read_reliability(&map, &mut mistakes) {
-            ReliabilitySetting::Here(reliability) => Some(reliability),
-            ReliabilitySetting::Inherited | ReliabilitySetting::Nothing => None,
-        };
-        if let (Some(_), Some(place)) = (reliability, map.key_place("runs")) {
-            let wrong = Diagnostic::new("`runs` and `reliability` cannot be combined").at(place);
-            mistakes.push(wrong.help("use `max_runs` of `reliability` to limit the number of runs"));
-        }
+        let reliability = read_project_reliability(&map, &mut mistakes);
         // Its judge is a default that applies even where no case is read.
         let declared = |key: &str| (!matches!(key, "judge" | "agent")).then(|| map.get(key)).flatten();
         let shared = SharedSettings::read(declared, &SharedSettings::default(), &mut mistakes);
@@ -787,4 +741,75 @@ pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc
 
 fn default_suites() -> Vec<String> {
     ["**/*.test.{yaml,yml,json,jsonl}", "**/*_test.{ts,mts,js,mjs}"].map(str::to_string).to_vec()
+}
+
+/// Returns the agent that `target` names.
+fn find_target(
+    agents: &[Arc<ProjectAgent>],
+    name: &str,
+    map: &MapView<'_>,
+    mistakes: &mut Diagnostics,
+) -> Option<Arc<ProjectAgent>> {
+    let place = map.place_of("target").unwrap_or_else(|| map.place());
+    find_agent(agents, name).map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
+}
+
+/// Resolves the variables of settings outside of agents. They must be defined.
+fn resolve_variables(
+    node: &mut DocumentNode,
+    source: &Arc<SourceText>,
+    environment: &Environment,
+    mistakes: &mut Diagnostics,
+) {
+    let given = BTreeMap::new();
+    let none = SecretRedactor::default();
+    let variables = VariableScope {
+        environment,
+        hook_variables: &given,
+        mcp: McpAddresses::Unknown,
+        allow_undefined: true,
+        redactor: &none,
+    };
+    if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
+        // Agents and connectors resolve their variables when they are used.
+        let used_later = ["target", "agents", "connectors", "hooks"];
+        for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
+            if entry.key.text == "scripts" {
+                // Processes resolve their variables when they are called.
+                let hotseat_document::NodeValue::Map(granted) = &mut entry.value.value else { continue };
+                for entry in granted.iter_mut().filter(|entry| &*entry.key.text != "processes") {
+                    interpolate(&mut entry.value, &Kind::Json, variables, source, mistakes);
+                }
+                continue;
+            }
+            if let Some(field) = PROJECT.field(&entry.key.text) {
+                interpolate(&mut entry.value, &field.kind, variables, source, mistakes);
+            }
+        }
+    }
+}
+
+fn read_min_pass_rate(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<f64> {
+    let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
+    if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
+        let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
+        mistakes.push(
+            Diagnostic::new("`min_pass_rate` must be more than 0 and at most 1")
+                .at(place)
+                .help("0.8: four of five runs must pass"),
+        );
+    }
+    min_pass_rate
+}
+
+fn read_project_reliability(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Reliability> {
+    let reliability = match read_reliability(map, mistakes) {
+        ReliabilitySetting::Here(reliability) => Some(reliability),
+        ReliabilitySetting::Inherited | ReliabilitySetting::Nothing => None,
+    };
+    if let (Some(_), Some(place)) = (reliability, map.key_place("runs")) {
+        let wrong = Diagnostic::new("`runs` and `reliability` cannot be combined").at(place);
+        mistakes.push(wrong.help("use `max_runs` of `reliability` to limit the number of runs"));
+    }
+    reliability
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use hotseat_document::{Diagnostic, json};
 
 use hotseat_targets::recording;
+pub use transcript::OmittedParts;
 use transcript::TranscriptReader;
 
 /// Number of errors that are listed.
@@ -64,19 +65,6 @@ pub struct ImportSummary {
     pub expect_unknown: usize,
     /// Statistics of omitted parts.
     pub omitted: OmittedParts,
-}
-
-/// Parts of conversations that have no place in a suite.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OmittedParts {
-    /// Instructions: messages of `system` and `developer`.
-    pub instructions: usize,
-    /// Final user messages without a reply.
-    pub unanswered: usize,
-    /// Agent messages without text and tool calls.
-    pub empty: usize,
-    /// Tool calls without a result. They are imported without one.
-    pub no_result: usize,
 }
 
 /// Reason why the import failed.
@@ -185,13 +173,4 @@ fn check_all<R: io::BufRead>(
 
 fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> ImportError {
     ImportError::Invalid(vec![Diagnostic::new(format!("cannot read {shown}: {why}"))], 0)
-}
-
-impl OmittedParts {
-    fn add(&mut self, other: OmittedParts) {
-        self.instructions += other.instructions;
-        self.unanswered += other.unanswered;
-        self.empty += other.empty;
-        self.no_result += other.no_result;
-    }
 }

@@ -8,7 +8,6 @@ use hotseat_document::json::{self, JsonStream};
 use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeView, SourceSpan, SourceText};
 use serde_json::{Map, Value, json as value};
 
-use super::OmittedParts;
 use super::message::{ImportedMessage, MessageContent, member};
 use hotseat_targets::message::parse_content_output;
 use hotseat_targets::recording::{
@@ -25,6 +24,28 @@ const EXPECTED_CALL_PATHS: [&[&str]; 3] =
 const ID_KEYS: [&str; 2] = ["id", "conversation_id"];
 /// Maximum length of a text that is kept as metadata.
 const MAX_METADATA_CHARS: usize = 200;
+
+/// Parts of conversations that have no place in a suite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OmittedParts {
+    /// Instructions: messages of `system` and `developer`.
+    pub instructions: usize,
+    /// Final user messages without a reply.
+    pub unanswered: usize,
+    /// Agent messages without text and tool calls.
+    pub empty: usize,
+    /// Tool calls without a result. They are imported without one.
+    pub no_result: usize,
+}
+
+impl OmittedParts {
+    pub(super) fn add(&mut self, other: OmittedParts) {
+        self.instructions += other.instructions;
+        self.unanswered += other.unanswered;
+        self.empty += other.empty;
+        self.no_result += other.no_result;
+    }
+}
 
 /// A recorded conversation.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hotseat_document::excerpt;
 use serde::{Deserialize, Serialize};
 
 use super::results::{CheckResult, CheckState};
@@ -85,10 +86,7 @@ impl CheckTotals {
         let is_truncated = finding.opinion.as_ref().is_some_and(|opinion| !opinion.by.left_out.is_empty());
         self.truncated += usize::from(is_truncated);
         let Some(criterion) = &finding.check.criterion else { return };
-        let name: String = match criterion.char_indices().nth(MAX_CRITERION_CHARS) {
-            Some((end, _)) => format!("{}…", &criterion[..end]),
-            None => criterion.to_string(),
-        };
+        let name = excerpt(criterion, MAX_CRITERION_CHARS).into_owned();
         let has_room = self.criteria.len() < MAX_CRITERIA || self.criteria.contains_key(&name);
         let of = self.criteria.entry(if has_room { name } else { OTHER_CRITERIA.to_string() }).or_default();
         let tally = if is_hard { &mut of.hard } else { &mut of.soft };

@@ -220,7 +220,7 @@ impl ExecutionOptions {
 
     /// Returns the reliability declared for a case, if it applies. The declaration of the case overrides that
     /// of the project.
-    pub fn declared_reliability(&self, case: &TestCase) -> Option<Reliability> {
+    fn declared_reliability(&self, case: &TestCase) -> Option<Reliability> {
         match (self.as_declared, case.reliability) {
             (false, _) | (true, ReliabilitySetting::Nothing) => None,
             (true, ReliabilitySetting::Here(reliability)) => Some(reliability),

@@ -108,18 +108,10 @@ pub async fn execute(
     let mut dispatch = DispatchState::new(options, RunSummary { started_at, ..RunSummary::new(options) });
     report(RunEvent::Started { total: plan.selected, parallel: options.parallel, at: started_at });
 
-    let mut took = Duration::ZERO;
-    let mut ended = BTreeSet::new();
-    if let Some(earlier) = earlier {
-        for outcome in earlier.outcomes {
-            let outcome = Arc::new(outcome.map_err(|mistake| vec![mistake])?);
-            took = took.max(outcome.elapsed_since(started_at));
-            dispatch.record_outcome(&outcome);
-            report(RunEvent::CaseEnded(outcome));
-        }
-        took = earlier.duration.unwrap_or(took);
-        ended = earlier.finished;
-    }
+    let (earlier_duration, ended) = match earlier {
+        Some(earlier) => report_earlier(earlier, &mut dispatch, report)?,
+        None => (Duration::ZERO, BTreeSet::new()),
+    };
     let mut cases = CaseQueue::new(plan, &outside.project, ended);
     let mut running: HashMap<Id, (SelectedCase, usize)> = HashMap::new();
     let workers = WorkerPool::start(options.parallel.min(plan.selected))
@@ -189,28 +181,47 @@ pub async fn execute(
             }
         }
     }
-    // Cases that never started are reported as well.
     if let Some(reason) = dispatch.skip_reason() {
-        while let Some(case) = cases.next().await {
-            match case {
-                Ok(selected) => {
-                    let outcome = dispatch.skip_case(&selected, reason.clone());
-                    report(RunEvent::CaseEnded(Arc::new(outcome)));
-                }
-                Err(diagnostics) => {
-                    unreadable = Some(diagnostics);
-                    break;
-                }
-            }
-        }
+        let skipped = skip_remaining(&mut cases, &mut dispatch, &reason, report).await;
+        unreadable = skipped.err().or(unreadable);
     }
     let mut summary = dispatch.summary;
     let first = unreadable.as_ref().and_then(|diagnostics: &Vec<Diagnostic>| diagnostics.first());
     summary.broken = first.map(|mistake| mistake.message.as_str().into());
     summary.ended_at = wall_millis();
-    summary.duration = took + started.elapsed();
+    summary.duration = earlier_duration + started.elapsed();
     report(RunEvent::Ended(Box::new(summary.clone())));
     unreadable.map_or(Ok(summary), Err)
+}
+
+/// Reports the outcomes of a run before its interruption. Returns its duration and the indices of the finished cases.
+fn report_earlier(
+    earlier: ResumeState<'_>,
+    dispatch: &mut DispatchState,
+    report: &mut (dyn FnMut(RunEvent) + Send),
+) -> Result<(Duration, BTreeSet<usize>), Vec<Diagnostic>> {
+    let mut duration = Duration::ZERO;
+    for outcome in earlier.outcomes {
+        let outcome = Arc::new(outcome.map_err(|mistake| vec![mistake])?);
+        duration = duration.max(outcome.elapsed_since(earlier.started_at));
+        dispatch.record_outcome(&outcome);
+        report(RunEvent::CaseEnded(outcome));
+    }
+    Ok((earlier.duration.unwrap_or(duration), earlier.finished))
+}
+
+/// Reports the cases that never started.
+async fn skip_remaining(
+    cases: &mut CaseQueue,
+    dispatch: &mut DispatchState,
+    reason: &str,
+    report: &mut (dyn FnMut(RunEvent) + Send),
+) -> Result<(), Vec<Diagnostic>> {
+    while let Some(case) = cases.next().await {
+        let outcome = dispatch.skip_case(&case?, reason.to_string());
+        report(RunEvent::CaseEnded(Arc::new(outcome)));
+    }
+    Ok(())
 }
 
 /// Failure of an attempt whose task was cancelled or panicked.

@@ -41,7 +41,7 @@ impl RunContext {
     ///
     /// # Errors
     /// If no hook has this name, or it fails.
-    pub async fn run_named_hook(
+    async fn run_named_hook(
         self: &Arc<Self>,
         name: &str,
         input: &Value,

@@ -205,19 +205,8 @@ impl RunPlan {
                         }
                         let is_selected = fits && plan.selection.is_in_shard(&name, &case);
                         if is_selected && case.skip.is_none() {
-                            diagnostics.extend(
-                                agent.into_iter().flat_map(|agent| project.unsupported_parts(agent, &case)),
-                            );
-                            let whose =
-                                ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
-                            diagnostics.extend(project.check_case_hooks(&case, whose));
                             let named = CaseScope { case: &case, suite, agent };
-                            diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
-                            plan.needs_human |= case.interactive.is_some();
-                            match case_roles(project, named) {
-                                Ok(found) => plan.add_roles(found.into_iter().map(|(_, helper)| helper)),
-                                Err(wrong) => diagnostics.extend(wrong),
-                            }
+                            diagnostics.extend(plan.check_selected(named, project));
                             without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }
@@ -256,6 +245,22 @@ impl RunPlan {
         }
         plan.digest = digest.finish();
         if diagnostics.is_empty() { Ok(plan) } else { Err(diagnostics) }
+    }
+
+    /// Checks a case that will run, and adds the roles that it needs.
+    fn check_selected(&mut self, named: CaseScope<'_>, project: &Project) -> Vec<Diagnostic> {
+        let CaseScope { case, suite, agent } = named;
+        let unsupported = agent.into_iter().flat_map(|agent| project.unsupported_parts(agent, case));
+        let mut diagnostics: Vec<Diagnostic> = unsupported.collect();
+        let whose = ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
+        diagnostics.extend(project.check_case_hooks(case, whose));
+        diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
+        self.needs_human |= case.interactive.is_some();
+        match case_roles(project, named) {
+            Ok(found) => self.add_roles(found.into_iter().map(|(_, helper)| helper)),
+            Err(wrong) => diagnostics.extend(wrong),
+        }
+        diagnostics
     }
 
     /// Adds a tested agent.

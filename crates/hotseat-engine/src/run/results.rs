@@ -192,7 +192,7 @@ pub fn short_digest(text: &str) -> String {
 }
 
 /// Place of an item without a known position.
-pub fn empty_place() -> SourceSpan {
+fn empty_place() -> SourceSpan {
     static NOTHING: LazyLock<Arc<SourceText>> = LazyLock::new(|| SourceText::new("", "", 1));
     SourceSpan::new(&NOTHING, 0..0)
 }

@@ -272,7 +272,7 @@ impl HostRequester {
 
 impl HostRequests {
     /// Performs requests until `ended` is ready.
-    pub async fn serve_until<T>(mut self, ended: impl Future<Output = T>) -> T {
+    async fn serve_until<T>(mut self, ended: impl Future<Output = T>) -> T {
         let mut ended = pin!(ended);
         loop {
             // A script has one request at a time.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -135,10 +136,9 @@ fn output(out: &[u8], err: &[u8]) -> String {
     for (name, bytes) in [("stdout", out), ("stderr", err)] {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end();
-        match text.char_indices().nth(MAX_SHOWN_CHARS) {
-            _ if text.is_empty() => words.push(format!("{name}: nothing")),
-            Some((end, _)) => words.push(format!("{name}:\n{}…", &text[..end])),
-            None => words.push(format!("{name}:\n{text}")),
+        match text {
+            "" => words.push(format!("{name}: nothing")),
+            text => words.push(format!("{name}:\n{}", excerpt(text, MAX_SHOWN_CHARS))),
         }
     }
     words.join("\n")

@@ -9,14 +9,15 @@ use serde_json::{Map, Value, json};
 
 use super::faults::{SelectedFault, break_answer, delay};
 use super::outbound::{AnswerDelivery, OutFrame};
-use super::requests::RpcRequest;
-use super::state::{AnswerSource, lock};
+use super::rpc_request::RpcRequest;
+use super::state::AnswerSource;
 use crate::answer::{InputRequired, McpAnswer, McpCall, McpToolResult};
 use crate::canonical::canonical_text;
 use crate::definition::UnmatchedPolicy;
 use crate::event::McpEventKind;
 use crate::fault::FaultKind;
 use crate::frame::{Frame, RpcError};
+use crate::lock;
 use crate::recording::ReplayTable;
 use crate::revision::error_code;
 

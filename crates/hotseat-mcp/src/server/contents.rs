@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::requests::{RpcRequest, list, mock_content};
+use super::rpc_request::{RpcRequest, list, mock_content};
 use crate::canonical::canonical_text;
 use crate::definition::{McpPrompt, McpResource};
 use crate::fixed::{FixedAnswer, FixedStep};

@@ -9,9 +9,9 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::outbound::AnswerDelivery;
-use super::state::lock;
 use crate::canonical::canonical_text;
 use crate::fault::{FaultKind, FaultRule, FaultTrigger, UnreachedFault};
+use crate::lock;
 
 /// Maximum size of the answer of a fault.
 const MAX_HUGE_BYTES: usize = 256 * 1024 * 1024;

@@ -12,11 +12,12 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::connections::ConnectionRoom;
-use super::outbound::{AbortedConnection, HttpOutcome, json_response, text_response};
-use super::requests::{self, McpHttpRequest};
+use super::outbound::{AbortedConnection, HttpOutcome, error_response, text_response};
+use super::requests;
+use super::rpc_request::McpHttpRequest;
 use super::state::{ConversationLookup, ConversationState, RunState};
 use crate::event::McpEventKind;
-use crate::frame::{Frame, RpcError};
+use crate::frame::Frame;
 use crate::revision::error_code;
 
 /// Maximum size of the head of a request, in bytes.
@@ -144,17 +145,6 @@ fn is_loopback(authority: &str) -> bool {
         _ => authority,
     };
     matches!(host, "127.0.0.1" | "localhost" | "[::1]")
-}
-
-/// A response with a JSON-RPC error that belongs to no request.
-pub(super) fn error_response(
-    status: StatusCode,
-    code: i64,
-    message: impl Into<String>,
-) -> axum::http::Response<Body> {
-    let outcome = Err(RpcError::new(code, message));
-    let frame = Frame::Response { id: Value::Null, outcome };
-    json_response(status, Body::from(frame.to_json().to_string()))
 }
 
 fn closed_response() -> axum::http::Response<Body> {

@@ -12,11 +12,13 @@ mod outbound;
 mod proxy;
 mod replay;
 mod requests;
+mod rpc_request;
 mod sessions;
 mod signing;
 mod state;
 mod stdio;
 mod upstream;
+mod url_upstream;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,10 +32,11 @@ use crate::answer::ToolAnswerer;
 use crate::definition::{McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
 use crate::event::McpEvent;
 use crate::fault::UnreachedFault;
+use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable};
 use catalog::ToolCatalog;
 use state::{AnswerSource, CommandUpstream, ConversationState, RunState, ServerState};
-use upstream::UrlUpstream;
+use url_upstream::UrlUpstream;
 
 /// Error of a definition or of the listener.
 #[derive(Debug, thiserror::Error)]
@@ -268,8 +271,8 @@ impl McpConversation {
         let servers = server_states(definitions)?;
         for (name, server) in &servers {
             if let Some(known) = self.state.servers.get(name) {
-                let sessions = std::mem::take(&mut *state::lock(&known.sessions));
-                *state::lock(&server.sessions) = sessions;
+                let sessions = std::mem::take(&mut *lock(&known.sessions));
+                *lock(&server.sessions) = sessions;
             }
         }
         let (sender, events) = mpsc::channel(self.run.limits.max_waiting_events.max(1));
@@ -290,7 +293,7 @@ impl McpConversation {
     pub fn unused_exchanges(&self) -> Vec<(String, McpExchange)> {
         let unused = |server: &Arc<ServerState>| match &server.source {
             AnswerSource::Replay(table) => {
-                let unused = state::lock(table).unused();
+                let unused = lock(table).unused();
                 unused.into_iter().map(|exchange| (server.name().to_string(), exchange)).collect()
             }
             _ => Vec::new(),

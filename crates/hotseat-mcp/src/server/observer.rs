@@ -6,13 +6,13 @@ use std::time::Instant;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::state::{ConversationState, ServerState, lock};
-use super::upstream::read_outcome;
+use super::state::{ConversationState, ServerState};
 use crate::answer::McpToolResult;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
+use crate::lock;
 use crate::recording::{McpExchange, without_meta};
-use crate::revision::ProtocolRevision;
+use crate::revision::{ProtocolRevision, error_code};
 
 /// Maximum number of calls of a server that wait for input at the same time.
 const MAX_WAITING_CALLS: usize = 256;
@@ -260,6 +260,18 @@ impl Drop for ExchangeObserver {
         let kind = McpEventKind::CallCancelled { call, duration: self.arrived.elapsed() };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { conversation.report(server.name(), Instant::now(), kind).await });
+        }
+    }
+}
+
+/// Reads a JSON body as the outcome of a request.
+pub(super) fn read_outcome(status: StatusCode, body: &[u8]) -> Result<Value, RpcError> {
+    match Frame::parse(body) {
+        Ok(Frame::Response { outcome, .. }) => outcome,
+        _ => {
+            let message =
+                format!("the proxied server answered with HTTP status {status} and no JSON-RPC response");
+            Err(RpcError::new(error_code::INTERNAL_ERROR, message))
         }
     }
 }

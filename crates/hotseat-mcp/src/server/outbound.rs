@@ -11,6 +11,8 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::frame::{Frame, RpcError};
+
 /// Number of pieces of a slow answer.
 const SLOW_PIECES: usize = 20;
 /// Number of frames that wait for a slow client.
@@ -98,6 +100,13 @@ fn respond_at_once(answer: FinalAnswer) -> HttpOutcome {
 /// A response with a JSON body.
 pub(super) fn json_response(status: StatusCode, body: Body) -> Response<Body> {
     with_type(status, "application/json", body)
+}
+
+/// A response with a JSON-RPC error that belongs to no request.
+pub(super) fn error_response(status: StatusCode, code: i64, message: impl Into<String>) -> Response<Body> {
+    let outcome = Err(RpcError::new(code, message));
+    let frame = Frame::Response { id: Value::Null, outcome };
+    json_response(status, Body::from(frame.to_json().to_string()))
 }
 
 /// A response with a plain text.

@@ -6,11 +6,11 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::outbound::OutFrame;
-use super::requests::{RpcRequest, list};
-use super::state::lock;
+use super::rpc_request::{RpcRequest, list};
 use crate::definition::ServerKind;
 use crate::event::McpEventKind;
 use crate::frame::RpcError;
+use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable};
 use crate::revision::error_code;
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, oneshot};
 
-use super::state::lock;
 use super::stdio::StdioLink;
 use crate::answer::LOG_LEVELS;
 use crate::frame::RpcError;
+use crate::lock;
 use crate::revision::ProtocolRevision;
 
 /// Maximum number of open requests of a session, in each direction.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
@@ -13,10 +13,11 @@ use super::faults::FaultCounters;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
 use super::stdio::StdioLink;
-use super::upstream::{UpstreamClients, UrlUpstream};
+use super::url_upstream::{UpstreamClients, UrlUpstream};
 use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{McpLimits, McpOptions, ServerDefinition, UpstreamCommand, UpstreamLauncher};
 use crate::event::{McpEvent, McpEventKind};
+use crate::lock;
 use crate::recording::{McpExchange, ReplayTable};
 use crate::revision::ProtocolRevision;
 
@@ -26,11 +27,6 @@ const MAX_CLOSED_CONVERSATIONS: usize = 4096;
 const MAX_KNOWN_CLIENTS: usize = 256;
 /// Maximum number of tools of a proxied server that are reported.
 const MAX_LISTED_TOOLS: usize = 10_000;
-
-/// Locks a mutex; a panic of another holder leaves the data usable.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// State of all servers of a run.
 pub(super) struct RunState {

@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin};
 use tokio::sync::mpsc;
 
-use super::state::lock;
 use crate::definition::{LaunchedUpstream, UpstreamCommand, UpstreamLauncher};
 use crate::frame::{Frame, RpcError};
+use crate::lock;
 use crate::revision::{error_code, meta};
 
 /// Time for a program to end after its input is closed.

@@ -1,27 +1,23 @@
 //! Proxied servers over HTTP: requests pass unchanged, answers are observed on their way.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
-use reqwest::{Client, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::http::error_response;
-use super::observer::{ExchangeObserver, KeptNotifications};
-use super::outbound::{HttpOutcome, OutFrame};
-use super::requests::{McpHttpRequest, RpcRequest};
+use super::observer::{ExchangeObserver, KeptNotifications, read_outcome};
+use super::outbound::{HttpOutcome, OutFrame, error_response};
+use super::rpc_request::{McpHttpRequest, RpcRequest};
 use super::state::ConversationState;
+use super::url_upstream::{UpstreamClients, UrlUpstream};
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::revision::error_code;
 use crate::sse::EventScanner;
 
-/// Maximum time to connect to a proxied server.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Headers that belong to one connection, or that the proxy sets itself.
 const OWN_HEADERS: [&str; 13] = [
     "accept-encoding",
@@ -38,64 +34,6 @@ const OWN_HEADERS: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// HTTP clients of a run: one for servers on this machine, one for all others. Created when they are needed.
-#[derive(Default)]
-pub(super) struct UpstreamClients {
-    plain: OnceLock<Result<Client, String>>,
-    encrypted: OnceLock<Result<Client, String>>,
-}
-
-impl UpstreamClients {
-    fn client(&self, url: &Url) -> Result<Client, String> {
-        let is_encrypted = url.scheme() == "https";
-        let cell = if is_encrypted { &self.encrypted } else { &self.plain };
-        cell.get_or_init(|| build_client(is_encrypted)).clone()
-    }
-}
-
-fn build_client(is_encrypted: bool) -> Result<Client, String> {
-    // The first client sets the process-wide provider, unless the program has set one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
-        .pool_idle_timeout(Duration::from_secs(2))
-        .pool_max_idle_per_host(usize::MAX)
-        // Credentials in headers must not pass through proxies that the environment names.
-        .no_proxy();
-    // Plain HTTP needs no certificates, and a machine may have none.
-    let builder = if is_encrypted { builder } else { builder.tls_certs_only([]) };
-    builder.build().map_err(|error| format!("the HTTP client could not be created: {error}"))
-}
-
-/// Address of a proxied server.
-pub(super) struct UrlUpstream {
-    url: Url,
-    headers: HeaderMap,
-}
-
-impl UrlUpstream {
-    /// # Errors
-    /// If the address or a header is invalid. The values are not part of the error.
-    pub(super) fn new<'a>(
-        url: &str,
-        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
-    ) -> Result<UrlUpstream, String> {
-        let url = Url::parse(url).map_err(|error| format!("the URL of the server is invalid: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err("the URL of the server must begin with http:// or https://".to_string());
-        }
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            let wrong = || format!("the header `{name}` is invalid");
-            let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
-            map.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
-        }
-        Ok(UrlUpstream { url, headers: map })
-    }
-}
 
 fn copy_headers(from: &HeaderMap) -> HeaderMap {
     let copied = from.iter().filter(|(name, _)| !OWN_HEADERS.contains(&name.as_str()));
@@ -292,16 +230,4 @@ async fn forward(frame: Frame, out: &mpsc::Sender<OutFrame>, notifications: &mut
     }
     // A client that disconnected misses its notifications.
     let _ = out.send(OutFrame::Interim(message)).await;
-}
-
-/// Reads a JSON body as the outcome of a request.
-pub(super) fn read_outcome(status: StatusCode, body: &[u8]) -> Result<Value, RpcError> {
-    match Frame::parse(body) {
-        Ok(Frame::Response { outcome, .. }) => outcome,
-        _ => {
-            let message =
-                format!("the proxied server answered with HTTP status {status} and no JSON-RPC response");
-            Err(RpcError::new(error_code::INTERNAL_ERROR, message))
-        }
-    }
 }

@@ -144,11 +144,6 @@ impl ScriptedModel {
         ScriptedModel { script: script.into(), memory: ScriptMemory::new() }
     }
 
-    /// Replaces the memory.
-    pub fn with_memory(self, used: ScriptMemory) -> Self {
-        ScriptedModel { memory: used, ..self }
-    }
-
     /// Returns the script.
     pub fn script(&self) -> &ModelScript {
         &self.script

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use hotseat_document::{Diagnostic, SourceSpan};
 use serde::Serialize;
 
-use super::attempts::AttemptLine;
 use super::console::{ConsoleOptions, conversation};
 use super::failures::FailureList;
 use super::jsonl::write_line;
-use super::record::{ResultRecord, StartRecord, SummaryRecord};
+use super::record::{AttemptLine, ResultRecord, StartRecord, SummaryRecord};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{AttemptPolicy, CaseRef, RunControl, RunSettings, SelectedCase};
 

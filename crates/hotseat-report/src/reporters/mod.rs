@@ -1,6 +1,5 @@
 //! Reporters, which consume the events of a run. They use only events and results of attempts.
 
-mod attempts;
 mod ci_commands;
 mod color_policy;
 mod console;

@@ -9,10 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use hotseat_engine::run::{ReportBacklog, RunEvent};
+use hotseat_engine::run::{ReportBacklog, RunEvent, RunSummary, RunningConversations};
 use tokio::sync::oneshot;
 
-use super::{ReporterSet, RunSaver};
+use super::reporter_set::ReporterSet;
 
 /// Number of pending events above which no new conversation starts.
 const MAX_PENDING_EVENTS: usize = 256;
@@ -22,6 +22,24 @@ const COLLECT_TIME: Duration = Duration::from_millis(2);
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a forcibly ended run waits for its reporters.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Saves the events of a run.
+pub trait RunSaver: Send {
+    /// Id of the saved run.
+    fn id(&self) -> &str;
+
+    /// Saves events, all or none of them.
+    ///
+    /// # Errors
+    /// If they cannot be saved; the text says why.
+    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String>;
+
+    /// Shows conversations to viewers while they are running, until the end of the run.
+    fn show_live(&mut self, _running: Arc<RunningConversations>) {}
+
+    /// Marks the run as incomplete, after events could not be saved.
+    fn end_incomplete(&mut self, summary: &RunSummary, reason: &str);
+}
 
 /// Handle of the reporting thread.
 pub struct EventForwarder {

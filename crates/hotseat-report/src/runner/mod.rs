@@ -11,33 +11,16 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{
-    ExecutionOptions, ResumeState, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
-    RunningConversations, ShutdownSignals, SweepSettings,
+    ExecutionOptions, ResumeState, RunContext, RunControl, RunPlan, RunSummary, ShutdownSignals,
+    SweepSettings,
 };
 use hotseat_targets::BoxFuture;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
+use self::event_forwarder::EventForwarder;
+pub use self::event_forwarder::RunSaver;
 pub use self::reporter_set::ReporterSet;
-use event_forwarder::EventForwarder;
-
-/// Saves the events of a run.
-pub trait RunSaver: Send {
-    /// Id of the saved run.
-    fn id(&self) -> &str;
-
-    /// Saves events, all or none of them.
-    ///
-    /// # Errors
-    /// If they cannot be saved; the text says why.
-    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String>;
-
-    /// Shows conversations to viewers while they are running, until the end of the run.
-    fn show_live(&mut self, _running: Arc<RunningConversations>) {}
-
-    /// Marks the run as incomplete, after events could not be saved.
-    fn end_incomplete(&mut self, summary: &RunSummary, reason: &str);
-}
 
 /// Writes reports after the last event. The errors say what could not be written.
 pub type ReportWriting = Box<dyn FnOnce(Arc<RunContext>) -> BoxFuture<'static, Result<(), Vec<String>>>>;

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotseat_model::{ModelMessage, ModelReply, TokenUsage};
+use hotseat_model::{ModelError, ModelMessage, ModelReply, ModelRequest, TokenUsage};
 use hotseat_trace::{
     AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage,
     AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated,
     DefinitionChanged, ErrorInfo, HookFailed, HookStarted, InputIgnored, InterruptAnswered, InterruptRaised,
     InvocationMode, LlmCallCompleted, LlmCallFailed, LlmCallStarted, MemoryExtracted, MoveCall, MoveRecorded,
-    MoveResult, Origin, ParticipantAdded, ParticipantRemoved, Payload, StateSnapshot, ToolArguments,
-    ToolCompleted, ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation,
-    TurnStart, UserMessage,
+    MoveResult, Origin, Participant, ParticipantAdded, ParticipantRemoved, Payload, StateSnapshot,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvocation, ToolOutcome, ToolRetry, TurnCompletion,
+    TurnFailed, TurnIssues, TurnOperation, TurnStart, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -19,15 +19,16 @@ use super::state::{
     CallAnswer, OperationStatus, OperationTarget, ReplySlot, ToolOperation, TurnEnd, TurnPhase, TurnState,
 };
 use super::{
-    ApprovalVerdict, ClientOffer, ConversationEffect, ConversationState, ConversationStatus,
+    ApprovalVerdict, ClientOffer, ContextEntry, ConversationEffect, ConversationState, ConversationStatus,
     ConversationStep, Decision, EffectKey, HookAddress, HookKind, Millis, ModelAddress, MoveDraft, NextStep,
-    OperationAddress, RuntimeFault, SpeakerRole, TimerKey, TimerKind, TurnCaller, TurnMessage, context,
-    reply,
+    OperationAddress, ReplyTo, RuntimeFault, SpeakerRole, TimerKey, TimerKind, TurnCaller, TurnMessage,
+    context, reply,
 };
-use crate::definition::{Definitions, RuntimeLimits};
+use crate::definition::{Definitions, RuntimeLimits, ToolDefinition};
 use crate::failure::{InfrastructureKind, WorkFailure};
-use crate::ids::{CallId, ConversationId, MessageId, MoveId, TurnId};
+use crate::ids::{AgentId, CallId, ConversationId, MessageId, MoveId, TurnId, WorkflowId};
 
+/// Applies one decision.
 pub(super) fn apply(
     state: &mut ConversationState,
     definitions: &Definitions,
@@ -36,460 +37,847 @@ pub(super) fn apply(
     decision: &Decision,
     step: &mut ConversationStep,
 ) -> Result<(), RuntimeFault> {
-    let mut out = StepWriter { step };
-    match decision {
-        Decision::OpenConversation => out.event(ConversationCreated {
-            conversation_id: state.conversation.0.clone(),
-            agent_id: state.agent.0.clone(),
-            parent: state.parent.clone(),
-        }),
-        Decision::CloseConversation => {
-            state.status = ConversationStatus::Completed;
-            out.event(ConversationClosed { conversation_id: state.conversation.0.clone() });
-        }
-        Decision::StartTurn { turn, agent, caller, input, reply_to, answers, depth } => {
-            if state.turn(turn).is_some() {
-                return fault(format!("turn {turn} already exists"));
+    DecisionApplier { state, definitions, limits, now, out: StepWriter { step } }.apply(decision)
+}
+
+/// Applies decisions at a point in time.
+struct DecisionApplier<'a> {
+    state: &'a mut ConversationState,
+    definitions: &'a Definitions,
+    limits: &'a RuntimeLimits,
+    now: Millis,
+    out: StepWriter<'a>,
+}
+
+impl DecisionApplier<'_> {
+    fn apply(&mut self, decision: &Decision) -> Result<(), RuntimeFault> {
+        match decision {
+            Decision::OpenConversation => self.open_conversation(),
+            Decision::CloseConversation => self.close_conversation(),
+            Decision::StartTurn { turn, agent, caller, input, reply_to, answers, depth } => {
+                let begun = TurnState {
+                    input: input.clone(),
+                    answers: answers.clone(),
+                    reply_to: reply_to.clone(),
+                    depth: *depth,
+                    ..TurnState::new(self.state, turn.clone(), agent.clone(), caller.clone())
+                };
+                self.start_turn(begun)?;
             }
-            let begun = TurnState {
-                input: input.clone(),
-                answers: answers.clone(),
-                reply_to: reply_to.clone(),
-                depth: *depth,
-                ..TurnState::new(state, turn.clone(), agent.clone(), caller.clone())
-            };
-            let (caller_id, caller_type) = begun.caller_info();
-            let caller_turn_id = match caller {
-                TurnCaller::Agent { turn_id, .. } => Some(turn_id.0.clone()),
-                TurnCaller::User { .. } | TurnCaller::Workflow { .. } => None,
-            };
-            out.event(Payload::TurnStarted(TurnStart {
-                turn_id: turn.0.clone(),
-                conversation_id: state.conversation.0.clone(),
-                caller_id,
-                caller_type: caller_type.into(),
-                caller_turn_id,
-                agent_id: Some(agent.0.clone()),
-            }));
-            state.turns.push(begun);
+            Decision::AppendMessage { turn, role, content, has_tool_use } => {
+                self.append_message(turn, *role, content, *has_tool_use)?
+            }
+            Decision::DispatchContextAssembly { at, workflow, input } => {
+                self.dispatch_context_assembly(at, workflow, input)?
+            }
+            Decision::AcceptContext { at, request, tokens } => self.accept_context(at, request, *tokens)?,
+            Decision::FailContext { at, failure, exhausted } => self.fail_context(at, failure, *exhausted)?,
+            Decision::CallLlm { at, request, last } => self.call_llm(at, request, *last)?,
+            Decision::AcceptReply { at, reply, next } => self.accept_reply(at, reply, *next)?,
+            Decision::FailLlm { at, error, will_retry } => self.fail_llm(at, error, *will_retry)?,
+            Decision::RecordMove { turn, draft } => {
+                record_move(active_turn(self.state, turn)?, draft, &mut self.out)
+            }
+            Decision::RecordResult { turn, outcome } => self.record_result(turn, outcome)?,
+            Decision::RefuseCall { turn, call, tool, input, reasoning, failure } => {
+                self.refuse_call(turn, call, tool, input, reasoning, failure)?
+            }
+            Decision::DispatchTask { turn, call, tool, task, input, given, is_async } => {
+                let work = OperationTarget::Task(task.clone());
+                self.dispatch(turn, call, (tool, work, input, given, *is_async))?;
+            }
+            Decision::DispatchWorkflow { turn, call, tool, workflow, input, given, is_async } => {
+                let work = OperationTarget::Workflow(workflow.clone());
+                self.dispatch(turn, call, (tool, work, input, given, *is_async))?;
+            }
+            Decision::DispatchAgent { turn, call, tool, agent, mode, input, given, is_async } => {
+                let work = OperationTarget::Agent(agent.clone(), *mode);
+                self.dispatch(turn, call, (tool, work, input, given, *is_async))?;
+                self.start_agent_call(turn, call, agent, *mode);
+            }
+            Decision::DispatchClient { turn, call, tool, input, given, is_async } => {
+                let made = (tool, OperationTarget::Client, input, given, *is_async);
+                self.dispatch(turn, call, made)?;
+            }
+            Decision::AskApproval { turn, call, tool, work, input, is_async, reasoning, message } => {
+                // The target's input is set on approval, because the human may change it until then.
+                let made = (tool, work.clone(), input, &Value::Null, *is_async);
+                self.create_operation(turn, call, made)?;
+                self.ask_approval(turn, call, reasoning, message)?;
+            }
+            Decision::AnswerApproval { turn, call, verdict } => self.answer_approval(turn, call, verdict)?,
+            Decision::LeaveApproval { turn, call } => self.stop_waiting(turn, call)?,
+            Decision::AcceptOffer { tools, context, state: shared } => {
+                self.accept_offer(tools, context, shared.as_ref())
+            }
+            Decision::AdoptDefinitions { first_difference } => self.adopt_definitions(*first_difference),
+            Decision::ChangeState { turn, state } => self.change_state(turn, state),
+            Decision::AddParticipant { participant, by } => self.add_participant(participant, by)?,
+            Decision::RemoveParticipant { participant } => self.remove_participant(participant),
+            Decision::ShareContext { turn, call, mode, input } => {
+                self.share_context(turn, call, *mode, input)
+            }
+            Decision::MarkWaiting { turn, call, reasoning } => self.mark_waiting(turn, call, reasoning)?,
+            Decision::TrackAsyncOperation { turn, call } => self.track_async_operation(turn, call)?,
+            Decision::RetryOperation { turn, call, failure, delay_ms } => {
+                self.retry_operation(turn, call, failure, *delay_ms)?
+            }
+            Decision::RedispatchOperation { turn, call } => self.redispatch_operation(turn, call)?,
+            Decision::StopOperation { turn, call } => self.stop_operation(turn, call)?,
+            Decision::CompleteOperation { turn, call, result } => {
+                self.complete_operation(turn, call, result)?;
+            }
+            Decision::ResumeFromTool { turn, call } => self.resume_from_tool(turn, call)?,
+            Decision::AsyncOperationCompleted { turn, call } => self.async_operation_completed(turn, call)?,
+            Decision::CancelOperation { turn, call, reason } => self.cancel_operation(turn, call, reason)?,
+            Decision::DispatchMemoryExtraction { at, workflow, input } => {
+                self.dispatch_memory_extraction(at, workflow, input)?
+            }
+            Decision::AcceptExtraction { at } => self.accept_extraction(at)?,
+            Decision::FailExtraction { at, failure, exhausted } => {
+                self.fail_extraction(at, failure, *exhausted)?
+            }
+            Decision::CompleteTurn { turn, issues } => self.complete_turn(turn, issues)?,
+            Decision::FailTurn { turn, code, message } => self.fail_turn(turn, code, message)?,
+            Decision::ReplyToCaller { to, outcome, .. } => self.reply_to_caller(to, outcome),
+            Decision::ScheduleTimer { key, at } => drop(self.state.timers.insert(key.clone(), *at)),
+            Decision::CancelTimer { key } => drop(self.state.timers.remove(key)),
+            Decision::IgnoreInput { turn, reason } => self.ignore_input(turn.as_ref(), reason),
         }
-        Decision::AppendMessage { turn, role, content, has_tool_use } => {
-            let id = MessageId(format!("{}-m{}", state.conversation, state.messages.len() + 1).into());
-            let root_agent = state.agent.clone();
-            let entry = active_turn(state, turn)?;
-            let (turn_id, message_id) = (turn.0.clone(), id.0.clone());
-            let agent = match role {
-                SpeakerRole::User => {
-                    entry.user_text.clone_from(content);
-                    entry.transcript.push(ModelMessage::user(content));
-                    let content = content.clone();
-                    let (attachments, options) = (Vec::new(), None);
-                    out.event(UserMessage { turn_id, message_id, content, attachments, options });
-                    None
-                }
-                SpeakerRole::Agent => {
-                    entry.last_text = Some(content.clone());
-                    let agent = entry.agent.clone();
-                    out.event(AssistantMessage {
-                        turn_id,
-                        message_id,
-                        content: content.as_str().into(),
-                        has_tool_use: Some(*has_tool_use),
-                        started_us: None,
-                        origin: Origin::Stream,
-                        subagent: (agent != root_agent).then(|| agent.0.clone()),
-                    });
-                    Some(agent)
-                }
-            };
-            let said = TurnMessage { id, turn: turn.clone(), role: *role, agent, content: content.clone() };
-            state.messages.push(said);
+        Ok(())
+    }
+
+    fn start_turn(&mut self, begun: TurnState) -> Result<(), RuntimeFault> {
+        if self.state.turn(&begun.id).is_some() {
+            return fault(format!("turn {} already exists", begun.id));
         }
-        Decision::DispatchContextAssembly { at, workflow, input } => {
-            let turn = active_turn(state, &at.turn)?;
+        let (caller_id, caller_type) = begun.caller_info();
+        let caller_turn_id = match &begun.caller {
+            TurnCaller::Agent { turn_id, .. } => Some(turn_id.0.clone()),
+            TurnCaller::User { .. } | TurnCaller::Workflow { .. } => None,
+        };
+        self.out.event(Payload::TurnStarted(TurnStart {
+            turn_id: begun.id.0.clone(),
+            conversation_id: self.state.conversation.0.clone(),
+            caller_id,
+            caller_type: caller_type.into(),
+            caller_turn_id,
+            agent_id: Some(begun.agent.0.clone()),
+        }));
+        self.state.turns.push(begun);
+        Ok(())
+    }
+
+    fn open_conversation(&mut self) {
+        self.out.event(ConversationCreated {
+            conversation_id: self.state.conversation.0.clone(),
+            agent_id: self.state.agent.0.clone(),
+            parent: self.state.parent.clone(),
+        });
+    }
+
+    fn close_conversation(&mut self) {
+        self.state.status = ConversationStatus::Completed;
+        self.out.event(ConversationClosed { conversation_id: self.state.conversation.0.clone() });
+    }
+
+    fn fail_context(
+        &mut self,
+        at: &HookAddress,
+        failure: &WorkFailure,
+        exhausted: bool,
+    ) -> Result<(), RuntimeFault> {
+        active_turn(self.state, &at.turn)?.phase = TurnPhase::Assembling { attempt: at.attempt, run: None };
+        self.out.cancel_late_hook(self.state, at, failure);
+        settle_hook(self.state, at);
+        self.out.event(Payload::ContextAssemblyFailed(hook_failed(at, failure, exhausted)));
+        Ok(())
+    }
+
+    fn accept_offer(&mut self, tools: &[ToolDefinition], context: &[ContextEntry], shared: Option<&Value>) {
+        self.state.offer = ClientOffer { tools: tools.to_vec(), context: context.to_vec() };
+        if let Some(shared) = shared {
+            self.state.shared = shared.clone();
+        }
+    }
+
+    fn adopt_definitions(&mut self, first_difference: u64) {
+        self.out.event(DefinitionChanged {
+            conversation_id: self.state.conversation.0.clone(),
+            agent_id: self.state.agent.0.clone(),
+            first_difference,
+        });
+    }
+
+    fn remove_participant(&mut self, participant: &Participant) {
+        self.state.participants.retain(|other| other != participant);
+        let conversation_id = self.state.conversation.0.clone();
+        self.out.event(ParticipantRemoved { conversation_id, participant: participant.clone() });
+    }
+
+    fn track_async_operation(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        operation_mut(entry, call)?;
+        entry.set_answer(call, CallAnswer::Started);
+        self.out.event(Payload::AsyncTracked(turn_operation(turn, call)));
+        Ok(())
+    }
+
+    fn complete_turn(&mut self, turn: &TurnId, issues: &TurnIssues) -> Result<(), RuntimeFault> {
+        self.end_turn(turn, TurnEnd::Completed)?;
+        let issues = (!issues.is_empty()).then(|| issues.clone());
+        self.out.event(Payload::TurnCompleted(TurnCompletion { turn_id: turn.0.clone(), issues }));
+        Ok(())
+    }
+
+    fn fail_turn(&mut self, turn: &TurnId, code: &str, message: &str) -> Result<(), RuntimeFault> {
+        self.end_turn(turn, TurnEnd::Failed)?;
+        let (code, message) = (Some(code.to_string()), message.to_string());
+        let error = ErrorInfo { code, message, retriable: None };
+        self.out.event(TurnFailed { turn_id: turn.0.clone(), error });
+        Ok(())
+    }
+
+    fn start_agent_call(&mut self, turn: &TurnId, call: &CallId, agent: &AgentId, mode: InvocationMode) {
+        let (turn_id, call_id, agent_id) = (turn.0.clone(), call.0.clone(), agent.0.clone());
+        self.out.event(AgentCallStarted { turn_id, call_id, agent_id, mode });
+    }
+
+    fn reply_to_caller(&mut self, to: &ReplyTo, outcome: &Result<Value, WorkFailure>) {
+        self.out.step.effects.push(ConversationEffect::Reply { to: to.clone(), outcome: outcome.clone() });
+    }
+
+    fn change_state(&mut self, turn: &TurnId, state: &Value) {
+        self.state.shared = state.clone();
+        self.out.event(StateSnapshot { turn_id: turn.0.clone(), state: state.clone() });
+    }
+
+    fn ignore_input(&mut self, turn: Option<&TurnId>, reason: &str) {
+        let turn_id = turn.map(|turn| turn.0.clone());
+        self.out.event(InputIgnored { turn_id, reason: reason.to_string() });
+    }
+
+    fn redispatch_operation(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        operation_mut(active_turn(self.state, turn)?, call)?.attempt += 1;
+        self.run_operation(turn, call)
+    }
+
+    fn stop_operation(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        let stopped = operation_mut(active_turn(self.state, turn)?, call)?;
+        self.out.step.effects.push(stop_effect(turn, stopped));
+        Ok(())
+    }
+
+    fn append_message(
+        &mut self,
+        turn: &TurnId,
+        role: SpeakerRole,
+        content: &str,
+        has_tool_use: bool,
+    ) -> Result<(), RuntimeFault> {
+        let id = MessageId(format!("{}-m{}", self.state.conversation, self.state.messages.len() + 1).into());
+        let root_agent = self.state.agent.clone();
+        let entry = active_turn(self.state, turn)?;
+        let (turn_id, message_id) = (turn.0.clone(), id.0.clone());
+        let agent = match role {
+            SpeakerRole::User => {
+                content.clone_into(&mut entry.user_text);
+                entry.transcript.push(ModelMessage::user(content));
+                let content = content.to_string();
+                let (attachments, options) = (Vec::new(), None);
+                self.out.event(UserMessage { turn_id, message_id, content, attachments, options });
+                None
+            }
+            SpeakerRole::Agent => {
+                entry.last_text = Some(content.to_string());
+                let agent = entry.agent.clone();
+                self.out.event(AssistantMessage {
+                    turn_id,
+                    message_id,
+                    content: content.into(),
+                    has_tool_use: Some(has_tool_use),
+                    started_us: None,
+                    origin: Origin::Stream,
+                    subagent: (agent != root_agent).then(|| agent.0.clone()),
+                });
+                Some(agent)
+            }
+        };
+        let said = TurnMessage { id, turn: turn.clone(), role, agent, content: content.to_string() };
+        self.state.messages.push(said);
+        Ok(())
+    }
+
+    fn dispatch_context_assembly(
+        &mut self,
+        at: &HookAddress,
+        workflow: &WorkflowId,
+        input: &Value,
+    ) -> Result<(), RuntimeFault> {
+        let turn = active_turn(self.state, &at.turn)?;
+        turn.update_transcript();
+        turn.runs += 1;
+        turn.phase = TurnPhase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
+        let agent = turn.agent.clone();
+        self.out.event(Payload::ContextAssemblyStarted(hook_started(at, workflow.0.clone())));
+        set_timer(
+            self.state,
+            &at.turn,
+            TimerKind::ContextDeadline,
+            self.now + self.limits.context.timeout_ms,
+        );
+        let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
+        self.out.effect(self.state, ConversationEffect::RunHook { at, agent, workflow, input });
+        Ok(())
+    }
+
+    fn accept_context(
+        &mut self,
+        at: &HookAddress,
+        request: &ModelRequest,
+        tokens: u64,
+    ) -> Result<(), RuntimeFault> {
+        let turn = active_turn(self.state, &at.turn)?;
+        turn.phase = TurnPhase::Assembled { request: Box::new(request.clone()) };
+        if turn.prefix.is_none() {
+            turn.prefix = Some(Box::new(request.clone()));
+        }
+        settle_hook(self.state, at);
+        self.out.event(Payload::ContextAssemblyCompleted(ContextAssembled {
+            turn_id: at.turn.0.clone(),
+            run_id: at.run.0.clone(),
+            token_count: tokens,
+        }));
+        Ok(())
+    }
+
+    fn call_llm(
+        &mut self,
+        at: &ModelAddress,
+        request: &ModelRequest,
+        last: bool,
+    ) -> Result<(), RuntimeFault> {
+        let profile = model_profile(self.definitions, self.state, &at.turn)?;
+        let agent = active_turn(self.state, &at.turn)?.agent.clone();
+        let has_tools = self.state.tools(self.definitions, &agent).next().is_some();
+        let turn = active_turn(self.state, &at.turn)?;
+        let offers_fewer = last && at.attempt == 1 && has_tools;
+        turn.issues.move_limit_reached |= offers_fewer;
+        if at.attempt == 1 {
+            // With per-turn requests, pending messages become part of the transcript here.
             turn.update_transcript();
-            turn.runs += 1;
-            turn.phase = TurnPhase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
-            let agent = turn.agent.clone();
-            out.event(Payload::ContextAssemblyStarted(hook_started(at, workflow.0.clone())));
-            set_timer(state, &at.turn, TimerKind::ContextDeadline, now + limits.context.timeout_ms);
-            let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
-            out.effect(state, ConversationEffect::RunHook { at, agent, workflow, input });
         }
-        Decision::AcceptContext { at, request, tokens } => {
-            let turn = active_turn(state, &at.turn)?;
-            turn.phase = TurnPhase::Assembled { request: request.clone() };
-            if turn.prefix.is_none() {
-                turn.prefix = Some(request.clone());
+        turn.calls = at.call;
+        turn.phase =
+            TurnPhase::Calling { attempt: at.attempt, request: Box::new(request.clone()), open: true, last };
+        self.out.event(LlmCallStarted {
+            turn_id: at.turn.0.clone(),
+            model_profile_id: profile.clone(),
+            input_tokens: TokenUsage::estimate(request, &ModelReply::default()).input_tokens,
+            call_no: at.call,
+            attempt: at.attempt,
+            message_count: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
+            tool_count: u32::try_from(request.tools.len()).unwrap_or(u32::MAX),
+        });
+        set_timer(self.state, &at.turn, TimerKind::ModelDeadline, self.now + self.limits.model.timeout_ms);
+        self.out.effect(
+            self.state,
+            ConversationEffect::CallModel { at: at.clone(), profile, request: Box::new(request.clone()) },
+        );
+        Ok(())
+    }
+
+    fn accept_reply(
+        &mut self,
+        at: &ModelAddress,
+        reply: &ModelReply,
+        next: NextStep,
+    ) -> Result<(), RuntimeFault> {
+        let began = self.state.timers.get(&timer_key(&at.turn, TimerKind::ModelDeadline)).copied();
+        let duration_ms =
+            began.map_or(0, |deadline| (self.now + self.limits.model.timeout_ms).saturating_sub(deadline));
+        let turn = active_turn(self.state, &at.turn)?;
+        let TurnPhase::Calling { request, last, .. } = &turn.phase else {
+            return fault(format!("turn {} has no open model call", at.turn));
+        };
+        let last = *last;
+        // Use the estimate if the provider does not report token counts.
+        let counted =
+            if reply.usage.output_tokens > 0 { reply.usage } else { TokenUsage::estimate(request, reply) };
+        take_reply(turn, reply, last, next);
+        settle_model(self.state, at);
+        self.out.event(LlmCallCompleted {
+            turn_id: at.turn.0.clone(),
+            call_no: at.call,
+            input_tokens: (!counted.estimated).then_some(counted.input_tokens),
+            output_tokens: counted.output_tokens,
+            has_tool_use: !reply.tool_calls.is_empty(),
+            stop_reason: reply.stop.as_str().into(),
+            duration_ms,
+        });
+        Ok(())
+    }
+
+    fn fail_llm(
+        &mut self,
+        at: &ModelAddress,
+        error: &ModelError,
+        will_retry: bool,
+    ) -> Result<(), RuntimeFault> {
+        let turn = active_turn(self.state, &at.turn)?;
+        if let TurnPhase::Calling { open, .. } = &mut turn.phase {
+            *open = false;
+        }
+        if error.kind == hotseat_model::ModelErrorKind::Timeout {
+            self.out.step.effects.push(ConversationEffect::CancelModel { at: at.clone() });
+        }
+        settle_model(self.state, at);
+        let error = ErrorInfo {
+            code: Some(error.kind.as_str().to_string()),
+            message: error.to_string(),
+            retriable: Some(error.can_retry()),
+        };
+        let (turn_id, will_retry) = (at.turn.0.clone(), will_retry);
+        self.out.event(LlmCallFailed { turn_id, call_no: at.call, attempt: at.attempt, error, will_retry });
+        Ok(())
+    }
+
+    fn record_result(&mut self, turn: &TurnId, outcome: &ToolOutcome) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let made = |recorded: &MoveRecorded| {
+            recorded.tool_call.as_ref().is_some_and(|call| call.tool_call_id == outcome.tool_call_id)
+        };
+        let Some(recorded) = entry.moves.iter_mut().find(|recorded| made(recorded)) else {
+            return fault(format!("call {} has no move", outcome.tool_call_id));
+        };
+        recorded.tool_result = Some(outcome.clone());
+        let (turn_id, move_id) = (turn.0.clone(), recorded.move_id.clone());
+        self.out.event(MoveResult { turn_id, move_id, tool_result: outcome.clone() });
+        Ok(())
+    }
+
+    fn refuse_call(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        tool: &str,
+        input: &Value,
+        reasoning: &Option<String>,
+        failure: &WorkFailure,
+    ) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let outcome = reply::tool_outcome(call, &Err(failure.clone()));
+        entry.issues.tool_failures += 1;
+        entry.set_answer(call, CallAnswer::Ended(outcome.clone()));
+        self.out.event(ToolFailed {
+            turn_id: turn.0.clone(),
+            tool_call_id: call.0.clone(),
+            error: failure.info(),
+            origin: Origin::Stream,
+        });
+        let made = MoveCall { tool_id: Arc::from(tool), input: input.clone(), tool_call_id: call.0.clone() };
+        let draft = MoveDraft {
+            iteration: entry.replies - 1,
+            reasoning: reasoning.clone(),
+            call: Some(made),
+            outcome: Some(outcome),
+        };
+        record_move(entry, &draft, &mut self.out);
+        Ok(())
+    }
+
+    fn ask_approval(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        reasoning: &Option<String>,
+        message: &str,
+    ) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        if let TurnPhase::Waiting { open } = &mut entry.phase {
+            open.insert(call.clone());
+        }
+        let operation = operation_mut(entry, call)?;
+        operation.status = OperationStatus::AwaitingApproval;
+        operation.reasoning.clone_from(reasoning);
+        let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
+        self.out.event(InterruptRaised {
+            turn_id: turn.0.clone(),
+            interrupt_id: call.0.clone(),
+            reason: Some("tool_approval".to_string()),
+            message: Some(message.to_string()),
+            tool_call_id: Some(call.0.clone()),
+            value: json!({"toolName": operation.tool, "input": operation.input}),
+        });
+        let (tool, input, message) = (operation.tool.clone(), operation.input.clone(), message.to_string());
+        self.out.effect(self.state, ConversationEffect::AskApproval { at, tool, input, message });
+        Ok(())
+    }
+
+    fn answer_approval(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        verdict: &ApprovalVerdict,
+    ) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let operation = operation_mut(entry, call)?;
+        let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
+        let answer = match verdict {
+            ApprovalVerdict::Approved { input: None } => json!({"approved": true}),
+            ApprovalVerdict::Approved { input: Some(input) } => {
+                json!({"approved": true, "input": input})
             }
-            settle_hook(state, at);
-            out.event(Payload::ContextAssemblyCompleted(ContextAssembled {
-                turn_id: at.turn.0.clone(),
-                run_id: at.run.0.clone(),
-                token_count: *tokens,
-            }));
+            ApprovalVerdict::Declined { reason } => json!({"approved": false, "reason": reason}),
+        };
+        self.out.event(interrupt_answered(turn, call, "resolved", Some(answer)));
+        if let ApprovalVerdict::Approved { input: Some(input) } = verdict {
+            operation.input = input.clone();
+            let notice = context::edited_notice(operation, input);
+            entry.notices.push(notice);
+            let (turn_id, tool_call_id) = (turn.0.clone(), call.0.clone());
+            self.out.event(ToolArguments { turn_id, tool_call_id, input: Some(input.clone()), text: None });
         }
-        Decision::FailContext { at, failure, exhausted } => {
-            active_turn(state, &at.turn)?.phase = TurnPhase::Assembling { attempt: at.attempt, run: None };
-            out.cancel_late_hook(state, at, failure);
-            settle_hook(state, at);
-            out.event(Payload::ContextAssemblyFailed(hook_failed(at, failure, *exhausted)));
+        self.state.outstanding.remove(&EffectKey::Approval(at));
+        Ok(())
+    }
+
+    /// Removes a call from those that a turn waits for.
+    fn stop_waiting(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let TurnPhase::Waiting { open } = &mut entry.phase else {
+            return fault(format!("turn {turn} is not waiting"));
+        };
+        open.remove(call);
+        if open.is_empty() {
+            entry.phase = TurnPhase::Ready;
         }
-        Decision::CallLlm { at, request, last } => {
-            let profile = model_profile(definitions, state, &at.turn)?;
-            let agent = active_turn(state, &at.turn)?.agent.clone();
-            let has_tools = state.tools(definitions, &agent).next().is_some();
-            let turn = active_turn(state, &at.turn)?;
-            let offers_fewer = *last && at.attempt == 1 && has_tools;
-            turn.issues.move_limit_reached |= offers_fewer;
-            if at.attempt == 1 {
-                // With per-turn requests, pending messages become part of the transcript here.
-                turn.update_transcript();
-            }
-            turn.calls = at.call;
-            turn.phase =
-                TurnPhase::Calling { attempt: at.attempt, request: request.clone(), open: true, last: *last };
-            out.event(LlmCallStarted {
-                turn_id: at.turn.0.clone(),
-                model_profile_id: profile.clone(),
-                input_tokens: TokenUsage::estimate(request, &ModelReply::default()).input_tokens,
-                call_no: at.call,
-                attempt: at.attempt,
-                message_count: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
-                tool_count: u32::try_from(request.tools.len()).unwrap_or(u32::MAX),
-            });
-            set_timer(state, &at.turn, TimerKind::ModelDeadline, now + limits.model.timeout_ms);
-            out.effect(
-                state,
-                ConversationEffect::CallModel { at: at.clone(), profile, request: request.clone() },
-            );
+        Ok(())
+    }
+
+    fn add_participant(&mut self, participant: &Participant, by: &TurnId) -> Result<(), RuntimeFault> {
+        if self.state.has_participant(participant) {
+            return Ok(());
         }
-        Decision::AcceptReply { at, reply, next } => {
-            let began = state.timers.get(&timer_key(&at.turn, TimerKind::ModelDeadline)).copied();
-            let duration_ms =
-                began.map_or(0, |deadline| (now + limits.model.timeout_ms).saturating_sub(deadline));
-            let turn = active_turn(state, &at.turn)?;
-            let TurnPhase::Calling { request, last, .. } = &turn.phase else {
-                return fault(format!("turn {} has no open model call", at.turn));
-            };
-            let last = *last;
-            // Use the estimate if the provider does not report token counts.
-            let counted = if reply.usage.output_tokens > 0 {
-                reply.usage
-            } else {
-                TokenUsage::estimate(request, reply)
-            };
-            take_reply(turn, reply, last, *next);
-            settle_model(state, at);
-            out.event(LlmCallCompleted {
-                turn_id: at.turn.0.clone(),
-                call_no: at.call,
-                input_tokens: (!counted.estimated).then_some(counted.input_tokens),
-                output_tokens: counted.output_tokens,
-                has_tool_use: !reply.tool_calls.is_empty(),
-                stop_reason: reply.stop.as_str().into(),
-                duration_ms,
-            });
-        }
-        Decision::FailLlm { at, error, will_retry } => {
-            let turn = active_turn(state, &at.turn)?;
-            if let TurnPhase::Calling { open, .. } = &mut turn.phase {
-                *open = false;
-            }
-            if error.kind == hotseat_model::ModelErrorKind::Timeout {
-                out.step.effects.push(ConversationEffect::CancelModel { at: at.clone() });
-            }
-            settle_model(state, at);
-            let error = ErrorInfo {
-                code: Some(error.kind.as_str().to_string()),
-                message: error.to_string(),
-                retriable: Some(error.can_retry()),
-            };
-            let (turn_id, will_retry) = (at.turn.0.clone(), *will_retry);
-            out.event(LlmCallFailed { turn_id, call_no: at.call, attempt: at.attempt, error, will_retry });
-        }
-        Decision::RecordMove { turn, draft } => record_move(active_turn(state, turn)?, draft, &mut out),
-        Decision::RecordResult { turn, outcome } => {
-            let entry = active_turn(state, turn)?;
-            let made = |recorded: &MoveRecorded| {
-                recorded.tool_call.as_ref().is_some_and(|call| call.tool_call_id == outcome.tool_call_id)
-            };
-            let Some(recorded) = entry.moves.iter_mut().find(|recorded| made(recorded)) else {
-                return fault(format!("call {} has no move", outcome.tool_call_id));
-            };
-            recorded.tool_result = Some(outcome.clone());
-            let (turn_id, move_id) = (turn.0.clone(), recorded.move_id.clone());
-            out.event(MoveResult { turn_id, move_id, tool_result: outcome.clone() });
-        }
-        Decision::RefuseCall { turn, call, tool, input, reasoning, failure } => {
-            let entry = active_turn(state, turn)?;
-            let outcome = reply::tool_outcome(call, &Err(failure.clone()));
-            entry.issues.tool_failures += 1;
-            entry.set_answer(call, CallAnswer::Ended(outcome.clone()));
-            out.event(ToolFailed {
-                turn_id: turn.0.clone(),
-                tool_call_id: call.0.clone(),
-                error: failure.info(),
-                origin: Origin::Stream,
-            });
-            let made =
-                MoveCall { tool_id: Arc::from(&**tool), input: input.clone(), tool_call_id: call.0.clone() };
-            let draft = MoveDraft {
-                iteration: entry.replies - 1,
-                reasoning: reasoning.clone(),
-                call: Some(made),
-                outcome: Some(outcome),
-            };
-            record_move(entry, &draft, &mut out);
-        }
-        Decision::DispatchTask { turn, call, tool, task, input, given, is_async } => {
-            let work = OperationTarget::Task(task.clone());
-            dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
-        }
-        Decision::DispatchWorkflow { turn, call, tool, workflow, input, given, is_async } => {
-            let work = OperationTarget::Workflow(workflow.clone());
-            dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
-        }
-        Decision::DispatchAgent { turn, call, tool, agent, mode, input, given, is_async } => {
-            let work = OperationTarget::Agent(agent.clone(), *mode);
-            dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
-            let (turn_id, call_id, agent_id) = (turn.0.clone(), call.0.clone(), agent.0.clone());
-            out.event(AgentCallStarted { turn_id, call_id, agent_id, mode: *mode });
-        }
-        Decision::DispatchClient { turn, call, tool, input, given, is_async } => {
-            let made = (tool, OperationTarget::Client, input, given, *is_async);
-            dispatch(state, definitions, now, turn, call, made, &mut out)?;
-        }
-        Decision::AskApproval { turn, call, tool, work, input, is_async, reasoning, message } => {
-            // The target's input is set on approval, because the human may change it until then.
-            create_operation(
-                state,
-                now,
-                turn,
-                call,
-                (tool, work.clone(), input, &Value::Null, *is_async),
-                &mut out,
-            )?;
-            let entry = active_turn(state, turn)?;
-            if let TurnPhase::Waiting { open } = &mut entry.phase {
-                open.insert(call.clone());
-            }
-            let operation = operation_mut(entry, call)?;
-            operation.status = OperationStatus::AwaitingApproval;
-            operation.reasoning.clone_from(reasoning);
-            let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
-            out.event(InterruptRaised {
-                turn_id: turn.0.clone(),
-                interrupt_id: call.0.clone(),
-                reason: Some("tool_approval".to_string()),
-                message: Some(message.clone()),
-                tool_call_id: Some(call.0.clone()),
-                value: json!({"toolName": tool, "input": input}),
-            });
-            let (tool, input, message) = (tool.clone(), input.clone(), message.clone());
-            out.effect(state, ConversationEffect::AskApproval { at, tool, input, message });
-        }
-        Decision::AnswerApproval { turn, call, verdict } => {
-            let entry = active_turn(state, turn)?;
-            let operation = operation_mut(entry, call)?;
-            let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
-            let answer = match verdict {
-                ApprovalVerdict::Approved { input: None } => json!({"approved": true}),
-                ApprovalVerdict::Approved { input: Some(input) } => json!({"approved": true, "input": input}),
-                ApprovalVerdict::Declined { reason } => json!({"approved": false, "reason": reason}),
-            };
-            out.event(interrupt_answered(turn, call, "resolved", Some(answer)));
-            if let ApprovalVerdict::Approved { input: Some(input) } = verdict {
-                operation.input = input.clone();
-                let notice = context::edited_notice(operation, input);
-                entry.notices.push(notice);
-                let (turn_id, tool_call_id) = (turn.0.clone(), call.0.clone());
-                out.event(ToolArguments { turn_id, tool_call_id, input: Some(input.clone()), text: None });
-            }
-            state.outstanding.remove(&EffectKey::Approval(at));
-        }
-        Decision::LeaveApproval { turn, call } => {
-            let entry = active_turn(state, turn)?;
-            let TurnPhase::Waiting { open } = &mut entry.phase else {
-                return fault(format!("turn {turn} is not waiting"));
-            };
-            open.remove(call);
-            if open.is_empty() {
-                entry.phase = TurnPhase::Ready;
-            }
-        }
-        Decision::AcceptOffer { tools, context, state: shared } => {
-            state.offer = ClientOffer { tools: tools.clone(), context: context.clone() };
-            if let Some(shared) = shared {
-                state.shared = shared.clone();
-            }
-        }
-        Decision::AdoptDefinitions { first_difference } => out.event(DefinitionChanged {
-            conversation_id: state.conversation.0.clone(),
-            agent_id: state.agent.0.clone(),
-            first_difference: *first_difference,
-        }),
-        Decision::ChangeState { turn, state: shared } => {
-            state.shared = shared.clone();
-            out.event(StateSnapshot { turn_id: turn.0.clone(), state: shared.clone() });
-        }
-        Decision::AddParticipant { participant, by } => {
-            if state.has_participant(participant) {
-                return Ok(());
-            }
-            state.participants.push(participant.clone());
-            out.event(ParticipantAdded {
-                conversation_id: state.conversation.0.clone(),
-                participant: participant.clone(),
-                added_by_turn_id: by.0.clone(),
-            });
-        }
-        Decision::RemoveParticipant { participant } => {
-            state.participants.retain(|other| other != participant);
-            let conversation_id = state.conversation.0.clone();
-            out.event(ParticipantRemoved { conversation_id, participant: participant.clone() });
-        }
-        Decision::ShareContext { turn, call, mode, input } => out.event(AgentCallContext {
+        self.state.participants.push(participant.clone());
+        self.out.event(ParticipantAdded {
+            conversation_id: self.state.conversation.0.clone(),
+            participant: participant.clone(),
+            added_by_turn_id: by.0.clone(),
+        });
+        Ok(())
+    }
+
+    fn share_context(&mut self, turn: &TurnId, call: &CallId, mode: InvocationMode, input: &Value) {
+        self.out.event(AgentCallContext {
             turn_id: turn.0.clone(),
             call_id: call.0.clone(),
-            mode: *mode,
+            mode,
             input: input.clone(),
-            conversation_history: (*mode == InvocationMode::LoopIn).then(|| context::utterances(state)),
-        }),
-        Decision::MarkWaiting { turn, call, reasoning } => {
-            let entry = active_turn(state, turn)?;
-            if let TurnPhase::Waiting { open } = &mut entry.phase {
-                open.insert(call.clone());
-            }
-            let operation = operation_mut(entry, call)?;
-            operation.status = OperationStatus::Waiting;
-            operation.reasoning.clone_from(reasoning);
-            out.event(Payload::TurnWaiting(turn_operation(turn, call)));
-        }
-        Decision::TrackAsyncOperation { turn, call } => {
-            let entry = active_turn(state, turn)?;
-            operation_mut(entry, call)?;
-            entry.set_answer(call, CallAnswer::Started);
-            out.event(Payload::AsyncTracked(turn_operation(turn, call)));
-        }
-        Decision::RetryOperation { turn, call, failure, delay_ms } => {
-            let entry = active_turn(state, turn)?;
-            let (attempt, tool) = {
-                let operation = operation_mut(entry, call)?;
-                (operation.attempt, operation.tool.clone())
-            };
-            let agent = entry.agent.clone();
-            let max_attempts =
-                state.tool(definitions, &agent, &tool).map_or(1, |tool| tool.retry.max_attempts);
-            settle_operation(state, turn, call, attempt);
-            out.event(ToolRetry {
-                turn_id: turn.0.clone(),
-                tool_call_id: call.0.clone(),
-                attempt,
-                max_attempts,
-                delay_ms: *delay_ms,
-                error: failure.info(),
-            });
-        }
-        Decision::RedispatchOperation { turn, call } => {
-            operation_mut(active_turn(state, turn)?, call)?.attempt += 1;
-            run_operation(state, definitions, now, turn, call, &mut out)?;
-        }
-        Decision::StopOperation { turn, call } => {
-            let stopped = operation_mut(active_turn(state, turn)?, call)?;
-            out.step.effects.push(stop_effect(turn, stopped));
-        }
-        Decision::CompleteOperation { turn, call, result } => {
-            complete_operation(state, now, turn, call, result, &mut out)?;
-        }
-        Decision::ResumeFromTool { turn, call } => {
-            let entry = active_turn(state, turn)?;
-            let TurnPhase::Waiting { open } = &mut entry.phase else {
-                return fault(format!("turn {turn} is not waiting"));
-            };
-            open.remove(call);
-            if open.is_empty() {
-                entry.phase = TurnPhase::Ready;
-            }
-            out.event(Payload::TurnResumed(turn_operation(turn, call)));
-        }
-        Decision::AsyncOperationCompleted { turn, call } => {
-            let entry = active_turn(state, turn)?;
-            let operation = operation_mut(entry, call)?;
-            let Some(result) = operation.outcome.clone() else {
-                return fault(format!("operation {call} has not ended"));
-            };
-            let notice = context::ended_notice(operation, &result);
-            entry.notices.push(notice);
-            let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
-            out.event(AsyncCompleted { turn_id, operation_id, result });
-        }
-        Decision::CancelOperation { turn, call, reason } => {
-            let entry = active_turn(state, turn)?;
-            let operation = operation_mut(entry, call)?;
-            out.step.effects.push(stop_effect(turn, operation));
-            if operation.status == OperationStatus::AwaitingApproval {
-                out.event(interrupt_answered(turn, call, "cancelled", None));
-            }
-            operation.status = OperationStatus::Cancelled;
-            operation.completed_at = Some(now);
-            let attempt = operation.attempt;
-            settle_operation(state, turn, call, attempt);
-            state.timers.remove(&timer_key(turn, TimerKind::OperationRetry(call.clone())));
-            let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
-            out.event(AsyncCancelled { turn_id, operation_id, reason: reason.clone() });
-        }
-        Decision::DispatchMemoryExtraction { at, workflow, input } => {
-            let turn = active_turn(state, &at.turn)?;
-            turn.runs += 1;
-            turn.phase = TurnPhase::Extracting { attempt: at.attempt, run: Some(at.run.clone()) };
-            let agent = turn.agent.clone();
-            out.event(Payload::MemoryExtractionStarted(hook_started(at, workflow.0.clone())));
-            set_timer(state, &at.turn, TimerKind::ExtractionDeadline, now + limits.extraction.timeout_ms);
-            let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
-            out.effect(state, ConversationEffect::RunHook { at, agent, workflow, input });
-        }
-        Decision::AcceptExtraction { at } => {
-            active_turn(state, &at.turn)?.phase = TurnPhase::Closing;
-            settle_hook(state, at);
-            out.event(Payload::MemoryExtractionCompleted(MemoryExtracted {
-                turn_id: at.turn.0.clone(),
-                run_id: at.run.0.clone(),
-            }));
-        }
-        Decision::FailExtraction { at, failure, exhausted } => {
-            let turn = active_turn(state, &at.turn)?;
-            turn.phase = if *exhausted {
-                TurnPhase::Closing
-            } else {
-                TurnPhase::Extracting { attempt: at.attempt, run: None }
-            };
-            turn.issues.memory_extraction_failed = *exhausted;
-            out.cancel_late_hook(state, at, failure);
-            settle_hook(state, at);
-            out.event(Payload::MemoryExtractionFailed(hook_failed(at, failure, *exhausted)));
-        }
-        Decision::CompleteTurn { turn, issues } => {
-            end_turn(state, turn, TurnEnd::Completed, now, &mut out)?;
-            let issues = (!issues.is_empty()).then(|| issues.clone());
-            out.event(Payload::TurnCompleted(TurnCompletion { turn_id: turn.0.clone(), issues }));
-        }
-        Decision::FailTurn { turn, code, message } => {
-            end_turn(state, turn, TurnEnd::Failed, now, &mut out)?;
-            let error = ErrorInfo { code: Some(code.clone()), message: message.clone(), retriable: None };
-            out.event(TurnFailed { turn_id: turn.0.clone(), error });
-        }
-        Decision::ReplyToCaller { to, outcome, .. } => {
-            out.step.effects.push(ConversationEffect::Reply { to: to.clone(), outcome: outcome.clone() });
-        }
-        Decision::ScheduleTimer { key, at } => drop(state.timers.insert(key.clone(), *at)),
-        Decision::CancelTimer { key } => drop(state.timers.remove(key)),
-        Decision::IgnoreInput { turn, reason } => out.event(InputIgnored {
-            turn_id: turn.as_ref().map(|turn| turn.0.clone()),
-            reason: reason.clone(),
-        }),
+            conversation_history: (mode == InvocationMode::LoopIn).then(|| context::utterances(self.state)),
+        });
     }
-    Ok(())
+
+    fn mark_waiting(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        reasoning: &Option<String>,
+    ) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        if let TurnPhase::Waiting { open } = &mut entry.phase {
+            open.insert(call.clone());
+        }
+        let operation = operation_mut(entry, call)?;
+        operation.status = OperationStatus::Waiting;
+        operation.reasoning.clone_from(reasoning);
+        self.out.event(Payload::TurnWaiting(turn_operation(turn, call)));
+        Ok(())
+    }
+
+    fn retry_operation(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        failure: &WorkFailure,
+        delay_ms: u64,
+    ) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let (attempt, tool) = {
+            let operation = operation_mut(entry, call)?;
+            (operation.attempt, operation.tool.clone())
+        };
+        let agent = entry.agent.clone();
+        let max_attempts =
+            self.state.tool(self.definitions, &agent, &tool).map_or(1, |tool| tool.retry.max_attempts);
+        settle_operation(self.state, turn, call, attempt);
+        self.out.event(ToolRetry {
+            turn_id: turn.0.clone(),
+            tool_call_id: call.0.clone(),
+            attempt,
+            max_attempts,
+            delay_ms,
+            error: failure.info(),
+        });
+        Ok(())
+    }
+
+    fn resume_from_tool(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        self.stop_waiting(turn, call)?;
+        self.out.event(Payload::TurnResumed(turn_operation(turn, call)));
+        Ok(())
+    }
+
+    fn async_operation_completed(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let operation = operation_mut(entry, call)?;
+        let Some(result) = operation.outcome.clone() else {
+            return fault(format!("operation {call} has not ended"));
+        };
+        let notice = context::ended_notice(operation, &result);
+        entry.notices.push(notice);
+        let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
+        self.out.event(AsyncCompleted { turn_id, operation_id, result });
+        Ok(())
+    }
+
+    fn cancel_operation(&mut self, turn: &TurnId, call: &CallId, reason: &str) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let operation = operation_mut(entry, call)?;
+        self.out.step.effects.push(stop_effect(turn, operation));
+        if operation.status == OperationStatus::AwaitingApproval {
+            self.out.event(interrupt_answered(turn, call, "cancelled", None));
+        }
+        operation.status = OperationStatus::Cancelled;
+        operation.completed_at = Some(self.now);
+        let attempt = operation.attempt;
+        settle_operation(self.state, turn, call, attempt);
+        self.state.timers.remove(&timer_key(turn, TimerKind::OperationRetry(call.clone())));
+        let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
+        self.out.event(AsyncCancelled { turn_id, operation_id, reason: reason.to_string() });
+        Ok(())
+    }
+
+    fn dispatch_memory_extraction(
+        &mut self,
+        at: &HookAddress,
+        workflow: &WorkflowId,
+        input: &Value,
+    ) -> Result<(), RuntimeFault> {
+        let turn = active_turn(self.state, &at.turn)?;
+        turn.runs += 1;
+        turn.phase = TurnPhase::Extracting { attempt: at.attempt, run: Some(at.run.clone()) };
+        let agent = turn.agent.clone();
+        self.out.event(Payload::MemoryExtractionStarted(hook_started(at, workflow.0.clone())));
+        set_timer(
+            self.state,
+            &at.turn,
+            TimerKind::ExtractionDeadline,
+            self.now + self.limits.extraction.timeout_ms,
+        );
+        let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
+        self.out.effect(self.state, ConversationEffect::RunHook { at, agent, workflow, input });
+        Ok(())
+    }
+
+    fn accept_extraction(&mut self, at: &HookAddress) -> Result<(), RuntimeFault> {
+        active_turn(self.state, &at.turn)?.phase = TurnPhase::Closing;
+        settle_hook(self.state, at);
+        self.out.event(Payload::MemoryExtractionCompleted(MemoryExtracted {
+            turn_id: at.turn.0.clone(),
+            run_id: at.run.0.clone(),
+        }));
+        Ok(())
+    }
+
+    fn fail_extraction(
+        &mut self,
+        at: &HookAddress,
+        failure: &WorkFailure,
+        exhausted: bool,
+    ) -> Result<(), RuntimeFault> {
+        let turn = active_turn(self.state, &at.turn)?;
+        turn.phase = if exhausted {
+            TurnPhase::Closing
+        } else {
+            TurnPhase::Extracting { attempt: at.attempt, run: None }
+        };
+        turn.issues.memory_extraction_failed = exhausted;
+        self.out.cancel_late_hook(self.state, at, failure);
+        settle_hook(self.state, at);
+        self.out.event(Payload::MemoryExtractionFailed(hook_failed(at, failure, exhausted)));
+        Ok(())
+    }
+
+    /// Starts an operation, or continues it if it was created for an approval.
+    fn dispatch(&mut self, turn: &TurnId, call: &CallId, made: CallParts<'_>) -> Result<(), RuntimeFault> {
+        match active_turn(self.state, turn)?.operation_mut(call) {
+            Some(approved) => {
+                approved.target_input = made.3.clone();
+                approved.status = OperationStatus::Pending;
+            }
+            None => self.create_operation(turn, call, made)?,
+        }
+        self.run_operation(turn, call)
+    }
+
+    /// Creates the operation of a call and records the invocation.
+    fn create_operation(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        (tool, work, input, given, is_async): CallParts<'_>,
+    ) -> Result<(), RuntimeFault> {
+        let (target_type, target_id, invocation_mode) = context::target_info(&work, tool);
+        let root_agent = self.state.agent.clone();
+        let entry = active_turn(self.state, turn)?;
+        let subagent = (entry.agent != root_agent).then(|| entry.agent.0.clone());
+        entry.operations.push(ToolOperation {
+            call: call.clone(),
+            tool: tool.clone(),
+            work,
+            input: input.clone(),
+            target_input: given.clone(),
+            is_async,
+            reasoning: None,
+            iteration: entry.replies - 1,
+            status: OperationStatus::Pending,
+            attempt: 1,
+            outcome: None,
+            created_at: self.now,
+            completed_at: None,
+        });
+        self.out.event(Payload::ToolInvoked(ToolInvocation {
+            turn_id: turn.0.clone(),
+            tool_call_id: call.0.clone(),
+            tool_name: Arc::from(&**tool),
+            target_type: Some(target_type.into()),
+            target_id: Some(target_id),
+            r#async: is_async,
+            input: Some(input.clone()),
+            started_us: None,
+            origin: Origin::Stream,
+            subagent,
+            message_id: None,
+            invocation_mode,
+            server: None,
+            agent_call_id: None,
+        }));
+        Ok(())
+    }
+
+    /// Requests the effect that runs the current attempt of an operation.
+    fn run_operation(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let (agent, depth) = (entry.agent.clone(), entry.depth + 1);
+        let operation = operation_mut(entry, call)?.clone();
+        let at = entry.address(&operation);
+        let input = operation.target_input;
+        let limit =
+            self.state.tool(self.definitions, &agent, &operation.tool).and_then(|tool| tool.retry.timeout_ms);
+        if let Some(limit) = limit {
+            set_timer(self.state, turn, TimerKind::OperationDeadline(call.clone()), self.now + limit);
+        }
+        let effect = match operation.work {
+            OperationTarget::Task(task) => ConversationEffect::RunTask { at, agent, task, input },
+            OperationTarget::Workflow(workflow) => {
+                ConversationEffect::RunWorkflow { at, agent, workflow, input }
+            }
+            OperationTarget::Agent(called, mode) => {
+                let caller = TurnCaller::Agent { agent_id: agent, turn_id: turn.clone() };
+                ConversationEffect::RunAgent { at, agent: called, mode, caller, input, depth }
+            }
+            OperationTarget::Client => ConversationEffect::AskClient { at, tool: operation.tool, input },
+        };
+        self.out.effect(self.state, effect);
+        Ok(())
+    }
+
+    fn complete_operation(
+        &mut self,
+        turn: &TurnId,
+        call: &CallId,
+        result: &Result<Value, WorkFailure>,
+    ) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        let outcome = reply::tool_outcome(call, result);
+        let (attempt, continues_async, is_agent) = {
+            let operation = operation_mut(entry, call)?;
+            let was_approved = operation.status != OperationStatus::AwaitingApproval;
+            operation.outcome = Some(outcome.clone());
+            operation.completed_at = Some(self.now);
+            operation.status =
+                if result.is_ok() { OperationStatus::Completed } else { OperationStatus::Failed };
+            let is_agent = matches!(operation.work, OperationTarget::Agent(..)) && was_approved;
+            (operation.attempt, operation.is_async && was_approved, is_agent)
+        };
+        if result.is_err() {
+            entry.issues.tool_failures += 1;
+        }
+        if !continues_async {
+            entry.set_answer(call, CallAnswer::Ended(outcome));
+        }
+        settle_operation(self.state, turn, call, attempt);
+        let (turn_id, id) = (turn.0.clone(), call.0.clone());
+        match result {
+            Ok(output) => {
+                if is_agent {
+                    let output = output.clone();
+                    self.out.event(AgentCallCompleted {
+                        turn_id: turn_id.clone(),
+                        call_id: id.clone(),
+                        output,
+                    });
+                }
+                self.out.event(ToolCompleted {
+                    turn_id,
+                    tool_call_id: id,
+                    output: output.clone(),
+                    origin: Origin::Stream,
+                });
+            }
+            Err(failure) => {
+                let error = failure.info();
+                if is_agent {
+                    self.out.event(AgentCallFailed {
+                        turn_id: turn_id.clone(),
+                        call_id: id.clone(),
+                        error: error.clone(),
+                    });
+                }
+                self.out.event(ToolFailed { turn_id, tool_call_id: id, error, origin: Origin::Stream });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a turn: removes its timers and outstanding effects.
+    fn end_turn(&mut self, turn: &TurnId, how: TurnEnd) -> Result<(), RuntimeFault> {
+        let entry = active_turn(self.state, turn)?;
+        entry.phase = TurnPhase::Ended(how);
+        entry.ended_at = Some(self.now);
+        self.state.timers.retain(|timer, _| timer.turn != *turn);
+        let mut outstanding = std::mem::take(&mut self.state.outstanding);
+        outstanding.retain(|asked, _| match asked {
+            EffectKey::Hook(at) if at.turn == *turn => {
+                self.out.step.effects.push(ConversationEffect::CancelRun { run: at.run.clone() });
+                false
+            }
+            EffectKey::Model(at) if at.turn == *turn => {
+                self.out.step.effects.push(ConversationEffect::CancelModel { at: at.clone() });
+                false
+            }
+            EffectKey::Operation(at) | EffectKey::Approval(at) => at.turn != *turn,
+            EffectKey::Hook(_)
+            | EffectKey::Model(_)
+            | EffectKey::Reply(_)
+            | EffectKey::Withdraw(_)
+            | EffectKey::CancelRun(_)
+            | EffectKey::CancelModel(_) => true,
+        });
+        self.state.outstanding = outstanding;
+        Ok(())
+    }
 }
 
 /// Collects the events and effects of a step.
@@ -653,193 +1041,6 @@ fn record_move(turn: &mut TurnState, draft: &MoveDraft, out: &mut StepWriter<'_>
 }
 
 type CallParts<'d> = (&'d String, OperationTarget, &'d Value, &'d Value, bool);
-
-/// Starts an operation, or continues it if it was created for an approval.
-fn dispatch(
-    state: &mut ConversationState,
-    definitions: &Definitions,
-    now: Millis,
-    turn: &TurnId,
-    call: &CallId,
-    made: CallParts<'_>,
-    out: &mut StepWriter<'_>,
-) -> Result<(), RuntimeFault> {
-    match active_turn(state, turn)?.operation_mut(call) {
-        Some(approved) => {
-            approved.target_input = made.3.clone();
-            approved.status = OperationStatus::Pending;
-        }
-        None => create_operation(state, now, turn, call, made, out)?,
-    }
-    run_operation(state, definitions, now, turn, call, out)
-}
-
-/// Creates the operation of a call and records the invocation.
-fn create_operation(
-    state: &mut ConversationState,
-    now: Millis,
-    turn: &TurnId,
-    call: &CallId,
-    (tool, work, input, given, is_async): CallParts<'_>,
-    out: &mut StepWriter<'_>,
-) -> Result<(), RuntimeFault> {
-    let (target_type, target_id, invocation_mode) = context::target_info(&work, tool);
-    let root_agent = state.agent.clone();
-    let entry = active_turn(state, turn)?;
-    let subagent = (entry.agent != root_agent).then(|| entry.agent.0.clone());
-    entry.operations.push(ToolOperation {
-        call: call.clone(),
-        tool: tool.clone(),
-        work,
-        input: input.clone(),
-        target_input: given.clone(),
-        is_async,
-        reasoning: None,
-        iteration: entry.replies - 1,
-        status: OperationStatus::Pending,
-        attempt: 1,
-        outcome: None,
-        created_at: now,
-        completed_at: None,
-    });
-    out.event(Payload::ToolInvoked(ToolInvocation {
-        turn_id: turn.0.clone(),
-        tool_call_id: call.0.clone(),
-        tool_name: Arc::from(&**tool),
-        target_type: Some(target_type.into()),
-        target_id: Some(target_id),
-        r#async: is_async,
-        input: Some(input.clone()),
-        started_us: None,
-        origin: Origin::Stream,
-        subagent,
-        message_id: None,
-        invocation_mode,
-        server: None,
-        agent_call_id: None,
-    }));
-    Ok(())
-}
-
-/// Requests the effect that runs the current attempt of an operation.
-fn run_operation(
-    state: &mut ConversationState,
-    definitions: &Definitions,
-    now: Millis,
-    turn: &TurnId,
-    call: &CallId,
-    out: &mut StepWriter<'_>,
-) -> Result<(), RuntimeFault> {
-    let entry = active_turn(state, turn)?;
-    let (agent, depth) = (entry.agent.clone(), entry.depth + 1);
-    let operation = operation_mut(entry, call)?.clone();
-    let at = entry.address(&operation);
-    let input = operation.target_input;
-    let limit = state.tool(definitions, &agent, &operation.tool).and_then(|tool| tool.retry.timeout_ms);
-    if let Some(limit) = limit {
-        set_timer(state, turn, TimerKind::OperationDeadline(call.clone()), now + limit);
-    }
-    let effect = match operation.work {
-        OperationTarget::Task(task) => ConversationEffect::RunTask { at, agent, task, input },
-        OperationTarget::Workflow(workflow) => ConversationEffect::RunWorkflow { at, agent, workflow, input },
-        OperationTarget::Agent(called, mode) => {
-            let caller = TurnCaller::Agent { agent_id: agent, turn_id: turn.clone() };
-            ConversationEffect::RunAgent { at, agent: called, mode, caller, input, depth }
-        }
-        OperationTarget::Client => ConversationEffect::AskClient { at, tool: operation.tool, input },
-    };
-    out.effect(state, effect);
-    Ok(())
-}
-
-fn complete_operation(
-    state: &mut ConversationState,
-    now: Millis,
-    turn: &TurnId,
-    call: &CallId,
-    result: &Result<Value, WorkFailure>,
-    out: &mut StepWriter<'_>,
-) -> Result<(), RuntimeFault> {
-    let entry = active_turn(state, turn)?;
-    let outcome = reply::tool_outcome(call, result);
-    let (attempt, continues_async, is_agent) = {
-        let operation = operation_mut(entry, call)?;
-        let was_approved = operation.status != OperationStatus::AwaitingApproval;
-        operation.outcome = Some(outcome.clone());
-        operation.completed_at = Some(now);
-        operation.status = if result.is_ok() { OperationStatus::Completed } else { OperationStatus::Failed };
-        let is_agent = matches!(operation.work, OperationTarget::Agent(..)) && was_approved;
-        (operation.attempt, operation.is_async && was_approved, is_agent)
-    };
-    if result.is_err() {
-        entry.issues.tool_failures += 1;
-    }
-    if !continues_async {
-        entry.set_answer(call, CallAnswer::Ended(outcome));
-    }
-    settle_operation(state, turn, call, attempt);
-    let (turn_id, id) = (turn.0.clone(), call.0.clone());
-    match result {
-        Ok(output) => {
-            if is_agent {
-                let output = output.clone();
-                out.event(AgentCallCompleted { turn_id: turn_id.clone(), call_id: id.clone(), output });
-            }
-            out.event(ToolCompleted {
-                turn_id,
-                tool_call_id: id,
-                output: output.clone(),
-                origin: Origin::Stream,
-            });
-        }
-        Err(failure) => {
-            let error = failure.info();
-            if is_agent {
-                out.event(AgentCallFailed {
-                    turn_id: turn_id.clone(),
-                    call_id: id.clone(),
-                    error: error.clone(),
-                });
-            }
-            out.event(ToolFailed { turn_id, tool_call_id: id, error, origin: Origin::Stream });
-        }
-    }
-    Ok(())
-}
-
-/// Ends a turn: removes its timers and outstanding effects.
-fn end_turn(
-    state: &mut ConversationState,
-    turn: &TurnId,
-    how: TurnEnd,
-    now: Millis,
-    out: &mut StepWriter<'_>,
-) -> Result<(), RuntimeFault> {
-    let entry = active_turn(state, turn)?;
-    entry.phase = TurnPhase::Ended(how);
-    entry.ended_at = Some(now);
-    state.timers.retain(|timer, _| timer.turn != *turn);
-    let mut outstanding = std::mem::take(&mut state.outstanding);
-    outstanding.retain(|asked, _| match asked {
-        EffectKey::Hook(at) if at.turn == *turn => {
-            out.step.effects.push(ConversationEffect::CancelRun { run: at.run.clone() });
-            false
-        }
-        EffectKey::Model(at) if at.turn == *turn => {
-            out.step.effects.push(ConversationEffect::CancelModel { at: at.clone() });
-            false
-        }
-        EffectKey::Operation(at) | EffectKey::Approval(at) => at.turn != *turn,
-        EffectKey::Hook(_)
-        | EffectKey::Model(_)
-        | EffectKey::Reply(_)
-        | EffectKey::Withdraw(_)
-        | EffectKey::CancelRun(_)
-        | EffectKey::CancelModel(_) => true,
-    });
-    state.outstanding = outstanding;
-    Ok(())
-}
 
 /// Returns the id of the conversation that an attempt at an agent call opens.
 pub fn child_conversation(call: &CallId, attempt: u32) -> ConversationId {

@@ -110,9 +110,9 @@ pub struct ContextEntry {
 
 impl ContextEntry {
     /// Label of the messages from before the conversation was stored here.
-    pub const EARLIER: &str = "Earlier messages of this conversation, from before it was stored here";
+    const EARLIER: &str = "Earlier messages of this conversation, from before it was stored here";
     /// Label of the client's instructions.
-    pub const INSTRUCTIONS: &str = "Instructions of the application that runs this conversation";
+    const INSTRUCTIONS: &str = "Instructions of the application that runs this conversation";
     /// Former labels of both kinds, which stored conversations may contain.
     const FORMER_EARLIER: &str = "What was said earlier in this conversation, before it came here";
     const FORMER_INSTRUCTIONS: &str = "Instructions of the application that holds this conversation";

@@ -39,12 +39,8 @@ pub(super) fn plan(
     };
     if calls.is_empty() {
         decisions.extend(said(false));
-        let draft = MoveDraft {
-            iteration: turn.replies,
-            reasoning: Some(reply.text.clone()),
-            call: None,
-            outcome: None,
-        };
+        let reasoning = Some(reply.text.clone());
+        let draft = MoveDraft { iteration: turn.replies, reasoning, call: None, outcome: None };
         decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
         return (NextStep::Settle, decisions);
     }

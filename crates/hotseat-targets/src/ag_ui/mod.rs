@@ -18,6 +18,7 @@ mod wire;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind, Note};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
@@ -34,7 +35,6 @@ use crate::connection::http::{HttpClient, HttpRequest, ReadError};
 use crate::connection::sse;
 use crate::connection::sse::SseDecoder;
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
-use crate::message::excerpt;
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts};
 use crate::recorder::TraceRecorder;
 use crate::target::{

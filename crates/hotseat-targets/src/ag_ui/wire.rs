@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::message::excerpt;
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
+use hotseat_document::excerpt;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -372,6 +372,17 @@ pub fn calls(message: &MessageObject) -> impl Iterator<Item = CallInMessage<'_>>
             },
         })
     })
+}
+
+/// Merges metadata member by member; later values replace earlier ones.
+pub(super) fn merge_metadata(into: &mut MessageObject, metadata: Option<Map<String, Value>>) {
+    let Some(metadata) = metadata else { return };
+    match into.get_mut("metadata") {
+        Some(Value::Object(known)) => known.extend(metadata),
+        _ => {
+            into.insert("metadata".to_string(), Value::Object(metadata));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde_json::{Value, json};
 
@@ -20,7 +21,6 @@ use self::wire::OutputLine;
 use crate::connection::http;
 use crate::connection::http::HttpClient;
 use crate::connection::{TurnError, TurnLimits};
-use crate::message::excerpt;
 use crate::message::json_text::append_piece;
 use crate::message::{
     ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, parse_content_output,

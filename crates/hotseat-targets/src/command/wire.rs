@@ -1,12 +1,12 @@
 //! The output lines of a program.
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::connection::lines::check_value_count;
 use crate::message::ToolReply;
-use crate::message::excerpt;
 use crate::message::json_text::{has_duplicate_key, joined_except, readable};
 
 /// A parsed line.

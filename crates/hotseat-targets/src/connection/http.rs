@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode, Url};
@@ -235,10 +236,7 @@ pub fn display_body(body: &[u8]) -> String {
         Ok(json) => serde_json::to_string_pretty(&json).unwrap_or_default(),
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    excerpt(&text, MAX_SHOWN_CHARS).into_owned()
 }
 
 fn build(encrypted: bool, direct: bool) -> Result<reqwest::Client, String> {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo};
 use tokio::time::Instant;
 
-use crate::message::excerpt;
 use crate::recorder::TrafficMeter;
 
 /// Time to wait for trailing data after the agent is done, if it keeps the connection open.

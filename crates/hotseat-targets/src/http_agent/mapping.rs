@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde_json::Value;
 use serde_json_path::JsonPath;
@@ -10,7 +11,6 @@ use serde_json_path::JsonPath;
 use crate::connection::TurnError;
 use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
-use crate::message::excerpt;
 use crate::message::json_text::readable;
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder};

@@ -5,6 +5,7 @@ mod mapping;
 
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -18,7 +19,6 @@ use crate::connection::lines::LineBuffer;
 use crate::connection::sse;
 use crate::connection::sse::SseDecoder;
 use crate::connection::{TurnError, TurnLimits};
-use crate::message::excerpt;
 use crate::message::{ContentPart, ConversationMessage};
 use crate::recorder::TraceRecorder;
 use crate::target::TurnRecorder;

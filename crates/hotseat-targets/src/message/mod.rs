@@ -1,7 +1,6 @@
 //! Messages between user and agent: their content, the scripted answers of the client, and JSON within them.
 
 mod content;
-mod excerpt;
 mod identity;
 pub(crate) mod json_text;
 mod scripted_answers;
@@ -11,7 +10,6 @@ pub use content::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
     joined_text, media_parts, merge_json,
 };
-pub(crate) use excerpt::excerpt;
 pub use identity::RequestIdentity;
 pub use scripted_answers::{
     ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, ScriptedAnswers, ToolAnswer, ToolReply,

@@ -7,13 +7,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
-use crate::message::excerpt;
 use crate::message::json_text::{append_piece, joined, readable};
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder};

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind, Origin};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
@@ -24,7 +25,6 @@ use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::sse;
 use crate::connection::sse::SseDecoder;
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
-use crate::message::excerpt;
 use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json};
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools;

@@ -57,13 +57,10 @@ fn event() -> impl Strategy<Value = Payload> {
             subagent: Some("".into()),
         }
         .into()),
-        text().prop_map(move |content| ReasoningMessage {
-            turn_id: turn(),
-            message_id: "".into(),
-            content: content.into(),
-            subagent: None
-        }
-        .into()),
+        text().prop_map(move |content| {
+            let (turn_id, message_id, content) = (turn(), "".into(), content.into());
+            ReasoningMessage { turn_id, message_id, content, subagent: None }.into()
+        }),
         (id(), text(), prop::option::of(value()), seen()).prop_map(move |(id, name, input, origin)| {
             ToolInvoked {
                 turn_id: turn(),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, Note, Origin, Payload, ReasoningMessage,
@@ -17,7 +18,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::connection::{TurnError, TurnLimits};
-use crate::message::excerpt;
 use crate::message::{
     ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, ToolReply,
     media_parts,
@@ -268,6 +268,17 @@ impl TurnReplay<'_> {
         TimeOffset(self.started.0 + TimeOffset::from(at).0)
     }
 
+    /// Starts a run of the agent, unless one is open.
+    fn start_run(&mut self) {
+        if self.run.is_none() {
+            *self.runs += 1;
+            let run_id: Arc<str> = format!("run-{}", self.runs).into();
+            self.run = Some(run_id.clone());
+            let turn_id = self.turn_id.clone();
+            self.recorder.emit(AgentRunStarted { turn_id, run_id, protocol_version: None });
+        }
+    }
+
     /// Records an event at its time.
     fn record_event(&mut self, event: &RecordedEvent) -> Result<(), TurnError> {
         if let Some(at) = event.at {
@@ -275,13 +286,7 @@ impl TurnReplay<'_> {
         }
         let started_us = event.started.map(|started| self.to_offset(started));
         let turn_id = self.turn_id.clone();
-        if self.run.is_none() {
-            *self.runs += 1;
-            let run_id: Arc<str> = format!("run-{}", self.runs).into();
-            self.run = Some(run_id.clone());
-            let turn_id = turn_id.clone();
-            self.recorder.emit(AgentRunStarted { turn_id, run_id, protocol_version: None });
-        }
+        self.start_run();
         let payload: Payload = match &event.kind {
             RecordedEventKind::Message { text, calls_tools, subagent } => AssistantMessage {
                 turn_id,
@@ -340,13 +345,8 @@ impl TurnReplay<'_> {
             RecordedEventKind::InterruptAnswer { id, payload } => {
                 let payload = self.answer_interrupt(id, payload.as_ref(), event)?;
                 let status = if payload.is_some() { "resolved" } else { "cancelled" };
-                InterruptAnswered {
-                    turn_id,
-                    interrupt_id: id.as_str().into(),
-                    status: status.into(),
-                    payload,
-                }
-                .into()
+                let interrupt_id = id.as_str().into();
+                InterruptAnswered { turn_id, interrupt_id, status: status.into(), payload }.into()
             }
             RecordedEventKind::State { state } => StateSnapshot { turn_id, state: state.clone() }.into(),
             RecordedEventKind::AwaitingInput { awaiting, hint } => {
@@ -444,7 +444,7 @@ impl TurnReplay<'_> {
         };
         if now.as_ref() != then && self.matching == ReplayMatching::Exact {
             let shown = |payload: Option<&Value>| match payload {
-                Some(payload) => excerpt(&payload.to_string(), MAX_SHOWN_CHARS),
+                Some(payload) => excerpt(&payload.to_string(), MAX_SHOWN_CHARS).into_owned(),
                 None => "it is cancelled".to_string(),
             };
             let what = format!("interrupt {id}");
@@ -459,7 +459,7 @@ const MAX_SHOWN_CHARS: usize = 300;
 
 fn describe_reply(reply: &ToolReply) -> String {
     match reply {
-        ToolReply::Content(output) => excerpt(&output.to_string(), MAX_SHOWN_CHARS),
+        ToolReply::Content(output) => excerpt(&output.to_string(), MAX_SHOWN_CHARS).into_owned(),
         ToolReply::Error(message) => format!("the error {:?}", excerpt(message, MAX_SHOWN_CHARS)),
     }
 }

@@ -3,7 +3,8 @@
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 
-use crate::message::{InterruptRequest, ScriptedAnswers, excerpt};
+use crate::message::{InterruptRequest, ScriptedAnswers};
+use hotseat_document::excerpt;
 
 /// Maximum number of requests that an agent may make to the client in one turn; stops endless loops.
 pub(crate) const MAX_CLIENT_REQUESTS: usize = 25;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use hotseat_testkit::checkout::{self, AgentFault};
+use hotseat_testkit::checkout::AgentFault;
 use hotseat_testkit::{FakeAgent, ListenOptions, interfaces};
 
 const USAGE: &str = "\
@@ -62,7 +62,7 @@ fn serve(options: AgentOptions) -> Result<(), String> {
             .map_err(|error| error.to_string());
     }
     let listen = ListenOptions { port: options.port, keep_requests: false };
-    let agent = FakeAgent::listen(listen, move |request| checkout::reply(request, options.fault))
+    let agent = FakeAgent::listen(listen, move |request| interfaces::reply(request, options.fault))
         .map_err(|error| format!("port {}: {error}", options.port))?;
     print(&format!("listening on {}\n", agent.url()))?;
     loop {

@@ -1,12 +1,12 @@
 //! Conversations with the example agent over plain TCP.
 
 use crate::common::{Client, run};
-use hotseat_testkit::FakeAgent;
 use hotseat_testkit::checkout::{self, AgentFault};
+use hotseat_testkit::{FakeAgent, interfaces};
 use serde_json::{Value, json};
 
 fn start(fault: AgentFault) -> FakeAgent {
-    FakeAgent::start(move |request| checkout::reply(request, fault))
+    FakeAgent::start(move |request| interfaces::reply(request, fault))
 }
 
 /// A client that keeps the history of one conversation.

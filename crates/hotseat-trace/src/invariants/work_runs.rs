@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{
-    ActionStarted, ConversationView, ErrorInfo, Payload, TaskStarted, TaskStep, TokenStatus, WorkOrigin,
-    WorkflowStarted,
+    ActionCompleted, ActionFailed, ActionStarted, ConversationView, ErrorInfo, Payload, TaskCompleted,
+    TaskFailed, TaskStarted, TaskStep, TokenCreated, TokenStatus, TokenStatusChanged, WorkOrigin,
+    WorkflowCompleted, WorkflowStarted,
 };
 
 /// Position within a task.
@@ -104,175 +105,204 @@ impl<'a> WorkProgress<'a> {
             Payload::ToolRetry(p) if is_timeout(&p.error) => drop(self.stopped.insert(&p.tool_call_id)),
             Payload::AsyncCancelled(p) => drop(self.stopped.insert(&p.operation_id)),
             Payload::WorkflowStarted(p) => return self.start_workflow(p, sequence),
-            Payload::WorkflowCompleted(p) => {
-                self.end_workflow(&p.run_id, &p.workflow_id, p.origin)?;
-                let open = self
-                    .tokens
-                    .iter()
-                    .find(|(_, token)| *token.run == *p.run_id && !token.status.is_terminal());
-                if let Some((token, _)) = open {
-                    return Err(format!("run {} completed while token {token} was open", p.run_id));
-                }
-            }
+            Payload::WorkflowCompleted(p) => self.complete_workflow(p)?,
             Payload::WorkflowFailed(p) => {
                 self.stopped.insert(&p.run_id);
                 self.end_workflow(&p.run_id, &p.workflow_id, p.origin)?;
             }
-            Payload::TokenCreated(p) => {
-                self.require_open_workflow(&p.run_id)?;
-                let parent = p.parent_token_id.as_deref();
-                let is_known =
-                    |parent: &str| self.tokens.get(parent).is_some_and(|token| *token.run == *p.run_id);
-                if !parent.is_none_or(is_known) {
-                    return Err(format!("the parent of token {} is unknown", p.token_id));
-                }
-                if p.branch_index >= p.branch_total {
-                    return Err(format!("token {} exceeds the branch count {}", p.token_id, p.branch_total));
-                }
-                if parent.is_none() && (p.branch_total, &*p.path_id) != (1, "root") {
-                    return Err(format!("token {} is a root token and a branch", p.token_id));
-                }
-                let count = self.tokens.values().filter(|token| *token.run == *p.run_id).count();
-                if *p.token_id != format!("{}-n{count}", p.run_id) {
-                    return Err(format!("token {} is not token {count} of {}", p.token_id, p.run_id));
-                }
-                let token = TokenProgress { run: &p.run_id, status: TokenStatus::Pending, sequence };
-                self.tokens.insert(&p.token_id, token);
-            }
-            Payload::TokenStatusChanged(p) => {
-                self.require_open_workflow(&p.run_id)?;
-                let working = self.tasks.get(&*p.token_id);
-                let working = working.is_some_and(|task| !matches!(task.phase, TaskPhase::Ended));
-                let token = self.tokens.get_mut(&*p.token_id).filter(|token| *token.run == *p.run_id);
-                let Some(token) = token else { return Err(format!("token {} is unknown", p.token_id)) };
-                if token.status != p.from || token.status.is_terminal() || p.from == p.to {
-                    return Err(format!(
-                        "token {} had status {:?}, not {:?}",
-                        p.token_id, token.status, p.from
-                    ));
-                }
-                token.status = p.to;
-                if matches!(p.to, TokenStatus::Cancelled | TokenStatus::TimedOut) {
-                    self.stopped.insert(&p.token_id);
-                } else if matches!(p.to, TokenStatus::Completed | TokenStatus::Failed) && working {
-                    return Err(format!("token {} ended before its task", p.token_id));
-                }
-            }
-            Payload::TaskStarted(p) => {
-                let again = self.tasks.get(&*p.run_id).is_some_and(|task| {
-                    !matches!(task.phase, TaskPhase::Ended) || self.tokens.contains_key(&*p.run_id)
-                });
-                if again {
-                    return Err(format!("task run {} has already started", p.run_id));
-                }
-                if let Some(token) = self.tokens.get(&*p.run_id) {
-                    let run = self.workflows.get(token.run).map(|run| run.start.origin);
-                    let origin = match run {
-                        Some(WorkOrigin::Tool) => Some(WorkOrigin::Workflow),
-                        other => other,
-                    };
-                    if token.status != TokenStatus::Executing || origin != Some(p.origin) {
-                        return Err(format!("task run {} starts at the wrong point", p.run_id));
-                    }
-                }
-                let place = TaskPhase::Between;
-                let task = TaskProgress { start: p, phase: place, steps: 0, used_memory: false, sequence };
-                self.tasks.insert(&p.run_id, task);
-            }
-            Payload::TaskStepStarted(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                match task.phase {
-                    TaskPhase::Between if p.ordinal >= task.steps => {}
-                    // A retried task starts again at its first step.
-                    TaskPhase::Settled { failed: true, .. } if p.ordinal == 0 => {}
-                    _ => {
-                        return Err(format!("step {} of {} starts at the wrong point", p.step_ref, p.run_id));
-                    }
-                }
-                if p.ordinal >= task.start.step_count {
-                    return Err(format!("task run {} has no step {}", p.run_id, p.ordinal));
-                }
-                task.phase = TaskPhase::Step(p);
-            }
-            Payload::ActionStarted(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                match task.phase {
-                    TaskPhase::Step(step) if step.step_ref == p.step_ref => {
-                        task.phase = TaskPhase::Action(step, p);
-                        task.used_memory = false;
-                    }
-                    _ => return Err(format!("an action of {} starts at the wrong point", p.run_id)),
-                }
-            }
+            Payload::TokenCreated(p) => self.create_token(p, sequence)?,
+            Payload::TokenStatusChanged(p) => self.change_token_status(p)?,
+            Payload::TaskStarted(p) => self.start_task(p, sequence)?,
+            Payload::TaskStepStarted(p) => self.start_step(p)?,
+            Payload::ActionStarted(p) => self.start_action(p)?,
             Payload::MemoryWritten(_)
             | Payload::MemoryRead(_)
             | Payload::MemoryDeleted(_)
-            | Payload::MemorySearched(_) => {
-                let mut using = self.tasks.values_mut().filter(|task| {
-                    let uses = |kind: &str| kind.starts_with("memory");
-                    !task.used_memory && matches!(task.phase, TaskPhase::Action(_, p) if uses(&p.kind))
-                });
-                match using.next() {
-                    Some(task) => task.used_memory = true,
-                    None => return Err("a memory event belongs to no action".to_string()),
-                }
-            }
-            Payload::ActionCompleted(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                match task.phase {
-                    TaskPhase::Action(step, action) if step.step_ref == p.step_ref => {
-                        if action.kind.starts_with("memory") && !task.used_memory {
-                            return Err(format!("an action of {} has no memory event", p.run_id));
-                        }
-                        task.phase = TaskPhase::Settled { step, failed: false };
-                    }
-                    _ => return Err(format!("an action of {} ended at the wrong point", p.run_id)),
-                }
-            }
-            Payload::ActionFailed(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                let step = match task.phase {
-                    TaskPhase::Action(step, _) => Some(step),
-                    // The input of the action could not be evaluated.
-                    TaskPhase::Step(step) if p.error.message.starts_with("the input of step ") => Some(step),
-                    // The output of the action was not accepted.
-                    TaskPhase::Settled { step, failed: false } => Some(step),
-                    _ => None,
-                };
-                let Some(step) = step.filter(|step| step.step_ref == p.step_ref) else {
-                    return Err(format!("an action of {} failed at the wrong point", p.run_id));
-                };
-                task.phase = TaskPhase::Settled { step, failed: true };
-            }
-            Payload::TaskStepCompleted(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                match task.phase {
-                    TaskPhase::Settled { step, .. }
-                        if (&step.step_ref, step.ordinal) == (&p.step_ref, p.ordinal) =>
-                    {
-                        task.steps = p.ordinal + 1;
-                        task.phase = TaskPhase::Between;
-                    }
-                    _ => return Err(format!("step {} of {} ended at the wrong point", p.step_ref, p.run_id)),
-                }
-            }
-            Payload::TaskCompleted(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                if !matches!(task.phase, TaskPhase::Between) || task.start.task_id != p.task_id {
-                    return Err(format!("task run {} completed at the wrong point", p.run_id));
-                }
-                task.phase = TaskPhase::Ended;
-            }
-            Payload::TaskFailed(p) => {
-                let task = self.running_task(&p.run_id, p.origin)?;
-                let is_broken_off = matches!(task.phase, TaskPhase::Step(_) | TaskPhase::Action(..));
-                if task.start.task_id != p.task_id || (is_broken_off && !is_timeout(&p.error)) {
-                    return Err(format!("task run {} failed at the wrong point", p.run_id));
-                }
-                task.phase = TaskPhase::Ended;
-            }
+            | Payload::MemorySearched(_) => self.use_memory()?,
+            Payload::ActionCompleted(p) => self.complete_action(p)?,
+            Payload::ActionFailed(p) => self.fail_action(p)?,
+            Payload::TaskStepCompleted(p) => self.complete_step(p)?,
+            Payload::TaskCompleted(p) => self.complete_task(p)?,
+            Payload::TaskFailed(p) => self.fail_task(p)?,
             _ => {}
         }
+        Ok(())
+    }
+
+    fn complete_workflow(&mut self, p: &'a WorkflowCompleted) -> Result<(), String> {
+        self.end_workflow(&p.run_id, &p.workflow_id, p.origin)?;
+        let open =
+            self.tokens.iter().find(|(_, token)| *token.run == *p.run_id && !token.status.is_terminal());
+        if let Some((token, _)) = open {
+            return Err(format!("run {} completed while token {token} was open", p.run_id));
+        }
+        Ok(())
+    }
+
+    fn create_token(&mut self, p: &'a TokenCreated, sequence: u64) -> Result<(), String> {
+        self.require_open_workflow(&p.run_id)?;
+        let parent = p.parent_token_id.as_deref();
+        let is_known = |parent: &str| self.tokens.get(parent).is_some_and(|token| *token.run == *p.run_id);
+        if !parent.is_none_or(is_known) {
+            return Err(format!("the parent of token {} is unknown", p.token_id));
+        }
+        if p.branch_index >= p.branch_total {
+            return Err(format!("token {} exceeds the branch count {}", p.token_id, p.branch_total));
+        }
+        if parent.is_none() && (p.branch_total, &*p.path_id) != (1, "root") {
+            return Err(format!("token {} is a root token and a branch", p.token_id));
+        }
+        let count = self.tokens.values().filter(|token| *token.run == *p.run_id).count();
+        if *p.token_id != format!("{}-n{count}", p.run_id) {
+            return Err(format!("token {} is not token {count} of {}", p.token_id, p.run_id));
+        }
+        let token = TokenProgress { run: &p.run_id, status: TokenStatus::Pending, sequence };
+        self.tokens.insert(&p.token_id, token);
+        Ok(())
+    }
+
+    fn change_token_status(&mut self, p: &'a TokenStatusChanged) -> Result<(), String> {
+        self.require_open_workflow(&p.run_id)?;
+        let working = self.tasks.get(&*p.token_id);
+        let working = working.is_some_and(|task| !matches!(task.phase, TaskPhase::Ended));
+        let token = self.tokens.get_mut(&*p.token_id).filter(|token| *token.run == *p.run_id);
+        let Some(token) = token else { return Err(format!("token {} is unknown", p.token_id)) };
+        if token.status != p.from || token.status.is_terminal() || p.from == p.to {
+            return Err(format!("token {} had status {:?}, not {:?}", p.token_id, token.status, p.from));
+        }
+        token.status = p.to;
+        if matches!(p.to, TokenStatus::Cancelled | TokenStatus::TimedOut) {
+            self.stopped.insert(&p.token_id);
+        } else if matches!(p.to, TokenStatus::Completed | TokenStatus::Failed) && working {
+            return Err(format!("token {} ended before its task", p.token_id));
+        }
+        Ok(())
+    }
+
+    fn start_task(&mut self, p: &'a TaskStarted, sequence: u64) -> Result<(), String> {
+        let again = self.tasks.get(&*p.run_id).is_some_and(|task| {
+            !matches!(task.phase, TaskPhase::Ended) || self.tokens.contains_key(&*p.run_id)
+        });
+        if again {
+            return Err(format!("task run {} has already started", p.run_id));
+        }
+        if let Some(token) = self.tokens.get(&*p.run_id) {
+            let run = self.workflows.get(token.run).map(|run| run.start.origin);
+            let origin = match run {
+                Some(WorkOrigin::Tool) => Some(WorkOrigin::Workflow),
+                other => other,
+            };
+            if token.status != TokenStatus::Executing || origin != Some(p.origin) {
+                return Err(format!("task run {} starts at the wrong point", p.run_id));
+            }
+        }
+        let place = TaskPhase::Between;
+        let task = TaskProgress { start: p, phase: place, steps: 0, used_memory: false, sequence };
+        self.tasks.insert(&p.run_id, task);
+        Ok(())
+    }
+
+    fn start_step(&mut self, p: &'a TaskStep) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        match task.phase {
+            TaskPhase::Between if p.ordinal >= task.steps => {}
+            // A retried task starts again at its first step.
+            TaskPhase::Settled { failed: true, .. } if p.ordinal == 0 => {}
+            _ => {
+                return Err(format!("step {} of {} starts at the wrong point", p.step_ref, p.run_id));
+            }
+        }
+        if p.ordinal >= task.start.step_count {
+            return Err(format!("task run {} has no step {}", p.run_id, p.ordinal));
+        }
+        task.phase = TaskPhase::Step(p);
+        Ok(())
+    }
+
+    fn start_action(&mut self, p: &'a ActionStarted) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        match task.phase {
+            TaskPhase::Step(step) if step.step_ref == p.step_ref => {
+                task.phase = TaskPhase::Action(step, p);
+                task.used_memory = false;
+            }
+            _ => return Err(format!("an action of {} starts at the wrong point", p.run_id)),
+        }
+        Ok(())
+    }
+
+    /// Assigns a memory event to the action that runs.
+    fn use_memory(&mut self) -> Result<(), String> {
+        let mut using = self.tasks.values_mut().filter(|task| {
+            let uses = |kind: &str| kind.starts_with("memory");
+            !task.used_memory && matches!(task.phase, TaskPhase::Action(_, p) if uses(&p.kind))
+        });
+        match using.next() {
+            Some(task) => task.used_memory = true,
+            None => return Err("a memory event belongs to no action".to_string()),
+        }
+        Ok(())
+    }
+
+    fn complete_action(&mut self, p: &'a ActionCompleted) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        match task.phase {
+            TaskPhase::Action(step, action) if step.step_ref == p.step_ref => {
+                if action.kind.starts_with("memory") && !task.used_memory {
+                    return Err(format!("an action of {} has no memory event", p.run_id));
+                }
+                task.phase = TaskPhase::Settled { step, failed: false };
+            }
+            _ => return Err(format!("an action of {} ended at the wrong point", p.run_id)),
+        }
+        Ok(())
+    }
+
+    fn fail_action(&mut self, p: &'a ActionFailed) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        let step = match task.phase {
+            TaskPhase::Action(step, _) => Some(step),
+            // The input of the action could not be evaluated.
+            TaskPhase::Step(step) if p.error.message.starts_with("the input of step ") => Some(step),
+            // The output of the action was not accepted.
+            TaskPhase::Settled { step, failed: false } => Some(step),
+            _ => None,
+        };
+        let Some(step) = step.filter(|step| step.step_ref == p.step_ref) else {
+            return Err(format!("an action of {} failed at the wrong point", p.run_id));
+        };
+        task.phase = TaskPhase::Settled { step, failed: true };
+        Ok(())
+    }
+
+    fn complete_step(&mut self, p: &'a TaskStep) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        match task.phase {
+            TaskPhase::Settled { step, .. } if (&step.step_ref, step.ordinal) == (&p.step_ref, p.ordinal) => {
+                task.steps = p.ordinal + 1;
+                task.phase = TaskPhase::Between;
+            }
+            _ => return Err(format!("step {} of {} ended at the wrong point", p.step_ref, p.run_id)),
+        }
+        Ok(())
+    }
+
+    fn complete_task(&mut self, p: &'a TaskCompleted) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        if !matches!(task.phase, TaskPhase::Between) || task.start.task_id != p.task_id {
+            return Err(format!("task run {} completed at the wrong point", p.run_id));
+        }
+        task.phase = TaskPhase::Ended;
+        Ok(())
+    }
+
+    fn fail_task(&mut self, p: &'a TaskFailed) -> Result<(), String> {
+        let task = self.running_task(&p.run_id, p.origin)?;
+        let is_broken_off = matches!(task.phase, TaskPhase::Step(_) | TaskPhase::Action(..));
+        if task.start.task_id != p.task_id || (is_broken_off && !is_timeout(&p.error)) {
+            return Err(format!("task run {} failed at the wrong point", p.run_id));
+        }
+        task.phase = TaskPhase::Ended;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::layout::{GraphLayout, RoutedEdge};
 use super::{TopicGraph, Visit};
+use crate::excerpt::truncate;
 
 const BOX_HEIGHT: f64 = 44.0;
 const MARGIN: f64 = 28.0;
@@ -84,9 +85,9 @@ impl TopicGraph {
     /// filled and labelled with their turns; edges taken are thick and numbered.
     pub fn to_svg(&self, path: &[Visit]) -> String {
         let travelled = PathHighlight::new(self, path);
-        let labels: Vec<String> = self.names().map(truncate_label).collect();
+        let labels: Vec<String> = self.names().map(|name| truncate(name, MAX_LABEL_CHARS)).collect();
         let turns: Vec<String> = (0..self.len())
-            .map(|place| truncate_label(&travelled.turns(place).unwrap_or_default()))
+            .map(|place| truncate(&travelled.turns(place).unwrap_or_default(), MAX_LABEL_CHARS))
             .collect();
         let widths: Vec<f64> = labels
             .iter()
@@ -211,13 +212,6 @@ fn path_title(path: &[Visit]) -> String {
     match visits.is_empty() {
         true => "topics".to_string(),
         false => format!("topics: {}", visits.join(", then ")),
-    }
-}
-
-fn truncate_label(text: &str) -> String {
-    match text.char_indices().nth(MAX_LABEL_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
     }
 }
 

@@ -25,9 +25,4 @@ impl<'a> MoveEvents<'a> {
     pub fn results(&self) -> Vec<TypedRecord<'a, MoveResult>> {
         pick!(self.0, MoveResult)
     }
-
-    /// Returns the results that were added later to the moves of a turn.
-    pub fn results_for_turn(&self, turn_id: &str) -> Vec<TypedRecord<'a, MoveResult>> {
-        self.results().into_iter().filter(|p| &*p.turn_id == turn_id).collect()
-    }
 }

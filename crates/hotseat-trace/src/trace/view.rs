@@ -71,14 +71,6 @@ impl<'a> ConversationView<'a> {
         self.records().filter(move |record| record.payload.type_name() == name)
     }
 
-    /// Returns the records of a category, for instance `tool`.
-    pub fn by_category<'t>(
-        &self,
-        name: &'t str,
-    ) -> impl Iterator<Item = &'a EventRecord> + Clone + use<'a, 't> {
-        self.records().filter(move |record| record.payload.category() == name)
-    }
-
     /// Returns the records of a turn.
     pub fn by_turn<'t>(
         &self,

@@ -1,45 +1,27 @@
 //! Executes the commands of an example on its session.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use hotseat_document::SourceSpan;
 use hotseat_trace::{AttemptFailure, FailureKind};
-use serde_json::{Value, json};
 
+use super::assertion_checks::{AMBIGUOUS_NOT, build_checks};
 use super::caller_location::CallerLocation;
-use super::matcher::AssertionKind;
-use super::session_channel::{
-    AssertionRequest, CaseAlreadyEnded, SessionCommand, SessionView, TurnOptionsMap,
-};
+use super::conversation::{CURRENT_VIEW, SharedView, lock};
+use super::example_facts::ExampleFacts;
+use super::session_channel::{AssertionRequest, CaseAlreadyEnded, SessionCommand};
 use super::simulator::{SimulationResult, SimulatorSettings, total_duration};
-use super::topics::{Graph, criterion_check};
-use super::tree::ExampleSpec;
+use super::topics::Graph;
 use super::user_turn::UserTurnBuilder;
 use super::views::Evaluation;
-use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck};
-use hotseat_engine::cases::{parse_assertions, parse_turn};
+use hotseat_checks::Check;
+use hotseat_engine::cases::parse_turn;
 use hotseat_engine::session::{EndedCaseError, Session, SimulationOptions};
-
-const AMBIGUOUS_NOT: &str =
-    "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";
-
-tokio::task_local! {
-    /// Snapshot of the example whose command is being executed.
-    static CURRENT_VIEW: Arc<Mutex<SessionView>>;
-}
-
-/// Returns the options sent to the agent so far, in the example whose command is being executed.
-pub(super) fn current_options() -> TurnOptionsMap {
-    let of =
-        |seen: &Arc<Mutex<SessionView>>| seen.lock().unwrap_or_else(PoisonError::into_inner).options.clone();
-    CURRENT_VIEW.try_with(of).unwrap_or_default()
-}
 
 /// Executes commands of one example on its session, and updates its snapshot.
 pub(super) struct CommandHandler<'h, 's> {
     pub session: &'h mut Session<'s>,
-    pub example: Arc<ExampleSpec>,
-    pub view: Arc<Mutex<SessionView>>,
+    pub example: Arc<ExampleFacts>,
+    pub view: SharedView,
 }
 
 impl CommandHandler<'_, '_> {
@@ -99,7 +81,7 @@ impl CommandHandler<'_, '_> {
 
     /// Updates the snapshot. The conversation is cloned only after a turn.
     fn publish(&self, said: bool) {
-        let mut seen = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.view);
         seen.ended = self.session.ensure_open().is_err();
         if said {
             seen.conversation = Arc::new(self.session.conversation().clone());
@@ -119,7 +101,7 @@ impl CommandHandler<'_, '_> {
         turn.load_attachments(&[&self.example.folder]).map_err(|words| self.fail_test(&words, at))?;
         if let Some(options) = options {
             let number = self.session.conversation().turns.len() + 1;
-            let mut seen = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = lock(&self.view);
             Arc::make_mut(&mut seen.options).insert(number, options);
         }
         self.session.send_turn(turn).await
@@ -150,7 +132,8 @@ impl CommandHandler<'_, '_> {
     }
 
     async fn declare_graph(&mut self, graph: &Graph, at: CallerLocation) -> Result<(), EndedCaseError> {
-        match graph.to_case_topics(&self.example, self.session.case().topic_settings, at) {
+        let ExampleFacts { topics, criteria, .. } = &*self.example;
+        match graph.to_case_topics(topics, criteria, self.session.case().topic_settings, at) {
             Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
@@ -165,7 +148,7 @@ impl CommandHandler<'_, '_> {
     async fn decide_assertion(&mut self, asserted: AssertionRequest) -> Result<bool, EndedCaseError> {
         let AssertionRequest { assertion, strength, message, at } = asserted;
         let place = at.place();
-        let found = build_checks(assertion.kind, assertion.negated, &place, &self.example);
+        let found = build_checks(assertion.kind, assertion.negated, &place, &self.example.criteria);
         let checks = found.map_err(|words| self.fail_test(&words, at))?;
         if assertion.negated && checks.len() > 1 {
             return Err(self.fail_test(AMBIGUOUS_NOT, at));
@@ -178,83 +161,6 @@ impl CommandHandler<'_, '_> {
         let decided = self.session.evaluate_all(checks, assertion.subject).await?;
         Ok(decided.iter().all(|checked| checked.verdict.passed))
     }
-}
-
-/// Converts an assertion of an example to checks.
-///
-/// # Errors
-/// If the assertion is invalid: the message.
-pub(super) fn build_checks(
-    form: AssertionKind,
-    negated: bool,
-    place: &SourceSpan,
-    example: &ExampleSpec,
-) -> Result<Vec<Check>, String> {
-    let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
-    let written = |mut value: Value| {
-        if negated && value["negate"] == true {
-            value.as_object_mut().map(|members| members.shift_remove("negate"));
-        } else if negated {
-            if !value.is_object() {
-                return Err(AMBIGUOUS_NOT.to_string());
-            }
-            value["negate"] = true.into();
-        }
-        parse_assertions(&value)
-    };
-    match form {
-        AssertionKind::Decided(known) => {
-            let mut written = json!({"type": "value"});
-            if let Some(of) = known.expression {
-                written["of"] = of.into();
-            }
-            let expected = known.describe();
-            let kind = match known.holds {
-                Some(holds) => CheckKind::Precomputed(PrecomputedCheck {
-                    expected,
-                    actual: known.actual,
-                    result: Ok(holds),
-                }),
-                None => CheckKind::RustFunction(RustCheck::new(expected, move |_| Err(known.actual.clone()))),
-            };
-            Ok(with_source(one(kind), written, negated))
-        }
-        AssertionKind::Predicate { name, found } => {
-            let found = found.map(|holds| (holds, format!("the function returned {holds}")));
-            let native = RustCheck::new(format!("the agent to satisfy {name}"), move |_| found.clone());
-            Ok(as_criterion(&name, one(CheckKind::RustFunction(native)), negated))
-        }
-        AssertionKind::Function(native) => Ok(one(CheckKind::RustFunction(native))),
-        AssertionKind::Invalid(words) => Err(words),
-        AssertionKind::CaseFile(value) => written(value),
-        AssertionKind::Criteria(criteria) => {
-            let mut all = Vec::new();
-            for name in criteria {
-                let by_code = example.criteria.get(&name).and_then(criterion_check);
-                all.extend(match by_code {
-                    Some(native) => as_criterion(&name, one(CheckKind::RustFunction(native)), negated),
-                    None => written(json!({"type": "satisfy", "criteria": name}))?,
-                });
-            }
-            Ok(all)
-        }
-    }
-}
-
-/// Marks checks as deciding the criterion `name`, as in a case file.
-fn as_criterion(name: &str, checks: Vec<Check>, negated: bool) -> Vec<Check> {
-    let named = |check| Check { criterion: Some(name.into()), ..check };
-    let checks = checks.into_iter().map(named).collect();
-    with_source(checks, json!({"type": "satisfy", "criteria": name}), negated)
-}
-
-/// Attaches the equivalent assertion of a case file to the checks.
-fn with_source(checks: Vec<Check>, mut written: Value, negated: bool) -> Vec<Check> {
-    if negated {
-        written["negate"] = true.into();
-    }
-    let written = Arc::new(written);
-    checks.into_iter().map(|check| Check { definition: Some(written.clone()), ..check }).collect()
 }
 
 pub(super) fn test_error(message: String) -> AttemptFailure {

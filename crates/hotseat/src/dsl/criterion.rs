@@ -1,12 +1,16 @@
 //! Criteria, evaluated by a judge or by a function.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use hotseat_checks::RustCheck;
+use hotseat_trace::TurnScope;
 use serde_json::{Value, json};
 
 use super::caller_location::CallerLocation;
-use super::handles::Conversation;
+use super::conversation::Conversation;
+use super::panics;
 use super::views::Message;
 
 /// A declared criterion; see [`Group::criterion`](super::Group::criterion).
@@ -25,22 +29,25 @@ use super::views::Message;
 #[derive(Clone)]
 pub struct Criterion {
     pub(super) name: String,
-    pub(super) text: String,
+    text: String,
     pub(super) at: CallerLocation,
     good_examples: Vec<Value>,
     bad_examples: Vec<Value>,
     edge_cases: Vec<Value>,
-    pub(super) function: Option<CriterionFunction>,
+    function: Option<CriterionFunction>,
     /// True if two functions were set, which is an error.
     has_two_functions: bool,
 }
+
+/// Declared criteria by name.
+pub(super) type Criteria = BTreeMap<String, Criterion>;
 
 type ConversationPredicate = dyn Fn(&Conversation) -> bool + Send + Sync;
 type MessagesPredicate = dyn Fn(&[Message]) -> bool + Send + Sync;
 
 /// A function that evaluates a criterion.
 #[derive(Clone)]
-pub(super) enum CriterionFunction {
+enum CriterionFunction {
     Conversation(Arc<ConversationPredicate>),
     Messages(Arc<MessagesPredicate>),
 }
@@ -137,8 +144,16 @@ impl Criterion {
         }
     }
 
+    /// Returns the check that calls the function; none if a judge evaluates the criterion.
+    pub(super) fn function_check(&self) -> Option<RustCheck> {
+        let function = self.function.clone()?;
+        Some(RustCheck::new(self.description(), move |scope: TurnScope<'_>| {
+            panics::catch(|| function.evaluate(&Conversation::up_to(scope)))
+        }))
+    }
+
     /// Returns the description that reports show.
-    pub(super) fn description(&self) -> String {
+    fn description(&self) -> String {
         match self.text.trim() {
             "" => format!("the agent to satisfy {}", self.name),
             text => format!("the agent to satisfy {}: {text}", self.name),
@@ -148,7 +163,7 @@ impl Criterion {
 
 impl CriterionFunction {
     /// Evaluates the criterion. Returns the result and a text that explains it.
-    pub(super) fn evaluate(&self, conversation: &Conversation) -> (bool, String) {
+    fn evaluate(&self, conversation: &Conversation) -> (bool, String) {
         let holds = match self {
             CriterionFunction::Conversation(decide) => decide(conversation),
             CriterionFunction::Messages(decide) => decide(&conversation.messages()),

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hotseat_trace::{AttemptFailure, FailureKind};
@@ -18,8 +18,9 @@ use tokio::time::{Instant, sleep_until};
 use super::agents::AgentChoice;
 use super::caller_location::CallerLocation;
 use super::commands::{CommandHandler, test_error};
+use super::conversation::{SessionView, lock};
 use super::panics::{self, CaseEndedPanic};
-use super::session_channel::{SessionChannel, SessionCommand, SessionView};
+use super::session_channel::{SessionChannel, SessionCommand};
 use super::test::Test;
 use super::test_function::TestFunction;
 use super::tree::ExampleSpec;
@@ -34,7 +35,7 @@ pub(super) struct ExampleBody(pub Arc<ExampleSpec>);
 
 impl fmt::Debug for ExampleBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "example {} ({})", self.0.name, self.0.at)
+        write!(f, "example {} ({})", self.0.facts.name, self.0.facts.at)
     }
 }
 
@@ -56,25 +57,27 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
     let (ended, mut end) = oneshot::channel();
     let (time, time_receiver) = watch::channel(TimeBudget::Remaining);
     let services = Arc::new(session.service_addresses());
-    let view = Arc::new(Mutex::new(SessionView { services, ..SessionView::default() }));
+    let facts = example.facts.clone();
+    let view = SessionView { example: facts.name.clone(), services, ..SessionView::default() };
+    let view = Arc::new(Mutex::new(view));
     let questions = match &example.settings.agent {
         Some(AgentChoice::InProgram(program)) => program.take_requests(&session.id()),
         Some(AgentChoice::Named(_)) | None => None,
     };
-    let channel = SessionChannel::new(orders, view.clone(), example.clone());
-    let thread = std::thread::Builder::new().name(example.name.clone());
+    let channel = SessionChannel::new(orders, view.clone(), facts.clone());
+    let thread = std::thread::Builder::new().name(facts.name.clone());
     let started = thread.spawn(move || {
-        let answering = questions.zip(match &channel.example.settings.agent {
+        let answering = questions.zip(match &example.settings.agent {
             Some(AgentChoice::InProgram(program)) => Some(program.clone()),
             Some(AgentChoice::Named(_)) | None => None,
         });
         let test = Test::new(channel);
         // The receiver is gone if the run has dropped the case.
-        let _ = ended.send(run_stages(&test, answering, time_receiver));
+        let _ = ended.send(run_stages(&example, &test, answering, time_receiver));
     });
     started.map_err(|error| test_error(format!("cannot start a thread for the example: {error}")))?;
 
-    let mut handler = CommandHandler { session, example, view: view.clone() };
+    let mut handler = CommandHandler { session, example: facts, view: view.clone() };
     let mut timed_out_at = None;
     loop {
         let limit = handler.session.conversation_deadline();
@@ -110,7 +113,7 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
                     let message = format!("the case timed out after {} ms", limit.as_millis());
                     let running = format!("{}: this example was still running", handler.example.at);
                     handler.session.fail(AttemptFailure::new(FailureKind::Timeout, message).with_detail(running));
-                    view.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+                    lock(&view).ended = true;
                     let _ = time.send(TimeBudget::Exhausted);
                     timed_out_at = Some(Instant::now());
                 }
@@ -159,6 +162,7 @@ type AgentTask =
 /// Runs the hooks and the body of an example on the current thread. Returns an error of the example itself;
 /// results of checks are stored in the session.
 fn run_stages(
+    example: &ExampleSpec,
     test: &Test,
     answering: Option<AgentTask>,
     time: watch::Receiver<TimeBudget>,
@@ -174,7 +178,6 @@ fn run_stages(
         let test = test.clone();
         local.spawn_local(async move { program.answer(questions, test).await });
     }
-    let example = &test.channel.example;
     let part =
         |run: &Arc<dyn TestFunction>, stage: ExampleStage, time: Option<watch::Receiver<TimeBudget>>| {
             let caught = catch_unwind(AssertUnwindSafe(|| {

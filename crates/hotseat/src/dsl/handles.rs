@@ -1,4 +1,4 @@
-//! Handles that a test uses: the user, the agent and the conversation.
+//! Handles of a running session: the user and the agent, and assertions about them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,19 +6,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hotseat_trace::{self as trace, TurnScope};
 use serde_json::Value;
 
 use super::caller_location::CallerLocation;
-use super::commands::current_options;
-use super::matcher::{Assertion, Matcher};
-use super::session_channel::{AssertionRequest, SessionChannel, SessionCommand, TurnOptionsMap};
+use super::matcher::Matcher;
+use super::session_channel::{AssertionRequest, SessionChannel, SessionCommand};
 use super::simulator::{SimulationResult, SimulatorSettings};
 use super::user_turn::{Attachment, UserTurnBuilder};
-use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn};
+use super::views::{AgentResponse, ToolCall, Turn};
 use hotseat_checks::CheckStrength;
 use hotseat_engine::cases::MODEL_PREFIX;
-use hotseat_engine::session::CheckSubject;
 
 /// Tracks that a future is awaited. If it is dropped before that, the example fails with its location.
 struct AwaitGuard<T> {
@@ -223,11 +220,6 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Binds an assertion to the last turn.
-    pub(super) fn scope_assertion(&self, assertion: Assertion) -> Assertion {
-        Assertion { subject: CheckSubject::LastTurn, channel: Some(self.channel.clone()), ..assertion }
-    }
-
     /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
         let seen = self.channel.view();
@@ -305,177 +297,6 @@ impl Agent {
     }
 }
 
-/// The conversation so far.
-#[derive(Clone)]
-pub struct Conversation {
-    pub(super) source: ConversationSource,
-}
-
-/// Source of the data of a conversation.
-#[derive(Clone)]
-pub(super) enum ConversationSource {
-    /// The running session.
-    Live(SessionChannel),
-    /// The turns recorded up to some turn.
-    Recorded(Arc<trace::TracedConversation>, TurnOptionsMap),
-}
-
-impl Conversation {
-    /// Binds an assertion to all turns.
-    pub(super) fn scope_assertion(&self, assertion: Assertion) -> Assertion {
-        let line = match &self.source {
-            ConversationSource::Live(line) => Some(line.clone()),
-            ConversationSource::Recorded(..) => None,
-        };
-        Assertion { subject: CheckSubject::Conversation, channel: line, ..assertion }
-    }
-
-    /// Creates the conversation up to the last of these turns.
-    pub(super) fn up_to(scope: TurnScope<'_>) -> Conversation {
-        let mut conversation = trace::TracedConversation::default();
-        conversation.turns = scope.turns_up_to_end().to_vec();
-        conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
-        Conversation { source: ConversationSource::Recorded(Arc::new(conversation), current_options()) }
-    }
-
-    /// Returns the messages of user and agent, in order.
-    pub fn messages(&self) -> Vec<Message> {
-        self.turns().iter().flat_map(Turn::messages).collect()
-    }
-
-    /// Returns the turns, in order.
-    ///
-    /// ```no_run
-    /// # use hotseat::dsl::prelude::*;
-    /// # fn a(g: &mut Group) {
-    /// g.it("needs two turns", async |t| {
-    ///     t.user.says("A room for tomorrow").await;
-    ///     t.user.says("The blue one").await;
-    ///     expect!(t.conversation.turns().len(), eq(2));
-    ///     expect!(t.conversation.tool_names(), contains(["check_availability", "book_room"]));
-    /// });
-    /// # }
-    /// ```
-    pub fn turns(&self) -> Vec<Turn> {
-        let (conversation, options) = (self.recorded(), self.options());
-        conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()), &options)).collect()
-    }
-
-    /// Returns the number of turns.
-    pub fn turn_count(&self) -> usize {
-        self.recorded().turns.len()
-    }
-
-    /// Returns the last turn, or none before the first message.
-    pub fn last_turn(&self) -> Option<Turn> {
-        self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &self.options()))
-    }
-
-    /// Returns the last user message.
-    pub fn last_user_message(&self) -> Option<Message> {
-        self.last_turn().map(|turn| turn.user_message())
-    }
-
-    /// Returns the last response of the agent.
-    pub fn last_agent_response(&self) -> Option<AgentResponse> {
-        self.last_turn().map(|turn| turn.agent_response())
-    }
-
-    /// Returns true before the first message.
-    pub fn is_empty(&self) -> bool {
-        self.turn_count() == 0
-    }
-
-    /// Returns all tool calls, in the order in which they started.
-    pub fn all_tool_calls(&self) -> Vec<ToolCall> {
-        self.turns().iter().flat_map(Turn::tool_calls).collect()
-    }
-
-    /// Returns the names of all called tools in call order, with repetitions.
-    pub fn tool_names(&self) -> Vec<String> {
-        self.all_tool_calls().into_iter().map(|call| call.name).collect()
-    }
-
-    /// Returns all calls of a tool.
-    pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
-        self.turns().iter().flat_map(|turn| turn.tool_calls_for(name)).collect()
-    }
-
-    /// Returns true if a tool was called.
-    pub fn has_tool_call(&self, name: &str) -> bool {
-        self.recorded().turns.iter().any(|turn| turn.tool_calls.iter().any(|call| *call.name == *name))
-    }
-
-    /// Returns how many times a tool was called.
-    pub fn called_tool(&self, name: &str) -> usize {
-        self.tool_calls_for(name).len()
-    }
-
-    /// Returns the current topic, or none if topics are not tracked.
-    pub fn current_topic(&self) -> Option<String> {
-        self.recorded().current_topic.as_deref().map(str::to_string)
-    }
-
-    /// Returns true if the conversation is in this topic.
-    pub fn in_topic(&self, name: &str) -> bool {
-        self.recorded().current_topic.as_deref() == Some(name)
-    }
-
-    /// Returns the visited topics, in order, with repetitions.
-    pub fn topic_history(&self) -> Vec<String> {
-        self.recorded().topic_history().iter().map(ToString::to_string).collect()
-    }
-
-    /// Returns the topic visits, in order, each with its turns.
-    pub fn topic_visits(&self) -> Vec<TopicVisit> {
-        let turns = self.turns();
-        let visit = |visit: trace::Visit| TopicVisit {
-            topic: visit.topic.to_string(),
-            number: visit.number,
-            turns: turns[visit.turns].to_vec(),
-        };
-        self.recorded().topic_visits().into_iter().map(visit).collect()
-    }
-
-    /// Returns the number of turns in a topic, over all visits.
-    pub fn turns_in_topic(&self, name: &str) -> usize {
-        self.recorded().turns_in_topic(name)
-    }
-
-    /// Returns the results of all assertions so far, in order.
-    pub fn evaluation_results(&self) -> Vec<Evaluation> {
-        match &self.source {
-            ConversationSource::Live(line) => line.view().evaluations.to_vec(),
-            ConversationSource::Recorded(..) => Vec::new(),
-        }
-    }
-
-    /// Returns the results of `evaluate!` so far.
-    pub fn soft_evaluations(&self) -> Vec<Evaluation> {
-        self.evaluation_results().into_iter().filter(|evaluation| !evaluation.hard).collect()
-    }
-
-    /// Returns the results of `expect!` so far.
-    pub fn hard_evaluations(&self) -> Vec<Evaluation> {
-        self.evaluation_results().into_iter().filter(|evaluation| evaluation.hard).collect()
-    }
-
-    fn options(&self) -> TurnOptionsMap {
-        match &self.source {
-            ConversationSource::Live(line) => line.view().options.clone(),
-            ConversationSource::Recorded(_, options) => options.clone(),
-        }
-    }
-
-    /// Returns the recorded conversation with all its data.
-    pub fn recorded(&self) -> Arc<trace::TracedConversation> {
-        match &self.source {
-            ConversationSource::Live(line) => line.view().conversation.clone(),
-            ConversationSource::Recorded(conversation, _) => conversation.clone(),
-        }
-    }
-}
-
 /// Evaluates an assertion; implements `expect!` and `evaluate!`.
 #[doc(hidden)]
 #[track_caller]
@@ -489,7 +310,10 @@ pub fn assert_that<S: ?Sized, M: Matcher<S>>(
 ) -> impl Future<Output = bool> {
     let at = CallerLocation::here();
     let assertion = matcher.assertion(subject).with_expression(expression);
-    let line = assertion.channel.clone().unwrap_or_else(|| SessionChannel::current(at));
+    let line = match &assertion.session {
+        Some(view) => SessionChannel::of_session(view, at),
+        None => SessionChannel::current(at),
+    };
     let asserted = AssertionRequest {
         assertion,
         strength: if hard { CheckStrength::Hard } else { CheckStrength::Soft },

@@ -29,11 +29,15 @@
 //! computed from these records, so catching a failure in test code cannot make a case pass.
 
 mod agents;
+mod assertion_checks;
 mod caller_location;
 mod commands;
+mod conversation;
 mod criterion;
 mod example_body;
+mod example_facts;
 mod fixture;
+mod fixture_builder;
 mod handles;
 mod harness;
 mod matcher;
@@ -51,11 +55,12 @@ mod user_turn;
 mod views;
 
 pub use agents::{AgentChoice, AgentContext, InProgramAgent, IntoAnswer, Responder, factory, replies};
+pub use conversation::Conversation;
 pub use criterion::Criterion;
 pub use fixture::Fixture;
 #[doc(hidden)]
 pub use handles::assert_that;
-pub use handles::{Agent, Conversation, SayFuture, SimulateFuture, User};
+pub use handles::{Agent, SayFuture, SimulateFuture, User};
 pub use harness::{Harness, HarnessContext, HarnessOutput, run};
 pub use matcher::*;
 pub use scenario::{Scenario, ScenarioSource, load};

@@ -4,8 +4,9 @@
 use std::future::Future;
 use std::rc::Rc;
 
+use super::conversation::Conversation;
 use super::fixture::Fixture;
-use super::handles::{Agent, Conversation, User};
+use super::handles::{Agent, User};
 use super::harness::{Harness, HarnessContext, HarnessOutput, exit};
 use super::scenario::{Scenario, ScenarioSource, load};
 use super::test::Test;

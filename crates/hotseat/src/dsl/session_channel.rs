@@ -1,22 +1,19 @@
 //! Channel between an example, which runs on its own thread, and the session that it drives.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use hotseat_trace as trace;
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::caller_location::CallerLocation;
+use super::conversation::{SessionView, SharedView, lock};
+use super::example_facts::ExampleFacts;
 use super::matcher::Assertion;
 use super::panics::CaseEndedPanic;
 use super::simulator::{SimulationResult, SimulatorSettings};
 use super::topics::Graph;
-use super::tree::ExampleSpec;
 use super::user_turn::UserTurnBuilder;
-use super::views::Evaluation;
 use hotseat_checks::CheckStrength;
 
 /// A command from an example to its session.
@@ -72,24 +69,8 @@ pub(super) struct AssertionRequest {
 #[derive(Clone)]
 pub(super) struct SessionChannel {
     commands: mpsc::UnboundedSender<SessionCommand>,
-    view: Arc<Mutex<SessionView>>,
-    pub example: Arc<ExampleSpec>,
-}
-
-/// Options that were sent to the agent, by turn number.
-pub(super) type TurnOptionsMap = Arc<BTreeMap<usize, Value>>;
-
-/// Snapshot of the session that the example can read.
-#[derive(Debug, Clone, Default)]
-pub(super) struct SessionView {
-    pub conversation: Arc<trace::TracedConversation>,
-    pub evaluations: Arc<Vec<Evaluation>>,
-    /// Options that were sent to the agent with each turn.
-    pub options: TurnOptionsMap,
-    /// Addresses of MCP servers and served models by name.
-    pub services: Arc<BTreeMap<String, String>>,
-    /// True if the case has ended.
-    pub ended: bool,
+    view: SharedView,
+    pub example: Arc<ExampleFacts>,
 }
 
 thread_local! {
@@ -104,7 +85,7 @@ static RUNNING: Mutex<Vec<SessionChannel>> = Mutex::new(Vec::new());
 static LOST_ASSERTIONS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Marks the current thread as running an example until it is dropped.
-pub(super) struct CurrentExampleGuard(Arc<Mutex<SessionView>>);
+pub(super) struct CurrentExampleGuard(SharedView);
 
 impl Drop for CurrentExampleGuard {
     fn drop(&mut self) {
@@ -118,8 +99,10 @@ pub(super) fn take_lost_assertions() -> Vec<String> {
     std::mem::take(&mut lock(&LOST_ASSERTIONS))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Records an assertion that was made on a thread after its example had ended.
+fn lose_assertion(example: &str, at: CallerLocation) {
+    let words = format!("an assertion was made on a thread after its example `{example}` had ended ({at})");
+    lock(&LOST_ASSERTIONS).push(words);
 }
 
 impl std::fmt::Debug for SessionChannel {
@@ -131,8 +114,8 @@ impl std::fmt::Debug for SessionChannel {
 impl SessionChannel {
     pub(super) fn new(
         orders: mpsc::UnboundedSender<SessionCommand>,
-        seen: Arc<Mutex<SessionView>>,
-        example: Arc<ExampleSpec>,
+        seen: SharedView,
+        example: Arc<ExampleFacts>,
     ) -> SessionChannel {
         SessionChannel { commands: orders, view: seen, example }
     }
@@ -168,9 +151,23 @@ impl SessionChannel {
         }
     }
 
+    /// Returns the channel of the example with this view. If it has ended, records the assertion so that the run
+    /// fails.
+    pub(super) fn of_session(view: &SharedView, at: CallerLocation) -> SessionChannel {
+        let running = lock(&RUNNING).iter().find(|line| Arc::ptr_eq(&line.view, view)).cloned();
+        running.unwrap_or_else(|| {
+            lose_assertion(&lock(view).example, at);
+            leave_example()
+        })
+    }
+
     fn is_current(&self) -> bool {
         let is_own = |own: &SessionChannel| Arc::ptr_eq(&own.view, &self.view);
         CURRENT.with(|current| current.borrow().as_ref().is_some_and(is_own))
+    }
+
+    pub(super) fn session(&self) -> SharedView {
+        self.view.clone()
     }
 
     pub(super) fn view(&self) -> MutexGuard<'_, SessionView> {
@@ -195,11 +192,7 @@ impl SessionChannel {
             Err(_) => {
                 // A thread spawned by the test may outlive it; record the assertion so that the run fails.
                 if let Some(at) = at.filter(|_| !self.is_current()) {
-                    let name = &self.example.name;
-                    let words = format!(
-                        "an assertion was made on a thread after its example `{name}` had ended ({at})"
-                    );
-                    lock(&LOST_ASSERTIONS).push(words);
+                    lose_assertion(&self.example.name, at);
                 }
                 leave_example()
             }

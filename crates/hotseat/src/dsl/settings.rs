@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::agents::AgentChoice;
+use super::user_turn::milliseconds;
 
 /// Settings of a group or an example.
 #[derive(Clone, Default)]
@@ -132,10 +133,6 @@ impl From<String> for Judge {
     }
 }
 
-pub(super) fn milliseconds(duration: Duration) -> Value {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
-}
-
 /// Defines the settings methods that groups and examples share.
 macro_rules! settings_of {
     ($what:literal) => {
@@ -160,7 +157,7 @@ macro_rules! settings_of {
 
         /// Sets the time limit of an example, including its hooks.
         pub fn timeout(&mut self, limit: std::time::Duration) -> &mut Self {
-            self.case_key("timeout_ms", super::settings::milliseconds(limit))
+            self.case_key("timeout_ms", super::user_turn::milliseconds(limit))
         }
 
         /// Sets how many times a failed example is retried.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hotseat_trace::{ConversationTurn as Recorded, TerminationReason, TurnScope};
 
 use super::caller_location::CallerLocation;
-use super::handles::Conversation;
+use super::conversation::Conversation;
 use super::matcher::IntoStrings;
 use super::panics;
 use super::views::Turn;

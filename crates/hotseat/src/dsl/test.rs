@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::caller_location::CallerLocation;
-use super::fixture::{Fixture, FixtureValues};
-use super::handles::{Agent, Conversation, ConversationSource, User};
+use super::conversation::{Conversation, ConversationSource};
+use super::fixture::FixtureValues;
+use super::handles::{Agent, User};
 use super::scenario::Scenario;
 use super::session_channel::{SessionChannel, SessionCommand, leave_example};
 use super::topics::Graph;
@@ -44,7 +45,7 @@ impl Test {
         Test {
             user: User { channel: line.clone() },
             agent: Agent { channel: line.clone() },
-            conversation: Conversation { source: ConversationSource::Live(line.clone()) },
+            conversation: Conversation { source: ConversationSource::Live(line.session()) },
             channel: line,
             fixture_values: Rc::default(),
         }
@@ -67,29 +68,12 @@ impl Test {
 
     /// Returns the tags of the example and its groups.
     pub fn tags(&self) -> &[String] {
-        &self.channel.example.settings.tags
+        &self.channel.example.tags
     }
 
     /// Returns the scenario of the example, if any.
     pub fn scenario(&self) -> Option<&Scenario> {
         self.channel.example.scenario.as_ref()
-    }
-
-    /// Returns the value of a fixture, building it on first use.
-    ///
-    /// ```no_run
-    /// # use hotseat::dsl::prelude::*;
-    /// # fn a(g: &mut Group) {
-    /// let today = g.fixture(async |_| "2026-01-31".to_string());
-    ///
-    /// g.it("knows the day", async move |t| {
-    ///     let today = t.get(today).await;
-    ///     t.user.says(format!("Today is {today}. A room for tomorrow, please.")).await;
-    /// });
-    /// # }
-    /// ```
-    pub async fn get<V: 'static>(&self, fixture: Fixture<V>) -> Rc<V> {
-        fixture.resolve(self).await
     }
 
     /// Declares the topic graph of the conversation; the first topic is the initial one. Turns so far are

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use hotseat_trace::{GraphNodeSpec, TopicGraph, TurnScope};
 
+use super::assertion_checks::build_checks;
 use super::caller_location::CallerLocation;
-use super::commands::build_checks;
-use super::criterion::Criterion;
-use super::handles::Conversation;
+use super::conversation::Conversation;
+use super::criterion::Criteria;
 use super::matcher::{Assertion, ExpectedValue, TurnMatcher, call_tool, claim, not};
 use super::panics;
-use super::tree::ExampleSpec;
 use super::views::Turn;
 use hotseat_checks::{Check, CheckKind, CheckStrength, Pattern, RustCheck};
 use hotseat_engine::cases::{CaseTopics, TopicDefinition as Declared, TopicSettings, TopicTrigger as Fires};
@@ -120,11 +119,11 @@ impl Topic {
     ///
     /// # Errors
     /// If an assertion or trigger is invalid: the message and its location.
-    pub(super) fn to_case_topic(&self, example: &ExampleSpec) -> Result<Declared, (String, CallerLocation)> {
+    pub(super) fn to_case_topic(&self, criteria: &Criteria) -> Result<Declared, (String, CallerLocation)> {
         let mut all = Vec::new();
         for (assertion, strength, at) in self.assertions.clone() {
             let place = at.place();
-            let found = build_checks(assertion.kind, assertion.negated, &place, example);
+            let found = build_checks(assertion.kind, assertion.negated, &place, criteria);
             let found = found.map_err(|words| (words, at))?;
             all.extend(found.into_iter().map(|check| Check { place: place.clone(), strength, ..check }));
         }
@@ -375,13 +374,13 @@ impl Graph {
     /// If the graph or a topic is invalid: all messages with their locations.
     pub(super) fn to_case_topics(
         &self,
-        example: &ExampleSpec,
+        declared: &[Topic],
+        criteria: &Criteria,
         following: TopicSettings,
         at: CallerLocation,
     ) -> Result<CaseTopics, Vec<(String, CallerLocation)>> {
         let wired: Vec<GraphNodeSpec> = self.topics.iter().map(|TopicNode(wired)| wired.clone()).collect();
-        let find =
-            |name: &str| self.own_topics.iter().chain(&example.topics).find(|topic| topic.name == name);
+        let find = |name: &str| self.own_topics.iter().chain(declared).find(|topic| topic.name == name);
         let graph = TopicGraph::build(&wired, |name| find(name).is_some()).map_err(|errors| {
             let words =
                 |error: hotseat_trace::GraphError| (format!("{}: {}", error.kind, error.kind.help()), at);
@@ -390,7 +389,7 @@ impl Graph {
         let mut topics = Vec::new();
         let mut wrong = Vec::new();
         for wired in &wired {
-            match find(&wired.name).map(|topic| topic.to_case_topic(example)) {
+            match find(&wired.name).map(|topic| topic.to_case_topic(criteria)) {
                 Some(Ok(topic)) => topics.push(Arc::new(topic)),
                 Some(Err(found)) => wrong.push(found),
                 None => {}
@@ -430,14 +429,6 @@ impl TopicNode {
         self.0.max_turns = Some(turns);
         self
     }
-}
-
-/// Converts a criterion that a function evaluates to a check.
-pub(super) fn criterion_check(criterion: &Criterion) -> Option<RustCheck> {
-    let code = criterion.function.clone()?;
-    Some(RustCheck::new(criterion.description(), move |scope: TurnScope<'_>| {
-        panics::catch(|| code.evaluate(&Conversation::up_to(scope)))
-    }))
 }
 
 /// Creates a topic graph for [`Test::expect_conversation_to`](crate::dsl::Test::expect_conversation_to). Each

@@ -1,12 +1,13 @@
 //! Tree of the groups and examples that a test file declares.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::caller_location::CallerLocation;
-use super::criterion::Criterion;
-use super::fixture::{AsyncFixtureBuilder, DeclaredFixture, Fixture};
+use super::criterion::{Criteria, Criterion};
+use super::example_facts::ExampleFacts;
+use super::fixture::{DeclaredFixture, Fixture};
+use super::fixture_builder::declare_fixture;
 use super::scenario::{Scenario, ScenarioSource};
 use super::settings::{CaseSettings, settings_of};
 use super::simulator::SimulatorSettings;
@@ -65,21 +66,11 @@ pub struct ExampleBuilder {
 
 /// An example with all settings that it inherits.
 pub(super) struct ExampleSpec {
-    /// Names of the groups and the example, joined by `::`.
-    pub name: String,
-    pub at: CallerLocation,
+    pub facts: Arc<ExampleFacts>,
     pub settings: CaseSettings,
     /// In execution order.
     pub before: Vec<Arc<dyn TestFunction>>,
     pub after: Vec<Arc<dyn TestFunction>>,
-    pub criteria: BTreeMap<String, Criterion>,
-    pub topics: Vec<Topic>,
-    /// From the outermost group to the innermost.
-    pub simulators: Vec<SimulatorSettings>,
-    pub scenario: Option<Scenario>,
-    pub fixtures: Vec<DeclaredFixture>,
-    /// Base directory of relative paths.
-    pub folder: PathBuf,
     pub body: Arc<dyn TestFunction>,
 }
 
@@ -261,7 +252,7 @@ impl Group {
         F: AsyncFn(Test) -> V + Send + Sync + 'static,
         V: 'static,
     {
-        let fixture = Fixture::new(AsyncFixtureBuilder::new_shared(build));
+        let fixture = declare_fixture(build);
         self.fixtures.push(fixture.declared(self.depth));
         fixture
     }
@@ -404,7 +395,7 @@ struct GroupScope {
     settings: CaseSettings,
     before: Vec<Arc<dyn TestFunction>>,
     after: Vec<Arc<dyn TestFunction>>,
-    criteria: BTreeMap<String, Criterion>,
+    criteria: Criteria,
     topics: Vec<Topic>,
     simulators: Vec<SimulatorSettings>,
     scenario: Option<Scenario>,
@@ -450,20 +441,20 @@ impl GroupScope {
         let scope = self.clone();
         let mut names = scope.names;
         names.push(normalize_name(&it.name));
-        ExampleSpec {
+        let settings = it.settings.layered_over(&scope.settings);
+        let facts = ExampleFacts {
             name: names.join("::"),
             at: it.at,
-            settings: it.settings.layered_over(&scope.settings),
-            before: scope.before,
-            after: scope.after,
+            tags: settings.tags.clone(),
             criteria: scope.criteria,
             topics: scope.topics,
             simulators: scope.simulators,
             scenario: scope.scenario,
             fixtures: scope.fixtures,
             folder: scope.folder,
-            body: it.body,
-        }
+        };
+        let (before, after) = (scope.before, scope.after);
+        ExampleSpec { facts: Arc::new(facts), settings, before, after, body: it.body }
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::caller_location::CallerLocation;
-use super::settings::milliseconds;
 
 /// One user turn.
 pub(super) struct UserTurnBuilder {
@@ -44,6 +43,11 @@ impl UserTurnBuilder {
             _ => self.set("expect_error", json!({ part: pattern })),
         }
     }
+}
+
+/// Converts a time limit to the format of case files.
+pub(super) fn milliseconds(duration: Duration) -> Value {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
 }
 
 /// A file attached to a user message; see [`SayFuture::attach`](super::SayFuture::attach). The source is a path,

@@ -1,5 +1,6 @@
 //! Read-only views of the conversation for tests: snapshots of the recorded data.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,9 +8,11 @@ use std::time::{Duration, SystemTime};
 use hotseat_trace as trace;
 use serde_json::Value;
 
-use super::session_channel::TurnOptionsMap;
 use hotseat_checks::CheckStrength;
 use hotseat_engine::session::EvaluatedCheck;
+
+/// Options that were sent to the agent, by turn number.
+pub(super) type TurnOptionsMap = Arc<BTreeMap<usize, Value>>;
 
 /// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

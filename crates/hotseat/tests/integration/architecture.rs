@@ -1,4 +1,4 @@
-//! Checks the layers of ARCHITECTURE.md: imports point down, between crates and between the folders of a crate.
+//! Checks the layers of ARCHITECTURE.md: imports point down, between crates, and between the folders and files of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -68,57 +68,122 @@ fn crates_use_crates_below_only() {
     }
 }
 
-/// Returns the modules at the root of a crate that a source text names.
-fn root_modules(text: &str) -> BTreeSet<String> {
-    let is_name = |c: &char| c.is_ascii_lowercase() || *c == '_';
-    let mut found = BTreeSet::new();
-    for (at, marker) in text.match_indices("crate::") {
-        let rest = &text[at + marker.len()..];
-        match rest.strip_prefix('{') {
-            None => found.extend(Some(rest.chars().take_while(is_name).collect::<String>())),
-            Some(group) => {
-                let group = &group[..group.find(';').unwrap_or(group.len())];
-                let mut depth = 0;
-                for part in group.split_inclusive([',', '{', '}']) {
-                    let name: String = part.trim_start().chars().take_while(is_name).collect();
-                    if depth == 0 && !name.is_empty() {
-                        found.insert(name);
-                    }
-                    depth += i32::from(part.ends_with('{')) - i32::from(part.ends_with('}'));
+/// Imports of the modules of a crate: the modules that each one names. A module is its path from `src`.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns the module of a source file. The module of a folder is its `mod.rs`, that of the crate is empty.
+fn module_of(relative: &Path) -> String {
+    let path = relative.with_extension("").to_string_lossy().replace('\\', "/");
+    match path.rsplit_once('/') {
+        Some((folder, "mod")) => folder.to_string(),
+        None if path == "lib" || path == "main" => String::new(),
+        _ => path,
+    }
+}
+
+/// Returns the imports between the files of a crate. Re-exports and tests do not count.
+fn imports_between_files(source: &Path) -> Imports {
+    let files = source_files(source).into_iter().map(|file| {
+        let text = fs::read_to_string(&file).unwrap();
+        (module_of(file.strip_prefix(source).unwrap()), text)
+    });
+    let files: BTreeMap<String, String> = files.collect();
+    let mut imports = Imports::new();
+    for (module, text) in &files {
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let paths = named_paths(code).into_iter();
+        let used = paths.filter_map(|path| resolve(module, &path, |name| files.contains_key(name)));
+        imports.insert(module.clone(), used.filter(|used| used != module).collect());
+    }
+    imports
+}
+
+/// Returns the paths in source code that may name modules of its crate.
+fn named_paths(code: &str) -> Vec<Vec<String>> {
+    let code: String = code
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .fold(String::from("\n"), |code, line| code + line + "\n");
+    let mut paths = Vec::new();
+    for statement in code.split_inclusive(';') {
+        let start = statement.trim_start();
+        let is_reexport =
+            start.starts_with("pub use ") || start.starts_with("pub(") && start.contains(") use ");
+        match start.strip_prefix("use ") {
+            _ if is_reexport => {}
+            Some(tree) => drop(read_tree(tree, &[], &mut paths)),
+            None => {
+                let mut rest = statement;
+                while let Some(at) = ["crate::", "super::"].iter().filter_map(|root| rest.find(root)).min() {
+                    let is_root =
+                        !rest[..at].ends_with(|c: char| c == '$' || c == '_' || c.is_alphanumeric());
+                    rest = &rest[at..];
+                    rest = if is_root { read_tree(rest, &[], &mut paths) } else { &rest["crate::".len()..] };
                 }
             }
         }
     }
-    found
+    paths
 }
 
-/// Returns the imports between the modules at the root of a crate, each with a file that contains it.
-fn imports_between_modules(source: &Path) -> BTreeMap<String, BTreeMap<String, PathBuf>> {
-    let mut imports: BTreeMap<String, BTreeMap<String, PathBuf>> = BTreeMap::new();
-    for file in source_files(source) {
-        let relative = file.strip_prefix(source).unwrap();
-        let first = relative.components().next().unwrap().as_os_str().to_string_lossy();
-        let own = first.trim_end_matches(".rs").to_string();
-        if own == "lib" || own == "main" {
-            continue;
-        }
-        let text = fs::read_to_string(&file).unwrap();
-        for used in root_modules(&text) {
-            let is_module = source.join(&used).is_dir() || source.join(&used).with_extension("rs").is_file();
-            if is_module && used != own {
-                imports.entry(own.clone()).or_default().entry(used).or_insert(relative.to_path_buf());
+/// Reads a path, or a tree of paths as in `use`, and returns the rest of the text.
+fn read_tree<'a>(text: &'a str, prefix: &[String], paths: &mut Vec<Vec<String>>) -> &'a str {
+    let text = text.trim_start();
+    if let Some(mut rest) = text.strip_prefix('{') {
+        loop {
+            rest = read_tree(rest, prefix, paths).trim_start();
+            match rest.strip_prefix(',') {
+                Some(next) => rest = next,
+                None => return rest.strip_prefix('}').unwrap_or(rest),
             }
         }
+    }
+    let end = text.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let path = [prefix, &[name.to_string()]].concat();
+    match rest.strip_prefix("::") {
+        Some(rest) if !name.is_empty() => read_tree(rest, &path, paths),
+        _ => {
+            paths.push(path);
+            let rest = rest.trim_start_matches('*');
+            rest.strip_prefix(" as ")
+                .map_or(rest, |rest| rest.trim_start_matches(|c: char| c == '_' || c.is_alphanumeric()))
+        }
+    }
+}
+
+/// Returns the module of the crate that a path in `module` names.
+fn resolve(module: &str, path: &[String], exists: impl Fn(&str) -> bool) -> Option<String> {
+    let own: Vec<&str> = module.split('/').filter(|part| !part.is_empty()).collect();
+    let supers = path.iter().take_while(|part| *part == "super").count();
+    let (base, rest) = match path.first().map(String::as_str) {
+        Some("crate") => (0, &path[1..]),
+        Some("self") => (own.len(), &path[1..]),
+        _ => (own.len().checked_sub(supers)?, &path[supers..]),
+    };
+    let full: Vec<&str> = own[..base].iter().copied().chain(rest.iter().map(String::as_str)).collect();
+    let is_external = base == own.len() && path.first().is_none_or(|first| first != "self");
+    let shortest = base + usize::from(is_external);
+    (shortest..=full.len()).rev().map(|parts| full[..parts].join("/")).find(|name| exists(name))
+}
+
+/// Returns the imports between the folders at the root of a crate.
+fn imports_between_folders(files: &Imports) -> Imports {
+    let folder = |module: &String| module.split('/').next().unwrap_or_default().to_string();
+    let mut imports = Imports::new();
+    for (module, used) in files.iter().filter(|(module, _)| !module.is_empty()) {
+        let used = used.iter().map(folder).filter(|used| !used.is_empty() && *used != folder(module));
+        imports.entry(folder(module)).or_default().extend(used);
     }
     imports
 }
 
 /// Returns a cycle of imports through `module`, if there is one.
-fn find_cycle(imports: &BTreeMap<String, BTreeMap<String, PathBuf>>, module: &str) -> Option<Vec<String>> {
+fn find_cycle(imports: &Imports, module: &str) -> Option<Vec<String>> {
     let mut paths = vec![vec![module.to_string()]];
     let mut visited = BTreeSet::new();
     while let Some(path) = paths.pop() {
-        for used in imports.get(path.last()?).into_iter().flat_map(BTreeMap::keys) {
+        for used in imports.get(path.last()?).into_iter().flatten() {
             let longer: Vec<String> = path.iter().chain([used]).cloned().collect();
             if used == module {
                 return Some(longer);
@@ -132,15 +197,14 @@ fn find_cycle(imports: &BTreeMap<String, BTreeMap<String, PathBuf>>, module: &st
 }
 
 #[test]
-fn imports_between_folders_have_no_cycle() {
-    for name in CRATE_LEVELS.iter().copied().flatten() {
-        let imports = imports_between_modules(&crates().join(name).join("src"));
-        for module in imports.keys() {
-            if let Some(cycle) = find_cycle(&imports, module) {
-                let steps = cycle.windows(2).map(|step| {
-                    format!("{} uses {} in {}", step[0], step[1], imports[&step[0]][&step[1]].display())
-                });
-                panic!("{name}: {}", steps.collect::<Vec<_>>().join("; "));
+fn imports_between_files_and_folders_have_no_cycle() {
+    for name in CRATE_LEVELS.iter().copied().flatten().chain([&TEST_CRATE]) {
+        let files = imports_between_files(&crates().join(name).join("src"));
+        for imports in [imports_between_folders(&files), files] {
+            for module in imports.keys() {
+                if let Some(cycle) = find_cycle(&imports, module) {
+                    panic!("{name}: these modules use each other: {}", cycle.join(" -> "));
+                }
             }
         }
     }
@@ -148,13 +212,24 @@ fn imports_between_folders_have_no_cycle() {
 
 #[test]
 fn a_cycle_is_found() {
-    let edge = |to: &str| BTreeMap::from([(to.to_string(), PathBuf::from("file.rs"))]);
-    let mut imports = BTreeMap::from([("a".to_string(), edge("b")), ("b".to_string(), edge("c"))]);
+    let edge = |from: &str, to: &str| (from.to_string(), BTreeSet::from([to.to_string()]));
+    let mut imports = Imports::from([edge("a", "b"), edge("b", "c")]);
     assert_eq!(find_cycle(&imports, "a"), None);
-    imports.insert("c".to_string(), edge("a"));
+    imports.extend([edge("c", "a")]);
     assert_eq!(find_cycle(&imports, "a").unwrap(), ["a", "b", "c", "a"]);
-    let text = "use crate::{first::{self, Inner}, second};\nlet x = crate::third::X;";
-    assert_eq!(root_modules(text), ["first", "second", "third"].map(str::to_string).into());
+}
+
+#[test]
+fn imports_are_read_from_source_code() {
+    let code = "use crate::{first::{self, Inner as I}, second};\nuse child::Item; use std::fmt;\n\
+                pub use own::Public; // super::comment\nlet x = super::super::third::X + $crate::none;";
+    let known = ["", "first", "second", "third", "a", "a/b", "a/b/child", "a/b/own", "comment", "none"];
+    let exists = |name: &str| known.contains(&name);
+    let used = named_paths(code).into_iter().filter_map(|path| resolve("a/b", &path, exists));
+    let used: BTreeSet<String> = used.collect();
+    assert_eq!(used, ["first", "second", "third", "a/b/child"].map(str::to_string).into());
+    assert_eq!(module_of(Path::new("a/mod.rs")), "a");
+    assert_eq!(module_of(Path::new("lib.rs")), "");
 }
 
 #[test]

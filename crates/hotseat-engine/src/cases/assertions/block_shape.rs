@@ -150,7 +150,7 @@ pub static TIMING: Shape = Shape {
 };
 
 /// Shape of usage limits.
-pub static BUDGET: Shape = Shape {
+static BUDGET: Shape = Shape {
     name: "Budget",
     doc: "Usage limits of the turn, or of the whole conversation. Limits are inclusive. The check errors if usage is \
           not reported.",

@@ -58,24 +58,6 @@ impl CheckVocabulary {
         vocabulary
     }
 
-    /// Adds a criterion declared by a program, replacing one with the same name.
-    ///
-    /// # Errors
-    /// A message if the name is invalid.
-    pub fn with_criterion(
-        &self,
-        name: &str,
-        kind: CheckKind,
-        place: SourceSpan,
-    ) -> Result<CheckVocabulary, String> {
-        if !is_criterion_name(name) {
-            return Err(format!("invalid criterion name `{name}`"));
-        }
-        let mut vocabulary = self.clone();
-        vocabulary.criteria.insert(name.into(), CriterionDefinition { kind, place });
-        Ok(vocabulary)
-    }
-
     /// Merges judge settings onto the inherited ones.
     #[must_use]
     pub fn with_judging(&self, judging: JudgeSettings) -> CheckVocabulary {

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use super::{AgentTarget, SupportedOptions, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
+use serde_json::Value;
+
+use super::{
+    AgentTarget, BoundTarget, SupportedOptions, TargetCapabilities, TargetEnv, TargetInput, TargetSummary,
+};
 use hotseat_document::DocumentNode;
 use hotseat_targets::AgentSession;
 use hotseat_targets::code_agent::{CodeAgent, CodeAgentSession};
 
 /// An agent implemented by the test program. It has no entry in a project file.
 #[derive(Debug, Clone)]
-pub(in crate::config) struct InCodeTarget(pub(in crate::config) Arc<dyn CodeAgent>);
+struct InCodeTarget(Arc<dyn CodeAgent>);
 
 impl AgentTarget for InCodeTarget {
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {
@@ -30,5 +34,19 @@ impl AgentTarget for InCodeTarget {
 
     fn summary(&self) -> TargetSummary {
         TargetSummary::at(format!("in the test, {}", self.0.location()))
+    }
+}
+
+impl TargetCapabilities {
+    /// Capabilities of an agent implemented by this program.
+    pub(in crate::config) fn in_code() -> TargetCapabilities {
+        InCodeTarget::capabilities(&Value::Null.into())
+    }
+}
+
+impl BoundTarget {
+    /// Creates the target of an agent implemented by this program.
+    pub(in crate::config) fn in_code(agent: Arc<dyn CodeAgent>) -> Self {
+        BoundTarget { target: Box::new(InCodeTarget(agent)), tools: Vec::new(), secrets: Vec::new() }
     }
 }

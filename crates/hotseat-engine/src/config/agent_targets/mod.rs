@@ -23,7 +23,6 @@ use serde_json::Value;
 use crate::cases::{CaseTarget, read_client_tools};
 use hotseat_document::{Diagnostics, DocumentNode, MapView, Shape, TaggedShapes, is_secret_name};
 use hotseat_runtime::files::{ConnectorSet, ModelConnector};
-use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::ClientTool;
 use hotseat_targets::process::ProjectServers;
@@ -31,7 +30,6 @@ use hotseat_targets::replay::CaseName;
 use hotseat_targets::{AgentSession, ProtocolCapabilities};
 
 use self::capabilities::SupportedOptions;
-use self::in_code::InCodeTarget;
 
 pub(super) use self::capabilities::TargetCapabilities;
 pub(super) use self::common::{HEADERS, read_headers};
@@ -224,11 +222,6 @@ impl TargetCapabilities {
     pub(super) fn from_node(shape: &'static Shape, node: &DocumentNode) -> TargetCapabilities {
         (TargetKind::from_shape(shape).capabilities)(node)
     }
-
-    /// Capabilities of an agent implemented by this program.
-    pub(super) fn in_code() -> TargetCapabilities {
-        InCodeTarget::capabilities(&Value::Null.into())
-    }
 }
 
 impl BoundTarget {
@@ -253,11 +246,6 @@ impl BoundTarget {
             secrets: &mut secrets,
         })?;
         Some(BoundTarget { target, tools, secrets })
-    }
-
-    /// Creates the target of an agent implemented by this program.
-    pub(super) fn in_code(agent: Arc<dyn CodeAgent>) -> Self {
-        BoundTarget { target: Box::new(InCodeTarget(agent)), tools: Vec::new(), secrets: Vec::new() }
     }
 
     /// Opens a session with the agent. Nothing is sent or started yet.

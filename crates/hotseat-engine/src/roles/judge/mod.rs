@@ -36,9 +36,9 @@ use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::reported_tokens;
 
 /// Default number of retries.
-pub const DEFAULT_JUDGE_RETRIES: usize = 2;
+const DEFAULT_JUDGE_RETRIES: usize = 2;
 /// Default size limit of evidence, in characters.
-pub const DEFAULT_EVIDENCE_CHARS: usize = 1_000_000;
+const DEFAULT_EVIDENCE_CHARS: usize = 1_000_000;
 
 /// A judge with its settings.
 #[derive(Debug, Clone)]

@@ -54,11 +54,7 @@ pub(in crate::providers) fn from_error_event(url: &str, error: &Value) -> ModelE
 /// Returns the start of a response body; None if it is blank.
 pub(in crate::providers) fn excerpt(body: &str) -> Option<String> {
     let body = body.trim();
-    match body.char_indices().nth(MAX_EXCERPT_CHARS) {
-        _ if body.is_empty() => None,
-        Some((end, _)) => Some(format!("{}…", &body[..end])),
-        None => Some(body.to_owned()),
-    }
+    (!body.is_empty()).then(|| hotseat_document::excerpt(body, MAX_EXCERPT_CHARS).into_owned())
 }
 
 fn kind_from_status(status: u16, said: &ProviderErrorBody) -> ModelErrorKind {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use hotseat_trace::VerdictStatus;
 
-use super::case::{RenderedCase, label, verdict_word, write_conversation, write_warnings};
+use super::conversation::{RenderedCase, write_conversation, write_warnings};
+use super::label::{case_label, verdict_word};
 use super::options::{ConsoleOptions, TextStyle};
 use super::turn::DetailLevel;
 use crate::reporters::text::{columns, format_count, format_duration, one_line};
@@ -57,7 +58,7 @@ pub(super) fn headline(
 ) -> String {
     let case = &outcome.case_ref.case;
     let (rate, tone) = rate_label(outcome, stability);
-    let label = label(&case.id, &case.name, case.named);
+    let label = case_label(&case.id, &case.name, case.named);
     let label = one_line(&label, look.columns_left(columns(marker) + columns(&rate) + 1));
     format!("{marker}{label} {}\n", look.paint(tone, &rate))
 }

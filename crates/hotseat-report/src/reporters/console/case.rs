@@ -2,25 +2,22 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::{ResultLabel, Verdict, VerdictStatus};
+use hotseat_trace::VerdictStatus;
 
 use super::attempts;
+use super::conversation::{
+    NOTHING_ASSERTED, RenderedCase, asserts_nothing, checkpoint_count, write_conversation, write_warnings,
+};
 use super::failure;
+use super::label::{case_label, verdict_word};
 use super::options::{ConsoleOptions, TextStyle};
-use super::tree::{ConversationTree, DURATION_COLUMNS};
+use super::tree::DURATION_COLUMNS;
 use super::turn::DetailLevel;
 use crate::reporters::text::{columns, format_count, format_duration, one_line, preview, safe_lines, wrap};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 
 /// Minimum width of a useful preview.
 const MIN_PREVIEW_COLUMNS: usize = 16;
-
-/// Rendered case.
-pub(super) struct RenderedCase {
-    pub text: String,
-    /// True if it has several lines and needs empty lines around it.
-    pub is_tree: bool,
-}
 
 /// Amount of output for a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,73 +83,6 @@ fn write_logs(look: &ConsoleOptions, attempt: &Attempt, text: &mut String) {
     }
 }
 
-/// Writes each distinct warning once. Returns true if there was any.
-pub(super) fn write_warnings(look: &ConsoleOptions, outcome: &CaseOutcome, text: &mut String) -> bool {
-    let mut said: Vec<String> = Vec::new();
-    let warnings = outcome.attempts.iter().flat_map(|attempt| {
-        let ended = attempt.conversation.turns.iter().filter_map(|turn| {
-            let outcome = turn.run_outcome.as_ref()?;
-            Some(format!("turn {}: the agent reported that its run ended as `{outcome}`", turn.number))
-        });
-        attempt.warnings.iter().cloned().chain(ended)
-    });
-    for warning in warnings {
-        if !said.contains(&warning) {
-            let words = one_line(&format!("warning: {warning}"), look.columns_left(2));
-            let _ = writeln!(text, "  {}", look.paint(TextStyle::Skipped, &words));
-            said.push(warning);
-        }
-    }
-    !said.is_empty()
-}
-
-/// Writes a conversation as a tree with its result below.
-pub(super) fn write_conversation(
-    look: &ConsoleOptions,
-    attempt: &Attempt,
-    detail: DetailLevel,
-    text: &mut String,
-) {
-    let (mode, verdict) = (attempt.mode(), &attempt.verdict);
-    let skipped = verdict.status == VerdictStatus::Skipped;
-    if !attempt.conversation.turns.is_empty() {
-        match mode {
-            ConversationMode::Standard => {
-                ConversationTree::new(look, attempt, detail, true).single_turn(text);
-                if verdict.failure.is_none() && !skipped {
-                    let _ = writeln!(
-                        text,
-                        "{}",
-                        look.paint(TextStyle::Quiet, &format!("  └─ {}", checks_passed_note(attempt)))
-                    );
-                }
-            }
-            ConversationMode::MultiTurn | ConversationMode::Dynamic => {
-                let tree = ConversationTree::new(look, attempt, detail, skipped);
-                match mode {
-                    ConversationMode::Dynamic => tree.dynamic(text),
-                    ConversationMode::Standard | ConversationMode::MultiTurn => tree.multi_turn(text),
-                }
-                if !skipped {
-                    let (word, tone) = verdict_word(verdict);
-                    let head = 2 + columns(word) + 1;
-                    let lines =
-                        wrap(&tree_footer(attempt, mode), look.columns_left(head), look.columns_left(4));
-                    let lines: Vec<String> =
-                        lines.iter().map(|line| look.paint(TextStyle::Quiet, line)).collect();
-                    let _ = writeln!(text, "  {} {}", look.paint(tone, word), lines.join("\n    "));
-                }
-            }
-        }
-        if skipped {
-            ConversationTree::new(look, attempt, DetailLevel::Brief, false).missing_input(text);
-        }
-    }
-    if let Some(failure) = &verdict.failure {
-        failure::write_failure(look, failure, attempt, text);
-    }
-}
-
 /// Formats the first line of a case. With `ends`, it includes the result.
 fn headline(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings, ends: bool) -> String {
     let attempt = outcome.representative();
@@ -183,7 +113,7 @@ fn headline(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings,
             // The name is shortened in favour of the reason, but only up to half of the line.
             let turns = look.first_fitting(taken + 10, [turns, String::new()]);
             let room = look.columns_left(taken + columns(&turns));
-            let label = columns(&label(&case.id, &case.name, case.named));
+            let label = columns(&case_label(&case.id, &case.name, case.named));
             let reason = one_line(reason, room.saturating_sub(label.min(room / 2)));
             let name = label_with_preview(look, attempt, true, room.saturating_sub(columns(&reason)));
             (turns, name, reason)
@@ -206,20 +136,11 @@ fn headline(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings,
     format!("{marker}{name}{} {word} {note}\n", look.paint(TextStyle::Quiet, &turns))
 }
 
-/// Formats the label of a case, `[id] name`, from the parts that the test file sets.
-pub(super) fn label(id: &str, name: &str, named: bool) -> String {
-    match named {
-        true if id == name => name.to_string(),
-        true => format!("[{id}] {name}"),
-        false => format!("[{id}]"),
-    }
-}
-
 /// Formats the label of a case. If the conversation is not displayed below (`ends`), it includes a preview of
 /// the only input, or of the first input of a case without a name.
 fn label_with_preview(look: &ConsoleOptions, attempt: &Attempt, ends: bool, room: usize) -> String {
     let (case, mode) = (&attempt.case_ref.case, attempt.mode());
-    let label = one_line(&label(&case.id, &case.name, case.named), room);
+    let label = one_line(&case_label(&case.id, &case.name, case.named), room);
     // Only recorded input is displayed, because recording removes secrets.
     let tells = ends && (mode == ConversationMode::Standard || !case.named);
     let said = attempt.conversation.turns.first().filter(|_| tells).and_then(|turn| turn.user.as_deref());
@@ -244,12 +165,6 @@ fn retry_note(outcome: &CaseOutcome) -> String {
     }
 }
 
-/// Returns the word of a verdict with its style.
-pub(super) fn verdict_word(verdict: &Verdict) -> (&'static str, TextStyle) {
-    let label = ResultLabel::from_verdict(verdict);
-    (label.capitals(), TextStyle::Result(label.color()))
-}
-
 /// Formats the text after the duration on the line of a case.
 fn result_note(attempt: &Attempt, mode: ConversationMode) -> String {
     let turns = format_count(attempt.conversation.turns.len(), "turn");
@@ -257,43 +172,4 @@ fn result_note(attempt: &Attempt, mode: ConversationMode) -> String {
     let nothing = asserts_nothing(attempt).then(|| NOTHING_ASSERTED.to_string());
     let parts: Vec<String> = [turns, checkpoint_count(attempt), nothing].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!(" - {}", parts.join(", ")) }
-}
-
-/// Note for a passed case without hard checks and checkpoints.
-const NOTHING_ASSERTED: &str = "nothing was asserted";
-
-/// Returns true if an attempt passed without a hard check or a checkpoint.
-fn asserts_nothing(attempt: &Attempt) -> bool {
-    attempt.verdict.status == VerdictStatus::Passed
-        && attempt.checkpoints.is_empty()
-        && !attempt.checks.iter().any(|checked| checked.check.is_hard())
-}
-
-/// Formats the text after the result below a tree.
-fn tree_footer(attempt: &Attempt, mode: ConversationMode) -> String {
-    let turns = format_count(attempt.conversation.turns.len(), "turn");
-    let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard()).count();
-    let mut parts = vec![turns];
-    parts.extend(checkpoint_count(attempt));
-    if mode == ConversationMode::MultiTurn {
-        parts.extend((hard > 0).then(|| format_count(hard, "check")));
-    }
-    parts.extend(asserts_nothing(attempt).then(|| NOTHING_ASSERTED.to_string()));
-    format!("({}) - {}", format_duration(attempt.duration), parts.join(", "))
-}
-
-/// Formats `2/3 checkpoints`: reached and total.
-fn checkpoint_count(attempt: &Attempt) -> Option<String> {
-    let reached = attempt.checkpoints.iter().filter(|reached| reached.at.is_some()).count();
-    let all = attempt.checkpoints.len();
-    (all > 0).then(|| format!("{reached}/{all} checkpoints"))
-}
-
-fn checks_passed_note(attempt: &Attempt) -> String {
-    match attempt.checks.iter().filter(|checked| checked.check.is_hard()).count() {
-        0 if attempt.checkpoints.is_empty() => NOTHING_ASSERTED.to_string(),
-        0 => "all checkpoints reached".to_string(),
-        1 => "1 check passed".to_string(),
-        n => format!("{n} checks passed"),
-    }
 }

@@ -1,7 +1,10 @@
-//! Short labels of checks in a conversation tree. Failures are described in more detail below the tree.
+//! Short labels of cases, verdicts and checks. Failures are described in more detail below the tree.
 
 use hotseat_engine::cases::assertion_label;
 use hotseat_engine::run::{CheckResult, CheckpointResult};
+use hotseat_trace::{ResultLabel, Verdict};
+
+use super::options::TextStyle;
 
 /// Returns the label of a check: its form in the test file if it has an entry of its own, otherwise what it
 /// expects.
@@ -22,4 +25,19 @@ pub(super) fn checkpoint_label(reached: &CheckpointResult) -> String {
         Some(tool) => format!("checkpoint: {} (tool: {tool})", checkpoint.id),
         None => format!("checkpoint: {}", checkpoint.id),
     }
+}
+
+/// Formats the label of a case, `[id] name`, from the parts that the test file sets.
+pub(super) fn case_label(id: &str, name: &str, named: bool) -> String {
+    match named {
+        true if id == name => name.to_string(),
+        true => format!("[{id}] {name}"),
+        false => format!("[{id}]"),
+    }
+}
+
+/// Returns the word of a verdict with its style.
+pub(super) fn verdict_word(verdict: &Verdict) -> (&'static str, TextStyle) {
+    let label = ResultLabel::from_verdict(verdict);
+    (label.capitals(), TextStyle::Result(label.color()))
 }

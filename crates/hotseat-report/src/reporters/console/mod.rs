@@ -8,6 +8,7 @@ mod attempts;
 mod banner;
 mod case;
 mod comparison;
+mod conversation;
 mod failure;
 mod label;
 mod options;
@@ -27,16 +28,11 @@ pub use options::ConsoleOptions;
 pub(super) use turn::passed;
 
 use self::progress::RunProgress;
-use self::stability::StabilitySection;
+use self::stability::{MAX_FAILED_CASES, StabilitySection};
 use self::summary::ConversationTotals;
 use super::failures::FailureList;
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{AttemptPolicy, CaseOutcome, RunControl, RunSettings, RunSummary};
-
-/// Maximum number of failed cases in the list at the end.
-const MAX_FAILED_CASES: usize = 30;
-/// Maximum number of cases of a small run, which also lists the stability of stable cases.
-const SMALL_RUN_CASES: usize = 12;
 
 /// Reporter that writes human-readable text.
 pub struct ConsoleReporter<W> {

@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 use super::attempts::headline;
 use super::banner::section;
 use super::options::{ConsoleOptions, TextStyle};
-use super::{MAX_FAILED_CASES, SMALL_RUN_CASES};
 use crate::reporters::text::format_percent;
 use hotseat_engine::run::{CaseOutcome, GradeCounts, ReliabilityGrade, RepeatTotals, RunSummary};
+
+/// Maximum number of failed cases in the list at the end.
+pub(super) const MAX_FAILED_CASES: usize = 30;
+/// Maximum number of cases of a small run, which also lists the stability of stable cases.
+const SMALL_RUN_CASES: usize = 12;
 
 /// Collects the stability of cases. A small run lists every case, a large one the first unstable cases.
 #[derive(Debug, Default)]

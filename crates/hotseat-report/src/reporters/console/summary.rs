@@ -78,7 +78,7 @@ fn label_and_note(failed: &FailedCase) -> (String, String) {
         }
         kind => format!("({place}, {}: {})", failed.label.word(), kind.name()),
     };
-    let label = super::case::label(&failed.id, &failed.name, failed.has_name);
+    let label = super::label::case_label(&failed.id, &failed.name, failed.has_name);
     (one_line(&label, 4000), note)
 }
 
@@ -153,6 +153,21 @@ pub(super) fn summary_table(
     }
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), format_percent);
     row("Pass Rate:", &rate, None);
+    row("Duration:", &run_duration(setting, summary), None);
+    write_turn_totals(setting, totals, &mut out);
+    out.push_str(&criteria_lines(look, summary));
+    if !outputs.is_empty() {
+        out.push('\n');
+    }
+    for output in outputs {
+        let _ = writeln!(out, "  Output: {}", one_line(output, 4000));
+    }
+    out.push('\n');
+    out
+}
+
+/// Formats the duration of a run, and the share of each test in it if tests run in parallel.
+fn run_duration(setting: &RunSettings, summary: &RunSummary) -> String {
     let mut took = format_duration(summary.duration);
     let (ran, what) = match &summary.repeats {
         Some(repeats) => (repeats.total, "run"),
@@ -167,22 +182,16 @@ pub(super) fn summary_table(
             setting.effective_parallelism()
         );
     }
-    row("Duration:", &took, None);
+    took
+}
+
+fn write_turn_totals(setting: &RunSettings, totals: &ConversationTotals, out: &mut String) {
     if (setting.modes.multi_turn || setting.modes.dynamic) && totals.conversations > 0 {
         let average = totals.turns as f64 / totals.conversations as f64;
         let _ = writeln!(out, "\n  Total turns:    {}", totals.turns);
         let _ = writeln!(out, "  Avg turns/test: {average:.1}");
         let _ = writeln!(out, "  Total time:     {}", format_duration(totals.duration));
     }
-    out.push_str(&criteria_lines(look, summary));
-    if !outputs.is_empty() {
-        out.push('\n');
-    }
-    for output in outputs {
-        let _ = writeln!(out, "  Output: {}", one_line(output, 4000));
-    }
-    out.push('\n');
-    out
 }
 
 /// Returns the failed cases by their label, unless the agent is at fault in all of them.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use hotseat_trace::{LabelCounts, Millis};
 use serde::Serialize;
 
-use super::super::attempts::RepeatsRecord;
-use super::super::text::round_to_tenths;
-use super::{SpentRecord, VERSION, ms, rfc3339};
+use super::attempts::RepeatsRecord;
+use super::format::{VERSION, ms, rfc3339};
+use super::spent::SpentRecord;
+use crate::reporters::text::round_to_tenths;
 use hotseat_engine::run::{CheckTally, CriterionTally, RunSettings, RunSummary, UserIdentity};
 
 /// Default user identity that agents receive.

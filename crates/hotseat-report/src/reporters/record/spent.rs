@@ -3,7 +3,7 @@
 use hotseat_trace::UsageTotals;
 use serde::Serialize;
 
-use super::is_false;
+use super::format::is_false;
 
 /// Tokens and their cost.
 #[derive(Debug, Serialize)]

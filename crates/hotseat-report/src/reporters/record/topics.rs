@@ -1,7 +1,7 @@
 //! Report records of topics, simulated users and the completion of a conversation.
 
 use hotseat_trace::{
-    DeclaredTopic, FailureKind, SimulationSpan, TopicStep, TracedConversation, Verdict, VerdictStatus, Visit,
+    DeclaredTopic, FailureKind, SimulationSpan, TracedConversation, Verdict, VerdictStatus, Visit,
 };
 use serde::Serialize;
 
@@ -47,21 +47,6 @@ pub struct VisitRecord<'a> {
     /// Checks of the topic for these turns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assertions: Vec<AssertionRecord<'a>>,
-}
-
-/// Reason why a turn belongs to its topic.
-#[derive(Debug, Serialize)]
-pub struct TopicReasonRecord<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<&'a str>,
-    /// `trigger`, `judge` or `fallback`.
-    pub why: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trigger: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<&'a str>,
 }
 
 /// Part of a conversation with a simulated user.
@@ -165,18 +150,6 @@ impl<'a> VisitRecord<'a> {
             visit: visit.number,
             turns: visit.turns.clone().map(|place| place + 1).collect(),
             assertions: checks.map(AssertionRecord::new).collect(),
-        }
-    }
-}
-
-impl<'a> TopicReasonRecord<'a> {
-    pub fn new(step: &'a TopicStep) -> Self {
-        TopicReasonRecord {
-            from: step.from.as_deref(),
-            why: step.why.name(),
-            trigger: step.trigger.as_deref(),
-            confidence: step.confidence.as_deref(),
-            reasoning: step.reasoning.as_deref(),
         }
     }
 }

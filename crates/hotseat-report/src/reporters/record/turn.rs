@@ -2,14 +2,14 @@
 
 use hotseat_trace::{
     AgentInterrupt, AgentToolCall, CallComparison, ConversationTurn, ErrorInfo, LlmFaultInjected, Millis,
-    RoleAnswered, TurnOutcome,
+    RoleAnswered, TopicStep, TurnOutcome,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::super::console::passed;
-use super::topics::TopicReasonRecord;
-use super::{SpentRecord, documented_message, is_false, ms};
+use super::format::{documented_message, is_false, ms};
+use super::spent::SpentRecord;
 use hotseat_engine::run::{Attempt, CheckResult, CheckState, CheckpointResult};
 use hotseat_engine::session::{AwaitingState, JudgeOpinion, input_hint};
 
@@ -268,6 +268,33 @@ pub struct VotesRecord {
     pub against: usize,
     /// Invalid votes.
     pub errored: usize,
+}
+
+/// Reason why a turn belongs to its topic.
+#[derive(Debug, Serialize)]
+pub struct TopicReasonRecord<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<&'a str>,
+    /// `trigger`, `judge` or `fallback`.
+    pub why: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<&'a str>,
+}
+
+impl<'a> TopicReasonRecord<'a> {
+    pub fn new(step: &'a TopicStep) -> Self {
+        TopicReasonRecord {
+            from: step.from.as_deref(),
+            why: step.why.name(),
+            trigger: step.trigger.as_deref(),
+            confidence: step.confidence.as_deref(),
+            reasoning: step.reasoning.as_deref(),
+        }
+    }
 }
 
 impl<'a> JudgementRecord<'a> {

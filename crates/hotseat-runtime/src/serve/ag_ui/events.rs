@@ -132,25 +132,7 @@ impl AgUiWriter {
                 vec![json!({"type": "MESSAGES_SNAPSHOT", "messages": self.messages})]
             }
             ClientUpdate::ToolCalled { call, tool, arguments, message, speaker, by_client: _ } => {
-                let entry = self.message(message, speaker);
-                let made = json!({
-                    "id": call,
-                    "type": "function",
-                    "function": {"name": tool, "arguments": arguments},
-                });
-                match entry["toolCalls"].as_array_mut() {
-                    Some(calls) => calls.push(made),
-                    None => entry["toolCalls"] = json!([made]),
-                }
-                let start = json!({
-                    "type": "TOOL_CALL_START",
-                    "toolCallId": call,
-                    "toolCallName": tool,
-                    "parentMessageId": message,
-                });
-                let arguments = json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments});
-                let end = json!({"type": "TOOL_CALL_END", "toolCallId": call});
-                [start, arguments, end].into_iter().map(|event| with_subagent(event, speaker)).collect()
+                self.tool_called(call, tool, arguments, message, speaker)
             }
             ClientUpdate::ToolAnswered { call, content, failed, speaker } => {
                 let id = result_id(call);
@@ -190,6 +172,35 @@ impl AgUiWriter {
             // Sent with the last event of the run.
             ClientUpdate::ApprovalRequested(_) | ClientUpdate::TurnEnded { .. } => Vec::new(),
         }
+    }
+
+    fn tool_called(
+        &mut self,
+        call: &str,
+        tool: &str,
+        arguments: &str,
+        message: &str,
+        speaker: &Speaker,
+    ) -> Vec<Value> {
+        let entry = self.message(message, speaker);
+        let made = json!({
+            "id": call,
+            "type": "function",
+            "function": {"name": tool, "arguments": arguments},
+        });
+        match entry["toolCalls"].as_array_mut() {
+            Some(calls) => calls.push(made),
+            None => entry["toolCalls"] = json!([made]),
+        }
+        let start = json!({
+            "type": "TOOL_CALL_START",
+            "toolCallId": call,
+            "toolCallName": tool,
+            "parentMessageId": message,
+        });
+        let arguments = json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments});
+        let end = json!({"type": "TOOL_CALL_END", "toolCallId": call});
+        [start, arguments, end].into_iter().map(|event| with_subagent(event, speaker)).collect()
     }
 
     /// Returns the message with this id, adding it if necessary.

@@ -378,7 +378,6 @@ impl TurnTranslator {
     }
 
     fn handle_event(&mut self, payload: &Payload, updates: &mut Vec<ClientUpdate>) {
-        let turn = payload.turn_id().cloned();
         match payload {
             Payload::TurnStarted(begun) => {
                 let caller = begun.caller_turn_id.as_ref();
@@ -400,8 +399,15 @@ impl TurnTranslator {
             }
             _ => {}
         }
-        let Some(turn) = turn else { return };
-        let Some(followed) = self.turns.get_mut(&turn) else { return };
+        let Some(turn) = payload.turn_id() else { return };
+        self.handle_model_event(turn, payload, updates);
+        self.handle_tool_event(turn, payload, updates);
+        self.handle_turn_event(turn, payload, updates);
+    }
+
+    /// Handles model calls and their messages.
+    fn handle_model_event(&mut self, turn: &Arc<str>, payload: &Payload, updates: &mut Vec<ClientUpdate>) {
+        let Some(followed) = self.turns.get_mut(turn) else { return };
         match payload {
             Payload::LlmCallStarted(call) => {
                 followed.reply.advance_to(call.call_no, call.attempt);
@@ -410,7 +416,7 @@ impl TurnTranslator {
                 spent.0 = spent.0.saturating_add(call.input_tokens);
                 if followed.speaker == Speaker::Agent {
                     updates.push(ClientUpdate::StepStarted {
-                        step: step_name(&self.conversation, &turn, call.call_no, call.attempt),
+                        step: step_name(&self.conversation, turn, call.call_no, call.attempt),
                     });
                 }
             }
@@ -421,25 +427,25 @@ impl TurnTranslator {
                     let asked = spent.0.saturating_sub(*estimate).saturating_add(counted);
                     *spent = (asked, spent.1.saturating_add(call.output_tokens));
                 }
-                let message = message_id(&turn, call.call_no);
+                let message = message_id(turn, call.call_no);
                 let reply = &mut followed.reply;
                 reply.close_reasoning(&message, updates);
                 reply.finish(&message, updates);
                 if followed.speaker == Speaker::Agent {
                     self.stop_reason = Some(call.stop_reason.clone());
                     updates.push(ClientUpdate::StepFinished {
-                        step: step_name(&self.conversation, &turn, call.call_no, reply.attempt),
+                        step: step_name(&self.conversation, turn, call.call_no, reply.attempt),
                     });
                 }
             }
             Payload::LlmCallFailed(call) if followed.speaker == Speaker::Agent => {
-                followed.reply.close_reasoning(&message_id(&turn, call.call_no), updates);
+                followed.reply.close_reasoning(&message_id(turn, call.call_no), updates);
                 updates.push(ClientUpdate::StepFinished {
-                    step: step_name(&self.conversation, &turn, call.call_no, call.attempt),
+                    step: step_name(&self.conversation, turn, call.call_no, call.attempt),
                 });
             }
             Payload::AssistantMessage(said) => {
-                let message = message_id(&turn, followed.reply.call);
+                let message = message_id(turn, followed.reply.call);
                 let speaker = followed.speaker.clone();
                 let reply = &mut followed.reply;
                 if reply.sent_text == *said.content {
@@ -455,6 +461,14 @@ impl TurnTranslator {
                 updates.push(ClientUpdate::Text { message: to, speaker: by, text });
                 updates.push(ClientUpdate::TextEnded { message, speaker });
             }
+            _ => {}
+        }
+    }
+
+    /// Handles tool calls and their results.
+    fn handle_tool_event(&mut self, turn: &Arc<str>, payload: &Payload, updates: &mut Vec<ClientUpdate>) {
+        let Some(followed) = self.turns.get_mut(turn) else { return };
+        match payload {
             Payload::ToolInvoked(call) => {
                 let first = self.calls.insert(call.tool_call_id.clone());
                 if !first {
@@ -464,7 +478,7 @@ impl TurnTranslator {
                     call: call.tool_call_id.clone(),
                     tool: call.tool_name.clone(),
                     arguments: call.input.as_ref().map_or_else(|| "{}".to_string(), arguments_text),
-                    message: message_id(&turn, followed.reply.call),
+                    message: message_id(turn, followed.reply.call),
                     speaker: followed.speaker.clone(),
                     by_client: call.target_type.as_deref() == Some("client"),
                 });
@@ -486,15 +500,23 @@ impl TurnTranslator {
                 };
                 if self.refused.remove(&made.tool_call_id) {
                     self.calls.insert(made.tool_call_id.clone());
-                    let message = message_id(&turn, followed.reply.call);
+                    let message = message_id(turn, followed.reply.call);
                     let speaker = followed.speaker.clone();
                     updates.extend(refused_call(made, outcome, message, speaker));
                 }
             }
+            _ => {}
+        }
+    }
+
+    /// Handles calls of other agents, questions to the user, and the end of a turn.
+    fn handle_turn_event(&mut self, turn: &Arc<str>, payload: &Payload, updates: &mut Vec<ClientUpdate>) {
+        let Some(followed) = self.turns.get_mut(turn) else { return };
+        match payload {
             Payload::AgentCallStarted(call) => {
                 if call.mode == InvocationMode::LoopIn {
                     self.joining.push_back(PendingJoin {
-                        turn,
+                        turn: turn.clone(),
                         call: call.call_id.clone(),
                         agent: call.agent_id.clone(),
                     });
@@ -519,14 +541,14 @@ impl TurnTranslator {
                     value: asked.value.clone(),
                 }))
             }
-            Payload::TurnCompleted(_) => self.end_turn(&turn, None, updates),
+            Payload::TurnCompleted(_) => self.end_turn(turn, None, updates),
             Payload::TurnFailed(failed) => {
-                let message = message_id(&turn, followed.reply.call);
+                let message = message_id(turn, followed.reply.call);
                 followed.reply.close_reasoning(&message, updates);
                 followed.reply.end_message(&message, updates);
                 let failure =
                     TurnFailure { code: failed.error.code.clone(), message: failed.error.message.clone() };
-                self.end_turn(&turn, Some(failure), updates);
+                self.end_turn(turn, Some(failure), updates);
             }
             _ => {}
         }

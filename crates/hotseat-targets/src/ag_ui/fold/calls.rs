@@ -3,44 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hotseat_trace::{ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
+use hotseat_trace::{ErrorInfo, Origin, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
 use serde_json::{Map, Value};
 
 use super::super::history::ResultMessage;
 use super::super::thread::{KnownArguments, ResultSource};
-use super::super::wire;
-use super::{PayloadSink, RunFold, UnansweredCall, merge_metadata};
+use super::super::wire::{self, merge_metadata};
+use super::run::{CallSighting, OpenCall, PayloadSink, ReannouncedCall, RunFold, UnansweredCall};
 use crate::message::json_text::joined;
 use crate::message::{is_content_parts, parse_content_output};
-
-/// A call whose arguments are being streamed, or that may turn out to be two calls.
-#[derive(Debug, Default)]
-pub(super) struct OpenCall {
-    /// The arguments so far.
-    text: String,
-    /// True if the arguments are complete. Only calls with `again` are kept then.
-    is_complete: bool,
-    /// Set if the call already had a result when it was announced again.
-    reannounced: Option<ReannouncedCall>,
-}
-
-/// Details of a newly seen call.
-#[derive(Debug, Default)]
-pub(super) struct CallSighting {
-    pub(super) origin: Origin,
-    /// Start time, if it was before now.
-    pub(super) started_us: Option<TimeOffset>,
-    pub(super) subagent: Option<Arc<str>>,
-    /// The message of the call.
-    pub(super) message_id: Option<Arc<str>>,
-}
-
-/// Data for a second call, should a repeated id turn out to be one.
-#[derive(Debug, Clone)]
-struct ReannouncedCall {
-    name: Arc<str>,
-    subagent: Option<Arc<str>>,
-}
 
 impl RunFold<'_> {
     /// Processes the announcement of a call. Within a turn an id means one call, even if a resumed run

@@ -7,28 +7,7 @@ use hotseat_trace::{Custom, InterruptRaised};
 use serde_json::Value;
 
 use super::super::wire;
-use super::{PayloadSink, RunFold};
-
-/// An interrupt of a paused run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OpenInterrupt {
-    /// Id on the wire; `None` on the channel of producers before 1.0.
-    pub id: Option<Arc<str>>,
-    /// Id in the trace.
-    pub trace_id: Arc<str>,
-    /// Short name of the reason.
-    pub reason: Option<String>,
-    /// Question to the human.
-    pub message: Option<String>,
-    /// Known id of the call it pauses.
-    pub call: Option<Arc<str>>,
-    /// The tool of that call.
-    pub tool: Option<Arc<str>>,
-    /// Expiry time, as the agent sent it.
-    pub expires_at: Option<String>,
-    /// The whole interrupt.
-    pub value: Value,
-}
+use super::run::{OpenInterrupt, PayloadSink, RunFold};
 
 impl RunFold<'_> {
     /// Processes a custom event. Before outcomes existed, a paused graph sent one, often with JSON in a

@@ -6,10 +6,10 @@
 
 mod calls;
 mod interrupts;
+mod run;
 mod snapshot;
 mod text;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{
@@ -18,163 +18,17 @@ use hotseat_trace::{
 };
 use serde_json::{Value, json};
 
-use self::calls::OpenCall;
-pub use self::interrupts::OpenInterrupt;
-use self::snapshot::TurnSnapshot;
-use self::text::{OpenReasoning, OpenText};
-use super::chunks::ChunkExpander;
-use super::sequence::SequenceRules;
-use super::thread::ConversationThread;
+pub use self::run::{
+    FinishedRun, FoldOptions, OpenInterrupt, PayloadSink, ProtocolStrictness, RunEnd, RunFold, RunRequest,
+    UnansweredCall,
+};
 use super::wire::{self, Event};
 use crate::connection::lines::check_value_count;
-
-/// Strictness of the protocol rules.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ProtocolStrictness {
-    /// Violations are notes.
-    #[default]
-    Lenient,
-    /// Violations are errors.
-    Strict,
-}
-
-/// Target settings of a run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FoldOptions {
-    /// Strictness of the protocol rules.
-    pub strictness: ProtocolStrictness,
-    /// True if every event is kept in the trace as received.
-    pub keep_raw: bool,
-}
-
-/// The request that a run answers.
-#[derive(Debug, Clone)]
-pub struct RunRequest {
-    /// Number in the session.
-    pub number: usize,
-    /// Run id in the request.
-    pub run_id: String,
-}
-
-/// End of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RunEnd {
-    /// Regular end.
-    Finished(FinishedRun),
-    /// The agent reported an error.
-    Failed(ErrorInfo),
-    /// The stream ended before the run.
-    Truncated,
-}
-
-/// Pending items at the end of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FinishedRun {
-    /// Interrupts that must be answered before the agent continues.
-    pub interrupts: Vec<OpenInterrupt>,
-    /// Calls of this run without a result, in order; those of client-side tools must be answered.
-    pub unanswered: Vec<UnansweredCall>,
-}
-
-/// A call without a result.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnansweredCall {
-    /// Id by which it is known.
-    pub id: Arc<str>,
-    /// Its id in the trace.
-    pub trace_id: Arc<str>,
-    /// Its tool.
-    pub name: Arc<str>,
-    /// Its arguments.
-    pub arguments: Value,
-    /// True if the agent declares that it awaits this result.
-    pub is_awaited: bool,
-}
-
-/// One run, from the request to the end of its response. A response may contain several protocol runs in a
-/// row; they are treated as one.
-pub struct RunFold<'t> {
-    thread: &'t mut ConversationThread,
-    request: RunRequest,
-    options: FoldOptions,
-    expander: ChunkExpander,
-    /// Expanded events of the current event; reused to avoid allocations.
-    expanded: Vec<Event>,
-    rules: SequenceRules,
-    received: u64,
-    /// Number of starts and ends of protocol runs.
-    boundaries: usize,
-    started: bool,
-    /// True if the agent has ended its run and has not started another.
-    ended: bool,
-    /// True if the rest of the answer is not read, so no request follows.
-    is_abandoned: bool,
-    /// First error reported by the agent. Later runs do not clear it.
-    failed: Option<ErrorInfo>,
-    open_texts: HashMap<Arc<str>, OpenText>,
-    /// Reasoning in order of its start; `None` once complete.
-    reasonings: Vec<Option<OpenReasoning>>,
-    /// Indexes of the open reasoning, by id.
-    open_reasonings: HashMap<Option<Arc<str>>, Vec<usize>>,
-    open_calls: HashMap<Arc<str>, OpenCall>,
-    /// Calls started or continued in this run, in order.
-    calls_in_order: Vec<Arc<str>>,
-    /// The same calls as a set.
-    calls_in_run: HashSet<Arc<str>>,
-    /// Results of unknown calls; a later event or snapshot may still announce the call.
-    orphan_results: Vec<wire::ToolResult>,
-    /// Message snapshots not yet compared with the events: the last one, and the messages of earlier ones
-    /// that later ones omit.
-    snapshots: Vec<TurnSnapshot>,
-    /// Number of snapshot bytes searched for repeated texts.
-    searched_bytes: usize,
-    /// Interrupts of producers before 1.0 whose run has not ended.
-    legacy_interrupts: Vec<OpenInterrupt>,
-    interrupts: Vec<OpenInterrupt>,
-    /// Calls whose results the agent declares that it awaits.
-    awaited_calls: Vec<Arc<str>>,
-    /// Notes already recorded, so that none is repeated.
-    recorded_notes: HashSet<String>,
-}
 
 /// Maximum number of run starts and ends in one response; each one checks all open items.
 const MAX_RUN_BOUNDARIES: usize = 200;
 
-/// Receiver of trace payloads.
-pub type PayloadSink<'a> = &'a mut dyn FnMut(Payload);
-
-impl<'t> RunFold<'t> {
-    /// Creates a new run.
-    pub fn new(thread: &'t mut ConversationThread, asked: RunRequest, options: FoldOptions) -> Self {
-        RunFold {
-            thread,
-            request: asked,
-            options,
-            expander: ChunkExpander::default(),
-            expanded: Vec::new(),
-            rules: SequenceRules::default(),
-            received: 0,
-            boundaries: 0,
-            started: false,
-            ended: false,
-            is_abandoned: false,
-            failed: None,
-            open_texts: HashMap::new(),
-            reasonings: Vec::new(),
-            open_reasonings: HashMap::new(),
-            open_calls: HashMap::new(),
-            calls_in_order: Vec::new(),
-            calls_in_run: HashSet::new(),
-            orphan_results: Vec::new(),
-            snapshots: Vec::new(),
-            searched_bytes: 0,
-            legacy_interrupts: Vec::new(),
-            interrupts: Vec::new(),
-            awaited_calls: Vec::new(),
-            recorded_notes: HashSet::new(),
-        }
-    }
-
+impl RunFold<'_> {
     /// Returns the number of received events.
     pub fn received(&self) -> u64 {
         self.received
@@ -305,25 +159,8 @@ impl<'t> RunFold<'t> {
                 self.tool_end(&id, out);
             }
             Event::ToolResult(e) => self.tool_result(e, Origin::Stream, out),
-            Event::StateSnapshot(e) => {
-                self.thread.state = e.snapshot.clone();
-                self.thread.is_state_recorded = true;
-                out(StateSnapshot { turn_id, state: e.snapshot }.into());
-            }
-            Event::StateDelta(e) => {
-                let thread = &mut *self.thread;
-                let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
-                let (applied, state) = match applied {
-                    Ok(()) if std::mem::replace(&mut thread.is_state_recorded, true) => (true, None),
-                    // The state of the request is not in the trace yet.
-                    Ok(()) => (true, Some(thread.state.clone())),
-                    Err(error) => {
-                        self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
-                        (false, None)
-                    }
-                };
-                out(StateDelta { turn_id, patch: e.delta, applied, state }.into());
-            }
+            Event::StateSnapshot(e) => self.state_snapshot(e, out),
+            Event::StateDelta(e) => self.state_delta(e, out),
             Event::MessagesSnapshot(e) => {
                 return self.messages_snapshot(e.messages, at).map_err(|words| self.at_event(&words));
             }
@@ -333,13 +170,7 @@ impl<'t> RunFold<'t> {
             Event::Custom(e) => self.custom(e, out),
             Event::RunStarted(e) => self.run_started(e, out),
             Event::RunFinished(e) => return self.run_finished(e, out),
-            Event::RunError(e) => {
-                self.settle(out);
-                let error = ErrorInfo { code: e.code, message: e.message, retriable: None };
-                out(AgentRunFailed { turn_id, error: error.clone() }.into());
-                self.failed.get_or_insert(error);
-                self.ended = true;
-            }
+            Event::RunError(e) => self.run_failed(e, out),
             Event::StepStarted(e) => out(Payload::StepStarted(Step { turn_id, name: e.step_name })),
             Event::StepFinished(e) => out(Payload::StepFinished(Step { turn_id, name: e.step_name })),
             Event::ReasoningMessageStart(e) => self.reasoning_start(e.message_id, e.subagent_run_id),
@@ -387,6 +218,35 @@ impl<'t> RunFold<'t> {
             Event::TextChunk(_) | Event::ToolChunk(_) | Event::ReasoningChunk(_) => {}
         }
         Ok(())
+    }
+
+    fn state_snapshot(&mut self, e: wire::StateSnapshot, out: PayloadSink<'_>) {
+        self.thread.state = e.snapshot.clone();
+        self.thread.is_state_recorded = true;
+        out(StateSnapshot { turn_id: self.turn_id(), state: e.snapshot }.into());
+    }
+
+    fn state_delta(&mut self, e: wire::StateDelta, out: PayloadSink<'_>) {
+        let thread = &mut *self.thread;
+        let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
+        let (applied, state) = match applied {
+            Ok(()) if std::mem::replace(&mut thread.is_state_recorded, true) => (true, None),
+            // The state of the request is not in the trace yet.
+            Ok(()) => (true, Some(thread.state.clone())),
+            Err(error) => {
+                self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
+                (false, None)
+            }
+        };
+        out(StateDelta { turn_id: self.turn_id(), patch: e.delta, applied, state }.into());
+    }
+
+    fn run_failed(&mut self, e: wire::RunError, out: PayloadSink<'_>) {
+        self.settle(out);
+        let error = ErrorInfo { code: e.code, message: e.message, retriable: None };
+        out(AgentRunFailed { turn_id: self.turn_id(), error: error.clone() }.into());
+        self.failed.get_or_insert(error);
+        self.ended = true;
     }
 
     fn note_thinking(&mut self, out: PayloadSink<'_>) {
@@ -491,15 +351,4 @@ fn is_supported_version(version: &str) -> bool {
     let (major, rest) = version.split_once('.').unwrap_or((version, ""));
     let numbers = rest.split('.').all(|part| part.chars().all(|c| c.is_ascii_digit()));
     numbers && matches!(major, "0" | "1")
-}
-
-/// Merges metadata member by member; later values replace earlier ones.
-fn merge_metadata(into: &mut wire::MessageObject, metadata: Option<serde_json::Map<String, Value>>) {
-    let Some(metadata) = metadata else { return };
-    match into.get_mut("metadata") {
-        Some(Value::Object(known)) => known.extend(metadata),
-        _ => {
-            into.insert("metadata".to_string(), Value::Object(metadata));
-        }
-    }
 }

@@ -8,20 +8,10 @@ use serde_json::Value;
 
 use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES};
 use super::super::wire::{self, MessageObject};
-use super::calls::CallSighting;
-use super::{PayloadSink, RunFold};
+use super::run::{CallSighting, PayloadSink, RunFold, TurnSnapshot};
 
 /// Maximum number of earlier snapshots kept with messages that later ones omit.
 const MAX_EARLIER_SNAPSHOTS: usize = 64;
-
-/// A snapshot, or the messages that a later one omits.
-#[derive(Debug)]
-pub(super) struct TurnSnapshot {
-    messages: Vec<Arc<MessageObject>>,
-    /// Index of the first message of the current turn.
-    turn_start: usize,
-    received_at: TimeOffset,
-}
 
 impl RunFold<'_> {
     pub(super) fn messages_snapshot(

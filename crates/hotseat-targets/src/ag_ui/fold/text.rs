@@ -5,28 +5,9 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, ReasoningMessage, TimeOffset};
 use serde_json::{Map, Value};
 
-use super::super::wire;
-use super::{PayloadSink, RunFold, merge_metadata};
+use super::super::wire::{self, merge_metadata};
+use super::run::{OpenReasoning, OpenText, PayloadSink, RunFold};
 use crate::message::json_text::{append_piece, joined};
-
-/// A message that is being streamed.
-#[derive(Debug)]
-pub(super) struct OpenText {
-    role: String,
-    /// Earlier text of the message, if a producer opens it again.
-    earlier_text: String,
-    text: String,
-    started: TimeOffset,
-    subagent: Option<Arc<str>>,
-}
-
-/// Reasoning that is being streamed. Producers before 1.0 give it no id.
-#[derive(Debug)]
-pub(super) struct OpenReasoning {
-    id: Option<Arc<str>>,
-    text: String,
-    subagent: Option<Arc<str>>,
-}
 
 impl RunFold<'_> {
     pub(super) fn text_start(&mut self, e: wire::TextStart, at: TimeOffset) {

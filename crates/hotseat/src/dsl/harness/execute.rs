@@ -9,6 +9,7 @@ use hotseat_trace::VerdictStatus;
 
 use super::super::agents::{AgentChoice, InProgramAgent};
 use super::super::example_body::ExampleBody;
+use super::super::example_facts::ExampleFacts;
 use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
 use super::arguments::{ColorMode, HarnessArguments, IgnoredMode};
@@ -355,7 +356,8 @@ impl ProgramAgents {
         let program = match &example.settings.agent {
             None => return Ok(project.agent_of(&project.root.join(file))),
             Some(AgentChoice::Named(name)) => {
-                let tested = project.tested_agent(name).map_err(|wrong| wrong.at(example.at.place()))?;
+                let tested =
+                    project.tested_agent(name).map_err(|wrong| wrong.at(example.facts.at.place()))?;
                 return Ok(Some(tested));
             }
             Some(AgentChoice::InProgram(program)) => program,
@@ -385,26 +387,27 @@ fn case_from_example(
     project: &Project,
     agent: Option<&ProjectAgent>,
 ) -> Result<DrivenCase, Diagnostics> {
-    let mut written = example.settings.to_json(&example.name);
-    let criteria = example.criteria.values().filter_map(|own| Some((own.name.clone(), own.to_json()?)));
+    let facts = &example.facts;
+    let mut written = example.settings.to_json(&facts.name);
+    let criteria = facts.criteria.values().filter_map(|own| Some((own.name.clone(), own.to_json()?)));
     let criteria: serde_json::Map<String, serde_json::Value> = criteria.collect();
     if !criteria.is_empty() {
         written["criteria"] = criteria.into();
     }
-    let place = example.at.place();
+    let place = facts.at.place();
     let case =
         TestCase::from_program(&written, CaseProgram::default(), &place, project.decode_settings(agent))?;
-    let unsound = invalid_topics(example, &case);
+    let unsound = invalid_topics(facts, &case);
     if !unsound.is_empty() {
         return Err(unsound);
     }
-    let player = example.simulators.iter().rev().find_map(|brief| brief.simulator_reference());
+    let player = facts.simulators.iter().rev().find_map(|brief| brief.simulator_reference());
     let simulator = player.map(|who| {
         let brief = SimulatorBrief { reference: Some(who), ..SimulatorBrief::default() };
         CaseSimulator::from_brief(brief, place)
     });
     let case = case.with_simulator(simulator);
-    let case = match &example.scenario {
+    let case = match &facts.scenario {
         Some(scenario) => case.with_scenario((*scenario.inner).clone(), project.redactor()),
         None => case,
     };
@@ -412,10 +415,10 @@ fn case_from_example(
 }
 
 /// Returns the errors in the declared topics, including topics that no graph uses.
-fn invalid_topics(example: &ExampleSpec, case: &TestCase) -> Diagnostics {
+fn invalid_topics(example: &ExampleFacts, case: &TestCase) -> Diagnostics {
     let mut found = Diagnostics::new();
     for topic in &example.topics {
-        match topic.to_case_topic(example) {
+        match topic.to_case_topic(&example.criteria) {
             Ok(declared) => found.extend(declared.unknown_criteria(&case.vocabulary)),
             Err((words, at)) => {
                 let message = format!("topic `{}`: {words}", topic.name);

@@ -122,9 +122,8 @@ impl Harness {
         let ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused, suggestion } =
             select_examples(declared, &arguments, self.file).map_err(|wrong| self.usage_error(wrong))?;
         if arguments.list {
-            return Ok(
-                self.print(&format_list(examples.iter().map(|example| &*example.name), arguments.format))
-            );
+            return Ok(self
+                .print(&format_list(examples.iter().map(|example| &*example.facts.name), arguments.format)));
         }
         if focused {
             self.print_remark(&format!(

@@ -36,16 +36,16 @@ pub(super) fn select_examples(
     let mut by_name: HashMap<&str, &ExampleSpec> = HashMap::new();
     let mut mistakes = Vec::new();
     for example in &examples {
-        if let Some(other) = by_name.insert(&example.name, example) {
-            let message = format!("two examples have the name `{}`", example.name);
+        if let Some(other) = by_name.insert(&example.facts.name, example) {
+            let message = format!("two examples have the name `{}`", example.facts.name);
             let wrong = Diagnostic::new(message)
-                .at(example.at.place())
-                .with_related(other.at.place(), "the other one");
+                .at(example.facts.at.place())
+                .with_related(other.facts.at.place(), "the other one");
             mistakes.push(wrong.help("rename one of them, or put them into different groups"));
         }
         if arguments.forbid_only && example.settings.focused {
-            let message = format!("`{}` is focused, which --forbid-only does not allow", example.name);
-            let wrong = Diagnostic::new(message).at(example.at.place());
+            let message = format!("`{}` is focused, which --forbid-only does not allow", example.facts.name);
+            let wrong = Diagnostic::new(message).at(example.facts.at.place());
             mistakes
                 .push(wrong.help("remove `fit`, `fdescribe` and `only()` from the example and its groups"));
         }
@@ -85,16 +85,16 @@ pub(super) fn select_examples(
 }
 
 fn labels<'a>(example: &'a ExampleSpec, file: &'a str) -> CaseLabels<'a> {
-    CaseLabels { id: &example.name, name: &example.name, suite: file, tags: &example.settings.tags }
+    CaseLabels { id: &example.facts.name, name: &example.facts.name, suite: file, tags: &example.facts.tags }
 }
 
 fn matches_name(arguments: &HarnessArguments, example: &ExampleSpec, file: &str) -> bool {
-    let name = example.name.as_str();
+    let name = example.facts.name.as_str();
     let fits = |filter: &String| match (split_part(filter), arguments.exact) {
         // The compiler's path is relative to the workspace, a written one also to the package.
         (Some((written, SuitePart::Line(line))), _) if written.ends_with(".rs") => {
             let is_this = Path::new(file).ends_with(written) || Path::new(written).ends_with(file);
-            is_this && test_lines(&example.at.place()).contains(&line)
+            is_this && test_lines(&example.facts.at.place()).contains(&line)
         }
         (_, true) => name == filter,
         (_, false) => name.contains(filter.as_str()),

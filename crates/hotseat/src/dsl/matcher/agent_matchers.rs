@@ -5,16 +5,17 @@ use std::sync::Arc;
 use hotseat_trace::TurnScope;
 use serde_json::{Map, Value, json};
 
-use super::super::commands::current_options;
 use super::value_matchers::EMPTY_CONTAINS;
 use super::{
-    Assertion, AssertionKind, ContainsMatcher, ExpectedValue, IntoExpectedValue, Matcher, NotMatcher,
-    PatternMatcher,
+    Assertion, AssertionKind, ContainsMatcher, ExpectedValue, IntoExpectedValue, IntoStrings, Matcher,
+    NotMatcher, PatternMatcher,
 };
-use crate::dsl::handles::{Agent, Conversation};
+use crate::dsl::conversation::{Conversation, current_options};
+use crate::dsl::handles::Agent;
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
 use hotseat_checks::{CallFilter, RustCheck, escape};
+use hotseat_engine::session::CheckSubject;
 
 /// A matcher of agent turns. It can also be an assertion of a topic, where it applies to all turns of a
 /// visit.
@@ -45,38 +46,17 @@ impl<M: TurnMatcher> TurnMatcher for NotMatcher<M> {
     }
 }
 
-/// One text or several.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is neither a text nor a list of texts",
-    label = "expected a text or a list of texts",
-    note = "write `\"friendly\"`, or `[\"friendly\", \"helpful\"]`"
-)]
-pub trait IntoStrings {
-    /// Returns all texts.
-    fn into_strings(self) -> Vec<String>;
-}
-
-impl IntoStrings for &str {
-    fn into_strings(self) -> Vec<String> {
-        vec![self.to_string()]
+impl Agent {
+    /// Binds an assertion to the last turn.
+    fn scope_assertion(&self, assertion: Assertion) -> Assertion {
+        Assertion { subject: CheckSubject::LastTurn, session: Some(self.channel.session()), ..assertion }
     }
 }
 
-impl IntoStrings for String {
-    fn into_strings(self) -> Vec<String> {
-        vec![self]
-    }
-}
-
-impl<T: Into<String>> IntoStrings for Vec<T> {
-    fn into_strings(self) -> Vec<String> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
-impl<T: Into<String>, const N: usize> IntoStrings for [T; N] {
-    fn into_strings(self) -> Vec<String> {
-        self.into_iter().map(Into::into).collect()
+impl Conversation {
+    /// Binds an assertion to all turns.
+    fn scope_assertion(&self, assertion: Assertion) -> Assertion {
+        Assertion { subject: CheckSubject::Conversation, session: self.session(), ..assertion }
     }
 }
 

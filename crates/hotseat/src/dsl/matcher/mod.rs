@@ -2,23 +2,25 @@
 
 mod agent_matchers;
 mod expected_value;
+mod into_strings;
 mod value_matchers;
 
 use std::fmt::{Debug, Display};
 
 use serde_json::Value;
 
-use super::session_channel::SessionChannel;
+use super::conversation::SharedView;
 use hotseat_checks::RustCheck;
 use hotseat_engine::session::CheckSubject;
 
 pub use agent_matchers::{
     CaseAssertionMatcher, ClaimMatcher, GoalMatcher, GroundedInMatcher, InTopicMatcher, IntentMatcher,
-    IntoStrings, PredicateMatcher, ReachedTopicMatcher, SatisfyMatcher, ToolCallMatcher, TurnMatcher,
-    achieve_goal, achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call, holds, in_topic,
-    intent, reached_topic, satisfies, satisfy,
+    PredicateMatcher, ReachedTopicMatcher, SatisfyMatcher, ToolCallMatcher, TurnMatcher, achieve_goal,
+    achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call, holds, in_topic, intent,
+    reached_topic, satisfies, satisfy,
 };
 pub use expected_value::{ExpectedValue, IntoExpectedValue, ValuePredicate, that};
+pub use into_strings::IntoStrings;
 pub use value_matchers::{
     AffixMatcher, ComparisonMatcher, ContainsMatcher, EmptyMatcher, EqualMatcher, IntoPatterns,
     LengthMatcher, OneOfMatcher, OneOrMany, PatternMatcher, contains, contains_any, ends_with, eq, ge, gt,
@@ -61,8 +63,8 @@ pub struct Assertion {
     pub(in crate::dsl) negated: bool,
     /// Part of the conversation that the session evaluates.
     pub(in crate::dsl) subject: CheckSubject,
-    /// Channel to the session of the subject, if it has one.
-    pub(in crate::dsl) channel: Option<SessionChannel>,
+    /// View of the session of the subject, if it has one.
+    pub(in crate::dsl) session: Option<SharedView>,
 }
 
 /// How an assertion is evaluated.
@@ -165,7 +167,7 @@ impl Assertion {
     }
 
     pub(in crate::dsl) fn from_kind(form: AssertionKind) -> Assertion {
-        Assertion { kind: form, negated: false, subject: CheckSubject::Value, channel: None }
+        Assertion { kind: form, negated: false, subject: CheckSubject::Value, session: None }
     }
 
     /// Sets the source code of the value, for reports.
@@ -212,9 +214,5 @@ impl<S: ?Sized, M: Matcher<S>> Matcher<S> for NotMatcher<M> {
 /// Formats a value for reports.
 fn shown(value: &(impl Debug + ?Sized)) -> String {
     const MAX_SHOWN_CHARS: usize = 2_000;
-    let text = format!("{value:?}");
-    match text.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    hotseat_document::excerpt(&format!("{value:?}"), MAX_SHOWN_CHARS).into_owned()
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use hotseat_trace::VerdictStatus;
 use serde::Serialize;
 
-use super::record::{ConversationRecord, VerdictRecord, documented_message, is_false, ms};
-use super::text::round_to_tenths;
+use super::conversation::{ConversationRecord, VerdictRecord};
+use super::format::{documented_message, is_false, ms};
+use crate::reporters::text::round_to_tenths;
 use hotseat_engine::run::{
     Attempt, AttemptPolicy, CaseStability, GradeCounts, ReliabilityGrade, ReliabilityResult, RepeatTotals,
     StabilityClass,

@@ -1,0 +1,64 @@
+//! Decisions of checks, before negation.
+
+use hotseat_trace::CallComparison;
+
+/// Decision of a check before negation.
+pub(super) struct CheckDecision {
+    pub(super) outcome: CheckOutcome,
+    pub(super) actual: String,
+    /// Expected and actual calls, if the assertion is violated because of calls.
+    pub(super) comparison: Option<Box<CallComparison>>,
+}
+
+/// Truth of an assertion, before negation.
+pub(super) enum CheckOutcome {
+    Satisfied,
+    Violated,
+    /// Neither the assertion nor its negation can be decided, because its subject is missing.
+    NotApplicable,
+}
+
+impl CheckDecision {
+    pub(super) fn new(satisfied: bool, actual: String) -> Self {
+        CheckDecision {
+            outcome: if satisfied { CheckOutcome::Satisfied } else { CheckOutcome::Violated },
+            actual,
+            comparison: None,
+        }
+    }
+
+    /// Decision of an assertion that is violated by the calls of the agent.
+    pub(super) fn violated(comparison: CallComparison) -> Self {
+        let actual = comparison.to_string();
+        CheckDecision { comparison: Some(Box::new(comparison)), ..CheckDecision::new(false, actual) }
+    }
+
+    pub(super) fn not_applicable(actual: String) -> Self {
+        CheckDecision { outcome: CheckOutcome::NotApplicable, actual, comparison: None }
+    }
+
+    /// Decision for calls whose missing result would decide the check.
+    pub(super) fn unanswered_calls(calls: &[String]) -> Self {
+        CheckDecision::not_applicable(format!(
+            "cannot be decided because the agent gave no result: {}",
+            format_list(calls)
+        ))
+    }
+
+    /// Decision from the result of a function, or from the reason why it could not decide.
+    pub(super) fn from_result(found: Result<(bool, String), String>) -> Self {
+        match found {
+            Ok((holds, actual)) => CheckDecision::new(holds, actual),
+            Err(why) => CheckDecision::not_applicable(why),
+        }
+    }
+}
+
+/// Formats a list. Several entries are written on one line each.
+pub(super) fn format_list(entries: &[String]) -> String {
+    match entries {
+        [] => "none".to_string(),
+        [one] => one.clone(),
+        several => several.iter().map(|entry| format!("\n- {entry}")).collect(),
+    }
+}

@@ -1,0 +1,235 @@
+//! State of a run while its events are folded.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hotseat_trace::{ErrorInfo, Origin, Payload, TimeOffset};
+use serde_json::Value;
+
+use super::super::chunks::ChunkExpander;
+use super::super::sequence::SequenceRules;
+use super::super::thread::ConversationThread;
+use super::super::wire::{self, Event, MessageObject};
+
+/// Strictness of the protocol rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProtocolStrictness {
+    /// Violations are notes.
+    #[default]
+    Lenient,
+    /// Violations are errors.
+    Strict,
+}
+
+/// Target settings of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FoldOptions {
+    /// Strictness of the protocol rules.
+    pub strictness: ProtocolStrictness,
+    /// True if every event is kept in the trace as received.
+    pub keep_raw: bool,
+}
+
+/// The request that a run answers.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// Number in the session.
+    pub number: usize,
+    /// Run id in the request.
+    pub run_id: String,
+}
+
+/// End of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunEnd {
+    /// Regular end.
+    Finished(FinishedRun),
+    /// The agent reported an error.
+    Failed(ErrorInfo),
+    /// The stream ended before the run.
+    Truncated,
+}
+
+/// Pending items at the end of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedRun {
+    /// Interrupts that must be answered before the agent continues.
+    pub interrupts: Vec<OpenInterrupt>,
+    /// Calls of this run without a result, in order; those of client-side tools must be answered.
+    pub unanswered: Vec<UnansweredCall>,
+}
+
+/// A call without a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnansweredCall {
+    /// Id by which it is known.
+    pub id: Arc<str>,
+    /// Its id in the trace.
+    pub trace_id: Arc<str>,
+    /// Its tool.
+    pub name: Arc<str>,
+    /// Its arguments.
+    pub arguments: Value,
+    /// True if the agent declares that it awaits this result.
+    pub is_awaited: bool,
+}
+
+/// One run, from the request to the end of its response. A response may contain several protocol runs in a
+/// row; they are treated as one.
+pub struct RunFold<'t> {
+    pub(super) thread: &'t mut ConversationThread,
+    pub(super) request: RunRequest,
+    pub(super) options: FoldOptions,
+    pub(super) expander: ChunkExpander,
+    /// Expanded events of the current event; reused to avoid allocations.
+    pub(super) expanded: Vec<Event>,
+    pub(super) rules: SequenceRules,
+    pub(super) received: u64,
+    /// Number of starts and ends of protocol runs.
+    pub(super) boundaries: usize,
+    pub(super) started: bool,
+    /// True if the agent has ended its run and has not started another.
+    pub(super) ended: bool,
+    /// True if the rest of the answer is not read, so no request follows.
+    pub(super) is_abandoned: bool,
+    /// First error reported by the agent. Later runs do not clear it.
+    pub(super) failed: Option<ErrorInfo>,
+    pub(super) open_texts: HashMap<Arc<str>, OpenText>,
+    /// Reasoning in order of its start; `None` once complete.
+    pub(super) reasonings: Vec<Option<OpenReasoning>>,
+    /// Indexes of the open reasoning, by id.
+    pub(super) open_reasonings: HashMap<Option<Arc<str>>, Vec<usize>>,
+    pub(super) open_calls: HashMap<Arc<str>, OpenCall>,
+    /// Calls started or continued in this run, in order.
+    pub(super) calls_in_order: Vec<Arc<str>>,
+    /// The same calls as a set.
+    pub(super) calls_in_run: HashSet<Arc<str>>,
+    /// Results of unknown calls; a later event or snapshot may still announce the call.
+    pub(super) orphan_results: Vec<wire::ToolResult>,
+    /// Message snapshots not yet compared with the events: the last one, and the messages of earlier ones
+    /// that later ones omit.
+    pub(super) snapshots: Vec<TurnSnapshot>,
+    /// Number of snapshot bytes searched for repeated texts.
+    pub(super) searched_bytes: usize,
+    /// Interrupts of producers before 1.0 whose run has not ended.
+    pub(super) legacy_interrupts: Vec<OpenInterrupt>,
+    pub(super) interrupts: Vec<OpenInterrupt>,
+    /// Calls whose results the agent declares that it awaits.
+    pub(super) awaited_calls: Vec<Arc<str>>,
+    /// Notes already recorded, so that none is repeated.
+    pub(super) recorded_notes: HashSet<String>,
+}
+
+/// A call whose arguments are being streamed, or that may turn out to be two calls.
+#[derive(Debug, Default)]
+pub(super) struct OpenCall {
+    /// The arguments so far.
+    pub(super) text: String,
+    /// True if the arguments are complete. Only calls with `reannounced` are kept then.
+    pub(super) is_complete: bool,
+    /// Set if the call already had a result when it was announced again.
+    pub(super) reannounced: Option<ReannouncedCall>,
+}
+
+/// Data for a second call, should a repeated id turn out to be one.
+#[derive(Debug, Clone)]
+pub(super) struct ReannouncedCall {
+    pub(super) name: Arc<str>,
+    pub(super) subagent: Option<Arc<str>>,
+}
+
+/// Details of a newly seen call.
+#[derive(Debug, Default)]
+pub(super) struct CallSighting {
+    pub(super) origin: Origin,
+    /// Start time, if it was before now.
+    pub(super) started_us: Option<TimeOffset>,
+    pub(super) subagent: Option<Arc<str>>,
+    /// The message of the call.
+    pub(super) message_id: Option<Arc<str>>,
+}
+
+/// A message that is being streamed.
+#[derive(Debug)]
+pub(super) struct OpenText {
+    pub(super) role: String,
+    /// Earlier text of the message, if a producer opens it again.
+    pub(super) earlier_text: String,
+    pub(super) text: String,
+    pub(super) started: TimeOffset,
+    pub(super) subagent: Option<Arc<str>>,
+}
+
+/// Reasoning that is being streamed. Producers before 1.0 give it no id.
+#[derive(Debug)]
+pub(super) struct OpenReasoning {
+    pub(super) id: Option<Arc<str>>,
+    pub(super) text: String,
+    pub(super) subagent: Option<Arc<str>>,
+}
+
+/// A snapshot, or the messages that a later one omits.
+#[derive(Debug)]
+pub(super) struct TurnSnapshot {
+    pub(super) messages: Vec<Arc<MessageObject>>,
+    /// Index of the first message of the current turn.
+    pub(super) turn_start: usize,
+    pub(super) received_at: TimeOffset,
+}
+
+/// An interrupt of a paused run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenInterrupt {
+    /// Id on the wire; `None` on the channel of producers before 1.0.
+    pub id: Option<Arc<str>>,
+    /// Id in the trace.
+    pub trace_id: Arc<str>,
+    /// Short name of the reason.
+    pub reason: Option<String>,
+    /// Question to the human.
+    pub message: Option<String>,
+    /// Known id of the call it pauses.
+    pub call: Option<Arc<str>>,
+    /// The tool of that call.
+    pub tool: Option<Arc<str>>,
+    /// Expiry time, as the agent sent it.
+    pub expires_at: Option<String>,
+    /// The whole interrupt.
+    pub value: Value,
+}
+
+/// Receiver of trace payloads.
+pub type PayloadSink<'a> = &'a mut dyn FnMut(Payload);
+
+impl<'t> RunFold<'t> {
+    /// Creates a new run.
+    pub fn new(thread: &'t mut ConversationThread, asked: RunRequest, options: FoldOptions) -> Self {
+        RunFold {
+            thread,
+            request: asked,
+            options,
+            expander: ChunkExpander::default(),
+            expanded: Vec::new(),
+            rules: SequenceRules::default(),
+            received: 0,
+            boundaries: 0,
+            started: false,
+            ended: false,
+            is_abandoned: false,
+            failed: None,
+            open_texts: HashMap::new(),
+            reasonings: Vec::new(),
+            open_reasonings: HashMap::new(),
+            open_calls: HashMap::new(),
+            calls_in_order: Vec::new(),
+            calls_in_run: HashSet::new(),
+            orphan_results: Vec::new(),
+            snapshots: Vec::new(),
+            searched_bytes: 0,
+            legacy_interrupts: Vec::new(),
+            interrupts: Vec::new(),
+            awaited_calls: Vec::new(),
+            recorded_notes: HashSet::new(),
+        }
+    }
+}

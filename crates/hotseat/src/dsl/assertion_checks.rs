@@ -1,0 +1,92 @@
+//! Converts assertions of Rust tests to checks.
+
+use std::sync::Arc;
+
+use hotseat_document::SourceSpan;
+use serde_json::{Value, json};
+
+use super::criterion::{Criteria, Criterion};
+use super::matcher::AssertionKind;
+use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck};
+use hotseat_engine::cases::parse_assertions;
+
+/// Message if several assertions are negated together.
+pub(super) const AMBIGUOUS_NOT: &str =
+    "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";
+
+/// Converts an assertion of an example to checks.
+///
+/// # Errors
+/// If the assertion is invalid: the message.
+pub(super) fn build_checks(
+    form: AssertionKind,
+    negated: bool,
+    place: &SourceSpan,
+    criteria: &Criteria,
+) -> Result<Vec<Check>, String> {
+    let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
+    let written = |mut value: Value| {
+        if negated && value["negate"] == true {
+            value.as_object_mut().map(|members| members.shift_remove("negate"));
+        } else if negated {
+            if !value.is_object() {
+                return Err(AMBIGUOUS_NOT.to_string());
+            }
+            value["negate"] = true.into();
+        }
+        parse_assertions(&value)
+    };
+    match form {
+        AssertionKind::Decided(known) => {
+            let mut written = json!({"type": "value"});
+            if let Some(of) = known.expression {
+                written["of"] = of.into();
+            }
+            let expected = known.describe();
+            let kind = match known.holds {
+                Some(holds) => CheckKind::Precomputed(PrecomputedCheck {
+                    expected,
+                    actual: known.actual,
+                    result: Ok(holds),
+                }),
+                None => CheckKind::RustFunction(RustCheck::new(expected, move |_| Err(known.actual.clone()))),
+            };
+            Ok(with_source(one(kind), written, negated))
+        }
+        AssertionKind::Predicate { name, found } => {
+            let found = found.map(|holds| (holds, format!("the function returned {holds}")));
+            let native = RustCheck::new(format!("the agent to satisfy {name}"), move |_| found.clone());
+            Ok(as_criterion(&name, one(CheckKind::RustFunction(native)), negated))
+        }
+        AssertionKind::Function(native) => Ok(one(CheckKind::RustFunction(native))),
+        AssertionKind::Invalid(words) => Err(words),
+        AssertionKind::CaseFile(value) => written(value),
+        AssertionKind::Criteria(names) => {
+            let mut all = Vec::new();
+            for name in names {
+                let by_code = criteria.get(&name).and_then(Criterion::function_check);
+                all.extend(match by_code {
+                    Some(native) => as_criterion(&name, one(CheckKind::RustFunction(native)), negated),
+                    None => written(json!({"type": "satisfy", "criteria": name}))?,
+                });
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// Marks checks as deciding the criterion `name`, as in a case file.
+fn as_criterion(name: &str, checks: Vec<Check>, negated: bool) -> Vec<Check> {
+    let named = |check| Check { criterion: Some(name.into()), ..check };
+    let checks = checks.into_iter().map(named).collect();
+    with_source(checks, json!({"type": "satisfy", "criteria": name}), negated)
+}
+
+/// Attaches the equivalent assertion of a case file to the checks.
+fn with_source(checks: Vec<Check>, mut written: Value, negated: bool) -> Vec<Check> {
+    if negated {
+        written["negate"] = true.into();
+    }
+    let written = Arc::new(written);
+    checks.into_iter().map(|check| Check { definition: Some(written.clone()), ..check }).collect()
+}

@@ -1,0 +1,26 @@
+//! What an example declares about its case, without its code.
+
+use std::path::PathBuf;
+
+use super::caller_location::CallerLocation;
+use super::criterion::Criteria;
+use super::fixture::DeclaredFixture;
+use super::scenario::Scenario;
+use super::simulator::SimulatorSettings;
+use super::topics::Topic;
+
+/// Declarations of an example, including inherited ones.
+pub(super) struct ExampleFacts {
+    /// Names of the groups and the example, joined by `::`.
+    pub name: String,
+    pub at: CallerLocation,
+    pub tags: Vec<String>,
+    pub criteria: Criteria,
+    pub topics: Vec<Topic>,
+    /// From the outermost group to the innermost.
+    pub simulators: Vec<SimulatorSettings>,
+    pub scenario: Option<Scenario>,
+    pub fixtures: Vec<DeclaredFixture>,
+    /// Base directory of relative paths.
+    pub folder: PathBuf,
+}
