@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::case_filter::{CaseFilter, CaseLabels, KnownLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions};
+use super::cassettes::AttemptCassette;
 use super::execution_options::ExecutionOptions;
 use super::mcp_servers::SweptFault;
 use super::mode::RunModes;
@@ -59,6 +60,8 @@ pub struct SelectedCase {
     pub saved_attempts: Option<usize>,
     /// The fault of this attempt in a sweep.
     pub swept_fault: Option<Arc<SweptFault>>,
+    /// The cassette of the attempt, once it has begun.
+    pub(super) cassette: Option<Arc<AttemptCassette>>,
 }
 
 /// A suite of a run, and the agent it tests unless its cases name others.
@@ -357,6 +360,7 @@ impl RunPlan {
             case_ref,
             saved_attempts: None,
             swept_fault: None,
+            cassette: None,
         }
     }
 
