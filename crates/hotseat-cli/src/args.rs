@@ -280,7 +280,7 @@ pub struct TestArgs {
     #[command(flatten)]
     pub sweep: SweepArgs,
     /// Run again whenever suites, scripts, agent files or the project file change, until `q` or Ctrl-C.
-    #[arg(long, help_heading = RUN, conflicts_with_all = ["input", "json", "view", "dry_run", "interactive", "save", "record"])]
+    #[arg(long, help_heading = RUN, conflicts_with_all = ["input", "json", "view", "dry_run", "interactive", "save", "record", "record_cassettes"])]
     pub watch: bool,
     /// Fail if a case is skipped that is not marked `skip`, for example because the agent waits for missing
     /// input.
@@ -313,6 +313,12 @@ pub struct TestArgs {
     /// Record the agent's behavior in each case. Serve the recordings with `-n replay:DIR`.
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub record: Option<PathBuf>,
+    /// Record what others answer in each case: relayed models, proxied MCP servers, simulators and judges.
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT, conflicts_with = "cassettes")]
+    pub record_cassettes: Option<PathBuf>,
+    /// Answer from recorded cassettes in place of relayed models, proxied MCP servers, simulators and judges.
+    #[arg(long, value_name = "DIR", help_heading = RUN)]
+    pub cassettes: Option<PathBuf>,
     /// Save conversations continued by a human or a simulated user as test cases with fixed turns.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub save: Option<PathBuf>,

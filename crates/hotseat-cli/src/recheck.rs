@@ -133,6 +133,8 @@ fn recheck_arguments(
         reporter: None,
         trace: None,
         record: None,
+        record_cassettes: None,
+        cassettes: None,
         save: None,
         dry_run: false,
         fail_fast: false,

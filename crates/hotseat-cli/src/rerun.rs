@@ -14,13 +14,14 @@ use crate::input::TestInput;
 const SELECTION: [&str; 8] =
     ["run", "keywords", "grep", "tag", "exclude_tag", "last_failed", "cases", "shard"];
 /// Flags that a rerun does not repeat.
-const DROPPED: [&str; 12] = [
+const DROPPED: [&str; 13] = [
     "output",
     "reporter",
     "json",
     "verbose",
     "trace",
     "record",
+    "record_cassettes",
     "save",
     "view",
     "color",

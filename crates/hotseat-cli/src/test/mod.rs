@@ -244,6 +244,7 @@ fn try_run(
     let mut outside = outside.map_err(|wrong| context.reject(wrong))?;
     outside.overrides = choices::overrides(&args, input.as_ref());
     outside.human = choices::human(&args, context);
+    outside.cassettes = outputs::cassettes(&args, context).map_err(|wrong| context.reject([wrong]))?;
     outside.recheck = rechecking.as_ref().map(RecheckContext::conversations);
     let mut options = match &rechecking {
         Some(rechecking) => rechecking.options(&project),

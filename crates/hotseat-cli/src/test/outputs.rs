@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::run::RunPlan;
+use hotseat_engine::run::{CassetteMode, RunCassettes, RunPlan};
 use hotseat_report::reporters;
 use hotseat_report::reporters::{ReportFormat, ReportWriteError};
 
@@ -68,6 +68,29 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
         diagnostics.push(Diagnostic::new(message).help("name a file, such as `-o report.md`"));
     }
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
+/// Returns the cassettes that the run records or replays.
+///
+/// # Errors
+/// If the folder does not exist, or cannot be created.
+pub fn cassettes(args: &TestArgs, context: &CliContext) -> Result<Option<RunCassettes>, Diagnostic> {
+    let (path, mode) = match (&args.record_cassettes, &args.cassettes) {
+        (Some(path), _) => (path, CassetteMode::Record),
+        (None, Some(path)) => (path, CassetteMode::Replay),
+        (None, None) => return Ok(None),
+    };
+    let folder = context.folder.join(path);
+    let shown = path.display();
+    if mode == CassetteMode::Replay && !folder.is_dir() {
+        let message = format!("--cassettes {shown}: no such folder");
+        return Err(Diagnostic::new(message).help(format!("record it with `--record-cassettes {shown}`")));
+    }
+    if mode == CassetteMode::Record && !args.dry_run {
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Diagnostic::new(format!("--record-cassettes {shown}: {error}")))?;
+    }
+    Ok(Some(RunCassettes::new(folder, mode)))
 }
 
 /// Checks that no output file is an input of the run: a suite or the project file.

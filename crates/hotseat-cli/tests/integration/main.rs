@@ -6,6 +6,7 @@ mod assertions;
 mod budgets;
 mod call_differences;
 mod case_files;
+mod cassettes;
 mod command;
 mod common;
 mod compare;

@@ -459,7 +459,8 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
     let agent = plain_agent();
     let project = bank_project(&agent, SWEPT);
     let arguments = ["--faults", "sweep", "--fault-kinds", "is_error,lost_answer,delay,stale"];
-    let run = project.test(&[&arguments[..], &["--parallel", "8"]].concat());
+    let files = ["-o", "report.html", "-o", "report.md"];
+    let run = project.test(&[&arguments[..], &["--parallel", "8"], &files].concat());
     let expected = [
         "naive: charge_card 1 delay: recovered 0",
         "naive: charge_card 1 is_error: called_again 1",
@@ -484,6 +485,15 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
     assert!(console.contains("faults: 6 conversations"), "{console}");
     assert!(console.contains("acted twice (1 call more)"), "{console}");
     assert!(console.contains("1 of 6 conversations with a fault shows a defect"), "{console}");
+    let totals = "3 recovered · 1 called again · 1 acted twice · 1 told the user";
+    assert!(console.contains(totals), "{console}");
+    // A case and a call are named once.
+    assert_eq!(console.matches("charge_card #1").count(), 2, "{console}");
+    let read = |name: &str| std::fs::read_to_string(project.workspace.path(name)).expect(name);
+    let markdown = read("report.md");
+    let defect = "- naive: <code>charge&#95;card</code> #1, <code>lost&#95;answer</code>: **acted twice**";
+    assert!(markdown.contains(totals) && markdown.contains(defect), "{markdown}");
+    assert!(read("report.html").contains("\"fault_sweep\":{\"runs\":6"));
     // The result does not depend on the number of conversations at once.
     let again = project.test(&[&arguments[..], &["--parallel", "1"]].concat());
     assert_eq!(again.report["fault_sweep"], run.report["fault_sweep"]);
@@ -543,6 +553,10 @@ name: paid twice
 faults: [{ tool: charge_card, do: lost_answer }]
 turns: [{ user: naive o-2, assert: { text: { must_match: 'charged o-2' } } }]
 assert: [{ type: idempotent, tool: charge_card, key: order_id, negate: true }]
+---
+name: the answer of the previous call
+faults: [{ tool: charge_card, nth: 2, do: stale }]
+turns: [{ user: pay o-3 }, { user: pay o-4, assert: { text: { must_match: 'charged o-3' } } }]
 ";
     let by_url = format!("url: '{}'", served.url);
     let by_command = format!(

@@ -99,6 +99,17 @@ pub struct DefinitionContext<'a> {
     pub conversation: String,
     /// Removes secrets from requests before they are compared with a recording.
     pub secrets: SecretRemover,
+    /// What proxies do, regardless of their settings.
+    pub proxies: Option<ProxyMode>,
+}
+
+/// What the proxies of a case do if the run has cassettes.
+#[derive(Debug, Clone)]
+pub enum ProxyMode {
+    /// Record.
+    Record,
+    /// Answer from these recordings, by the name of the server.
+    Replay(BTreeMap<String, Arc<McpRecording>>),
 }
 
 /// A fault in calls of a server.
@@ -271,6 +282,13 @@ impl McpSettings {
         ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations[hint] == true)
     }
 
+    /// Names of the proxied servers.
+    pub fn proxies(&self) -> impl Iterator<Item = &str> {
+        let proxied =
+            self.servers.iter().filter(|(_, server)| matches!(server.source, McpSource::Proxy { .. }));
+        proxied.map(|(name, _)| name.as_str())
+    }
+
     /// Servers whose exchanges are recorded, with their files, relative to the project file.
     pub fn recorded(&self) -> BTreeMap<String, PathBuf> {
         let recorded = self.servers.iter().filter_map(|(name, server)| match &server.source {
@@ -350,7 +368,17 @@ impl McpServer {
     }
 
     fn definition(&self, name: &str, context: &DefinitionContext<'_>) -> ServerDefinition {
+        let replay = |recording: Arc<McpRecording>| {
+            ServerKind::Replay(McpReplaySource {
+                recording,
+                secrets: context.secrets.clone(),
+                conversation: Some(context.conversation.clone()),
+            })
+        };
         let kind = match &self.source {
+            McpSource::Proxy { .. } if let Some(ProxyMode::Replay(recordings)) = &context.proxies => {
+                replay(recordings.get(name).cloned().unwrap_or_default())
+            }
             McpSource::Mock { list, instructions, page_size, .. } => {
                 let recorded = list.as_ref().and_then(|file| file.tools.get()?.as_ref().ok());
                 let tools = self.tools().into_iter().map(|tool| {
@@ -372,16 +400,10 @@ impl McpServer {
                 ServerKind::Proxy(Upstream::Command(command))
             }
             McpSource::Proxy { upstream, .. } => ServerKind::Proxy(upstream.clone()),
-            McpSource::Replay(file) => ServerKind::Replay(McpReplaySource {
-                recording: file
-                    .recording
-                    .get()
-                    .and_then(|read| read.as_ref().ok())
-                    .cloned()
-                    .unwrap_or_default(),
-                secrets: context.secrets.clone(),
-                conversation: Some(context.conversation.clone()),
-            }),
+            McpSource::Replay(file) => {
+                let read = file.recording.get().and_then(|read| read.as_ref().ok());
+                replay(read.cloned().unwrap_or_default())
+            }
         };
         ServerDefinition {
             faults: self.faults.iter().map(|fault| fault.rule.clone()).collect(),
@@ -389,7 +411,12 @@ impl McpServer {
                 true => UnmatchedPolicy::ErrorResult,
                 false => UnmatchedPolicy::RpcError,
             },
-            record: matches!(self.source, McpSource::Proxy { record: Some(_), .. }),
+            record: match &self.source {
+                McpSource::Proxy { record, .. } => {
+                    record.is_some() || matches!(context.proxies, Some(ProxyMode::Record))
+                }
+                _ => false,
+            },
             ..ServerDefinition::new(name, kind)
         }
     }
@@ -445,6 +472,7 @@ impl DefinitionContext<'_> {
             root: Path::new(""),
             conversation: String::new(),
             secrets: SecretRemover::default(),
+            proxies: None,
         }
     }
 }

@@ -42,7 +42,7 @@ struct ModelSource {
 enum ReplySource {
     Rules(Arc<ModelScript>),
     Script(Arc<ModelFile<ModelScript>>),
-    Relay { relay: Arc<ModelRelay>, record: Option<String> },
+    Relay { relay: Arc<ModelRelay>, record: Option<String>, ignored: Vec<String> },
     Replay { recording: Arc<ModelFile<ModelCassette>>, ignored: Vec<String> },
 }
 
@@ -64,6 +64,17 @@ pub struct ModelOpening<'a> {
     pub cassettes: &'a CassetteFiles,
     /// Removes secrets from recordings.
     pub cleaner: TextCleaner,
+    /// What relays do, regardless of their settings.
+    pub relays: Option<RelayMode>,
+}
+
+/// What the relays of a case do if the run has cassettes.
+#[derive(Debug, Clone)]
+pub enum RelayMode {
+    /// Record to this file.
+    Record(Arc<CassetteFile>),
+    /// Answer from this recording.
+    Replay(Arc<ModelCassette>),
 }
 
 /// The files that conversations of a run record to.
@@ -144,6 +155,11 @@ impl ModelSettings {
         self.models.is_empty()
     }
 
+    /// True if a model is relayed to a provider.
+    pub fn has_relays(&self) -> bool {
+        self.models.values().any(|source| matches!(source.replies, ReplySource::Relay { .. }))
+    }
+
     /// The names of the models.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)
@@ -200,24 +216,33 @@ impl ReplySource {
         let script = match self {
             ReplySource::Rules(script) => script.clone(),
             ReplySource::Script(file) => file.content()?,
-            ReplySource::Relay { relay, record } => {
-                let target = record.as_ref().map(|path| RecordTarget {
-                    file: opening.cassettes.at(opening.root.join(path)),
+            ReplySource::Relay { relay, record, ignored } => {
+                let file = match &opening.relays {
+                    Some(RelayMode::Replay(cassette)) => {
+                        return Some(ServedSource::Replay(opening.replay(cassette.clone(), ignored)));
+                    }
+                    Some(RelayMode::Record(file)) => Some(file.clone()),
+                    None => record.as_ref().map(|path| opening.cassettes.at(opening.root.join(path))),
+                };
+                let target = file.map(|file| RecordTarget {
+                    file,
                     lane: opening.lane.clone(),
                     cleaner: opening.cleaner.clone(),
                 });
                 return Some(ServedSource::Relay(relay.clone(), target));
             }
             ReplySource::Replay { recording, ignored } => {
-                return Some(ServedSource::Replay(ReplaySource {
-                    cassette: recording.content()?,
-                    lane: opening.lane.clone(),
-                    ignored: ignored.clone(),
-                    cleaner: opening.cleaner.clone(),
-                }));
+                return Some(ServedSource::Replay(opening.replay(recording.content()?, ignored)));
             }
         };
         Some(ServedSource::Model(Arc::new(LiveModel::new(ScriptedModel::new(script)))))
+    }
+}
+
+impl ModelOpening<'_> {
+    fn replay(&self, cassette: Arc<ModelCassette>, ignored: &[String]) -> ReplaySource {
+        let (lane, cleaner) = (self.lane.clone(), self.cleaner.clone());
+        ReplaySource { cassette, lane, ignored: ignored.to_vec(), cleaner }
     }
 }
 
@@ -269,8 +294,7 @@ fn read_source(
     }
     if std::ptr::eq(map.shape(), &MODEL_REPLAY) {
         let recording = ModelFile::new(map, "file", map.text("file").unwrap_or_default());
-        let ignored = map.list("ignore").into_iter().flatten().filter_map(NodeView::text);
-        return Ok(Some(ReplySource::Replay { recording, ignored: ignored.map(str::to_string).collect() }));
+        return Ok(Some(ReplySource::Replay { recording, ignored: ignored_members(map) }));
     }
     if map.has("use") && !map.has("rules") {
         let message = "`use` belongs to `rules`; a script in a file has its own";
@@ -295,13 +319,19 @@ fn read_source(
     }
 }
 
+/// JSON Pointers to members of requests that may differ from the recording.
+fn ignored_members(map: &MapView<'_>) -> Vec<String> {
+    let ignored = map.list("ignore").into_iter().flatten().filter_map(NodeView::text);
+    ignored.map(str::to_string).collect()
+}
+
 fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplySource, ()> {
     let headers = map.get("headers").and_then(NodeView::entries).into_iter().flatten();
     let headers: Vec<(String, Secret)> =
         headers.filter_map(|(name, _, value)| Some((name.to_string(), Secret::new(value.text()?)))).collect();
     let record = map.text("record").map(str::to_string);
     match ModelRelay::new(map.text("url").unwrap_or_default(), &headers) {
-        Ok(relay) => Ok(ReplySource::Relay { relay: Arc::new(relay), record }),
+        Ok(relay) => Ok(ReplySource::Relay { relay: Arc::new(relay), record, ignored: ignored_members(map) }),
         Err(error) => {
             diagnostics.push(Diagnostic::new(error.message).at(map.place()));
             Err(())

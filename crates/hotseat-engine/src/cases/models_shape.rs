@@ -19,6 +19,12 @@ const FAULTS_FIELD: Field = Field::optional(
     "Faults in calls of this model, in addition to inherited ones. The first that selects a call applies. A fault that no call reaches fails the case as an error of the test.",
 );
 
+const IGNORE_FIELD: Field = Field::optional(
+    "ignore",
+    Kind::NonEmptyList(&Kind::NonEmptyText),
+    "JSON Pointers to members of requests that may differ from the recording, for example `/messages/0/content`. `*` stands for any name or index.",
+);
+
 /// Shape of a served model.
 static SERVED_MODEL: Shape = Shape {
     name: "ServedModel",
@@ -61,6 +67,7 @@ pub static MODEL_RELAY: Shape = Shape {
             Kind::NonEmptyText,
             "A file that receives the exchanges, relative to the project file. A case replaces its own exchanges when its conversation is complete. Keys are not stored.",
         ),
+        IGNORE_FIELD,
         FAULTS_FIELD,
     ],
 };
@@ -76,11 +83,7 @@ pub static MODEL_REPLAY: Shape = Shape {
             Kind::NonEmptyText,
             "The recording. Searched next to the suite, next to the project file, and in the working directory.",
         ),
-        Field::optional(
-            "ignore",
-            Kind::NonEmptyList(&Kind::NonEmptyText),
-            "JSON Pointers to members of requests that may differ from the recording, for example `/messages/0/content`. `*` stands for any name or index.",
-        ),
+        IGNORE_FIELD,
         FAULTS_FIELD,
     ],
 };

@@ -87,7 +87,7 @@ fn text_message(role: Speaker, text: &str) -> ConversationMessage {
 }
 
 /// Converts a message to JSON without attachments, which would dominate the size.
-fn message_json(message: &ConversationMessage) -> Value {
+pub(super) fn message_json(message: &ConversationMessage) -> Value {
     let mut members = Map::new();
     members.insert("role".to_string(), json!(message.role.name()));
     members.insert("content".to_string(), json!(joined_text(&message.content)));

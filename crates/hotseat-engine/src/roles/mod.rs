@@ -10,6 +10,7 @@ mod generator;
 mod judge;
 mod recorded_answers;
 mod reporter;
+mod role_cassette;
 mod simulator;
 
 use std::borrow::Cow;
@@ -37,6 +38,7 @@ pub use judge::{
 };
 pub use recorded_answers::RecordedAnswers;
 pub use reporter::ReporterQuestion;
+pub use role_cassette::{RoleCassette, RoleCassetteHandle};
 pub use simulator::{SimulatorQuestion, UserAnswer, UserDecision};
 
 use crate::scripts::{BoundFunction, ScriptOutput};
@@ -55,6 +57,8 @@ pub struct RoleClient {
     timeout: Duration,
     /// Maximum time without any received data.
     idle: Duration,
+    /// Records the answers, or gives recorded ones.
+    cassette: Option<RoleCassetteHandle>,
 }
 
 /// Backend that performs a role.
@@ -159,6 +163,7 @@ impl RoleClient {
             label: shown.to_string().into(),
             timeout: patience,
             idle,
+            cassette: None,
         }
     }
 
@@ -169,6 +174,7 @@ impl RoleClient {
             label: shown.to_string().into(),
             timeout: patience,
             idle: patience,
+            cassette: None,
         }
     }
 
@@ -180,6 +186,7 @@ impl RoleClient {
             label: shown.to_string().into(),
             timeout: patience,
             idle: patience,
+            cassette: None,
         }
     }
 
@@ -192,7 +199,14 @@ impl RoleClient {
             label: shown.to_string().into(),
             timeout: patience,
             idle,
+            cassette: None,
         }
+    }
+
+    /// Records the answers of the role in a cassette, or takes them from it.
+    #[must_use]
+    pub fn with_cassette(self, cassette: Option<RoleCassetteHandle>) -> RoleClient {
+        RoleClient { cassette, ..self }
     }
 
     /// Displayable reference.
@@ -221,6 +235,14 @@ impl RoleClient {
 
     /// Asks the role, with advice on repeating the question.
     async fn try_ask(&self, question: RoleQuestion) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+        match &self.cassette {
+            Some(cassette) => cassette.answer(&self.label, question, |asked| self.contact(asked)).await,
+            None => self.contact(question).await,
+        }
+    }
+
+    /// Contacts the backend of the role.
+    async fn contact(&self, question: RoleQuestion) -> Result<RoleReply, (RoleError, RetryAdvice)> {
         let begun = Instant::now();
         let own = begun + self.timeout;
         let (deadline, of_conversation) = match question.deadline {

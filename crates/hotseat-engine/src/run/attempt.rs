@@ -25,7 +25,7 @@ use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, TrafficMeter};
 /// Runs attempt `number` (from 1) of a case. If the run is cancelled, the conversation ends immediately; the
 /// `after` hook still gets [`CLEANUP_LIMIT`](super::CLEANUP_LIMIT).
 pub(super) async fn run_attempt(
-    selected: SelectedCase,
+    mut selected: SelectedCase,
     number: usize,
     outside: &Arc<RunContext>,
     cancellation: &CancellationSignal,
@@ -37,6 +37,10 @@ pub(super) async fn run_attempt(
     }
     if let Some(reason) = &selected.case.skip {
         return Attempt { verdict: Verdict::skipped(reason.clone()), ..attempt };
+    }
+    match outside.open_cassette(&selected, number) {
+        Ok(cassette) => selected.cassette = cassette,
+        Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
     }
     let mut attempt = attempt;
     let started = tokio::time::Instant::now();
@@ -65,6 +69,7 @@ pub(super) async fn run_attempt(
     if cancellation.run_until_cancelled(conversation).await.is_none() {
         attempt.verdict = cancelled_verdict();
     }
+    attempt.warnings.extend(outside.save_cassette(&selected, &attempt.verdict));
     attempt.duration = started.elapsed();
     let after = outside.run_after_hook(&attempt, &selected, &before, known);
     match cancellation.clean_up(after).await {
@@ -202,7 +207,9 @@ async fn prepare_case(
         hook_variables.extend(new);
     }
     let named = CaseScope { case, suite: &selected.suite, agent: Some(agent) };
-    let (partners, of_helpers) = open_roles(outside, named, &hook_variables, None).map_err(test_failure)?;
+    let cassette = selected.cassette.as_ref().map(|cassette| cassette.roles.clone());
+    let (partners, of_helpers) =
+        open_roles(outside, named, &hook_variables, None, cassette).map_err(test_failure)?;
     let (target, redactor) = match bound {
         // Hook variables and role agents may contain secrets as well.
         Some((target, _)) if !hook_variables.is_empty() || !of_helpers.is_empty() => {

@@ -10,7 +10,7 @@ use super::context::RunContext;
 use super::script_processes::OverheardTurnLog;
 use crate::cases::{McpAddresses, Suite, TestCase};
 use crate::config::{Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
-use crate::roles::{RecordedAnswers, RoleClient};
+use crate::roles::{RecordedAnswers, RoleCassette, RoleCassetteHandle, RoleClient};
 use crate::scripts::{ScriptCapabilities, ScriptFunction};
 use crate::session::{RoleLookup, SessionRoles};
 use hotseat_checks::{JudgeSelector, RoleReference, ScriptCheck};
@@ -145,7 +145,8 @@ pub fn case_roles(
 }
 
 /// Prepares the roles of a case and returns the secrets of those that are agents. During a recheck only
-/// judges may be asked, and only if enabled and without a stored answer.
+/// judges may be asked, and only if enabled and without a stored answer. A cassette records the answers of all
+/// roles, or replaces them.
 ///
 /// # Errors
 /// If a role is misconfigured.
@@ -154,8 +155,11 @@ pub fn open_roles(
     named: CaseScope<'_>,
     hook_variables: &BTreeMap<String, Value>,
     answers: Option<Arc<RecordedAnswers>>,
+    cassette: Option<Arc<RoleCassette>>,
 ) -> Result<(SessionRoles, Vec<(String, String)>), Diagnostics> {
     let case = named.case;
+    let cassette = cassette
+        .map(|cassette| RoleCassetteHandle { cassette, redactor: outside.redactor(&[], hook_variables) });
     let functions = check_functions(&outside.project, named)?;
     let requests = role_requests(&outside.project, named);
     if case.program.is_none() && functions.is_empty() && requests.is_empty() {
@@ -191,6 +195,7 @@ pub fn open_roles(
             agent,
             hook_variables: hook_variables.clone(),
             answers: answers.clone(),
+            cassette: cassette.clone(),
         }));
     }
     let mut secrets = Vec::new();
@@ -198,8 +203,10 @@ pub fn open_roles(
         let found = outside.project.resolve_role(wanted)?;
         let role = match &answers {
             Some(answers) if whom.is_none() || !answers.may_ask() => RoleClient::offline(&found.0),
+            None if is_replay(cassette.as_ref()) => RoleClient::offline(&found.0),
             _ => open_role(outside, &powers, &found, Some(wanted), hook_variables, &mut secrets)?,
         };
+        let role = role.with_cassette(cassette.clone());
         match whom {
             None => partners.simulators.push((wanted.reference.cloned(), role)),
             Some(whom) => partners.judges.push((whom, Ok(role))),
@@ -219,6 +226,12 @@ struct RoleResolver {
     hook_variables: BTreeMap<String, Value>,
     /// Stored answers of judges, during a recheck.
     answers: Option<Arc<RecordedAnswers>>,
+    cassette: Option<RoleCassetteHandle>,
+}
+
+/// True if roles are answered from a cassette.
+fn is_replay(cassette: Option<&RoleCassetteHandle>) -> bool {
+    cassette.is_some_and(|handle| handle.cassette.is_replay())
 }
 
 impl RoleLookup for RoleResolver {
@@ -249,7 +262,8 @@ impl RoleResolver {
     }
 
     fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<RoleClient, String> {
-        let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.may_ask());
+        let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.may_ask())
+            || is_replay(self.cassette.as_ref());
         let found = self.outside.project.resolve_role(wanted).and_then(|helper| match is_silent {
             true => Ok(RoleClient::offline(&helper.0)),
             false => open_role(
@@ -261,6 +275,7 @@ impl RoleResolver {
                 &mut Vec::new(),
             ),
         });
+        let found = found.map(|role| role.with_cassette(self.cassette.clone()));
         found.map_err(|wrong| {
             let words = wrong.into_iter().map(|wrong| match wrong.help {
                 Some(help) => format!("{} ({help})", wrong.message),

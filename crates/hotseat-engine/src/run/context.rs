@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::backlog::ReportBacklog;
+use super::cassettes::RunCassettes;
 use super::mcp_servers::RunMcp;
 use super::models_served::RunModels;
 use super::recheck_source::RecheckSource;
@@ -49,6 +50,8 @@ pub struct RunContext {
     pub(super) mcp: Option<RunMcp>,
     /// Served models of the run, if a case has any.
     pub(super) models: Option<RunModels>,
+    /// Cassettes of the cases, if the run records or replays them.
+    pub cassettes: Option<RunCassettes>,
     /// Resources for opening targets.
     pub(super) target_env: TargetEnv,
     /// Targets that are the same for every case, with their redactors.
@@ -116,6 +119,7 @@ impl RunContext {
             running: Arc::default(),
             mcp: None,
             models: None,
+            cassettes: None,
             target_env: means,
             bound_targets: Vec::new(),
         };

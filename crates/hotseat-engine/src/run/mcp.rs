@@ -12,6 +12,7 @@ use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
+use super::cassettes::{AttemptCassette, server_file};
 use super::context::RunContext;
 use super::mcp_recordings::ConversationRecording;
 use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, SweptFault, addresses};
@@ -19,6 +20,25 @@ use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{DefinitionContext, TestCase};
 use crate::config::StartCommand;
 use crate::session::{ExpectedCalls, McpAgent, ScriptedServers};
+
+/// What an attempt adds to the servers of its case.
+#[derive(Default)]
+struct AttemptSettings<'a> {
+    /// Names its conversation in recordings.
+    key: String,
+    fault: Option<&'a SweptFault>,
+    cassette: Option<&'a AttemptCassette>,
+}
+
+impl<'a> AttemptSettings<'a> {
+    fn new(selected: &'a SelectedCase) -> AttemptSettings<'a> {
+        AttemptSettings {
+            key: conversation_key(selected),
+            fault: selected.swept_fault.as_deref(),
+            cassette: selected.cassette.as_deref(),
+        }
+    }
+}
 
 impl RunContext {
     /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations.
@@ -44,7 +64,7 @@ impl RunContext {
             None => None,
             Some(_) => {
                 // Each attempt reopens it with its own servers.
-                let conversation = self.open_conversation(&servers, first, String::new(), None);
+                let conversation = self.open_conversation(&servers, first, &AttemptSettings::default());
                 let conversation = conversation.map_err(failed)?;
                 Some(SharedConversation {
                     addresses: addresses(&conversation),
@@ -61,29 +81,28 @@ impl RunContext {
         &self,
         servers: &McpServers,
         case: &TestCase,
-        key: String,
-        fault: Option<&SweptFault>,
+        attempt: &AttemptSettings<'_>,
     ) -> Result<McpConversation, McpError> {
-        let definitions = self.definitions(case, key, fault, &self.redactor(&[], &BTreeMap::new()));
+        let definitions = self.definitions(case, attempt, &self.redactor(&[], &BTreeMap::new()));
         let answerer = Arc::new(ScriptedServers::new(case.mcp.answers()));
         servers.open_conversation(&case.id, answerer, definitions)
     }
 
-    /// Definitions of the servers of a case. `key` names its conversation in recordings.
+    /// Definitions of the servers of a case.
     fn definitions(
         &self,
         case: &TestCase,
-        key: String,
-        fault: Option<&SweptFault>,
+        attempt: &AttemptSettings<'_>,
         redactor: &SecretRedactor,
     ) -> Vec<ServerDefinition> {
         let mut definitions = case.mcp.definitions(&DefinitionContext {
             environment: self.project.environment(),
             root: &self.project.root,
-            conversation: key,
+            conversation: attempt.key.clone(),
             secrets: secret_remover(redactor),
+            proxies: attempt.cassette.map(AttemptCassette::proxy_mode),
         });
-        if let Some(fault) = fault {
+        if let Some(fault) = attempt.fault {
             let server = definitions.iter_mut().find(|definition| definition.name == fault.server);
             server.into_iter().for_each(|server| server.faults.insert(0, fault.rule.clone()));
         }
@@ -130,9 +149,8 @@ impl RunContext {
                 None => self.reopen(conversation, selected, case, &self.redactor(&[], &BTreeMap::new())),
             },
             None => {
-                let key = conversation_key(selected);
-                self.open_conversation(&mcp.servers, case, key, selected.swept_fault.as_deref())
-                    .map_err(definition_failure)
+                let attempt = AttemptSettings::new(selected);
+                self.open_conversation(&mcp.servers, case, &attempt).map_err(definition_failure)
             }
         }?;
         Ok(Some(AttemptMcp::new(conversation, home)))
@@ -145,8 +163,7 @@ impl RunContext {
         case: &TestCase,
         redactor: &SecretRedactor,
     ) -> Result<McpConversation, AttemptFailure> {
-        let (key, fault) = (conversation_key(selected), selected.swept_fault.as_deref());
-        let definitions = self.definitions(case, key, fault, redactor);
+        let definitions = self.definitions(case, &AttemptSettings::new(selected), redactor);
         let answerer = Arc::new(ScriptedServers::new(case.mcp.answers()));
         conversation.reopen(answerer, &definitions).map_err(definition_failure)
     }
@@ -170,11 +187,19 @@ impl RunContext {
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
         let expected = ExpectedCalls { answers_unmatched, tools: case.tool_references() };
         let mut agent = McpAgent::new(agent, conversation, expected, home);
-        let mut files = case.mcp.recorded();
-        // Broken conversations are no recordings.
-        files.retain(|_, _| selected.swept_fault.is_none());
-        if let Some(mcp) = self.mcp.as_ref().filter(|_| !files.is_empty()) {
-            let (recorder, conversation) = (mcp.recorder.clone(), conversation_key(selected));
+        let recorded = match &selected.cassette {
+            // Instead of the files of the servers.
+            Some(cassette) => cassette.server_recorder().map(|recorder| {
+                let files = case.mcp.proxies().map(|name| (name.to_string(), server_file(name).into()));
+                (recorder.clone(), files.collect())
+            }),
+            // Broken conversations are no recordings.
+            None if selected.swept_fault.is_some() => None,
+            None => self.mcp.as_ref().map(|mcp| (mcp.recorder.clone(), case.mcp.recorded())),
+        };
+        if let Some((recorder, files)) = recorded.filter(|(_, files): &(_, BTreeMap<_, _>)| !files.is_empty())
+        {
+            let conversation = conversation_key(selected);
             let recording = ConversationRecording { conversation, files, secrets: secret_remover(redactor) };
             agent.on_close(Box::new(move |conversation| recorder.add(conversation, &recording)));
         }

@@ -12,7 +12,7 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use super::context::RunContext;
 use super::models_served::{AttemptModels, RunModels, SharedModels, addresses};
 use super::plan::{RunPlan, SelectedCase};
-use crate::cases::{CassetteFiles, ModelOpening, TestCase};
+use crate::cases::{CassetteFiles, ModelOpening, RelayMode, TestCase};
 use crate::config::StartCommand;
 
 impl RunContext {
@@ -35,7 +35,7 @@ impl RunContext {
         let servers = ModelServers::start(ServeLimits::default()).map_err(failed)?;
         let cassettes = CassetteFiles::default();
         let shared = started_with.map(|_| {
-            let opening = self.opening(first.id.clone(), &cassettes);
+            let opening = self.opening(first.id.clone(), &cassettes, None);
             let conversation = servers.open_conversation(&first.id, first.models.open(&opening));
             let addresses = addresses(&conversation).collect();
             SharedModels { addresses, slot: Arc::new(Mutex::new(Some(conversation))) }
@@ -67,13 +67,19 @@ impl RunContext {
         selected: &SelectedCase,
         cassettes: &'a CassetteFiles,
     ) -> ModelOpening<'a> {
-        self.opening(format!("{}#{}", selected.suite_name, selected.case.id), cassettes)
+        let relays = selected.cassette.as_ref().map(|cassette| cassette.relay_mode());
+        self.opening(format!("{}#{}", selected.suite_name, selected.case.id), cassettes, relays)
     }
 
-    fn opening<'a>(&'a self, lane: String, cassettes: &'a CassetteFiles) -> ModelOpening<'a> {
+    fn opening<'a>(
+        &'a self,
+        lane: String,
+        cassettes: &'a CassetteFiles,
+        relays: Option<RelayMode>,
+    ) -> ModelOpening<'a> {
         let redactor = self.project.redactor().clone();
         let cleaner = TextCleaner::new(move |text| redactor.text(text).into_owned());
-        ModelOpening { lane, root: &self.project.root, cassettes, cleaner }
+        ModelOpening { lane, root: &self.project.root, cassettes, cleaner, relays }
     }
 
     /// Fills the addresses of served models into the start command of an agent.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::case_filter::{CaseFilter, CaseLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions};
+use super::cassettes::AttemptCassette;
 use super::execution_options::ExecutionOptions;
 use super::known_labels::KnownLabels;
 use super::mcp_servers::SweptFault;
@@ -77,6 +78,8 @@ pub struct SelectedCase {
     pub saved_attempts: Option<usize>,
     /// The fault of this attempt in a sweep.
     pub swept_fault: Option<Arc<SweptFault>>,
+    /// The cassette of the attempt, once it has begun.
+    pub(super) cassette: Option<Arc<AttemptCassette>>,
 }
 
 /// A suite of a run, and the agent it tests unless its cases name others.
@@ -380,6 +383,7 @@ impl RunPlan {
             case_ref,
             saved_attempts: None,
             swept_fault: None,
+            cassette: None,
         }
     }
 

@@ -133,7 +133,7 @@ fn prepare_recheck(
     let redactor = bound.map_or_else(|| outside.redactor(&[], hook_variables), |(_, redactor)| redactor);
     let answers = Arc::new(RecordedAnswers::from_events(events, redactor.clone(), recheck.asks_judges));
     let named = CaseScope { case, suite: &selected.suite, agent };
-    let (partners, _) = open_roles(outside, named, hook_variables, Some(answers))?;
+    let (partners, _) = open_roles(outside, named, hook_variables, Some(answers), None)?;
     let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(hook_variables) })?;
     let hears = agent.is_some_and(|agent| agent.supports("metadata"));
     let case = outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, hears));

@@ -81,6 +81,9 @@ pub struct SweepRow {
     /// Why the case failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Details of the failure, for example the answer of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// A case that was not swept.
@@ -239,6 +242,7 @@ impl SweepRow {
         attempt: &Attempt,
         place: usize,
     ) -> SweepRow {
+        let failure = attempt.verdict.failure.as_ref();
         SweepRow {
             order: (case.index, place),
             suite: case.suite.shown.to_string(),
@@ -250,8 +254,17 @@ impl SweepRow {
             outcome,
             calls_again,
             passed: attempt.verdict.status == VerdictStatus::Passed,
-            message: attempt.verdict.failure.as_ref().map(|failure| failure.message.clone()),
+            message: failure.map(|failure| failure.message.clone()),
+            detail: failure.and_then(|failure| failure.detail.clone()),
         }
+    }
+
+    /// The message of a failure; if the agent failed, with the last line of its details.
+    pub fn failure_text(&self) -> Option<String> {
+        let detail = self.detail.as_deref().filter(|_| self.outcome == SweepOutcome::Failed);
+        let last = detail.and_then(|detail| detail.lines().rev().find(|line| !line.trim().is_empty()));
+        let last = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
+        self.message.as_ref().map(|message| message.clone() + &last)
     }
 
     /// Position in the report: index of the case, and place among its conversations.
@@ -261,6 +274,20 @@ impl SweepRow {
 }
 
 impl SweepReport {
+    /// The number of conversations with each outcome, in the order of their first appearance.
+    pub fn totals(&self) -> String {
+        let mut counts: Vec<(SweepOutcome, usize)> = Vec::new();
+        for row in &self.rows {
+            match counts.iter_mut().find(|(outcome, _)| *outcome == row.outcome) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((row.outcome, 1)),
+            }
+        }
+        let counts: Vec<String> =
+            counts.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        counts.join(" · ")
+    }
+
     /// Number of conversations that show a defect, or have no result.
     pub fn failures(&self) -> usize {
         self.rows.iter().filter(|row| row.outcome.is_bad()).count() + self.missing

@@ -185,6 +185,10 @@ impl ExchangeObserver {
                 result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
             return self.report(Instant::now(), McpEventKind::InputRequested { call, requests }).await;
         }
+        if let Ok(result) = &outcome {
+            let tool = self.params.get("name").and_then(Value::as_str).unwrap_or_default();
+            self.server.faults.remember(&self.server.definition.faults, tool, result);
+        }
         let outcome = outcome.map(|result| McpToolResult::from_json(&result));
         self.report(Instant::now(), McpEventKind::CallAnswered { call, outcome, duration, delivered }).await;
     }

@@ -8,7 +8,7 @@ const MAX_CHANGES: usize = 12;
 const MAX_VALUE_CHARS: usize = 60;
 
 /// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
-pub(crate) fn changes(recorded: &Value, now: &Value) -> Vec<String> {
+pub fn changes(recorded: &Value, now: &Value) -> Vec<String> {
     let mut changes = Vec::new();
     compare("", recorded, now, &mut changes);
     let more = changes.len().saturating_sub(MAX_CHANGES);

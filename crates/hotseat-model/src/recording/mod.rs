@@ -13,8 +13,7 @@ mod exchange;
 mod recording_model;
 mod replay_model;
 
-#[cfg(feature = "serve")]
-pub(crate) use diff::changes;
+pub use diff::changes;
 pub use exchange::{FORMAT_VERSION, RecordedAnswer, RecordedExchange, digest};
 pub use recording_model::RecordingModel;
 pub use replay_model::{RecordingError, ReplayModel};

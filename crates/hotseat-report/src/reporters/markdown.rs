@@ -10,13 +10,15 @@ use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, Ver
 
 use super::text::{format_cost, format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{CaseOutcome, CheckResult, CheckState, RunSettings, RunSummary};
+use hotseat_engine::run::{CaseOutcome, CheckResult, CheckState, RunSettings, RunSummary, SweepReport};
 
 /// Maximum size of the failure sections. GitHub limits comments to 65,536 characters, including the text
 /// around the sections.
 const MAX_SECTIONS_BYTES: usize = 56_000;
 /// Maximum length of one message.
 const MAX_MESSAGE_BYTES: usize = 1_500;
+/// Maximum number of defects of a sweep.
+const MAX_SWEEP_ROWS: usize = 40;
 /// Maximum number of differences of a call, and of unexpected calls of a check.
 const MAX_DIFFERENCES: usize = 12;
 
@@ -27,12 +29,14 @@ pub struct MarkdownReporter {
     setting: Arc<RunSettings>,
     sections: BTreeMap<usize, String>,
     free_bytes: usize,
+    sweep: Option<Arc<SweepReport>>,
 }
 
 impl MarkdownReporter {
     /// Creates a reporter that writes to a file.
     pub fn new(file: File, setting: Arc<RunSettings>) -> Self {
-        MarkdownReporter { file, setting, sections: BTreeMap::new(), free_bytes: MAX_SECTIONS_BYTES }
+        let sections = BTreeMap::new();
+        MarkdownReporter { file, setting, sections, free_bytes: MAX_SECTIONS_BYTES, sweep: None }
     }
 
     fn add_section(&mut self, outcome: &CaseOutcome) {
@@ -90,6 +94,7 @@ impl MarkdownReporter {
         if summary.interrupted {
             out.push_str("\nThe run was interrupted.\n");
         }
+        out.extend(self.sweep.as_deref().filter(|sweep| !sweep.rows.is_empty()).map(sweep_section));
         if let Some(why) = &summary.broken {
             let _ = writeln!(out, "\nThe run could not be carried out: {}", escape_inline(why));
         }
@@ -114,14 +119,40 @@ impl Reporter for MarkdownReporter {
                 self.file.write_all(text.as_bytes())?;
                 self.file.flush()
             }
+            RunEvent::SweepEnded(report) => {
+                self.sweep = Some(report.clone());
+                Ok(())
+            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_) => Ok(()),
+            | RunEvent::SweepStarted { .. } => Ok(()),
         }
     }
+}
+
+/// Formats the outcomes of a sweep of faults: their numbers, and the defects.
+fn sweep_section(report: &SweepReport) -> String {
+    let mut out = format!("\n### Faults\n\n{}\n", report.totals());
+    let bad = report.rows.iter().filter(|row| row.outcome.is_bad());
+    let shown: Vec<String> = bad
+        .clone()
+        .take(MAX_SWEEP_ROWS)
+        .map(|row| {
+            let (case, tool) = (escape_inline(&row.case), format_code(&row.tool));
+            let (fault, outcome) = (format_code(row.fault), row.outcome);
+            format!("- {case}: {tool} #{}, {fault}: **{outcome}**\n", row.nth)
+        })
+        .collect();
+    if !shown.is_empty() {
+        let _ = write!(out, "\n{}", shown.concat());
+    }
+    let more = bad.count() - shown.len();
+    if more > 0 {
+        let _ = write!(out, "\n… and {more} more\n");
+    }
+    out
 }
 
 /// Formats the section of a failed or flaky case.

@@ -22,7 +22,10 @@ pub(super) fn announcement(runs: usize, combinations: usize) -> String {
 /// Formats the table.
 pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
     let mut lines = vec![["CASE", "CALL", "FAULT", "OUTCOME"].map(str::to_string)];
-    lines.extend(report.rows.iter().map(cells));
+    let mut above: Option<&SweepRow> = None;
+    for row in &report.rows {
+        lines.push(cells(row, above.replace(row)));
+    }
     let mut widths = [0; 4];
     for line in &lines {
         for (width, cell) in widths.iter_mut().zip(line) {
@@ -41,8 +44,8 @@ pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
             Some(false) => TextStyle::Good,
         };
         text.push_str(&format!("{names}{}\n", look.paint(style, &line[3])));
-        if let Some(message) = row.filter(|row| row.outcome.is_bad()).and_then(|row| row.message.as_ref()) {
-            let message = one_line(message, MAX_MESSAGE_COLUMNS);
+        if let Some(message) = row.filter(|row| row.outcome.is_bad()).and_then(SweepRow::failure_text) {
+            let message = one_line(&message, MAX_MESSAGE_COLUMNS);
             text.push_str(&format!("  {}\n", look.paint(TextStyle::Quiet, &message)));
         }
     }
@@ -50,12 +53,15 @@ pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
         let words = format!("{}: no faults, {}", one_line(&skip.case, MAX_NAME_COLUMNS), skip.reason);
         text.push_str(&format!("{}\n", look.paint(TextStyle::Skipped, &words)));
     }
+    if !report.rows.is_empty() {
+        text.push_str(&format!("\n{}\n", report.totals()));
+    }
     let bad = report.rows.iter().filter(|row| row.outcome.is_bad()).count();
     if bad > 0 {
         let (all, show) =
             (format_count(report.runs, "conversation"), if bad == 1 { "shows" } else { "show" });
         let words = format!("{bad} of {all} with a fault {show} a defect of the agent or the test");
-        text.push_str(&format!("\n{}\n", look.paint(TextStyle::Bad, &words)));
+        text.push_str(&format!("{}\n", look.paint(TextStyle::Bad, &words)));
     }
     if report.missing > 0 {
         text.push_str(&format!("{} did not run\n", format_count(report.missing, "conversation")));
@@ -63,14 +69,21 @@ pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
     text
 }
 
-fn cells(row: &SweepRow) -> [String; 4] {
+/// The cells of a row. A case and a call are named once.
+fn cells(row: &SweepRow, above: Option<&SweepRow>) -> [String; 4] {
     let again = match row.calls_again {
         0 => String::new(),
         times => format!(" ({} more)", format_count(times, "call")),
     };
+    let same_case = above.is_some_and(|above| (&above.suite, &above.case) == (&row.suite, &row.case));
+    let same_call = same_case
+        && above.is_some_and(|above| {
+            (&above.server, &above.tool, above.nth) == (&row.server, &row.tool, row.nth)
+        });
+    let named = |is_same: bool, name: String| if is_same { String::new() } else { name };
     [
-        one_line(&row.case, MAX_NAME_COLUMNS),
-        format!("{} #{}", one_line(&row.tool, MAX_NAME_COLUMNS), row.nth),
+        named(same_case, one_line(&row.case, MAX_NAME_COLUMNS)),
+        named(same_call, format!("{} #{}", one_line(&row.tool, MAX_NAME_COLUMNS), row.nth)),
         row.fault.to_string(),
         format!("{}{again}", row.outcome),
     ]

@@ -94,7 +94,7 @@ function drawOverview() {
   renew(head, runHead(source));
   renew(figures, overviewFigures(source, wanted, choose));
   if (source.live && runningShown() === null) renew(runningNow);
-  renew(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose));
+  renew(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose), faultSweep(source.run.fault_sweep));
   renew(tools, toolbar(source.rows, wanted, choose));
   renew(found, rows.length === source.rows.length ? count(rows.length, 'case') : `${number(rows.length)} of ${count(source.rows.length, 'case')}`,
     rows.length === 0 && source.rows.length > 0 && ' – no case matches');

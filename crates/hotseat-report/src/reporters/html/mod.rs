@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord};
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary};
+use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
 use origin::{SourceExcerptRecord, rerun_command, source_excerpts};
 pub use page::{ServedPage, served_page};
 pub use row::OverviewRow;
@@ -35,6 +35,7 @@ pub struct HtmlReporter {
     setting: Arc<RunSettings>,
     spool: ReportSpool,
     cases: Vec<SpooledCase>,
+    sweep: Option<Arc<SweepReport>>,
 }
 
 /// Case in the spool.
@@ -84,13 +85,16 @@ pub struct RunRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<MetadataRecord<'a>>,
     environment: EnvironmentRecord<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault_sweep: Option<&'a SweepReport>,
 }
 
 impl<'a> RunRecord<'a> {
     /// Record of a run that has started.
     pub fn started(total: usize, parallel: usize, at: Millis, setting: &'a RunSettings) -> Self {
         let start = Some(StartRecord::new(total, parallel, at, setting));
-        RunRecord { start, summary: None, metadata: None, environment: EnvironmentRecord::new(setting) }
+        let environment = EnvironmentRecord::new(setting);
+        RunRecord { start, summary: None, metadata: None, environment, fault_sweep: None }
     }
 
     /// Record of a finished run. `shown` is the name of the file that contains it.
@@ -100,6 +104,7 @@ impl<'a> RunRecord<'a> {
             summary: Some(SummaryRecord::new(summary, setting)),
             metadata: Some(MetadataRecord::new(summary, setting, shown)),
             environment: EnvironmentRecord::new(setting),
+            fault_sweep: None,
         }
     }
 }
@@ -110,7 +115,8 @@ impl HtmlReporter {
     /// # Errors
     /// If no temporary file can be created.
     pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
-        Ok(HtmlReporter { file, label: shown, setting, spool: ReportSpool::new()?, cases: Vec::new() })
+        let (spool, cases) = (ReportSpool::new()?, Vec::new());
+        Ok(HtmlReporter { file, label: shown, setting, spool, cases, sweep: None })
     }
 
     fn spool_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
@@ -122,7 +128,8 @@ impl HtmlReporter {
 
     fn write_page(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.cases.sort_unstable();
-        let run = RunRecord::ended(summary, &self.setting, &self.label);
+        let ended = RunRecord::ended(summary, &self.setting, &self.label);
+        let run = RunRecord { fault_sweep: self.sweep.as_deref(), ..ended };
         let mut out = BufWriter::new(&self.file);
         page::begin_page(&mut out)?;
         page::write_data(&mut out, "run", &page::to_script_json(&run)?)?;
@@ -203,12 +210,15 @@ impl Reporter for HtmlReporter {
         match event {
             RunEvent::CaseEnded(outcome) => self.spool_case(outcome),
             RunEvent::Ended(summary) => self.write_page(summary),
+            RunEvent::SweepEnded(report) => {
+                self.sweep = Some(report.clone());
+                Ok(())
+            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_) => Ok(()),
+            | RunEvent::SweepStarted { .. } => Ok(()),
         }
     }
 }

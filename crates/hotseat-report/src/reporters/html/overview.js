@@ -146,6 +146,26 @@ function breakdown(rows, wanted, choose) {
     }, h('span', {}, kindWords(kind)), h('span.gauge', {}, h(`i.${LABEL_COLORS[label]}`, { style: { width: `${(100 * n) / most}%` } })), h('b', {}, number(n)))))));
 }
 
+const SWEEP_BAD = ['did_not_notice', 'acted_twice', 'failed', 'hung', 'error'];
+
+// What the agent did after each fault of a sweep.
+function faultSweep(sweep) {
+  if (!sweep?.rows.length) return null;
+  const head = h('tr', {}, ['Case', 'Call', 'Fault', 'Outcome'].map((name) => h('th', { scope: 'col' }, name)));
+  const row = (one, at) => {
+    const above = sweep.rows[at - 1];
+    const sameCase = above && above.suite === one.suite && above.case === one.case;
+    const sameCall = sameCase && above.server === one.server && above.tool === one.tool && above.nth === one.nth;
+    const bad = SWEEP_BAD.includes(one.outcome);
+    const again = one.calls_again > 0 && h('small', {}, ` ${count(one.calls_again, 'call')} more`);
+    return h('tr', {},
+      h('td', {}, !sameCase && line(one.case, 60)), h('td', {}, !sameCall && `${line(one.tool, 40)} #${one.nth}`), h('td', {}, one.fault),
+      h('td', { title: one.message || '' }, h(bad ? 'span.tag.bad' : 'span.tag', {}, one.outcome.replaceAll('_', ' ')), again));
+  };
+  return h('section.panel', { 'aria-label': 'Faults' }, h('h2', {}, 'Faults', h('small', {}, ' what the agent did after each')),
+    h('div.scroll', {}, h('table.figures-table', {}, h('thead', {}, head), h('tbody', {}, sweep.rows.map(row)))));
+}
+
 const CRITERIA_SHOWN = 12;
 
 // Informational checks by criterion.

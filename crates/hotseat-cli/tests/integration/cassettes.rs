@@ -1,0 +1,289 @@
+//! `--record-cassettes` and `--cassettes`: answers of relayed models, proxied MCP servers, simulators and judges.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, TestWorkspace};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun};
+use crate::mcp_command::ServedMcp;
+
+/// Key of the provider, which no cassette may contain.
+const KEY: &str = "provider-key-1";
+
+/// An agent that lets its model call tools of the bank, all calls of a reply at the same time.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        FakeReply::json(200, &json!({"reply": converse(&model, &bank, &text)}))
+    })
+}
+
+fn converse(model: &ModelClient, bank: &McpClient, text: &str) -> String {
+    let mut messages = vec![json!({"role": "user", "content": text})];
+    for _ in 0..5 {
+        let reply = match model.call_with_retries(&messages, &["charge_card"]) {
+            Ok(reply) => reply,
+            Err((status, words)) => return format!("failed with {status}: {words}"),
+        };
+        let calls = reply["tool_calls"].as_array().cloned().unwrap_or_default();
+        if calls.is_empty() {
+            return reply["content"].as_str().unwrap_or_default().to_string();
+        }
+        messages.push(reply);
+        thread::scope(|scope| {
+            let call = |call: &Value| {
+                let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+                let arguments = serde_json::from_str(arguments).unwrap_or_default();
+                let result = bank.call("charge_card", &arguments).unwrap_or_else(Value::String);
+                let content = result.to_string();
+                json!({"role": "tool", "tool_call_id": call["id"], "content": content})
+            };
+            let running: Vec<_> = calls.iter().map(|one| scope.spawn(move || call(one))).collect();
+            messages.extend(running.into_iter().map(|call| call.join().expect("a result")));
+        });
+    }
+    "gave up".to_string()
+}
+
+/// A provider that charges three orders at once and then tells the results. Its ids differ in each reply.
+fn provider() -> FakeAgent {
+    let replies = AtomicUsize::new(0);
+    FakeAgent::start(move |request: &FakeRequest| {
+        if request.header("authorization") != Some(&format!("Bearer {KEY}")) {
+            return FakeReply::json(401, &json!({"error": {"message": "the key is wrong"}}));
+        }
+        let messages = request.json()["messages"].as_array().cloned().unwrap_or_default();
+        let results = messages.iter().filter(|message| message["role"] == "tool");
+        let results: Vec<&str> = results.filter_map(|message| message["content"].as_str()).collect();
+        let number = replies.fetch_add(1, Ordering::Relaxed);
+        let message = match results.is_empty() {
+            false => json!({"role": "assistant", "content": format!("Paid: {}.", results.join(", "))}),
+            true => {
+                let call = |order: &str| {
+                    let arguments = json!({"order_id": order}).to_string();
+                    json!({"id": format!("call-{number}-{order}"), "type": "function", "function": {"name": "charge_card", "arguments": arguments}})
+                };
+                let calls = ["o-1", "o-2", "o-1"].map(call);
+                json!({"role": "assistant", "content": null, "tool_calls": calls})
+            }
+        };
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": 7, "completion_tokens": 3});
+        FakeReply::json(
+            200,
+            &json!({"id": format!("chatcmpl-{number}"), "choices": [choice], "usage": usage}),
+        )
+    })
+}
+
+/// A role whose answers are numbered, so that each can be told from the others.
+fn role(answer: impl Fn(usize) -> Value + Send + Sync + 'static) -> FakeAgent {
+    let asked = AtomicUsize::new(0);
+    FakeAgent::start(move |request: &FakeRequest| {
+        let answer = answer(asked.fetch_add(1, Ordering::Relaxed)).to_string();
+        FakeRun::for_request(request).started().text(&answer).finished()
+    })
+}
+
+fn user() -> FakeAgent {
+    role(|number| json!({"input": format!("Pay my orders, please ({number})"), "goal_achieved": false}))
+}
+
+fn judge() -> FakeAgent {
+    role(|number| json!({"passed": true, "score": 1.0, "reason": format!("reason {number}")}))
+}
+
+/// The servers that a project contacts besides its agent.
+struct Others {
+    provider: FakeAgent,
+    user: FakeAgent,
+    judge: FakeAgent,
+    bank: ServedMcp,
+}
+
+impl Others {
+    fn start(workspace: &TestWorkspace) -> Others {
+        let tool = json!({"name": "charge_card", "answer": "charged ${arguments.order_id}"});
+        workspace.file("bank.json", &json!({"name": "bank", "tools": [tool]}).to_string());
+        let bank = ServedMcp::start(workspace, &["bank.json"]);
+        Others { provider: provider(), user: user(), judge: judge(), bank }
+    }
+
+    fn config(&self, agent: &FakeAgent) -> String {
+        format!(
+            "target:
+  type: http
+  endpoint: {}
+  headers: {{ x-model: '${{MODELS.main.url}}', x-bank: '${{MCP.bank.url}}' }}
+  body: {{ text: '{{{{message}}}}' }}
+  map: {{ reply: $.reply }}
+agents: {{ user: {{ endpoint: '{}' }}, judge: {{ endpoint: '{}' }} }}
+judge: agents:judge
+models: {{ main: {{ type: relay, url: '{}', headers: {{ authorization: 'Bearer {KEY}' }} }} }}
+mcp: {{ bank: {{ type: proxy, url: '{}' }} }}
+",
+            agent.url(),
+            self.user.url(),
+            self.judge.url(),
+            self.provider.url(),
+            self.bank.url
+        )
+    }
+}
+
+/// Two cases with a simulated user and a judge, and one without.
+const SUITE: &str = "name: a
+simulator: { use: user, options: { metadata: { goal: Pay all orders } } }
+checkpoints: [{ id: paid, assertion: { type: contains, value: charged o-2 } }]
+max_turns: 3
+assert: [{ type: agent, criteria: Pays each order }]
+---
+name: b
+turns:
+  - user: Pay my orders
+    assert: [{ type: agent, criteria: Is polite }, { type: agent, criteria: Is brief }]
+---
+name: c
+turns: [{ user: Pay my orders, assert: { text: { must_match: 'charged o-1.*charged o-2.*charged o-1' } } }]
+";
+
+/// What a conversation consists of, without ids and times. Calls at the same time have no order.
+fn digest(conversation: &Value) -> String {
+    let turns = conversation["turns"].as_array().into_iter().flatten();
+    let shown = turns.map(|turn| {
+        let calls = turn["tool_calls"].as_array().into_iter().flatten();
+        let mut calls: Vec<String> = calls
+            .map(|call| format!("{} {} {} {}", call["name"], call["args"], call["server"], call["result"]))
+            .collect();
+        calls.sort_unstable();
+        let roles = turn["roles"].as_array().into_iter().flatten();
+        let roles: Vec<String> = roles.map(|role| format!("{} {}", role["agent"], role["answer"])).collect();
+        format!("{} {} {} {calls:?} {roles:?}", turn["input"], turn["output"], turn["spent"]["total_tokens"])
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+fn folders(project: &Project) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(project.workspace.path("cassettes")).expect("the folder");
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    folders.sort();
+    folders
+}
+
+/// Records the cassettes of `suite`.
+fn recorded(agent: &FakeAgent, suite: &str) -> (Project, TestRun) {
+    let workspace = TestWorkspace::new();
+    let others = Others::start(&workspace);
+    let project = Project::with_config(&others.config(agent)).suite("a", suite);
+    let run = project.test(&["--record-cassettes", "cassettes", "--parallel", "1"]);
+    run.assert_all_passed();
+    (project, run)
+}
+
+#[track_caller]
+fn assert_failure(run: &TestRun, name: &str, kind: &str, words: &[&str]) {
+    let failure = run.failure(name);
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let text = format!("{} {}", failure["message"], failure["detail"]);
+    for words in words {
+        assert!(text.contains(words), "{words:?} is not in {failure:#}");
+    }
+}
+
+#[test]
+fn a_cassette_answers_for_the_model_the_tools_the_user_and_the_judge() {
+    let agent = agent();
+    let (project, recorded) = recorded(&agent, SUITE);
+    for folder in folders(&project) {
+        for (part, words) in [("models.jsonl", "chatcmpl-"), ("bank.mcp.jsonl", "charged o-2")] {
+            let text = std::fs::read_to_string(folder.join(part)).expect(part);
+            assert!(text.contains(words) && !text.contains(KEY), "{text}");
+        }
+        let roles = std::fs::read_to_string(folder.join("roles.jsonl")).expect("the roles");
+        assert!(!roles.contains("session_id"), "{roles}");
+    }
+    assert_eq!(folders(&project).len(), 3, "{:?}", folders(&project));
+
+    // The others are gone; the agent is the real one.
+    let requests = agent.requests().len();
+    let replayed = project.test(&["--cassettes", "cassettes", "--runs", "100", "--parallel", "32"]);
+    replayed.assert_all_passed();
+    assert_eq!(agent.requests().len(), requests + 300);
+    for name in ["a", "b", "c"] {
+        let first = digest(recorded.case(name));
+        assert!(first.contains("charged o-2"), "{first}");
+        let runs = replayed.case(name)["run_details"].as_array().cloned().unwrap_or_default();
+        assert_eq!(runs.len(), 100, "{}", replayed.output);
+        for run in &runs {
+            assert_eq!(digest(run), first, "{name}");
+        }
+    }
+    assert!(digest(recorded.case("a")).contains("Pay my orders, please (0)"));
+    assert!(digest(recorded.case("b")).contains("reason 2"));
+    // The failed cases run again with the cassettes.
+    assert!(!recorded.output.stdout.contains("--record-cassettes"), "{}", recorded.output);
+}
+
+#[test]
+fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_question() {
+    let agent = agent();
+    let (project, _) = recorded(&agent, SUITE);
+    let changed = SUITE.replace("Is brief", "Is very brief").replace("Pay all orders", "Pay one order");
+    project.workspace.file("a.test.yaml", &changed.replace("user: Pay my orders\n", "user: Pay my order\n"));
+    let run = project.test(&["--cassettes", "cassettes"]);
+    let missing = "the cassette has no answer of agents:user to this question; the nearest one is in line 2";
+    assert_failure(&run, "a", "simulator_error", &[missing, "goal: recorded", "Pay all orders"]);
+    let words = ["served model `main` has no reply", "/messages/0/content: recorded"];
+    assert_failure(&run, "b", "test_error", &words);
+    assert_eq!(run.case("c")["status"], "passed", "{}", run.output);
+
+    project.workspace.file("a.test.yaml", &SUITE.replace("Is brief", "Is very brief"));
+    let run = project.test(&["--cassettes", "cassettes", "--run", "^b$"]);
+    let missing = "the cassette has no answer of agents:judge to this question; the nearest one is in line 3";
+    assert_failure(&run, "b", "judge_error", &[missing, "criteria: recorded", "Is very brief"]);
+
+    // A case without a cassette, and a folder that does not exist.
+    project.workspace.file("a.test.yaml", &SUITE.replace("name: c", "name: d"));
+    let run = project.test(&["--cassettes", "cassettes"]);
+    assert_failure(&run, "d", "test_error", &["no cassette", "models.jsonl", "--record-cassettes"]);
+    let requests = agent.requests().len();
+    let refused = project.hotseat(&["test", "--cassettes", "casettes"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("--cassettes casettes: no such folder"), "{refused}");
+    assert_eq!(agent.requests().len(), requests);
+}
+
+#[test]
+fn a_conversation_that_breaks_off_keeps_the_cassette_of_its_case() {
+    let fails = Arc::new(AtomicUsize::new(0));
+    let broken = fails.clone();
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let reply = converse(&model, &bank, "Pay my orders");
+        match broken.load(Ordering::Relaxed) {
+            0 => FakeReply::json(200, &json!({"reply": reply})),
+            _ => FakeReply::json(500, &json!({"error": "broken"})),
+        }
+    });
+    let workspace = TestWorkspace::new();
+    let others = Others::start(&workspace);
+    let suite = "name: c\nturns: [{ user: hello }]\n";
+    let project = Project::with_config(&others.config(&agent)).suite("a", suite);
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    let models = || std::fs::read_to_string(folders(&project)[0].join("models.jsonl")).expect("the models");
+    let before = models();
+    fails.store(1, Ordering::Relaxed);
+    let run = project.test(&["--record-cassettes", "cassettes"]);
+    assert_eq!(run.case("c")["status"], "failed", "{}", run.output);
+    let warning = "the cassette of this case was not written: the conversation did not reach its end";
+    assert!(run.output.stdout.contains(warning), "{}", run.output);
+    assert_eq!((models(), folders(&project).len()), (before, 1));
+}

@@ -1,0 +1,242 @@
+//! Answers of simulators and judges in one conversation: recorded, and given again to equal questions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hotseat_model::recording::changes;
+use hotseat_targets::recorder::SecretRedactor;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::dialogue::message_json;
+use super::{RetryAdvice, RoleError, RoleQuestion, RoleReply};
+
+/// Format of the file, in its first line.
+const FORMAT_NAME: &str = "hotseat-roles";
+/// Version of the format.
+const FORMAT_VERSION: u64 = 1;
+/// Maximum number of recorded questions that are compared with one that has no answer.
+const MAX_COMPARED: usize = 200;
+
+/// Recorded answers of roles in one conversation.
+#[derive(Debug, Default)]
+pub struct RoleCassette {
+    is_replay: bool,
+    answers: Mutex<Vec<RecordedAnswer>>,
+}
+
+/// A cassette, and the redactor of the conversation.
+#[derive(Debug, Clone)]
+pub struct RoleCassetteHandle {
+    /// The cassette.
+    pub cassette: Arc<RoleCassette>,
+    /// Removes secrets from questions and answers.
+    pub redactor: SecretRedactor,
+}
+
+/// A question with its answer, which is missing while the role is asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RecordedAnswer {
+    /// Displayable reference of the role.
+    role: String,
+    question: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply: Option<RecordedReply>,
+    /// Why there is no reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// True if the answer was given in this conversation.
+    #[serde(skip)]
+    is_used: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RecordedReply {
+    text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Value>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_truncated: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    logs: Vec<String>,
+    duration_ms: u64,
+}
+
+impl RoleCassette {
+    /// Reads a recorded cassette.
+    ///
+    /// # Errors
+    /// What is wrong, with the number of the line.
+    pub fn parse(text: &str) -> Result<RoleCassette, String> {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let head = lines.next().map(|(_, line)| serde_json::from_str::<Value>(line).unwrap_or_default());
+        let head = head.unwrap_or_default();
+        if head["format"] != FORMAT_NAME
+            || head["version"].as_u64().is_none_or(|known| known > FORMAT_VERSION)
+        {
+            return Err(format!("line 1: this is no recording of roles (`{FORMAT_NAME}`)"));
+        }
+        let read = |(index, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))
+        };
+        let answers = lines.map(read).collect::<Result<Vec<RecordedAnswer>, _>>()?;
+        Ok(RoleCassette { is_replay: true, answers: Mutex::new(answers) })
+    }
+
+    /// A replay without any answer.
+    pub fn without_answers() -> RoleCassette {
+        RoleCassette { is_replay: true, answers: Mutex::default() }
+    }
+
+    /// The recorded answers as JSON lines.
+    pub fn to_text(&self) -> String {
+        let head = json!({"format": FORMAT_NAME, "version": FORMAT_VERSION}).to_string();
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = answers.iter().filter(|answer| answer.reply.is_some() || answer.error.is_some());
+        let lines = lines.filter_map(|answer| serde_json::to_string(answer).ok());
+        std::iter::once(head).chain(lines).map(|line| line + "\n").collect()
+    }
+
+    /// True if roles are not asked.
+    pub fn is_replay(&self) -> bool {
+        self.is_replay
+    }
+}
+
+impl RoleCassetteHandle {
+    /// Answers a question: from the recording, or with `ask`, whose answer is recorded.
+    pub(super) async fn answer<F>(
+        &self,
+        role: &str,
+        question: RoleQuestion,
+        ask: impl FnOnce(RoleQuestion) -> F,
+    ) -> Result<RoleReply, (RoleError, RetryAdvice)>
+    where
+        F: Future<Output = Result<RoleReply, (RoleError, RetryAdvice)>>,
+    {
+        let compared = self.compared(&question);
+        if self.cassette.is_replay {
+            return self.take(role, &compared);
+        }
+        // Answers keep the order of their questions.
+        let place = {
+            let mut answers = self.cassette.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let (role, question) = (role.to_string(), compared);
+            answers.push(RecordedAnswer { role, question, reply: None, error: None, is_used: false });
+            answers.len() - 1
+        };
+        let outcome = ask(question).await;
+        let mut answers = self.cassette.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        match &outcome {
+            Ok(reply) => answers[place].reply = Some(self.recorded(reply)),
+            Err((RoleError::Failed(message), _)) => {
+                answers[place].error = Some(self.redactor.text(message).into_owned());
+            }
+            // How much time is left differs from run to run.
+            Err((RoleError::Deadline, _)) => {}
+        }
+        outcome
+    }
+
+    fn recorded(&self, reply: &RoleReply) -> RecordedReply {
+        let clean = |text: &String| self.redactor.text(text).into_owned();
+        RecordedReply {
+            text: clean(&reply.text),
+            model: reply.model.clone(),
+            usage: reply.usage.clone(),
+            is_truncated: reply.is_truncated,
+            logs: reply.logs.iter().map(clean).collect(),
+            duration_ms: u64::try_from(reply.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// What must be equal in two questions: everything but ids and the order of tool calls between two messages.
+    fn compared(&self, question: &RoleQuestion) -> Value {
+        let mut value = json!({"message": question.message, "prompt": question.prompt});
+        if !question.options.is_empty() {
+            value["options"] = Value::Object(question.options.clone());
+        }
+        if !question.history.is_empty() {
+            value["history"] = question.history.iter().map(message_json).collect();
+        }
+        let mut value = self.redactor.json(value);
+        normalize(&mut value);
+        value
+    }
+
+    /// Returns the next recorded answer to an equal question.
+    fn take(&self, role: &str, question: &Value) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+        let mut answers = self.cassette.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_next = |answer: &&mut RecordedAnswer| {
+            !answer.is_used && answer.role == role && answer.question == *question
+        };
+        let Some(answer) = answers.iter_mut().find(is_next) else {
+            let words = describe_miss(&answers, role, question);
+            return Err((RoleError::Failed(words), RetryAdvice::Never));
+        };
+        answer.is_used = true;
+        match answer.reply.clone() {
+            Some(reply) => Ok(RoleReply {
+                text: reply.text,
+                duration: Duration::from_millis(reply.duration_ms),
+                model: reply.model,
+                usage: reply.usage,
+                is_truncated: reply.is_truncated,
+                logs: reply.logs,
+            }),
+            None => Err((RoleError::Failed(answer.error.clone().unwrap_or_default()), RetryAdvice::Now)),
+        }
+    }
+}
+
+/// Names the nearest recorded question of a role and its first difference.
+fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> String {
+    let of_role = answers.iter().enumerate().filter(|(_, answer)| answer.role == role);
+    let compared = of_role.take(MAX_COMPARED).map(|(place, answer)| {
+        let differences = changes(&answer.question, question);
+        (differences.len() * 2 + usize::from(answer.is_used), place, differences)
+    });
+    let missing = format!("the cassette has no answer of {role} to this question");
+    match compared.min_by_key(|(rank, place, _)| (*rank, *place)) {
+        None => format!("{missing}, and none to another one"),
+        Some((_, place, differences)) => {
+            let first = differences.into_iter().next();
+            let first = first.unwrap_or_else(|| "it has no further answer to this question".to_string());
+            // The first line of a file is its header.
+            format!("{missing}; the nearest one is in line {}: {first}", place + 2)
+        }
+    }
+}
+
+/// Removes ids, which differ from run to run, and the order of tool calls between two messages: calls at the same
+/// time arrive in any order.
+fn normalize(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(normalize);
+            for run in items.chunk_by_mut(|one, other| is_about_tool(one) && is_about_tool(other)) {
+                run.sort_by_cached_key(Value::to_string);
+            }
+        }
+        Value::Object(members) => {
+            for id in ["session_id", "tool_call_id"] {
+                members.shift_remove(id);
+            }
+            members.values_mut().for_each(normalize);
+            if let Some(Value::Array(calls)) = members.get_mut("tool_calls") {
+                for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+                    call.shift_remove("id");
+                }
+                calls.sort_by_cached_key(Value::to_string);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// True if a value is a message with tool calls, or with the result of one.
+fn is_about_tool(message: &Value) -> bool {
+    message["role"] == "tool" || (message["role"] == "assistant" && message["tool_calls"].is_array())
+}

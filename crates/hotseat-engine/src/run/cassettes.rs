@@ -1,0 +1,193 @@
+//! Cassettes: one folder for each case with everything that others answered in its conversation: relayed models,
+//! proxied MCP servers, simulators and judges.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hotseat_mcp::McpRecording;
+use hotseat_model::serve::{CassetteFile, ModelCassette};
+use hotseat_targets::recording::file_name;
+use hotseat_trace::{FailureKind, Verdict, VerdictStatus};
+
+use super::mcp_recordings::McpRecorder;
+use crate::cases::{ProxyMode, RelayMode, TestCase};
+use crate::roles::RoleCassette;
+
+/// File with the exchanges of relayed models.
+const MODELS_FILE: &str = "models.jsonl";
+/// File with the answers of simulators and judges.
+const ROLES_FILE: &str = "roles.jsonl";
+
+/// The cassettes of a run.
+#[derive(Debug)]
+pub struct RunCassettes {
+    folder: PathBuf,
+    mode: CassetteMode,
+    /// Held while a cassette is replaced.
+    replacing: Mutex<()>,
+}
+
+/// Whether cassettes are recorded or replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CassetteMode {
+    /// Everybody is asked, and the answers are recorded.
+    Record,
+    /// Recorded answers only.
+    Replay,
+}
+
+/// The cassette of one attempt.
+#[derive(Debug)]
+pub struct AttemptCassette {
+    content: CassetteContent,
+    pub(super) roles: Arc<RoleCassette>,
+}
+
+#[derive(Debug)]
+enum CassetteContent {
+    Recorded { target: PathBuf, new: PathBuf, models: Arc<CassetteFile>, servers: Arc<McpRecorder> },
+    Replayed { models: Arc<ModelCassette>, servers: BTreeMap<String, Arc<McpRecording>> },
+}
+
+impl RunCassettes {
+    /// Creates the cassettes of a run in a folder.
+    pub fn new(folder: PathBuf, mode: CassetteMode) -> RunCassettes {
+        RunCassettes { folder, mode, replacing: Mutex::default() }
+    }
+
+    /// The folder of all cassettes.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// True if the run records cassettes.
+    pub(super) fn is_recording(&self) -> bool {
+        self.mode == CassetteMode::Record
+    }
+
+    /// Opens the cassette of an attempt.
+    pub(super) fn open(
+        &self,
+        suite_name: &str,
+        case: &TestCase,
+        attempt: usize,
+    ) -> Result<AttemptCassette, String> {
+        let name = file_name(Some(suite_name), &case.id);
+        let name = name.strip_suffix(".json").unwrap_or(&name);
+        let target = self.folder.join(name);
+        match self.mode {
+            CassetteMode::Record => {
+                let new = self.folder.join(format!("{name}.new-{}-{attempt}", std::process::id()));
+                let models = Arc::new(CassetteFile::new(new.join(MODELS_FILE)));
+                let servers = Arc::default();
+                let content = CassetteContent::Recorded { target, new, models, servers };
+                Ok(AttemptCassette { content, roles: Arc::default() })
+            }
+            CassetteMode::Replay => AttemptCassette::read(case, &target),
+        }
+    }
+}
+
+impl AttemptCassette {
+    /// Reads the parts of a cassette that a case needs.
+    fn read(case: &TestCase, folder: &Path) -> Result<AttemptCassette, String> {
+        let mut models = ModelCassette::default();
+        if case.models.has_relays() {
+            let (path, text) = read_part(folder, MODELS_FILE)?;
+            models = ModelCassette::parse(&text)
+                .map_err(|(line, message)| format!("{}: line {line}: {message}", path.display()))?;
+        }
+        let mut servers = BTreeMap::new();
+        for name in case.mcp.proxies() {
+            let (path, text) = read_part(folder, &server_file(name))?;
+            let recording =
+                McpRecording::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            servers.insert(name.to_string(), Arc::new(recording));
+        }
+        let roles = match std::fs::read_to_string(folder.join(ROLES_FILE)) {
+            Ok(text) => RoleCassette::parse(&text)
+                .map_err(|error| format!("{}: {error}", folder.join(ROLES_FILE).display()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => RoleCassette::without_answers(),
+            Err(error) => return Err(format!("{}: {error}", folder.join(ROLES_FILE).display())),
+        };
+        let content = CassetteContent::Replayed { models: Arc::new(models), servers };
+        Ok(AttemptCassette { content, roles: Arc::new(roles) })
+    }
+
+    /// What relays of the case do.
+    pub(super) fn relay_mode(&self) -> RelayMode {
+        match &self.content {
+            CassetteContent::Recorded { models, .. } => RelayMode::Record(models.clone()),
+            CassetteContent::Replayed { models, .. } => RelayMode::Replay(models.clone()),
+        }
+    }
+
+    /// What proxies of the case do.
+    pub(super) fn proxy_mode(&self) -> ProxyMode {
+        match &self.content {
+            CassetteContent::Recorded { .. } => ProxyMode::Record,
+            CassetteContent::Replayed { servers, .. } => ProxyMode::Replay(servers.clone()),
+        }
+    }
+
+    /// The recorder of proxied servers, if they are recorded.
+    pub(super) fn server_recorder(&self) -> Option<&Arc<McpRecorder>> {
+        match &self.content {
+            CassetteContent::Recorded { servers, .. } => Some(servers),
+            CassetteContent::Replayed { .. } => None,
+        }
+    }
+
+    /// Replaces the cassette of the case by what was recorded, if the conversation is complete.
+    ///
+    /// # Errors
+    /// Why the cassette stays as it was.
+    pub(super) fn save(&self, case: &TestCase, verdict: &Verdict, run: &RunCassettes) -> Result<(), String> {
+        let CassetteContent::Recorded { target, new, servers, .. } = &self.content else { return Ok(()) };
+        let failure = verdict.failure.as_ref().map(|failure| failure.kind);
+        let is_complete = verdict.status == VerdictStatus::Passed || failure == Some(FailureKind::Assertion);
+        let is_complete = is_complete && (!case.models.has_relays() || new.join(MODELS_FILE).exists());
+        let written = match is_complete {
+            true => self.write(new, servers).and_then(|()| {
+                let _replacing = run.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+                replace_folder(new, target).map_err(|error| format!("{}: {error}", target.display()))
+            }),
+            false => Err("the conversation did not reach its end".to_string()),
+        };
+        if written.is_err() {
+            let _ = std::fs::remove_dir_all(new);
+        }
+        written
+    }
+
+    fn write(&self, folder: &Path, servers: &McpRecorder) -> Result<(), String> {
+        let failed = |error: io::Error| format!("{}: {error}", folder.display());
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        std::fs::write(folder.join(ROLES_FILE), self.roles.to_text()).map_err(failed)?;
+        servers.write(folder).into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+/// File with the exchanges of a proxied MCP server.
+pub(super) fn server_file(server: &str) -> String {
+    format!("{server}.mcp.jsonl")
+}
+
+fn read_part(folder: &Path, name: &str) -> Result<(PathBuf, String), String> {
+    let path = folder.join(name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+/// Puts a folder in the place of another.
+fn replace_folder(new: &Path, target: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(target) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::rename(new, target)
+}
