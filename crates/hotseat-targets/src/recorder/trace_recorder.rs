@@ -111,6 +111,11 @@ impl TraceRecorder {
         self.clock.set_arrival(self.clock.instant_of(at), self.latest);
     }
 
+    /// Returns the time of the latest event.
+    pub fn latest(&self) -> TimeOffset {
+        self.latest
+    }
+
     /// Makes the following events use the current time again.
     pub fn clear_arrival(&mut self) {
         self.clock.clear_arrival();

@@ -167,6 +167,8 @@ impl ReplaySession {
         let mut serving = TurnReplay {
             turn_id,
             started: began,
+            delay: first_time(turn)
+                .map_or(0, |first| recorder.latest().0.saturating_sub(began.0 + TimeOffset::from(first).0)),
             remaining: remaining_time(limits),
             matching: self.target.matching,
             events: &turn.events,
@@ -211,10 +213,18 @@ fn remaining_time(limits: TurnLimits<'_>) -> Duration {
     limits.deadline.saturating_duration_since(Instant::now())
 }
 
+/// Returns the time of the first event of a turn, from its start. `None` if the times are unknown.
+fn first_time(turn: &RecordedTurn) -> Option<Duration> {
+    turn.events.iter().flat_map(|event| event.at.into_iter().chain(event.started)).min()
+}
+
 /// The replay of one turn.
 struct TurnReplay<'a> {
     turn_id: Arc<str>,
     started: TimeOffset,
+    /// Time in microseconds by which events are later than recorded. Without it, the first ones would be earlier than the input,
+    /// and times that are moved one by one would change the order in which texts and calls began.
+    delay: u64,
     remaining: Duration,
     matching: ReplayMatching,
     events: &'a [RecordedEvent],
@@ -236,6 +246,7 @@ impl TurnReplay<'_> {
     fn record_events(&mut self, turn: &RecordedTurn) -> Result<(), TurnError> {
         let served = self.events.iter().try_for_each(|event| self.record_event(event));
         if let (Ok(()) | Err(TurnError::Run(_)), Some(duration)) = (&served, turn.duration) {
+            self.delay = 0;
             self.advance_to(duration)?;
         }
         served?;
@@ -265,7 +276,7 @@ impl TurnReplay<'_> {
 
     /// Converts an offset in the turn to an offset in the conversation.
     fn to_offset(&self, at: Duration) -> TimeOffset {
-        TimeOffset(self.started.0 + TimeOffset::from(at).0)
+        TimeOffset(self.started.0 + self.delay + TimeOffset::from(at).0)
     }
 
     /// Starts a run of the agent, unless one is open.
@@ -513,5 +524,114 @@ impl AgentSession for ReplaySession {
         recorder: &'a mut TraceRecorder,
     ) -> BoxFuture<'a, Result<(), TurnError>> {
         Box::pin(async move { self.replay_turn(input, recorder) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use hotseat_trace::{TimeOffset, TurnItem, TurnStarted, UserMessage};
+    use tokio::time::Instant;
+
+    use super::{RecordingSource, ReplayMatching, ReplaySession, ReplayTarget};
+    use crate::connection::TurnLimits;
+    use crate::message::ScriptedAnswers;
+    use crate::recorder::{SecretRedactor, TraceRecorder};
+    use crate::recording::{
+        AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
+    };
+    use crate::target::AgentInput;
+    use hotseat_trace::Origin;
+
+    fn event(at: u64, started: Option<u64>, kind: RecordedEventKind) -> RecordedEvent {
+        let time = Duration::from_millis;
+        RecordedEvent { at: Some(time(at)), started: started.map(time), kind, place: None }
+    }
+
+    fn message(text: &str) -> RecordedEventKind {
+        RecordedEventKind::Message { text: text.to_string(), calls_tools: None, subagent: None }
+    }
+
+    fn call(tool: &str) -> RecordedEventKind {
+        RecordedEventKind::ToolCall {
+            id: tool.to_string(),
+            tool: tool.to_string(),
+            arguments: RecordedArguments::None,
+            origin: Origin::Stream,
+            subagent: None,
+        }
+    }
+
+    /// Replays a turn whose input was sent this long after its start. Returns what the agent did in order, and the end.
+    fn replay(late: u64) -> (Vec<String>, TimeOffset) {
+        // The first text begins before the first call, and ends after it.
+        let events = vec![
+            event(1, None, call("first")),
+            event(2, Some(0), message("before")),
+            event(3, None, call("second")),
+            event(5, Some(4), message("after")),
+        ];
+        let duration = Some(Duration::from_millis(500));
+        let turn = RecordedTurn { events, duration, ..RecordedTurn::default() };
+        let recording = AgentRecording { turns: vec![turn], ..AgentRecording::default() };
+        let source = RecordingSource::File(Arc::new(recording));
+        let target = ReplayTarget {
+            source,
+            display_path: String::new(),
+            matching: ReplayMatching::Position,
+            case: None,
+            conversation_id: None,
+        };
+        let mut session = ReplaySession::open(target);
+        session.recording = session.read_recording().ok();
+        let mut recorder = TraceRecorder::new(SecretRedactor::default(), true);
+        let turn_id: Arc<str> = "t".into();
+        let begun = recorder.now();
+        recorder.set_arrival_offset(begun);
+        recorder.emit(TurnStarted {
+            turn_id: turn_id.clone(),
+            conversation_id: "c".into(),
+            caller_id: "hotseat".into(),
+            caller_type: "user".into(),
+        });
+        recorder.set_arrival_offset(TimeOffset(begun.0 + late * 1000));
+        recorder.emit(UserMessage {
+            turn_id: turn_id.clone(),
+            message_id: "u".into(),
+            content: "hello".into(),
+            attachments: Vec::new(),
+            options: None,
+        });
+        recorder.clear_arrival();
+        let mut script = ScriptedAnswers::default();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let input = AgentInput {
+            turn_id,
+            message_id: "u".into(),
+            text: "hello",
+            content: &[],
+            options: None,
+            script: &mut script,
+            limits: TurnLimits::new(deadline, Duration::from_secs(60)),
+        };
+        assert!(session.replay_turn(input, &mut recorder).is_ok());
+        let end = TimeOffset(recorder.latest().0.max(recorder.now().0) - begun.0);
+        let turn = &recorder.conversation().turns[0];
+        let items = turn.items().into_iter().map(|item| match item {
+            TurnItem::Message(message) => message.content.to_string(),
+            TurnItem::Call(call) => call.name.to_string(),
+        });
+        (items.collect(), end)
+    }
+
+    #[test]
+    fn a_late_input_changes_neither_order_nor_duration() {
+        for late in [0, 1, 2, 4, 40] {
+            let (items, end) = replay(late);
+            assert_eq!(items, ["before", "first", "second", "after"], "{late} ms");
+            assert!((500_000..600_000).contains(&end.0), "{late} ms: {end:?}");
+        }
     }
 }
