@@ -19,7 +19,6 @@ struct ResponseDocument {
     status: Option<String>,
     error: Option<Value>,
     incomplete_details: Option<IncompleteDetails>,
-    #[serde(default)]
     output: Vec<OutputItem>,
     usage: Option<ResponseUsage>,
     model: Option<String>,
