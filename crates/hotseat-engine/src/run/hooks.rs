@@ -117,7 +117,7 @@ impl RunContext {
     /// Runs a project hook before or after the whole run. The user identity is added to its input as `ctx`.
     ///
     /// # Errors
-    /// See [`RunContext::run_named_hook`].
+    /// If no hook has this name, or it fails.
     pub async fn run_project_hook(
         self: &Arc<Self>,
         name: &str,
@@ -136,7 +136,7 @@ impl RunContext {
     /// Runs the `before` hook of a case, if it has one.
     ///
     /// # Errors
-    /// See [`RunContext::run_named_hook`].
+    /// If no hook has this name, or it fails.
     pub(super) async fn run_before_hook(
         self: &Arc<Self>,
         selected: &SelectedCase,

@@ -116,7 +116,7 @@ pub struct SayFuture {
 
 impl SayFuture {
     /// Sets `options` of the turn, as in case files. They are merged over those of the example.
-    /// [`Message::metadata`] returns them.
+    /// [`Message::metadata`](super::views::Message::metadata) returns them.
     pub fn with_options(self, options: Value) -> SayFuture {
         self.edit_turn(|said| said.set("options", options))
     }
