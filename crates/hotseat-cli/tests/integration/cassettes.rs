@@ -187,16 +187,6 @@ fn recorded(agent: &FakeAgent, suite: &str) -> (Project, TestRun) {
     (project, run)
 }
 
-#[track_caller]
-fn assert_failure(run: &TestRun, name: &str, kind: &str, words: &[&str]) {
-    let failure = run.failure(name);
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let text = format!("{} {}", failure["message"], failure["detail"]);
-    for words in words {
-        assert!(text.contains(words), "{words:?} is not in {failure:#}");
-    }
-}
-
 #[test]
 fn a_cassette_answers_for_the_model_the_tools_the_user_and_the_judge() {
     let agent = agent();
@@ -239,20 +229,20 @@ fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_questi
     project.workspace.file("a.test.yaml", &changed.replace("user: Pay my orders\n", "user: Pay my order\n"));
     let run = project.test(&["--cassettes", "cassettes"]);
     let missing = "the cassette has no answer of agents:user to this question; the nearest one is in line 2";
-    assert_failure(&run, "a", "simulator_error", &[missing, "goal: recorded", "Pay all orders"]);
+    run.assert_failure("a", "simulator_error", &[missing, "goal: recorded", "Pay all orders"]);
     let words = ["served model `main` has no reply", "/messages/0/content: recorded"];
-    assert_failure(&run, "b", "test_error", &words);
+    run.assert_failure("b", "test_error", &words);
     assert_eq!(run.case("c")["status"], "passed", "{}", run.output);
 
     project.workspace.file("a.test.yaml", &SUITE.replace("Is brief", "Is very brief"));
     let run = project.test(&["--cassettes", "cassettes", "--run", "^b$"]);
     let missing = "the cassette has no answer of agents:judge to this question; the nearest one is in line 3";
-    assert_failure(&run, "b", "judge_error", &[missing, "criteria: recorded", "Is very brief"]);
+    run.assert_failure("b", "judge_error", &[missing, "criteria: recorded", "Is very brief"]);
 
     // A case without a cassette, and a folder that does not exist.
     project.workspace.file("a.test.yaml", &SUITE.replace("name: c", "name: d"));
     let run = project.test(&["--cassettes", "cassettes"]);
-    assert_failure(&run, "d", "test_error", &["no cassette", "models.jsonl", "--record-cassettes"]);
+    run.assert_failure("d", "test_error", &["no cassette", "models.jsonl", "--record-cassettes"]);
     let requests = agent.requests().len();
     let refused = project.hotseat(&["test", "--cassettes", "casettes"]);
     assert_eq!(refused.code, 2, "{refused}");

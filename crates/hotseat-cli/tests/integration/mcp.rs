@@ -86,16 +86,6 @@ pub fn calls(run: &TestRun, name: &str) -> Vec<Value> {
     turns.iter().flat_map(|turn| turn["tool_calls"].as_array().expect("calls").clone()).collect()
 }
 
-#[track_caller]
-fn assert_failure(run: &TestRun, name: &str, kind: &str, words: &[&str]) {
-    let failure = run.failure(name);
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let text = format!("{} {}", failure["message"], failure["detail"]);
-    for words in words {
-        assert!(text.contains(words), "{words:?} is not in {failure:#}");
-    }
-}
-
 // Calls.
 
 #[test]
@@ -150,14 +140,9 @@ mcp: { bank: { tools: [{ name: charge_card, answers: [{ content: ok, once: true 
 turns: [{ user: pay o-1 }, { user: pay o-1 }]
 ");
     let needs = "nearest: answer 1 of 2 for charge_card: it needs order_id";
-    assert_failure(
-        &run,
-        "a",
-        "test_error",
-        &["MCP server `bank` has no answer for charge_card", "o-2", needs],
-    );
+    run.assert_failure("a", "test_error", &["MCP server `bank` has no answer for charge_card", "o-2", needs]);
     assert_eq!(run.case("left to the agent")["status"], "passed", "{}", run.output);
-    assert_failure(&run, "used up", "test_error", &["it is used for one call only"]);
+    run.assert_failure("used up", "test_error", &["it is used for one call only"]);
 }
 
 #[test]
@@ -172,7 +157,7 @@ name: unknown tool
 turns: [{ user: unknown, assert: { tools: { require: [{ name: refund, result_match: 'Unknown tool' }] } } }]
 ");
     assert_eq!(run.case("a")["status"], "passed", "{}", run.output);
-    assert_failure(&run, "b", "assertion", &["calls of charge_card to satisfy the input schema", "order_id"]);
+    run.assert_failure("b", "assertion", &["calls of charge_card to satisfy the input schema", "order_id"]);
     assert_eq!(run.case("unknown tool")["status"], "passed", "{}", run.output);
 }
 
@@ -297,7 +282,7 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
     let written =
         format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toCallTool('x'); }});\n");
     let project = Project::with_config(&target).file("a_test.ts", &written);
-    assert_failure(&project.test(&[]), "a", "test_error", &["the agent's calls are not visible"]);
+    project.test(&[]).assert_failure("a", "test_error", &["the agent's calls are not visible"]);
 }
 
 // Faults.
@@ -330,9 +315,9 @@ fn a_lost_answer_makes_a_naive_agent_pay_twice() {
     let text = format!("{} {}", failure["message"], failure["detail"]).replace("\\\\\\\"", "\\\"");
     assert!(words.iter().all(|words| text.contains(words)), "{text}");
     assert_eq!(run.case("careful")["status"], "passed", "{}", run.output);
-    assert_failure(&run, "retries", "assertion", &["1 retry of charge_card"]);
+    run.assert_failure("retries", "assertion", &["1 retry of charge_card"]);
     assert_eq!(run.case("one retry")["status"], "passed", "{}", run.output);
-    assert_failure(&run, "forbidden", "assertion", &["find_charge"]);
+    run.assert_failure("forbidden", "assertion", &["find_charge"]);
     let made = calls(&run, "naive");
     assert_eq!(
         (made.len(), &made[0]["faults"], &made[0]["answer_lost"]),
@@ -352,7 +337,7 @@ turns: [{ user: pay o-1 }]
         "called 1 times",
         "a.test.yaml:2",
     ];
-    assert_failure(&run, "a", "test_error", &words);
+    run.assert_failure("a", "test_error", &words);
 }
 
 #[test]
@@ -363,8 +348,7 @@ turns:
   - { user: list, assert: { text: { must_match: refund } } }
   - { user: pay o-1 }
 ");
-    assert_failure(
-        &run,
+    run.assert_failure(
         "a",
         "assertion",
         &["fault `lost_answer` on charge_card of MCP server `bank` was not reached", "refund"],
@@ -590,8 +574,8 @@ turns: [{ user: list, assert: { tools: { forbid_calls: [{ name: charge_crd, serv
 ";
     let run = Project::with_config(&config).suite("a", suite).test(&[]);
     let words = ["MCP server `bank` has no tool `charge_crd`", "did you mean `charge_card`?"];
-    assert_failure(&run, "fault", "test_error", &[words[0], words[1], "a.test.yaml:2:18"]);
-    assert_failure(&run, "assertion", "test_error", &words);
+    run.assert_failure("fault", "test_error", &[words[0], words[1], "a.test.yaml:2:18"]);
+    run.assert_failure("assertion", "test_error", &words);
 }
 
 /// The calls of a conversation as a text, without ids and times.
@@ -642,8 +626,8 @@ turns: [{ user: pay o-3, assert: { text: { must_match: 'charged o-3' } } }]
         .suite("a", missing)
         .test(&[]);
     let words = ["MCP server `bank` has no answer for charge_card", "/arguments/order_id: recorded"];
-    assert_failure(&missed, "b", "test_error", &[words[0], words[1], "\"o-3\\\", now \\\"o-1"]);
-    assert_failure(&missed, "a", "test_error", &words);
+    missed.assert_failure("b", "test_error", &[words[0], words[1], "\"o-3\\\", now \\\"o-1"]);
+    missed.assert_failure("a", "test_error", &words);
 }
 
 // Agents that live longer than a conversation.
@@ -672,7 +656,7 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
     let project = Project::with_config(&judged).suite("a", suite);
     let run = project.test(&[]);
     let words = ["the agent called charge_card of MCP server `bank` after turn 1 had ended"];
-    assert_failure(&run, "a", "agent_error", &words);
+    run.assert_failure("a", "agent_error", &words);
     let rechecked = project.hotseat(&["recheck", "last"]);
     assert_eq!(rechecked.code, 1, "{rechecked}");
     assert!(rechecked.stdout.contains(words[0]), "{rechecked}");

@@ -162,11 +162,11 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
     let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
     let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
     let run = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[]);
-    let failure = run.failure("a");
-    assert_eq!(failure["kind"], "test_error", "{failure:#}");
-    let message = failure["message"].as_str().expect("a message");
-    assert!(message.starts_with("the agent's tool calls are not visible: "), "{message}");
-    assert!(message.contains("a tool call has no name"), "{message}");
+    run.assert_failure(
+        "a",
+        "test_error",
+        &["the agent's tool calls are not visible: ", "a tool call has no name"],
+    );
 }
 
 #[test]
@@ -235,9 +235,13 @@ fn a_tool_that_nothing_can_show_is_refused() {
 import { it, user, agent, expect } from "hotseat";
 it("in a script", () => { user.says("hello"); expect(agent).not.toCallTool("refnd"); });
 "#;
+    let connecting = FakeAgent::start(|request: &FakeRequest| {
+        let tools = McpClient::new(request.header("x-bank").expect("the address of the bank")).tools();
+        FakeReply::json(200, &json!({"reply": format!("I have {}.", tools.expect("tools").join(", "))}))
+    });
+    let config = target(&connecting, "x-bank: '${MCP.bank.url}'") + bank;
     let run = Project::with_config(&config).file("a_test.ts", script).test(&["a_test.ts"]);
-    let failure = run.failure("in a script");
-    assert_eq!(failure["kind"], "test_error", "{failure:#}");
+    run.assert_failure("in a script", "test_error", &["no MCP server of the test has a tool `refnd`"]);
 }
 
 #[test]

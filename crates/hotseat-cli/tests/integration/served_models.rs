@@ -67,16 +67,6 @@ fn run(models: &str, suite: &str) -> TestRun {
     project(&agent(), models, suite).test(&[])
 }
 
-#[track_caller]
-fn assert_failure(run: &TestRun, name: &str, kind: &str, words: &[&str]) {
-    let failure = run.failure(name);
-    assert_eq!(failure["kind"], kind, "{failure:#}");
-    let text = format!("{} {}", failure["message"], failure["detail"]);
-    for words in words {
-        assert!(text.contains(words), "{words:?} is not in {failure:#}");
-    }
-}
-
 #[test]
 fn an_agent_answers_with_a_scripted_model_and_its_calls_are_in_the_report() {
     let agent = agent();
@@ -113,8 +103,7 @@ fn the_script_can_be_a_file_and_a_case_can_replace_it() {
 #[test]
 fn a_request_without_a_rule_is_an_error_of_the_test() {
     let run = run(CLERK, "name: a\nturns: [{ user: hello }]\n");
-    assert_failure(
-        &run,
+    run.assert_failure(
         "a",
         "test_error",
         &["served model `main` has no reply", "no rule of main answers", "not rule 1", "add a rule"],
@@ -158,8 +147,7 @@ describe("addresses", () => {
 "#;
     let run = Project::with_config(&(target(&agent) + CLERK)).file("a_test.ts", script).test(&["a_test.ts"]);
     assert_eq!(run.case("addresses > are known before the first turn")["status"], "passed");
-    assert_failure(
-        &run,
+    run.assert_failure(
         "addresses > of unknown models are errors",
         "script_error",
         &["this case has no served model `mian`"],
@@ -232,9 +220,7 @@ models: { main: { faults: [{ nth: 3, do: overloaded }, { do: malformed_arguments
 turns: [{ user: order o-1 }]
 ";
     let run = run(CLERK, suite);
-    assert_failure(
-        &run,
-        "a",
+    run.assert_failure("a",
         "test_error",
         &[
             "fault `overloaded` of the served model `main` was not reached: no call was selected (a.test.yaml:2:",
@@ -347,14 +333,13 @@ fn a_request_that_was_not_recorded_names_the_nearest_one() {
         "the nearest recorded request is in line 2: /messages/0/content: recorded",
         "record the case again",
     ];
-    assert_failure(&run, "a", "test_error", &words);
+    run.assert_failure("a", "test_error", &words);
     let ignoring =
         "models: { main: { type: replay, file: recordings/main.jsonl, ignore: [/messages/0/content] } }\n";
     project(&agent, ignoring, &suite("help")).file(file, &text).test(&[]).assert_all_passed();
     let other = suite("hello").replace("name: a", "name: b");
     let run = project(&agent, REPLAYED, &other).file(file, &text).test(&[]);
-    assert_failure(
-        &run,
+    run.assert_failure(
         "b",
         "test_error",
         &["the recording has no conversation `a.test.yaml#b`", "a.test.yaml#a"],

@@ -19,7 +19,7 @@ use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, 
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{DefinitionContext, TestCase};
 use crate::config::StartCommand;
-use crate::session::{ExpectedCalls, McpAgent, ScriptedServers};
+use crate::session::{ConversationReader, ExpectedCalls, McpAgent, ScriptedServers};
 
 /// What an attempt adds to the servers of its case.
 #[derive(Default)]
@@ -186,7 +186,6 @@ impl RunContext {
         let servers = case.mcp.servers().filter(|(_, server)| server.answers_unmatched);
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
         let expected = ExpectedCalls { answers_unmatched, tools: case.tool_references() };
-        let mut agent = McpAgent::new(agent, conversation, expected, home);
         let recorded = match &selected.cassette {
             // Instead of the files of the servers.
             Some(cassette) => cassette.server_recorder().map(|recorder| {
@@ -197,13 +196,13 @@ impl RunContext {
             None if selected.swept_fault.is_some() => None,
             None => self.mcp.as_ref().map(|mcp| (mcp.recorder.clone(), case.mcp.recorded())),
         };
-        if let Some((recorder, files)) = recorded.filter(|(_, files): &(_, BTreeMap<_, _>)| !files.is_empty())
-        {
+        let recorded = recorded.filter(|(_, files): &(_, BTreeMap<_, _>)| !files.is_empty());
+        let on_close = recorded.map(|(recorder, files)| -> ConversationReader {
             let conversation = conversation_key(selected);
             let recording = ConversationRecording { conversation, files, secrets: secret_remover(redactor) };
-            agent.on_close(Box::new(move |conversation| recorder.add(conversation, &recording)));
-        }
-        Ok(Box::new(agent))
+            Box::new(move |conversation| recorder.add(conversation, &recording))
+        });
+        Ok(Box::new(McpAgent::new(agent, conversation, expected, home, on_close)))
     }
 }
 

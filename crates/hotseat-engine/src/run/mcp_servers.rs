@@ -26,7 +26,7 @@ pub struct RunMcp {
 pub(super) struct SharedConversation {
     pub(super) addresses: BTreeMap<String, String>,
     pub(super) bridge: String,
-    pub(super) slot: ConversationSlot,
+    pub(super) slot: ConversationSlot<McpConversation>,
 }
 
 /// A fault that a sweep adds to one attempt.
@@ -44,7 +44,7 @@ pub(super) struct AttemptMcp {
     conversation: Option<McpConversation>,
     /// Addresses by the name of the server.
     pub(super) addresses: BTreeMap<String, String>,
-    home: Option<ConversationSlot>,
+    home: Option<ConversationSlot<McpConversation>>,
 }
 
 /// Starts the programs of proxies in process groups.
@@ -66,7 +66,10 @@ impl UpstreamLauncher for GroupLauncher {
 
 impl RunMcp {
     /// Slot of the shared conversation, if the agent uses it.
-    pub(super) fn shared_slot(&self, agent: Option<&ProjectAgent>) -> Option<ConversationSlot> {
+    pub(super) fn shared_slot(
+        &self,
+        agent: Option<&ProjectAgent>,
+    ) -> Option<ConversationSlot<McpConversation>> {
         let shared = self.shared.as_ref()?;
         agent.is_some_and(ProjectAgent::starts_with_mcp).then(|| shared.slot.clone())
     }
@@ -74,7 +77,10 @@ impl RunMcp {
 
 impl AttemptMcp {
     /// Adds the addresses of a conversation, which returns to `home` after the attempt.
-    pub(super) fn new(conversation: McpConversation, home: Option<ConversationSlot>) -> AttemptMcp {
+    pub(super) fn new(
+        conversation: McpConversation,
+        home: Option<ConversationSlot<McpConversation>>,
+    ) -> AttemptMcp {
         AttemptMcp { addresses: addresses(&conversation), conversation: Some(conversation), home }
     }
 
@@ -84,7 +90,7 @@ impl AttemptMcp {
     }
 
     /// Hands the conversation to a session, with its slot.
-    pub(super) fn take(mut self) -> Option<(McpConversation, Option<ConversationSlot>)> {
+    pub(super) fn take(mut self) -> Option<(McpConversation, Option<ConversationSlot<McpConversation>>)> {
         Some((self.conversation.take()?, self.home.take()))
     }
 }

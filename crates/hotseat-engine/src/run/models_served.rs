@@ -7,7 +7,7 @@ use hotseat_targets::AgentSession;
 
 use crate::cases::{CassetteFiles, MODEL_PREFIX, ModelOpening, TestCase};
 use crate::config::ProjectAgent;
-use crate::session::{ModelAgent, ModelConversationSlot};
+use crate::session::{ConversationSlot, ModelAgent};
 
 /// Served models of a run.
 pub struct RunModels {
@@ -22,19 +22,22 @@ pub struct RunModels {
 pub(super) struct SharedModels {
     /// Addresses by the name of the model.
     pub(super) addresses: Vec<(String, String)>,
-    pub(super) slot: ModelConversationSlot,
+    pub(super) slot: ConversationSlot<ServedConversation>,
 }
 
 /// The conversation of one attempt with its served models.
 pub(super) struct AttemptModels {
     /// `None` once a session has it.
     conversation: Option<ServedConversation>,
-    home: Option<ModelConversationSlot>,
+    home: Option<ConversationSlot<ServedConversation>>,
 }
 
 impl RunModels {
     /// Slot of the shared conversation, if the agent uses it.
-    pub(super) fn shared_slot(&self, agent: Option<&ProjectAgent>) -> Option<ModelConversationSlot> {
+    pub(super) fn shared_slot(
+        &self,
+        agent: Option<&ProjectAgent>,
+    ) -> Option<ConversationSlot<ServedConversation>> {
         let shared = self.shared.as_ref()?;
         agent.is_some_and(ProjectAgent::starts_with_models).then(|| shared.slot.clone())
     }
@@ -44,7 +47,7 @@ impl AttemptModels {
     /// Holds a conversation, which returns to `home` after the attempt.
     pub(super) fn new(
         conversation: ServedConversation,
-        home: Option<ModelConversationSlot>,
+        home: Option<ConversationSlot<ServedConversation>>,
     ) -> AttemptModels {
         AttemptModels { conversation: Some(conversation), home }
     }

@@ -2,28 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hotseat_mcp::{
     AnswerFuture, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpToolResult, RpcError,
     ToolAnswerer,
 };
-use hotseat_targets::message::{ClientTool, ConversationMessage, ScriptedAnswers, ToolReply};
-use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
-use hotseat_targets::{AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, TurnError};
+use hotseat_targets::AgentSession;
+use hotseat_targets::message::{ClientTool, ScriptedAnswers, ToolReply};
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, McpAnswerLost, McpArgumentsInvalid, McpConnected,
-    McpFaultInjected, Note, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
+    McpFaultInjected, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
 };
 
 use super::mcp_call_id::agent_call_id;
+use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents};
 use crate::cases::ToolReference;
-
-/// Time that the answers of calls get to be reported after the end of their turn. The server reports an answer
-/// right after it has sent it.
-const ANSWER_REPORT_TIMEOUT: Duration = Duration::from_millis(200);
-/// Maximum number of notes about the protocol in one conversation.
-const MAX_NOTES: usize = 100;
 
 /// Answers the calls of mocked MCP servers from the scripted answers of a case.
 #[derive(Debug, Default)]
@@ -55,9 +49,6 @@ impl ToolAnswerer for ScriptedServers {
     }
 }
 
-/// Slot for a conversation that outlives an attempt: one for all conversations of a process.
-pub type ConversationSlot = Arc<Mutex<Option<McpConversation>>>;
-
 /// What a test expects of the calls at its MCP servers.
 #[derive(Debug, Default)]
 pub struct ExpectedCalls {
@@ -83,140 +74,37 @@ impl ExpectedCalls {
 }
 
 /// A session with an agent, and its conversation with the MCP servers of the test.
-pub struct McpAgent {
-    agent: Box<dyn AgentSession>,
-    /// `None` only while it is dropped.
-    conversation: Option<McpConversation>,
-    observer: McpObserver,
-    /// Receives the conversation after the end.
-    home: Option<ConversationSlot>,
-    /// Reads the conversation once before its end.
-    on_close: Option<ConversationReader>,
-}
+pub type McpAgent = ServiceAgent<McpObserver>;
 
 /// Reads a conversation with MCP servers.
 pub type ConversationReader = Box<dyn FnOnce(&McpConversation) + Send>;
 
 impl McpAgent {
-    /// Adds a conversation to a session. The conversation is returned to `home`.
+    /// Adds a conversation to a session. The conversation is returned to `home`; `on_close` reads it when the session is
+    /// closed.
     pub fn new(
         agent: Box<dyn AgentSession>,
         conversation: McpConversation,
         expected: ExpectedCalls,
-        home: Option<ConversationSlot>,
+        home: Option<ConversationSlot<McpConversation>>,
+        on_close: Option<ConversationReader>,
     ) -> McpAgent {
-        let observer = McpObserver { expected, ..McpObserver::default() };
-        McpAgent { agent, conversation: Some(conversation), observer, home, on_close: None }
+        let observer = McpObserver { expected, on_close, ..McpObserver::default() };
+        ServiceAgent::with_observer(agent, conversation, observer, home)
     }
-
-    /// Lets `reader` read the conversation when the session is closed.
-    pub fn on_close(&mut self, reader: ConversationReader) {
-        self.on_close = Some(reader);
-    }
-}
-
-impl Drop for McpAgent {
-    fn drop(&mut self) {
-        if let Some(home) = &self.home {
-            *home.lock().unwrap_or_else(PoisonError::into_inner) = self.conversation.take();
-        }
-    }
-}
-
-impl AgentSession for McpAgent {
-    fn conversation_id(&self) -> Arc<str> {
-        self.agent.conversation_id()
-    }
-
-    fn capabilities(&self) -> ProtocolCapabilities {
-        shown_by_services(self.agent.capabilities())
-    }
-
-    fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
-        self.agent.seed_history(messages)
-    }
-
-    fn has_timestamps(&self) -> bool {
-        self.agent.has_timestamps()
-    }
-
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
-        Box::pin(async move {
-            let McpAgent { agent, conversation: Some(conversation), observer, .. } = self else {
-                return self.agent.send_input(input, recorder).await;
-            };
-            observer.sink = Some((recorder.inbox().clone(), recorder.traffic().clone()));
-            // Calls since the last turn.
-            observer.drain(conversation)?;
-            observer.turn = Some(input.turn_id.clone());
-            let outcome = tokio::select! {
-                biased;
-                failure = observer.watch(conversation) => Err(failure.into()),
-                outcome = agent.send_input(input, recorder) => outcome,
-            };
-            let settled = observer.settle(conversation).await;
-            recorder.flush_inbox();
-            settled?;
-            outcome
-        })
-    }
-
-    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
-        Box::pin(async move {
-            self.agent.check_trailing_output().await?;
-            match &mut self.conversation {
-                Some(conversation) => self.observer.drain(conversation),
-                None => Ok(()),
-            }
-        })
-    }
-
-    fn service_addresses(&self) -> BTreeMap<String, String> {
-        let mut addresses = self.agent.service_addresses();
-        if let Some(conversation) = &self.conversation {
-            let named = |name: &str| Some((name.to_string(), conversation.url(name)?));
-            addresses.extend(conversation.servers().filter_map(named));
-        }
-        addresses
-    }
-
-    fn close(&mut self) -> BoxFuture<'_, ()> {
-        if let (Some(conversation), Some(read)) = (&self.conversation, self.on_close.take()) {
-            read(conversation);
-        }
-        self.agent.close()
-    }
-
-    fn diagnostic_output(&self) -> Option<String> {
-        self.agent.diagnostic_output()
-    }
-}
-
-/// Capabilities of an agent that uses servers of the test: they show calls that the protocol does not.
-pub(super) fn shown_by_services(own: ProtocolCapabilities) -> ProtocolCapabilities {
-    let calls = match own.calls {
-        CallVisibility::Protocol => CallVisibility::Protocol,
-        CallVisibility::Services | CallVisibility::Hidden => CallVisibility::Services,
-    };
-    ProtocolCapabilities { calls, ..own }
 }
 
 /// Turns events of MCP servers into events of the trace.
 #[derive(Default)]
-struct McpObserver {
-    sink: Option<(EventInbox, Arc<TrafficMeter>)>,
-    /// The current turn; after its end until the next one begins, it is the last one.
-    turn: Option<Arc<str>>,
+pub struct McpObserver {
+    events: TurnEvents,
     /// Turn and id of each call.
     calls: HashMap<u64, ObservedCall>,
     /// Calls without an answer.
     open: HashSet<u64>,
     expected: ExpectedCalls,
-    notes: usize,
+    /// Reads the conversation once before its end.
+    on_close: Option<ConversationReader>,
 }
 
 /// A call at an MCP server.
@@ -228,46 +116,39 @@ struct ObservedCall {
     has_fault: bool,
 }
 
-impl McpObserver {
-    /// Processes events until one of them ends the turn, and returns the failure.
-    async fn watch(&mut self, conversation: &mut McpConversation) -> AttemptFailure {
-        while let Some(event) = conversation.next_event().await {
-            if let Err(failure) = self.process(event) {
-                return failure;
-            }
-        }
-        std::future::pending().await
+impl ServiceObserver for McpObserver {
+    type Conversation = McpConversation;
+    type Event = McpEvent;
+
+    fn next_event(conversation: &mut McpConversation) -> impl Future<Output = Option<McpEvent>> + Send {
+        conversation.next_event()
     }
 
-    /// Processes the events that are there.
-    fn drain(&mut self, conversation: &mut McpConversation) -> Result<(), AttemptFailure> {
-        let mut first = Ok(());
-        while let Some(event) = conversation.try_next_event() {
-            first = first.and(self.process(event));
-        }
-        first
+    fn try_next_event(conversation: &mut McpConversation) -> Option<McpEvent> {
+        conversation.try_next_event()
     }
 
-    /// Processes the events of a turn that has ended. Waits a short time for answers that are about to be
-    /// reported.
-    async fn settle(&mut self, conversation: &mut McpConversation) -> Result<(), AttemptFailure> {
-        let mut first = self.drain(conversation);
-        let until = tokio::time::Instant::now() + ANSWER_REPORT_TIMEOUT;
-        while !self.open.is_empty() {
-            match tokio::time::timeout_at(until, conversation.next_event()).await {
-                Ok(Some(event)) => first = first.and(self.process(event)),
-                Ok(None) | Err(_) => break,
-            }
-        }
+    fn addresses(conversation: &McpConversation) -> Vec<(String, String)> {
+        let named = |name: &str| Some((name.to_string(), conversation.url(name)?));
+        conversation.servers().filter_map(named).collect()
+    }
+
+    fn turn_events(&mut self) -> &mut TurnEvents {
+        &mut self.events
+    }
+
+    fn has_open_calls(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    fn end_turn(&mut self) {
         // Calls that are still open belong to this turn and are not waited for again.
         self.open.clear();
-        first
     }
 
-    fn emit(&self, at: Instant, payload: impl Into<Payload>) -> Result<(), AttemptFailure> {
-        match &self.sink {
-            Some((inbox, traffic)) => inbox.push(at, payload.into(), traffic),
-            None => Ok(()),
+    fn close(&mut self, conversation: &McpConversation) {
+        if let Some(read) = self.on_close.take() {
+            read(conversation);
         }
     }
 
@@ -277,8 +158,8 @@ impl McpObserver {
             McpEventKind::ClientConnected { revision, client, client_version } => {
                 let version = client_version.map_or_else(String::new, |version| format!(" {version}"));
                 let client = client.map(|client| client + &version);
-                let (turn_id, server) = (self.turn.clone(), server.into());
-                self.emit(at, McpConnected { turn_id, server, revision: revision.to_string(), client })
+                let (turn_id, server) = (self.events.turn.clone(), server.into());
+                self.events.emit(at, McpConnected { turn_id, server, revision: revision.to_string(), client })
             }
             McpEventKind::ToolsListed { tools, may_change } => match may_change {
                 true => Ok(()),
@@ -294,22 +175,22 @@ impl McpObserver {
                 self.open.remove(&call);
                 let tool = self.calls.get(&call).map_or("a tool", |call| &call.tool);
                 let cancelled = format!("cancelled its call of {tool} after {} ms", duration.as_millis());
-                self.note(at, format!("MCP server `{server}`: the client {cancelled}"))
+                self.events.note(at, format!("MCP server `{server}`: the client {cancelled}"))
             }
             McpEventKind::InvalidArguments { call, violations } => {
                 let Some(known) = self.calls.get(&call) else { return Ok(()) };
                 let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
-                self.emit(at, McpArgumentsInvalid { turn_id, tool_call_id, errors: violations })
+                self.events.emit(at, McpArgumentsInvalid { turn_id, tool_call_id, errors: violations })
             }
             McpEventKind::UnknownTool { tool, .. } => {
-                self.note(at, format!("MCP server `{server}` has no tool `{tool}`"))
+                self.events.note(at, format!("MCP server `{server}` has no tool `{tool}`"))
             }
             McpEventKind::Unmatched { call, method, nearest } => {
                 self.report_unmatched(at, &server, call, &method, nearest)
             }
             McpEventKind::InputRequested { requests, .. } => {
                 let names: Vec<&str> = requests.keys().map(String::as_str).collect();
-                self.note(at, format!("MCP server `{server}` asked for input: {}", names.join(", ")))
+                self.events.note(at, format!("MCP server `{server}` asked for input: {}", names.join(", ")))
             }
             McpEventKind::InputProvided { .. } => Ok(()),
             McpEventKind::FaultInjected { call, rule, fault } => {
@@ -324,10 +205,10 @@ impl McpObserver {
                     rule,
                     effect: fault.has_effect(),
                 };
-                self.emit(at, injected)
+                self.events.emit(at, injected)
             }
             McpEventKind::ProtocolError { message, .. } => {
-                self.note(at, format!("MCP server `{server}`: {message}"))
+                self.events.note(at, format!("MCP server `{server}`: {message}"))
             }
             McpEventKind::CallAfterClose { request } => {
                 let message =
@@ -340,7 +221,9 @@ impl McpObserver {
             }
         }
     }
+}
 
+impl McpObserver {
     fn receive_call(
         &mut self,
         at: Instant,
@@ -350,7 +233,7 @@ impl McpObserver {
         arguments: serde_json::Value,
         agent_call_id: Option<Arc<str>>,
     ) -> Result<(), AttemptFailure> {
-        let Some(turn_id) = self.turn.clone() else {
+        let Some(turn_id) = self.events.turn.clone() else {
             let message = format!("the agent called {tool} of MCP server `{server}` before the first turn");
             return Err(AttemptFailure::new(FailureKind::AgentError, message));
         };
@@ -381,7 +264,7 @@ impl McpObserver {
             server: Some(server.into()),
             agent_call_id,
         };
-        self.emit(at, Payload::ToolInvoked(invoked))
+        self.events.emit(at, Payload::ToolInvoked(invoked))
     }
 
     fn answer_call(
@@ -396,7 +279,7 @@ impl McpObserver {
         let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
         let success = outcome.as_ref().is_ok_and(|result| !result.is_error);
         if !delivered {
-            return self.emit(at, McpAnswerLost { turn_id, tool_call_id, success });
+            return self.events.emit(at, McpAnswerLost { turn_id, tool_call_id, success });
         }
         let origin = Origin::Stream;
         let failed = |code: Option<String>, message: String| ToolFailed {
@@ -406,12 +289,12 @@ impl McpObserver {
             origin,
         };
         match outcome {
-            Ok(result) if result.is_error => self.emit(at, failed(None, result.text())),
+            Ok(result) if result.is_error => self.events.emit(at, failed(None, result.text())),
             Ok(result) => {
                 let output = result.value();
-                self.emit(at, ToolCompleted { turn_id, tool_call_id, output, origin })
+                self.events.emit(at, ToolCompleted { turn_id, tool_call_id, output, origin })
             }
-            Err(error) => self.emit(at, failed(Some(error.code.to_string()), error.message)),
+            Err(error) => self.events.emit(at, failed(Some(error.code.to_string()), error.message)),
         }
     }
 
@@ -428,17 +311,11 @@ impl McpObserver {
             known.map_or_else(|| method.to_string(), |call| format!("{} with {}", call.tool, call.arguments));
         let message = format!("MCP server `{server}` has no answer for {request}");
         if self.expected.answers_unmatched.contains(server) {
-            return self.note(at, message);
+            return self.events.note(at, message);
         }
         let nearest = nearest.unwrap_or_else(|| "the tool has no answers".to_string());
         let failure = AttemptFailure::new(FailureKind::TestError, format!("{message}; nearest: {nearest}"));
         let help = "add an answer under `answers` of the tool, or record a replay again, or set `unmatched: error_result`";
         Err(failure.with_detail(help))
-    }
-
-    fn note(&mut self, at: Instant, message: String) -> Result<(), AttemptFailure> {
-        let Some(turn_id) = self.turn.clone().filter(|_| self.notes < MAX_NOTES) else { return Ok(()) };
-        self.notes += 1;
-        self.emit(at, Note { turn_id, message, event: None })
     }
 }

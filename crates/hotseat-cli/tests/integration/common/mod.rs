@@ -123,6 +123,17 @@ impl TestRun {
         &case["failure"]
     }
 
+    /// Asserts the kind of failure of a case, and that its message or detail contains these words.
+    #[track_caller]
+    pub fn assert_failure(&self, name: &str, kind: &str, words: &[&str]) {
+        let failure = self.failure(name);
+        assert_eq!(failure["kind"], kind, "{failure:#}");
+        let text = format!("{} {}", failure["message"], failure["detail"]);
+        for words in words {
+            assert!(text.contains(words), "{words:?} is not in {failure:#}");
+        }
+    }
+
     /// Asserts that every case passed and the exit code is 0.
     #[track_caller]
     pub fn assert_all_passed(&self) {
