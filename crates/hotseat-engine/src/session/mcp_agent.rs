@@ -315,7 +315,7 @@ impl McpObserver {
         }
         let nearest = nearest.unwrap_or_else(|| "the tool has no answers".to_string());
         let failure = AttemptFailure::new(FailureKind::TestError, format!("{message}; nearest: {nearest}"));
-        let help = "add an answer under `answers` of the tool, or record a replay again, or set `unmatched: error_result`";
+        let help = "add an answer under `answers` of the tool, record the replay or the cassette again, or set `unmatched: error_result`";
         Err(failure.with_detail(help))
     }
 }
