@@ -123,7 +123,12 @@ pub(super) fn header_keys(headers: &HeaderMap) -> impl Iterator<Item = String> {
 fn key_of(value: &str) -> Option<String> {
     /// Replacing shorter texts would garble recordings.
     const MIN_KEY_BYTES: usize = 6;
-    let key = value.rsplit(' ').next()?;
+    // A key with blanks is one key: its last word alone may be a word of any text.
+    let is_scheme = |word: &str| ["bearer", "basic", "token"].contains(&word.to_ascii_lowercase().as_str());
+    let key = match value.trim().split_once(' ') {
+        Some((scheme, key)) if is_scheme(scheme) => key.trim(),
+        _ => value.trim(),
+    };
     (key.len() >= MIN_KEY_BYTES).then(|| key.to_owned())
 }
 
@@ -139,7 +144,22 @@ pub(super) fn relayed_headers(headers: &HeaderMap) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use super::ModelRelay;
+    use super::{ModelRelay, key_of};
+
+    #[test]
+    fn keys_are_whole() {
+        for (header, key) in [
+            ("Bearer sk-123456", Some("sk-123456")),
+            ("basic dXNlcjpw", Some("dXNlcjpw")),
+            ("sk-123456", Some("sk-123456")),
+            ("Bearer not needed", Some("not needed")),
+            ("pass phrase", Some("pass phrase")),
+            ("Bearer none", None),
+            ("", None),
+        ] {
+            assert_eq!(key_of(header).as_deref(), key, "{header}");
+        }
+    }
 
     #[test]
     fn the_version_counts_once() {
