@@ -140,9 +140,9 @@ impl ShapeChecker<'_> {
         let absent = OnceCell::new();
         for MapEntry { key, value } in entries {
             let Some(field) = shape.field(&key.text) else {
-                if let Some(renamed) = shape.renamed_field(&key.text) {
-                    meant.push(renamed.key);
-                    self.report_unknown_key(key, subject, format!("it is called `{}`", renamed.key));
+                if let Some(named) = shape.field_named(&key.text) {
+                    meant.push(named.key);
+                    self.report_unknown_key(key, subject, format!("it is called `{}`", named.key));
                     continue;
                 }
                 // No suggestion is computed for errors that are not shown.
@@ -191,11 +191,7 @@ impl ShapeChecker<'_> {
             }
             (None, None) => {
                 let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
-                let mut help = format!("`{}` is one of {}", tagged.key, all.join(", "));
-                if let Some(shape) = tagged.untagged {
-                    let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
-                    help.push_str(&format!("; a mapping without it has {}", keys.join(", ")));
-                }
+                let help = tag_as_key_advice(entries, tagged).unwrap_or_else(|| list_tags(tagged));
                 self.mistakes.push(mistake.at(node.place(self.source)).help(help));
             }
             (Some(tag), _) => {
@@ -325,6 +321,26 @@ fn absent_spellings(shape: &Shape, entries: &[MapEntry]) -> Vec<&'static str> {
     let given: HashSet<&str> = entries.iter().map(|entry| &*entry.key.text).collect();
     let absent = |field: &&Field| !field.spellings().any(|spelling| given.contains(spelling));
     shape.fields.iter().filter(absent).flat_map(Field::spellings).collect()
+}
+
+/// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`.
+fn tag_as_key_advice(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<String> {
+    let first = &entries.first()?.key.text;
+    let word = tagged.all_words().find(|word| word == first)?;
+    let shape = tagged.shapes.iter().find(|shape| tagged.words(shape).contains(&word))?;
+    let required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);
+    let keys: String = required.map(|field| format!(", {}: …", field.key)).collect();
+    Some(format!("write `{{ {}: {word}{keys} }}`", tagged.key))
+}
+
+fn list_tags(tagged: &TaggedShapes) -> String {
+    let words: Vec<_> = tagged.main_words().map(|word| format!("`{word}`")).collect();
+    let mut text = format!("`{}` is one of {}", tagged.key, words.join(", "));
+    if let Some(shape) = tagged.untagged {
+        let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
+        text.push_str(&format!("; a mapping without it has {}", keys.join(", ")));
+    }
+    text
 }
 
 fn has_key(entries: &[MapEntry], key: &str) -> bool {

@@ -27,7 +27,7 @@ impl Shape {
             if shapes[..number].iter().any(|other| other.name == shape.name) {
                 problems.push(format!("two shapes are named `{}`", shape.name));
             }
-            let keys = |field: &'static Field| field.spellings().chain(field.former);
+            let keys = |field: &'static Field| field.spellings().chain(field.other_names.iter().copied());
             let spellings: Vec<_> = shape.fields.iter().flat_map(keys).collect();
             for (number, spelling) in spellings.iter().enumerate() {
                 if spellings[..number].contains(spelling) {

@@ -20,8 +20,8 @@ pub struct Field {
     pub key: &'static str,
     /// Alternative spellings.
     pub aliases: &'static [&'static str],
-    /// Name before it was renamed. It is rejected with a message that contains the current one.
-    pub former: Option<&'static str>,
+    /// Other names: former ones, and those of other tools. They are rejected with a message that contains the key.
+    pub other_names: &'static [&'static str],
     /// Kind of the value.
     pub kind: Kind,
     /// True if the key must be present.
@@ -136,12 +136,12 @@ impl TaggedShapes {
 impl Field {
     /// Creates a required key.
     pub const fn required(key: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Field { key, aliases: &[], former: None, kind, required: true, doc, default: None }
+        Field { key, aliases: &[], other_names: &[], kind, required: true, doc, default: None }
     }
 
     /// Creates an optional key.
     pub const fn optional(key: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Field { key, aliases: &[], former: None, kind, required: false, doc, default: None }
+        Field { key, aliases: &[], other_names: &[], kind, required: false, doc, default: None }
     }
 
     /// Adds alternative spellings.
@@ -149,9 +149,9 @@ impl Field {
         Field { aliases, ..self }
     }
 
-    /// Rejects a former name of the key with a message that contains the current one.
-    pub const fn renamed_from(self, former: &'static str) -> Self {
-        Field { former: Some(former), ..self }
+    /// Rejects other names of the key with a message that contains the key.
+    pub const fn other_names(self, other_names: &'static [&'static str]) -> Self {
+        Field { other_names, ..self }
     }
 
     /// Sets the default value, as YAML.
@@ -171,9 +171,9 @@ impl Shape {
         self.fields.iter().find(|field| field.spellings().any(|spelling| spelling == key))
     }
 
-    /// Returns the field that had this key before it was renamed.
-    pub(super) fn renamed_field(&self, key: &str) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.former == Some(key))
+    /// Returns the field that has this key as one of its other names.
+    pub(super) fn field_named(&self, key: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.other_names.contains(&key))
     }
 
     /// Returns this shape and all shapes it refers to, each once, in order of first mention.

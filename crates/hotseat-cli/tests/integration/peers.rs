@@ -45,6 +45,8 @@ fn keys_of_peers_are_answered() {
             "`args_match: { NAME: PATTERN }`",
         ),
         ("tests: []\n", "separate them by a line `---`"),
+        ("cases: []\n", "separate them by a line `---`"),
+        ("name: a\nturns: [{ user: hi }]\nassert: [contains: hi]\n", "write `{ type: contains, value: … }`"),
         ("name: a\nvars: { x: 1 }\nturns: [{ user: hi }]\n", "`scenarios:`"),
         ("providers: [openai]\n", "`agents:` of hotseat.yaml"),
         ("defaultTest: {}\n", "under `suite:` in a first document"),
@@ -59,9 +61,15 @@ fn keys_of_peers_are_answered() {
         let output = project.hotseat(&["test"]);
         assert!(output.code == 2 && output.stderr.contains(words), "{text}: {words}\n{output}");
     }
-    let project = Project::with_config("providers: [x]\n").suite("a", SUITE);
-    let output = project.hotseat(&["test"]);
-    assert!(output.code == 2 && output.stderr.contains("`agents:` of hotseat.yaml"), "{output}");
+    for (config, words) in [
+        ("providers: [x]\n", "`agents:` of hotseat.yaml"),
+        ("target: { url: 'http://127.0.0.1:1/' }\n", "it is called `endpoint`"),
+        ("target: { type: openai, baseURL: 'http://127.0.0.1:1/', model: m }\n", "it is called `base_url`"),
+    ] {
+        let project = Project::with_config(config).suite("a", SUITE);
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{config}: {words}\n{output}");
+    }
 }
 
 #[test]

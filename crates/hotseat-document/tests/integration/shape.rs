@@ -40,7 +40,7 @@ static TURN: Shape = Shape {
     fields: &[
         Field::required("user", Kind::Text, "The message.").aliases(&["input", "message"]),
         Field::optional("assert", Kind::OneOf(&[Kind::False, Kind::Shape(&CHECKS)]), "What must hold."),
-        Field::optional("verbose", Kind::Bool, "Whether to tell more.").renamed_from("loud"),
+        Field::optional("verbose", Kind::Bool, "Whether to tell more.").other_names(&["loud"]),
         Field::optional("sub", Kind::List(&Kind::Shape(&TURN)), "Turns within."),
     ],
 };
@@ -167,7 +167,7 @@ fn misspelled_key_is_reported_once_with_suggestion() {
 }
 
 #[test]
-fn former_key_is_rejected_with_the_current_one() {
+fn other_names_are_rejected_with_the_key() {
     for more in ["", ", verbose: true"] {
         assert_eq!(
             error_lines(&format!("name: x\nturns: [{{user: hi, loud: true{more}}}]\n")),

@@ -69,7 +69,8 @@ pub static MCP_PROXY: Shape = Shape {
             "url",
             Kind::Url,
             "Instead of a program: the URL of a server that speaks streamable HTTP.",
-        ),
+        )
+        .other_names(&["endpoint"]),
         Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request to `url`."),
         Field::optional(
             "record",

@@ -56,7 +56,8 @@ pub static MODEL_RELAY: Shape = Shape {
     doc: "A provider whose answers are relayed to the agent, unchanged and as they arrive.",
     fields: &[
         Field::required("type", Kind::Choice(&["relay"]), "Type of the model."),
-        Field::required("url", Kind::Url, "Base URL of the provider, as its clients have it."),
+        Field::required("url", Kind::Url, "Base URL of the provider, as its clients have it.")
+            .other_names(&["base_url", "endpoint"]),
         Field::optional(
             "headers",
             Kind::Map(&Kind::Text),

@@ -9,7 +9,7 @@ const PEER_KEYS: [(&[&str], &str); 8] = [
         "write what the user says under `turns:`, such as `turns: [{ user: Hello }]`",
     ),
     (
-        &["tests", "testCases", "test_cases", "scenarios_list"],
+        &["cases", "tests", "testCases", "test_cases", "scenarios_list"],
         "each case is a document of its own; separate them by a line `---`",
     ),
     (

@@ -108,7 +108,7 @@ pub static PROJECT: Shape = Shape {
             Kind::Integer { min: 0, max: 10_000 },
             "Maximum number of invalid attempts of a repeated case that are replaced, for example after an error of a role or the machine. Default: one for each ten runs, and at least 3.",
         )
-        .renamed_from("redraws"),
+        .other_names(&["redraws"]),
         Field::optional(
             "limits",
             Kind::Shape(&LIMITS),
@@ -276,7 +276,7 @@ pub static STORE: Shape = Shape {
     fields: &[
         Field::optional("max_age", Kind::NonEmptyText, "Maximum age: `90d`, `12h`, `4w`.")
             .default("\"90d\"")
-            .renamed_from("keep"),
+            .other_names(&["keep"]),
         Field::optional("max_size", Kind::NonEmptyText, "Maximum total size: `1GB`, `500MB`.")
             .default("\"1GB\""),
     ],

@@ -140,7 +140,7 @@ static RECORDED: Shape = Shape {
             "True if replies take as long as recorded; otherwise they are immediate.",
         )
         .default("false")
-        .renamed_from("in_recorded_time"),
+        .other_names(&["in_recorded_time"]),
         PRICE,
     ],
 };

@@ -181,6 +181,6 @@ pub static TEXT: Shape = Shape {
             Kind::Choice(&["forbid"]),
             "`forbid`: no message may contain both text and tool calls. The assertion fails if the agent does not report which message makes a call.",
         )
-        .renamed_from("beside_calls"),
+        .other_names(&["beside_calls"]),
     ],
 };

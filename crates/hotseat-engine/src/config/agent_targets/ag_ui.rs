@@ -24,7 +24,8 @@ pub(super) static SHAPE: Shape = Shape {
     doc: "An agent that speaks AG-UI.",
     fields: &[
         Field::optional("type", Kind::Choice(&["ag_ui", "ag-ui"]), "Type of the target.").default("ag_ui"),
-        Field::required("endpoint", Kind::Url, "URL to which runs are posted."),
+        Field::required("endpoint", Kind::Url, "URL to which runs are posted.")
+            .other_names(&["url", "uri", "base_url", "address"]),
         HEADERS,
         Field::optional(
             "envelope",

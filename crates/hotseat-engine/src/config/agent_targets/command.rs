@@ -28,7 +28,7 @@ pub(super) static SHAPE: Shape = Shape {
             "`json_lines`: one process per conversation, one JSON object per line. `text`: one process per turn, which reads the message and prints the reply.",
         )
         .default("json_lines")
-        .renamed_from("speaks"),
+        .other_names(&["speaks"]),
         Field::optional("cwd", Kind::NonEmptyText, "Working directory, relative to the project file.").default("."),
         Field::optional("env", Kind::Map(&Kind::Text), "Additional environment variables."),
         Field::optional(

@@ -31,7 +31,8 @@ pub(super) static SHAPE: Shape = Shape {
             "endpoint",
             Kind::Url,
             "URL to which each turn is sent. Placeholders are percent-encoded.",
-        ),
+        )
+        .other_names(&["url", "uri", "base_url", "address"]),
         Field::optional("method", Kind::Choice(&["POST", "PUT", "PATCH", "GET"]), "The method.")
             .default("POST"),
         Field::optional(

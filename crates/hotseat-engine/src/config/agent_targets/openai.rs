@@ -36,7 +36,8 @@ pub(super) static SHAPE: Shape = Shape {
             "base_url",
             Kind::Url,
             "URL of the server; `/chat/completions` is appended if missing.",
-        ),
+        )
+        .other_names(&["endpoint", "url", "baseURL", "api_base"]),
         Field::required("model", Kind::NonEmptyText, "Name of the model on the server."),
         Field::optional("api_key", Kind::Text, "Sent as `Authorization: Bearer …` and redacted in output. An empty key is not sent."),
         HEADERS,
