@@ -91,6 +91,15 @@ pub enum McpEventKind {
         /// The nearest answer or recorded request, and why it does not fit.
         nearest: Option<String>,
     },
+    /// The code that answers a call failed. The client got a JSON-RPC error.
+    AnswerFailed {
+        /// Number of the call.
+        call: u64,
+        /// What went wrong.
+        message: String,
+        /// Details, for example an excerpt of the code.
+        detail: Option<String>,
+    },
     /// The server asked for input of the user before it completes a call.
     InputRequested {
         /// Number of the call.

@@ -69,6 +69,7 @@ mod serve;
 mod served_models;
 mod simulate;
 mod tool_calls;
+mod tool_functions;
 mod topics;
 mod turn_order;
 mod typescript;

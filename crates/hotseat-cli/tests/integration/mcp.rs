@@ -27,7 +27,7 @@ pub const BANK: &str = "mcp:
 ";
 
 /// A plain HTTP agent, whose protocol shows no tool calls. It does what the user says with the server in its header.
-fn plain_agent() -> FakeAgent {
+pub fn plain_agent() -> FakeAgent {
     FakeAgent::start(|request: &FakeRequest| {
         let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
         let text = request.json()["text"].as_str().unwrap_or_default().to_string();
@@ -64,7 +64,7 @@ fn act(bank: &McpClient, text: &str) -> String {
     }
 }
 
-fn plain_target(agent: &FakeAgent) -> String {
+pub fn plain_target(agent: &FakeAgent) -> String {
     format!(
         "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
         agent.url()

@@ -38,8 +38,8 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
 };
 use hotseat_targets::message::{
-    ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole, RequestIdentity, media_parts,
-    merge_json,
+    ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole, RequestIdentity, ToolAnswer,
+    ToolFunction, media_parts, merge_json,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -238,6 +238,12 @@ impl TestCase {
         let of_turns = of_turns.chain(&self.turn_defaults.checks);
         let of_case = self.checks.iter().chain(&self.final_checks);
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// Functions that answer client-side tools and tools of MCP servers.
+    pub fn tool_functions(&self) -> impl Iterator<Item = &ToolFunction> {
+        let of_client = self.target.tools.iter().flat_map(|tool| &tool.answers);
+        self.mcp.written_answers().chain(of_client).filter_map(ToolAnswer::function)
     }
 
     /// Diagnostics of checks that name unknown MCP servers, or tools that a server does not have.
