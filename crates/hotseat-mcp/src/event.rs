@@ -123,6 +123,13 @@ pub enum McpEventKind {
         /// The fault.
         fault: FaultKind,
     },
+    /// A proxied server cannot be reached, or its program could not be started or ended before its answer.
+    ServerFailed {
+        /// What happened.
+        message: String,
+        /// The end of the error output of the program.
+        error_output: Option<String>,
+    },
     /// A message violates the protocol, or the answer of a proxied server does.
     ProtocolError {
         /// Code of the answered error, if there is one.

@@ -45,6 +45,7 @@ mod matcher_parity;
 mod mcp;
 mod mcp_command;
 mod mcp_joined_calls;
+mod mcp_program_failures;
 mod model_tool_calls;
 mod named_hooks;
 mod openai;

@@ -224,6 +224,12 @@ impl ServiceObserver for McpObserver {
                 };
                 self.events.emit(at, injected)
             }
+            McpEventKind::ServerFailed { message, error_output } => {
+                let message = format!("MCP server `{server}` failed: {message}");
+                let detail = error_output
+                    .map_or_else(String::new, |text| format!("standard error of the program:\n{text}"));
+                Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
+            }
             McpEventKind::ProtocolError { message, .. } => {
                 self.events.note(at, format!("MCP server `{server}`: {message}"))
             }
