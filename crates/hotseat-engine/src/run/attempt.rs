@@ -66,10 +66,11 @@ pub(super) async fn run_attempt(
     // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
     let conversation =
         Box::pin(run_case_conversation(&mut attempt, &selected, &before, (mcp, models), outside));
-    if cancellation.run_until_cancelled(conversation).await.is_none() {
+    let is_complete = cancellation.run_until_cancelled(conversation).await.unwrap_or_else(|| {
         attempt.verdict = cancelled_verdict();
-    }
-    attempt.warnings.extend(outside.save_cassette(&selected, &attempt.verdict));
+        false
+    });
+    attempt.warnings.extend(outside.close_cassette(&selected, is_complete));
     attempt.duration = started.elapsed();
     let after = outside.run_after_hook(&attempt, &selected, &before, known);
     match cancellation.clean_up(after).await {
@@ -92,17 +93,20 @@ fn cancelled_verdict() -> Verdict {
     ))
 }
 
-/// Opens the agent session and runs the conversation of an attempt.
+/// Opens the agent session and runs the conversation of an attempt. Returns true if it reached its end.
 async fn run_case_conversation(
     attempt: &mut Attempt,
     selected: &SelectedCase,
     before: &HookOutput,
     (mcp, models): (Option<AttemptMcp>, Option<AttemptModels>),
     outside: &Arc<RunContext>,
-) {
+) -> bool {
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     match prepare_case(selected, before, known_addresses(addresses.as_ref()), outside).await {
-        Err(failure) => attempt.verdict = Verdict::failed(failure),
+        Err(failure) => {
+            attempt.verdict = Verdict::failed(failure);
+            false
+        }
         Ok(PreparedCase { case, target, redactor, timeouts, partners, functions, hook_variables }) => {
             let target = target.for_case(&case.target).for_attempt(attempt.number);
             let target = target.with_case_name(&selected.suite_name, &selected.case.id);
@@ -116,7 +120,10 @@ async fn run_case_conversation(
             if let Some(mcp) = mcp {
                 agent = match outside.attach_mcp(mcp, selected, &case, functions.as_ref(), &redactor, agent) {
                     Ok(agent) => agent,
-                    Err(failure) => return attempt.verdict = Verdict::failed(failure),
+                    Err(failure) => {
+                        attempt.verdict = Verdict::failed(failure);
+                        return false;
+                    }
                 };
             }
             if let Some(models) = models {
@@ -143,12 +150,14 @@ async fn run_case_conversation(
             )
             .await;
             agent.close().await;
+            let is_complete = result.is_complete;
             attempt.apply_result(result);
             attempt.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
             attempt.hook_variables = hook_variables;
             attempt.agent_diagnostics =
                 agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
             attempt.append_agent_diagnostics();
+            is_complete
         }
     }
 }

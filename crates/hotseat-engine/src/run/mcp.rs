@@ -201,12 +201,12 @@ impl RunContext {
             None => self.mcp.as_ref().map(|mcp| (mcp.recorder.clone(), case.mcp.recorded())),
         };
         let recorded = recorded.filter(|(_, files): &(_, BTreeMap<_, _>)| !files.is_empty());
-        let on_close = recorded.map(|(recorder, files)| -> ConversationReader {
+        let on_end = recorded.map(|(recorder, files)| -> ConversationReader {
             let conversation = conversation_key(selected);
             let recording = ConversationRecording { conversation, files, secrets: secret_remover(redactor) };
             Box::new(move |conversation| recorder.add(conversation, &recording))
         });
-        Ok(Box::new(McpAgent::new(agent, conversation, expected, home, on_close)))
+        Ok(Box::new(McpAgent::new(agent, conversation, expected, home, on_end)))
     }
 }
 

@@ -93,16 +93,16 @@ pub type McpAgent = ServiceAgent<McpObserver>;
 pub type ConversationReader = Box<dyn FnOnce(&McpConversation) + Send>;
 
 impl McpAgent {
-    /// Adds a conversation to a session. The conversation is returned to `home`; `on_close` reads it when the session is
-    /// closed.
+    /// Adds a conversation to a session. The conversation is returned to `home`; `on_end` reads it when it is
+    /// complete.
     pub fn new(
         agent: Box<dyn AgentSession>,
         conversation: McpConversation,
         expected: ExpectedCalls,
         home: Option<ConversationSlot<McpConversation>>,
-        on_close: Option<ConversationReader>,
+        on_end: Option<ConversationReader>,
     ) -> McpAgent {
-        let observer = McpObserver { expected, on_close, ..McpObserver::default() };
+        let observer = McpObserver { expected, on_end, ..McpObserver::default() };
         ServiceAgent::with_observer(agent, conversation, observer, home)
     }
 }
@@ -116,8 +116,8 @@ pub struct McpObserver {
     /// Calls without an answer.
     open: HashSet<u64>,
     expected: ExpectedCalls,
-    /// Reads the conversation once before its end.
-    on_close: Option<ConversationReader>,
+    /// Reads the conversation once at its end, if it is complete.
+    on_end: Option<ConversationReader>,
 }
 
 /// A call at an MCP server.
@@ -159,10 +159,11 @@ impl ServiceObserver for McpObserver {
         self.open.clear();
     }
 
-    fn close(&mut self, conversation: &McpConversation) {
-        if let Some(read) = self.on_close.take() {
+    fn end_conversation(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
+        if let Some(read) = self.on_end.take() {
             read(conversation);
         }
+        Ok(())
     }
 
     fn process(&mut self, event: McpEvent) -> Result<(), AttemptFailure> {
