@@ -256,6 +256,14 @@ fn mistakes_are_reported_before_anything_is_contacted() {
             "unknown MCP server `crm`",
         ),
         (
+            "name: a\nturns:\n  - user: hi\n  - user: Use ${MCP.bnk.url} and pay\n",
+            "unknown MCP server `bnk`\n --> a.test.yaml:4:11",
+        ),
+        (
+            "name: a\nturns:\n  - user: hi\n  - user: Use ${MODELS.gpt.url}\n",
+            "unknown served model `gpt`\n --> a.test.yaml:4:11",
+        ),
+        (
             "name: a\nturns: [{ user: hi, assert: [{ type: after_fault }] }]\n",
             "`after_fault` needs `max_retries` or `forbid`",
         ),
@@ -471,6 +479,12 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
     assert!(console.contains("1 of 6 conversations with a fault shows a defect"), "{console}");
     let totals = "3 recovered · 1 called again · 1 acted twice · 1 told the user";
     assert!(console.contains(totals), "{console}");
+    let passed = bank_project(&agent, SWEPT).test(&[&arguments[..], &["--run", "^naive$"]].concat());
+    let summary = &passed.output.stdout[passed.output.stdout.find("Summary").expect("a summary")..];
+    for words in ["Passed:    1 without faults", "1 conversation with a fault", "SWEEP OF FAULTS FAILED"] {
+        assert!(summary.contains(words), "{words}: {summary}");
+    }
+    assert!(!summary.contains("TESTS FAILED"), "{summary}");
     // A case and a call are named once.
     assert_eq!(console.matches("charge_card #1").count(), 2, "{console}");
     let read = |name: &str| std::fs::read_to_string(project.workspace.path(name)).expect(name);

@@ -107,6 +107,7 @@ fn assertions_see_the_calls_of_the_model_and_the_results_of_the_agent() {
     }
     let call = &run.case("seen")["turns"][0]["tool_calls"][0];
     assert_eq!((&call["name"], &call["args"]), (&json!("refund"), &json!({"order": "o-7"})), "{call:#}");
+    assert_eq!(call["seen_by"], json!(["model"]), "{call:#}");
 }
 
 #[test]
@@ -256,6 +257,7 @@ fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
     run.assert_all_passed();
     let calls = run.case("a")["turns"][0]["tool_calls"].as_array().expect("calls").clone();
     assert_eq!(calls.len(), 1, "{calls:#?}");
+    assert_eq!(calls[0]["seen_by"], json!(["model", "mcp"]));
 }
 
 #[test]

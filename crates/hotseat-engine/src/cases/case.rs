@@ -270,12 +270,15 @@ impl TestCase {
         self.mcp.fault_tools().into_iter().chain(of_checks).collect()
     }
 
-    /// Names of the MCP servers whose addresses the case uses, in its hooks and elsewhere.
-    pub fn mcp_references(&self) -> Vec<String> {
+    /// Names of the MCP servers whose addresses the case uses, in its hooks and elsewhere, with the place of the first
+    /// use.
+    pub fn mcp_references(&self) -> BTreeMap<String, SourceSpan> {
         if !self.uses_mcp_addresses() {
-            return Vec::new();
+            return BTreeMap::new();
         }
-        node_mcp_references(&self.document.node())
+        let node = self.document.node();
+        let references = node_mcp_references(&node).into_iter();
+        references.map(|(name, text)| (name, text.place(&self.document.source))).collect()
     }
 
     fn uses_mcp_addresses(&self) -> bool {
