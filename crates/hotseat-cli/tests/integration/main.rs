@@ -68,6 +68,7 @@ mod scripts;
 mod selection;
 mod serve;
 mod served_models;
+mod service_keys;
 mod simulate;
 mod tool_calls;
 mod tool_functions;
