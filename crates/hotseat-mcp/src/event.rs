@@ -148,3 +148,12 @@ pub enum McpEventKind {
         limit: String,
     },
 }
+
+impl McpEventKind {
+    /// Describes the failure of a proxied server in one line: with the last line of its error output.
+    pub fn server_failure(&self) -> Option<String> {
+        let McpEventKind::ServerFailed { message, error_output } = self else { return None };
+        let last = error_output.as_deref().and_then(|text| text.lines().last());
+        Some(last.map_or_else(|| message.clone(), |line| format!("{message}: {line}")))
+    }
+}

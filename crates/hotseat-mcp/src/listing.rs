@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::definition::{McpOptions, ServerDefinition, ServerKind, Upstream};
 use crate::definition_file::FixedAnswerer;
-use crate::event::McpEventKind;
 use crate::frame::Frame;
 use crate::recording::McpRecording;
 use crate::revision::ProtocolRevision;
@@ -52,9 +51,8 @@ pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, String> {
 /// Describes the failure of the server, if it has failed.
 fn server_failure(conversation: &mut McpConversation) -> Option<String> {
     while let Some(event) = conversation.try_next_event() {
-        if let McpEventKind::ServerFailed { message, error_output } = event.kind {
-            let last = error_output.as_deref().and_then(|text| text.lines().last());
-            return Some(last.map_or_else(|| message.clone(), |line| format!("{message}: {line}")));
+        if let Some(failure) = event.kind.server_failure() {
+            return Some(failure);
         }
     }
     None

@@ -520,6 +520,13 @@ turns: [{ user: naive o-1 }]
     let run = project.test(&["--faults", "sweep", "--fault-kinds", "lost_answer"]);
     assert_eq!(swept(&run), ["a: charge_card 1 lost_answer: called_again 1"]);
     assert_eq!(run.output.code, 0, "{}", run.output);
+    // A sweep without a fault proves nothing.
+    let project = bank_project(&agent, SWEPT);
+    for case in ["no call", "has a fault"] {
+        let run = project.test(&["--run", case, "--faults", "sweep"]);
+        assert_eq!(run.output.code, 3, "{}", run.output);
+        assert!(run.output.stderr.contains("the sweep injected no fault"), "{}", run.output);
+    }
     for (arguments, words) in [
         (&["--fault-limit", "5"][..], "--faults"),
         (&["--faults", "sweep", "--fault-kinds", "lost"][..], "lost_answer"),

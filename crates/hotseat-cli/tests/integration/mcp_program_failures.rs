@@ -1,8 +1,12 @@
 //! Programs behind proxied MCP servers that do not start, or end while the agent uses them.
 
-use hotseat_testkit::ProgramOutput;
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Command, Stdio};
 
-use crate::common::{Project, TestRun};
+use hotseat_testkit::{McpClient, ProgramOutput};
+use serde_json::json;
+
+use crate::common::{HOTSEAT, Project, TestRun};
 use crate::mcp::{plain_agent, plain_target};
 
 /// A server that prints a secret and a control character, and ends when it is asked.
@@ -54,6 +58,29 @@ fn a_server_that_cannot_be_reached_is_an_error_of_the_test() {
     let proxy = format!("url: '{}'", crate::common::unreachable_address());
     let words = "MCP server `bank` failed: the proxied server cannot be reached";
     run(&proxy, "pay o-1").assert_failure("a", "test_error", &[words]);
+}
+
+#[test]
+fn serving_a_program_that_ends_shows_its_last_words() {
+    let project = Project::empty().file("bank.py", DYING);
+    let mut command = Command::new(HOTSEAT);
+    command.args(["mcp", "serve", "--", "python3", "bank.py"]).current_dir(project.workspace.root());
+    command.env("BANK_TOKEN", "ours").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("hotseat starts");
+    let first_line = |output: &mut dyn Read| {
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        line
+    };
+    let url = first_line(child.stdout.as_mut().expect("the output"));
+    let url = url.split_whitespace().last().expect("an address");
+    let answer = McpClient::new(url).call("charge_card", &json!({}));
+    let failure = first_line(child.stderr.as_mut().expect("the errors"));
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(answer.is_err(), "{answer:?}");
+    let words = "the program `python3` ended (exit status: 3): cannot open the ledger of ours";
+    assert!(failure.contains(words), "{failure}");
 }
 
 #[test]

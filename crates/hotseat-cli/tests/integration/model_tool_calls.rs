@@ -206,8 +206,11 @@ fn an_agent_that_connects_to_no_server_has_no_visible_calls() {
     let bank =
         "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 42 } }] }] } }\n";
     let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
-    let run = Project::with_config(&(target(&agent, "") + bank)).suite("a", &suite).test(&[]);
+    let faulty = "---\nname: b\nfaults: [{ tool: refund, do: timeout }]\nturns: [{ user: hello }]\n";
+    let run = Project::with_config(&(target(&agent, "") + bank)).suite("a", &(suite + faulty)).test(&[]);
     assert_unseen(&run, "a");
+    let words = "the agent connected to no MCP server of the test; `${MCP.bank.url}` is the address";
+    run.assert_failure("b", "test_error", &["fault `timeout` on refund", words]);
 }
 
 #[test]
