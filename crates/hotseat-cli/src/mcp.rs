@@ -121,7 +121,11 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
     if printed != ExitStatus::Passed {
         return printed;
     }
-    let events = async { while conversation.next_event().await.is_some() {} };
+    let events = async {
+        while let Some(event) = conversation.next_event().await {
+            event.kind.server_failure().into_iter().for_each(|message| context.report_error(message));
+        }
+    };
     tokio::select! {
         () = events => {}
         () = signals.next() => {}

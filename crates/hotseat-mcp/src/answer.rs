@@ -55,6 +55,13 @@ pub enum McpAnswer {
     Error(RpcError),
     /// The client must ask its user or its model before the call is completed.
     InputRequired(InputRequired),
+    /// The code that answers failed. The client gets a JSON-RPC error, and the server reports an event.
+    Failed {
+        /// What went wrong.
+        message: String,
+        /// Details, for example an excerpt of the code.
+        detail: Option<String>,
+    },
     /// No answer fits the call. The server tells the client so as its definition demands, and reports an event.
     Unmatched {
         /// The nearest answer, and why it does not fit.

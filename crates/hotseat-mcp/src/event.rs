@@ -91,6 +91,15 @@ pub enum McpEventKind {
         /// The nearest answer or recorded request, and why it does not fit.
         nearest: Option<String>,
     },
+    /// The code that answers a call failed. The client got a JSON-RPC error.
+    AnswerFailed {
+        /// Number of the call.
+        call: u64,
+        /// What went wrong.
+        message: String,
+        /// Details, for example an excerpt of the code.
+        detail: Option<String>,
+    },
     /// The server asked for input of the user before it completes a call.
     InputRequested {
         /// Number of the call.
@@ -114,6 +123,13 @@ pub enum McpEventKind {
         /// The fault.
         fault: FaultKind,
     },
+    /// A proxied server cannot be reached, or its program could not be started or ended before its answer.
+    ServerFailed {
+        /// What happened.
+        message: String,
+        /// The end of the error output of the program.
+        error_output: Option<String>,
+    },
     /// A message violates the protocol, or the answer of a proxied server does.
     ProtocolError {
         /// Code of the answered error, if there is one.
@@ -131,4 +147,13 @@ pub enum McpEventKind {
         /// The limit in words.
         limit: String,
     },
+}
+
+impl McpEventKind {
+    /// Describes the failure of a proxied server in one line: with the last line of its error output.
+    pub fn server_failure(&self) -> Option<String> {
+        let McpEventKind::ServerFailed { message, error_output } = self else { return None };
+        let last = error_output.as_deref().and_then(|text| text.lines().last());
+        Some(last.map_or_else(|| message.clone(), |line| format!("{message}: {line}")))
+    }
 }

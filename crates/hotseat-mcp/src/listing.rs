@@ -11,7 +11,7 @@ use crate::definition_file::FixedAnswerer;
 use crate::frame::Frame;
 use crate::recording::McpRecording;
 use crate::revision::ProtocolRevision;
-use crate::server::McpServers;
+use crate::server::{McpConversation, McpServers};
 use crate::sse::EventScanner;
 
 /// Maximum number of pages of one list.
@@ -37,34 +37,25 @@ pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, String> {
     let options = McpOptions { record: true, ..McpOptions::default() };
     let servers = McpServers::start(vec![definition], options).map_err(|error| error.to_string())?;
     let opened = servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new());
-    let conversation = opened.map_err(|error| error.to_string())?;
+    let mut conversation = opened.map_err(|error| error.to_string())?;
     let url = conversation.url("server").unwrap_or_default();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client =
         Client::builder().no_proxy().tls_certs_only([]).build().map_err(|error| error.to_string())?;
-    let mut client = ListingClient { client, url, session: None };
-    let params = json!({
-        "protocolVersion": ProtocolRevision::NEWEST_WITH_HANDSHAKE.name(),
-        "capabilities": {},
-        "clientInfo": {"name": "hotseat", "version": env!("CARGO_PKG_VERSION")},
-    });
-    let announced = client.request("initialize", params).await?;
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
-    for (capability, method) in LISTS {
-        if announced["capabilities"].get(capability).is_none() {
-            continue;
-        }
-        let mut cursor = Value::Null;
-        for _ in 0..MAX_PAGES {
-            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
-            let page = client.request(method, params).await?;
-            cursor = page.get("nextCursor").cloned().unwrap_or_default();
-            if cursor.is_null() {
-                break;
-            }
-        }
+    if let Err(message) = (ListingClient { client, url, session: None }).list().await {
+        return Err(server_failure(&mut conversation).unwrap_or(message));
     }
     conversation.recording("server").ok_or_else(|| "nothing was recorded".to_string())
+}
+
+/// Describes the failure of the server, if it has failed.
+fn server_failure(conversation: &mut McpConversation) -> Option<String> {
+    while let Some(event) = conversation.try_next_event() {
+        if let Some(failure) = event.kind.server_failure() {
+            return Some(failure);
+        }
+    }
+    None
 }
 
 /// A client with a session.
@@ -75,6 +66,32 @@ struct ListingClient {
 }
 
 impl ListingClient {
+    /// Requests all pages of all lists.
+    async fn list(mut self) -> Result<(), String> {
+        let params = json!({
+            "protocolVersion": ProtocolRevision::NEWEST_WITH_HANDSHAKE.name(),
+            "capabilities": {},
+            "clientInfo": {"name": "hotseat", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let announced = self.request("initialize", params).await?;
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+        for (capability, method) in LISTS {
+            if announced["capabilities"].get(capability).is_none() {
+                continue;
+            }
+            let mut cursor = Value::Null;
+            for _ in 0..MAX_PAGES {
+                let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+                let page = self.request(method, params).await?;
+                cursor = page.get("nextCursor").cloned().unwrap_or_default();
+                if cursor.is_null() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn send(&self, message: &Value) -> Result<Response, String> {
         let mut request = self
             .client

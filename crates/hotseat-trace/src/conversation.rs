@@ -221,7 +221,7 @@ pub struct AgentToolCall {
     pub subagent: Option<Arc<str>>,
     /// Id of the calling message, if the agent reports it.
     pub message_id: Option<Arc<str>>,
-    /// True if the agent reported the call in its own protocol.
+    /// True if the agent reported the call in its own protocol, or a served model decided on it.
     pub is_reported: bool,
     /// The call as an MCP server of the test saw it.
     pub server_call: Option<ServerCall>,
@@ -282,11 +282,13 @@ impl AgentToolCall {
         format!(" at {}{marks}", call.server)
     }
 
-    /// Sources that saw the call: `agent`, `mcp`, or both.
+    /// Sources that saw the call: `agent` or a served `model`, `mcp`, or two of them.
     pub fn sources(&self) -> &'static [&'static str] {
         match (self.is_reported, &self.server_call) {
+            (true, Some(_)) if self.origin == Origin::Model => &["model", "mcp"],
             (true, Some(_)) => &["agent", "mcp"],
             (false, Some(_)) => &["mcp"],
+            (_, None) if self.origin == Origin::Model => &["model"],
             (_, None) => &["agent"],
         }
     }

@@ -84,7 +84,7 @@ failure_kinds! {
     SimulatorError: "simulator_error", Simulator;
     /// A judge failed or gave no usable judgement.
     JudgeError: "judge_error", Judge;
-    /// A script check failed to run or returned no usable verdict.
+    /// A function of a script failed, or returned nothing usable, where it checks or answers.
     ScriptError: "script_error", Test;
     /// The attempts do not show whether the case reaches its declared reliability.
     Inconclusive: "inconclusive", Test;

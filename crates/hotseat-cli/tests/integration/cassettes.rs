@@ -251,6 +251,72 @@ fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_questi
 }
 
 #[test]
+fn answers_of_roles_that_a_replay_does_not_use_are_listed() {
+    let agent = agent();
+    let (project, _) = recorded(&agent, SUITE);
+    let fewer = SUITE.replace(", { type: agent, criteria: Is brief }", "");
+    project.workspace.file("a.test.yaml", &fewer);
+    let run = project.test(&["--cassettes", "cassettes"]);
+    run.assert_all_passed();
+    let warning = "the conversation did not use these answers of its cassette: agents:judge in line 3";
+    assert_eq!(run.case("b")["warnings"], json!([warning]), "{}", run.output);
+    assert!(run.output.stdout.contains(warning), "{}", run.output);
+    for name in ["a", "c"] {
+        assert_eq!(run.case(name).get("warnings"), None, "{:#}", run.case(name));
+    }
+}
+
+#[test]
+fn a_conversation_that_a_failed_check_stops_keeps_the_cassette_of_its_case() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let order = request.json()["text"].as_str().unwrap_or_default().to_string();
+        let paid = bank.call("charge_card", &json!({"order_id": order})).unwrap_or_else(Value::String);
+        FakeReply::json(200, &json!({"reply": paid}))
+    });
+    let workspace = TestWorkspace::new();
+    let others = Others::start(&workspace);
+    let config = |record: &str| {
+        let without_models: Vec<String> = others
+            .config(&agent)
+            .lines()
+            .filter(|line| !line.starts_with("models:"))
+            .map(str::to_string)
+            .collect();
+        let config = without_models.join("\n") + "\n";
+        config
+            .replace("x-model: '${MODELS.main.url}', ", "")
+            .replace("type: proxy,", &format!("type: proxy,{record}"))
+    };
+    let suite = |check: &str| {
+        format!(
+            "name: c\nturns:\n  - user: o-1\n    assert: {{ text: {{ must_match: '{check}' }} }}\n  - user: o-2\n"
+        )
+    };
+    let project = Project::with_config(&config("")).suite("a", &suite("charged o-1"));
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    let recorded = || std::fs::read_to_string(folders(&project)[0].join("bank.mcp.jsonl")).expect("the bank");
+    let before = recorded();
+    assert!(before.contains("o-2"), "{before}");
+    project.workspace.file("a.test.yaml", &suite("charged o-9"));
+    let run = project.test(&["--record-cassettes", "cassettes"]);
+    run.assert_failure("c", "assertion", &[]);
+    let warning = "the cassette of this case was not written: the conversation did not reach its end";
+    assert!(run.output.stdout.contains(warning), "{}", run.output);
+    assert_eq!(recorded(), before);
+
+    // The same of the file of a server.
+    project.workspace.file("hotseat.yaml", &config(" record: bank.mcp.jsonl,"));
+    project.workspace.file("a.test.yaml", &suite("charged o-1"));
+    project.test(&[]).assert_all_passed();
+    let before = project.workspace.read("bank.mcp.jsonl");
+    assert!(before.contains("o-2"), "{before}");
+    project.workspace.file("a.test.yaml", &suite("charged o-9"));
+    project.test(&[]).assert_failure("c", "assertion", &[]);
+    assert_eq!(project.workspace.read("bank.mcp.jsonl"), before);
+}
+
+#[test]
 fn a_conversation_that_breaks_off_keeps_the_cassette_of_its_case() {
     let fails = Arc::new(AtomicUsize::new(0));
     let broken = fails.clone();

@@ -312,13 +312,13 @@ assert:
     3 | turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
       |                                                               ^
 
-    error: an answer needs either `content` or `error`
+    error: an answer needs one of `content`, `error` and `use`
      --> a.test.yaml:4:36
       |
     4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
       |                                    ^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error: an answer needs either `content` or `error`
+    error: an answer needs one of `content`, `error` and `use`
      --> a.test.yaml:4:63
       |
     4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...

@@ -116,6 +116,7 @@ fn named_assertions() -> Vec<MatcherEntry> {
         {"type": "tool_sequence", "calls": ["look_up", "book"]},
         {"type": "idempotent", "tool": "book", "key": "room"},
         {"type": "after_fault", "max_retries": 1},
+        {"type": "after_fault", "tool": "book", "max_retries": 0, "forbid": ["cancel"]},
         {"type": "valid_arguments"},
         {"type": "topic_history", "value": ["begin"]},
         {"type": "value", "of": "turn_count", "equals": 2},

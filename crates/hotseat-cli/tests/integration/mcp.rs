@@ -27,7 +27,7 @@ pub const BANK: &str = "mcp:
 ";
 
 /// A plain HTTP agent, whose protocol shows no tool calls. It does what the user says with the server in its header.
-fn plain_agent() -> FakeAgent {
+pub fn plain_agent() -> FakeAgent {
     FakeAgent::start(|request: &FakeRequest| {
         let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
         let text = request.json()["text"].as_str().unwrap_or_default().to_string();
@@ -64,7 +64,7 @@ fn act(bank: &McpClient, text: &str) -> String {
     }
 }
 
-fn plain_target(agent: &FakeAgent) -> String {
+pub fn plain_target(agent: &FakeAgent) -> String {
     format!(
         "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
         agent.url()
@@ -254,6 +254,14 @@ fn mistakes_are_reported_before_anything_is_contacted() {
         (
             "name: a\nforwardedProps: { crm: '${MCP.crm.url}' }\nturns: [{ user: hi }]\n",
             "unknown MCP server `crm`",
+        ),
+        (
+            "name: a\nturns:\n  - user: hi\n  - user: Use ${MCP.bnk.url} and pay\n",
+            "unknown MCP server `bnk`\n --> a.test.yaml:4:11",
+        ),
+        (
+            "name: a\nturns:\n  - user: hi\n  - user: Use ${MODELS.gpt.url}\n",
+            "unknown served model `gpt`\n --> a.test.yaml:4:11",
         ),
         (
             "name: a\nturns: [{ user: hi, assert: [{ type: after_fault }] }]\n",
@@ -471,6 +479,12 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
     assert!(console.contains("1 of 6 conversations with a fault shows a defect"), "{console}");
     let totals = "3 recovered · 1 called again · 1 acted twice · 1 told the user";
     assert!(console.contains(totals), "{console}");
+    let passed = bank_project(&agent, SWEPT).test(&[&arguments[..], &["--run", "^naive$"]].concat());
+    let summary = &passed.output.stdout[passed.output.stdout.find("Summary").expect("a summary")..];
+    for words in ["Passed:    1 without faults", "1 conversation with a fault", "SWEEP OF FAULTS FAILED"] {
+        assert!(summary.contains(words), "{words}: {summary}");
+    }
+    assert!(!summary.contains("TESTS FAILED"), "{summary}");
     // A case and a call are named once.
     assert_eq!(console.matches("charge_card #1").count(), 2, "{console}");
     let read = |name: &str| std::fs::read_to_string(project.workspace.path(name)).expect(name);
@@ -506,6 +520,13 @@ turns: [{ user: naive o-1 }]
     let run = project.test(&["--faults", "sweep", "--fault-kinds", "lost_answer"]);
     assert_eq!(swept(&run), ["a: charge_card 1 lost_answer: called_again 1"]);
     assert_eq!(run.output.code, 0, "{}", run.output);
+    // A sweep without a fault proves nothing.
+    let project = bank_project(&agent, SWEPT);
+    for case in ["no call", "has a fault"] {
+        let run = project.test(&["--run", case, "--faults", "sweep"]);
+        assert_eq!(run.output.code, 3, "{}", run.output);
+        assert!(run.output.stderr.contains("the sweep injected no fault"), "{}", run.output);
+    }
     for (arguments, words) in [
         (&["--fault-limit", "5"][..], "--faults"),
         (&["--faults", "sweep", "--fault-kinds", "lost"][..], "lost_answer"),

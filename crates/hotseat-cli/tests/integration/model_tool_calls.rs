@@ -107,6 +107,7 @@ fn assertions_see_the_calls_of_the_model_and_the_results_of_the_agent() {
     }
     let call = &run.case("seen")["turns"][0]["tool_calls"][0];
     assert_eq!((&call["name"], &call["args"]), (&json!("refund"), &json!({"order": "o-7"})), "{call:#}");
+    assert_eq!(call["seen_by"], json!(["model"]), "{call:#}");
 }
 
 #[test]
@@ -205,8 +206,11 @@ fn an_agent_that_connects_to_no_server_has_no_visible_calls() {
     let bank =
         "mcp: { bank: { type: mock, tools: [{ name: refund, answers: [{ content: { amount: 42 } }] }] } }\n";
     let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
-    let run = Project::with_config(&(target(&agent, "") + bank)).suite("a", &suite).test(&[]);
+    let faulty = "---\nname: b\nfaults: [{ tool: refund, do: timeout }]\nturns: [{ user: hello }]\n";
+    let run = Project::with_config(&(target(&agent, "") + bank)).suite("a", &(suite + faulty)).test(&[]);
     assert_unseen(&run, "a");
+    let words = "the agent connected to no MCP server of the test; `${MCP.bank.url}` is the address";
+    run.assert_failure("b", "test_error", &["fault `timeout` on refund", words]);
 }
 
 #[test]
@@ -256,6 +260,7 @@ fn a_call_that_the_model_and_an_mcp_server_see_is_one_call() {
     run.assert_all_passed();
     let calls = run.case("a")["turns"][0]["tool_calls"].as_array().expect("calls").clone();
     assert_eq!(calls.len(), 1, "{calls:#?}");
+    assert_eq!(calls[0]["seen_by"], json!(["model", "mcp"]));
 }
 
 #[test]

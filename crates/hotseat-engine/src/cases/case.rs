@@ -38,8 +38,8 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
 };
 use hotseat_targets::message::{
-    ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole, RequestIdentity, media_parts,
-    merge_json,
+    ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole, RequestIdentity, ToolAnswer,
+    ToolFunction, media_parts, merge_json,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -240,6 +240,12 @@ impl TestCase {
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
     }
 
+    /// Functions that answer client-side tools and tools of MCP servers.
+    pub fn tool_functions(&self) -> impl Iterator<Item = &ToolFunction> {
+        let of_client = self.target.tools.iter().flat_map(|tool| &tool.answers);
+        self.mcp.written_answers().chain(of_client).filter_map(ToolAnswer::function)
+    }
+
     /// Diagnostics of checks that name unknown MCP servers, or tools that a server does not have.
     pub fn unknown_servers<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Vec<Diagnostic> {
         let unknown = |check: &'c Check| {
@@ -264,12 +270,15 @@ impl TestCase {
         self.mcp.fault_tools().into_iter().chain(of_checks).collect()
     }
 
-    /// Names of the MCP servers whose addresses the case uses, in its hooks and elsewhere.
-    pub fn mcp_references(&self) -> Vec<String> {
+    /// Names of the MCP servers whose addresses the case uses, in its hooks and elsewhere, with the place of the first
+    /// use.
+    pub fn mcp_references(&self) -> BTreeMap<String, SourceSpan> {
         if !self.uses_mcp_addresses() {
-            return Vec::new();
+            return BTreeMap::new();
         }
-        node_mcp_references(&self.document.node())
+        let node = self.document.node();
+        let references = node_mcp_references(&node).into_iter();
+        references.map(|(name, text)| (name, text.place(&self.document.source))).collect()
     }
 
     fn uses_mcp_addresses(&self) -> bool {

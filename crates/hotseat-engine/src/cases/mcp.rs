@@ -318,6 +318,15 @@ impl McpSettings {
         self.servers.iter().map(|(name, server)| server.definition(name, context)).collect()
     }
 
+    /// The answers that the test contains, of all mocks.
+    pub(super) fn written_answers(&self) -> impl Iterator<Item = &ToolAnswer> {
+        let tools = self.servers.values().flat_map(|server| match &server.source {
+            McpSource::Mock { tools, .. } => tools.as_slice(),
+            McpSource::Proxy { .. } | McpSource::Replay(_) => &[],
+        });
+        tools.flat_map(|tool| &tool.answers)
+    }
+
     /// The answers of the mocks by the name of the server.
     pub fn answers(&self) -> BTreeMap<String, Vec<ClientTool>> {
         self.servers.iter().map(|(name, server)| (name.clone(), server.answers())).collect()

@@ -1,7 +1,9 @@
 //! Decodes scripted answers of the client.
 
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
-use hotseat_targets::message::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
+use hotseat_targets::message::{
+    ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolFunction, ToolReply, ToolReplySource,
+};
 
 use super::answer_shape::TOOL_ANSWER;
 use super::patterns::{read_argument_patterns, read_pattern};
@@ -47,11 +49,16 @@ fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<reqwest
 
 fn read_tool_answer(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<ToolAnswer> {
     let map = view.map(&TOOL_ANSWER)?;
-    let reply = match (map.json("content"), map.text("error")) {
-        (Some(content), None) => ToolReply::Content(content),
-        (None, Some(error)) => ToolReply::Error(error.to_string()),
+    let reply = match (map.json("content"), map.text("error"), map.text("use")) {
+        (Some(content), None, None) => ToolReplySource::Written(ToolReply::Content(content)),
+        (None, Some(error), None) => ToolReplySource::Written(ToolReply::Error(error.to_string())),
+        (None, None, Some(function)) => ToolReplySource::Function(ToolFunction {
+            reference: function.to_string(),
+            place: map.place_of("use").unwrap_or_else(|| map.place()),
+        }),
         _ => {
-            diagnostics.push(Diagnostic::new("an answer needs either `content` or `error`").at(map.place()));
+            let message = "an answer needs one of `content`, `error` and `use`";
+            diagnostics.push(Diagnostic::new(message).at(map.place()));
             return None;
         }
     };

@@ -173,20 +173,20 @@ pub fn mcp_references(text: &str) -> Vec<String> {
     names.collect()
 }
 
-/// Names of the MCP servers whose addresses the texts below a node contain, without duplicates.
-pub fn node_mcp_references(node: &DocumentNode) -> Vec<String> {
-    fn collect(node: &DocumentNode, names: &mut Vec<String>) {
+/// Names of the MCP servers whose addresses the texts below a node contain, each with the first of these texts.
+pub fn node_mcp_references(node: &DocumentNode) -> BTreeMap<String, &DocumentNode> {
+    fn collect<'n>(node: &'n DocumentNode, names: &mut BTreeMap<String, &'n DocumentNode>) {
         match &node.value {
-            NodeValue::String(text) => names.extend(mcp_references(text)),
+            NodeValue::String(text) => {
+                mcp_references(text).into_iter().for_each(|name| _ = names.entry(name).or_insert(node));
+            }
             NodeValue::List(nodes) => nodes.iter().for_each(|node| collect(node, names)),
             NodeValue::Map(entries) => entries.iter().for_each(|entry| collect(&entry.value, names)),
             NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
         }
     }
-    let mut names = Vec::new();
+    let mut names = BTreeMap::new();
     collect(node, &mut names);
-    names.sort();
-    names.dedup();
     names
 }
 

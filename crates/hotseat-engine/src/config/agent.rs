@@ -348,7 +348,7 @@ fn contains_hook_variable(node: &DocumentNode) -> bool {
 fn mcp_references(node: &DocumentNode, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
     let NodeValue::Map(entries) = &node.value else { return Vec::new() };
     let meant = entries.iter().filter(|entry| is_meant(&entry.key.text));
-    meant.flat_map(|entry| node_mcp_references(&entry.value)).collect()
+    meant.flat_map(|entry| node_mcp_references(&entry.value).into_keys()).collect()
 }
 
 fn any_text(node: &DocumentNode, fits: &impl Fn(&str) -> bool) -> bool {

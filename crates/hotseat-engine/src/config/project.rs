@@ -629,15 +629,18 @@ impl Project {
 
 /// Diagnostics of addresses of MCP servers that the case does not have.
 fn unknown_servers(agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
-    let of_agent = agent.mcp_references.iter().chain(&agent.start_mcp_references).cloned();
-    let mut names: Vec<String> = of_agent.chain(case.mcp_references()).collect();
-    names.sort();
-    names.dedup();
-    let unknown = names.iter().filter_map(|name| match name.strip_prefix(MODEL_PREFIX) {
-        Some(model) => (!case.models.contains(model)).then(|| case.models.unknown_model(model)),
-        None => (!case.mcp.contains(name)).then(|| case.mcp.unknown_server(name)),
+    let mut references = case.mcp_references();
+    for name in agent.mcp_references.iter().chain(&agent.start_mcp_references) {
+        references.entry(name.clone()).or_insert_with(|| case.place.clone());
+    }
+    let unknown = references.into_iter().filter_map(|(name, place)| {
+        let wrong = match name.strip_prefix(MODEL_PREFIX) {
+            Some(model) => (!case.models.contains(model)).then(|| case.models.unknown_model(model)),
+            None => (!case.mcp.contains(&name)).then(|| case.mcp.unknown_server(&name)),
+        };
+        Some(wrong?.at(place))
     });
-    unknown.map(|wrong| wrong.at(case.place.clone())).collect()
+    unknown.collect()
 }
 
 /// Returns a diagnostic without secrets.

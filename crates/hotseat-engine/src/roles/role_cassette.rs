@@ -99,6 +99,14 @@ impl RoleCassette {
         std::iter::once(head).chain(lines).map(|line| line + "\n").collect()
     }
 
+    /// Describes the answers of a replay that no question used.
+    pub fn unused_answers(&self) -> Vec<String> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = answers.iter().enumerate().filter(|(_, answer)| self.is_replay && !answer.is_used);
+        // The first line of a file is its header.
+        unused.map(|(place, answer)| format!("{} in line {}", answer.role, place + 2)).collect()
+    }
+
     /// True if roles are not asked.
     pub fn is_replay(&self) -> bool {
         self.is_replay

@@ -18,8 +18,8 @@ use super::plan::SelectedCase;
 use super::recheck;
 use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::config::BoundTarget;
-use crate::session::{SessionRoles, SessionTimeouts, run_conversation, run_hook};
-use hotseat_targets::message::ScriptedAnswers;
+use crate::session::{ScriptToolFunctions, SessionRoles, SessionTimeouts, run_conversation, run_hook};
+use hotseat_targets::message::{ScriptedAnswers, ToolFunctionCaller};
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, TrafficMeter};
 
 /// Runs attempt `number` (from 1) of a case. If the run is cancelled, the conversation ends immediately; the
@@ -66,10 +66,11 @@ pub(super) async fn run_attempt(
     // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
     let conversation =
         Box::pin(run_case_conversation(&mut attempt, &selected, &before, (mcp, models), outside));
-    if cancellation.run_until_cancelled(conversation).await.is_none() {
+    let is_complete = cancellation.run_until_cancelled(conversation).await.unwrap_or_else(|| {
         attempt.verdict = cancelled_verdict();
-    }
-    attempt.warnings.extend(outside.save_cassette(&selected, &attempt.verdict));
+        false
+    });
+    attempt.warnings.extend(outside.close_cassette(&selected, is_complete));
     attempt.duration = started.elapsed();
     let after = outside.run_after_hook(&attempt, &selected, &before, known);
     match cancellation.clean_up(after).await {
@@ -92,18 +93,21 @@ fn cancelled_verdict() -> Verdict {
     ))
 }
 
-/// Opens the agent session and runs the conversation of an attempt.
+/// Opens the agent session and runs the conversation of an attempt. Returns true if it reached its end.
 async fn run_case_conversation(
     attempt: &mut Attempt,
     selected: &SelectedCase,
     before: &HookOutput,
     (mcp, models): (Option<AttemptMcp>, Option<AttemptModels>),
     outside: &Arc<RunContext>,
-) {
+) -> bool {
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     match prepare_case(selected, before, known_addresses(addresses.as_ref()), outside).await {
-        Err(failure) => attempt.verdict = Verdict::failed(failure),
-        Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
+        Err(failure) => {
+            attempt.verdict = Verdict::failed(failure);
+            false
+        }
+        Ok(PreparedCase { case, target, redactor, timeouts, partners, functions, hook_variables }) => {
             let target = target.for_case(&case.target).for_attempt(attempt.number);
             let target = target.with_case_name(&selected.suite_name, &selected.case.id);
             let speaks =
@@ -114,15 +118,19 @@ async fn run_case_conversation(
             }
             let mut agent = target.open(&env);
             if let Some(mcp) = mcp {
-                agent = match outside.attach_mcp(mcp, selected, &case, &redactor, agent) {
+                agent = match outside.attach_mcp(mcp, selected, &case, functions.as_ref(), &redactor, agent) {
                     Ok(agent) => agent,
-                    Err(failure) => return attempt.verdict = Verdict::failed(failure),
+                    Err(failure) => {
+                        attempt.verdict = Verdict::failed(failure);
+                        return false;
+                    }
                 };
             }
             if let Some(models) = models {
                 agent = outside.attach_models(models, selected, &case, agent);
             }
-            let script = ScriptedAnswers::new(target.tools);
+            let caller = functions.clone().map(|all| Arc::new(all) as Arc<dyn ToolFunctionCaller>);
+            let script = ScriptedAnswers::new(target.tools).with_functions(caller);
             let prices = outside.prices.with_default_model(speaks);
             let traffic = TrafficMeter::new(outside.traffic.clone());
             let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
@@ -142,11 +150,14 @@ async fn run_case_conversation(
             )
             .await;
             agent.close().await;
+            let is_complete = result.is_complete;
             attempt.apply_result(result);
+            attempt.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
             attempt.hook_variables = hook_variables;
             attempt.agent_diagnostics =
                 agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
             attempt.append_agent_diagnostics();
+            is_complete
         }
     }
 }
@@ -172,6 +183,8 @@ struct PreparedCase {
     redactor: SecretRedactor,
     timeouts: SessionTimeouts,
     partners: SessionRoles,
+    /// Functions that answer tools, if the case has any.
+    functions: Option<ScriptToolFunctions>,
     hook_variables: BTreeMap<String, Value>,
 }
 
@@ -228,7 +241,8 @@ async fn prepare_case(
     let (case, target) = outside.project.apply_call_settings(agent, &case, target).map_err(test_failure)?;
     let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.apply_to(case);
+    let functions = outside.tool_functions(named, &target, &hook_variables);
     let hook_variables =
         hook_variables.into_iter().map(|(name, value)| (name, redactor.json(value))).collect();
-    Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables })
+    Ok(PreparedCase { case, target, redactor, timeouts, partners, functions, hook_variables })
 }

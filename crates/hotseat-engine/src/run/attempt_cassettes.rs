@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{AttemptFailure, FailureKind, Verdict};
+use hotseat_trace::{AttemptFailure, FailureKind};
 
 use super::cassettes::AttemptCassette;
 use super::context::RunContext;
 use super::plan::SelectedCase;
+
+/// Maximum number of unused answers that a warning lists.
+const MAX_LISTED_ANSWERS: usize = 5;
 
 impl RunContext {
     /// Opens the cassette of an attempt, if the run has cassettes and the agent is contacted.
@@ -32,9 +35,23 @@ impl RunContext {
         opened.map(|opened| Some(Arc::new(opened)))
     }
 
-    /// Saves what an attempt recorded. Returns a warning if its cassette stays as it was.
-    pub(super) fn save_cassette(&self, selected: &SelectedCase, verdict: &Verdict) -> Option<String> {
-        let saved = selected.cassette.as_ref()?.save(&selected.case, verdict, self.cassettes.as_ref()?);
-        saved.err().map(|reason| format!("the cassette of this case was not written: {reason}"))
+    /// Saves what an attempt recorded. Returns a warning if its cassette stays as it was, or if a complete replay did
+    /// not use all answers of roles.
+    pub(super) fn close_cassette(&self, selected: &SelectedCase, is_complete: bool) -> Option<String> {
+        let cassette = selected.cassette.as_ref()?;
+        let saved = cassette.save(&selected.case, is_complete, self.cassettes.as_ref()?);
+        if let Err(reason) = saved {
+            return Some(format!("the cassette of this case was not written: {reason}"));
+        }
+        let unused = if is_complete { cassette.roles.unused_answers() } else { Vec::new() };
+        if unused.is_empty() {
+            return None;
+        }
+        let more = match unused.len().saturating_sub(MAX_LISTED_ANSWERS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let listed = unused[..unused.len().min(MAX_LISTED_ANSWERS)].join(", ");
+        Some(format!("the conversation did not use these answers of its cassette: {listed}{more}"))
     }
 }

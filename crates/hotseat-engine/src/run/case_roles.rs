@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::context::RunContext;
 use super::script_processes::OverheardTurnLog;
 use crate::cases::{McpAddresses, Suite, TestCase};
-use crate::config::{Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
+use crate::config::{BoundTarget, Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
 use crate::roles::{RecordedAnswers, RoleCassette, RoleCassetteHandle, RoleClient};
 use crate::scripts::{ScriptCapabilities, ScriptFunction};
-use crate::session::{RoleLookup, SessionRoles};
+use crate::session::{RoleLookup, ScriptToolFunctions, SessionRoles};
 use hotseat_checks::{JudgeSelector, RoleReference, ScriptCheck};
-use hotseat_document::{Diagnostics, SourceSpan};
-use hotseat_targets::message::ScriptedAnswers;
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
+use hotseat_targets::message::{ScriptedAnswers, ToolAnswer, ToolFunction};
 
 /// Time limit for an answer of a model or a function, the same as the default turn timeout.
 const ROLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
@@ -98,6 +98,32 @@ impl<'a> CaseScope<'a> {
     /// Scope for resolving scripts.
     pub fn script_scope(self) -> ScriptScope<'a> {
         ScriptScope { folder: &self.suite.folder, agent: self.agent.map(|agent| &**agent) }
+    }
+}
+
+/// Diagnostics of functions that answer tools of a case and do not exist.
+pub fn missing_tool_functions(project: &Project, named: CaseScope<'_>) -> Vec<Diagnostic> {
+    let missing = |function: &ToolFunction| {
+        let found = project.find_function(&function.reference, named.script_scope());
+        Some(found.err()?.at_reference(&function.place))
+    };
+    named.case.tool_functions().filter_map(missing).collect()
+}
+
+impl RunContext {
+    /// The functions that answer tools of a case, with their permissions; `None` if there are none.
+    pub(super) fn tool_functions(
+        self: &Arc<Self>,
+        named: CaseScope<'_>,
+        target: &BoundTarget,
+        hook_variables: &BTreeMap<String, Value>,
+    ) -> Option<ScriptToolFunctions> {
+        let case = named.case;
+        let of_target = target.tools.iter().flat_map(|tool| &tool.answers).filter_map(ToolAnswer::function);
+        case.tool_functions().chain(of_target).next()?;
+        let identity = self.project.call_settings().identity_before_hooks(case);
+        let permissions = self.script_permissions(&[named.script_scope()], hook_variables, &identity);
+        Some(ScriptToolFunctions::new(permissions, &case.id))
     }
 }
 

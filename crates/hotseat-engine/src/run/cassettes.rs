@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hotseat_mcp::McpRecording;
 use hotseat_model::serve::{CassetteFile, ModelCassette};
 use hotseat_targets::recording::file_name;
-use hotseat_trace::{FailureKind, Verdict, VerdictStatus};
 
 use super::mcp_recordings::McpRecorder;
 use crate::cases::{ProxyMode, RelayMode, TestCase};
@@ -144,10 +143,8 @@ impl AttemptCassette {
     ///
     /// # Errors
     /// Why the cassette stays as it was.
-    pub(super) fn save(&self, case: &TestCase, verdict: &Verdict, run: &RunCassettes) -> Result<(), String> {
+    pub(super) fn save(&self, case: &TestCase, is_complete: bool, run: &RunCassettes) -> Result<(), String> {
         let CassetteContent::Recorded { target, new, servers, .. } = &self.content else { return Ok(()) };
-        let failure = verdict.failure.as_ref().map(|failure| failure.kind);
-        let is_complete = verdict.status == VerdictStatus::Passed || failure == Some(FailureKind::Assertion);
         let is_complete = is_complete && (!case.models.has_relays() || new.join(MODELS_FILE).exists());
         let written = match is_complete {
             true => self.write(new, servers).and_then(|()| {

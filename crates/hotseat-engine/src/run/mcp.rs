@@ -19,7 +19,7 @@ use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, 
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{DefinitionContext, TestCase};
 use crate::config::StartCommand;
-use crate::session::{ConversationReader, ExpectedCalls, McpAgent, ScriptedServers};
+use crate::session::{ConversationReader, ExpectedCalls, McpAgent, ScriptToolFunctions, ScriptedServers};
 
 /// What an attempt adds to the servers of its case.
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl RunContext {
         attempt: &AttemptSettings<'_>,
     ) -> Result<McpConversation, McpError> {
         let definitions = self.definitions(case, attempt, &self.redactor(&[], &BTreeMap::new()));
-        let answerer = Arc::new(ScriptedServers::new(case.mcp.answers()));
+        let answerer = Arc::new(ScriptedServers::new(case.mcp.answers(), None));
         servers.open_conversation(&case.id, answerer, definitions)
     }
 
@@ -146,7 +146,9 @@ impl RunContext {
                     drop(AttemptMcp::new(conversation, home));
                     return Err(failure);
                 }
-                None => self.reopen(conversation, selected, case, &self.redactor(&[], &BTreeMap::new())),
+                None => {
+                    self.reopen(conversation, selected, case, None, &self.redactor(&[], &BTreeMap::new()))
+                }
             },
             None => {
                 let attempt = AttemptSettings::new(selected);
@@ -161,10 +163,11 @@ impl RunContext {
         conversation: McpConversation,
         selected: &SelectedCase,
         case: &TestCase,
+        functions: Option<&ScriptToolFunctions>,
         redactor: &SecretRedactor,
     ) -> Result<McpConversation, AttemptFailure> {
         let definitions = self.definitions(case, &AttemptSettings::new(selected), redactor);
-        let answerer = Arc::new(ScriptedServers::new(case.mcp.answers()));
+        let answerer = Arc::new(ScriptedServers::new(case.mcp.answers(), functions));
         conversation.reopen(answerer, &definitions).map_err(definition_failure)
     }
 
@@ -174,13 +177,14 @@ impl RunContext {
         mcp: AttemptMcp,
         selected: &SelectedCase,
         case: &TestCase,
+        functions: Option<&ScriptToolFunctions>,
         redactor: &SecretRedactor,
         agent: Box<dyn AgentSession>,
     ) -> Result<Box<dyn AgentSession>, AttemptFailure> {
         let Some((conversation, home)) = mcp.take() else { return Ok(agent) };
-        // Hooks may have set variables.
-        let conversation = match case.has_hooks() {
-            true => self.reopen(conversation, selected, case, redactor)?,
+        // Hooks may have set variables, which functions know too.
+        let conversation = match case.has_hooks() || functions.is_some() {
+            true => self.reopen(conversation, selected, case, functions, redactor)?,
             false => conversation,
         };
         let servers = case.mcp.servers().filter(|(_, server)| server.answers_unmatched);
@@ -197,12 +201,12 @@ impl RunContext {
             None => self.mcp.as_ref().map(|mcp| (mcp.recorder.clone(), case.mcp.recorded())),
         };
         let recorded = recorded.filter(|(_, files): &(_, BTreeMap<_, _>)| !files.is_empty());
-        let on_close = recorded.map(|(recorder, files)| -> ConversationReader {
+        let on_end = recorded.map(|(recorder, files)| -> ConversationReader {
             let conversation = conversation_key(selected);
             let recording = ConversationRecording { conversation, files, secrets: secret_remover(redactor) };
             Box::new(move |conversation| recorder.add(conversation, &recording))
         });
-        Ok(Box::new(McpAgent::new(agent, conversation, expected, home, on_close)))
+        Ok(Box::new(McpAgent::new(agent, conversation, expected, home, on_end)))
     }
 }
 

@@ -58,7 +58,7 @@ impl UpstreamLauncher for GroupLauncher {
             process.current_dir(folder);
         }
         process.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        process.stderr(std::process::Stdio::null());
+        process.stderr(std::process::Stdio::piped());
         let (child, group) = group_command.spawn()?;
         Ok(LaunchedUpstream { child, guard: Box::new(group) })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::case_filter::{CaseFilter, CaseLabels};
-use super::case_roles::{CaseScope, case_roles, check_functions};
+use super::case_roles::{CaseScope, case_roles, check_functions, missing_tool_functions};
 use super::cassettes::AttemptCassette;
 use super::execution_options::ExecutionOptions;
 use super::known_labels::KnownLabels;
@@ -258,6 +258,7 @@ impl RunPlan {
         let whose = ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
         diagnostics.extend(project.check_case_hooks(case, whose));
         diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
+        diagnostics.extend(missing_tool_functions(project, named));
         self.needs_human |= case.interactive.is_some();
         match case_roles(project, named) {
             Ok(found) => self.add_roles(found.into_iter().map(|(_, helper)| helper)),

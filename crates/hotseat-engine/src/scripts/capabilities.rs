@@ -108,6 +108,18 @@ impl ScriptCapabilities {
         BoundFunction { function, powers: self.clone() }
     }
 
+    /// Finds a function by reference in the search paths.
+    ///
+    /// # Errors
+    /// If there is no such function, or its file is invalid; the text says why.
+    pub async fn find(&self, reference: &str) -> Result<BoundFunction, String> {
+        let (library, places, name) =
+            (self.library.clone(), self.search_paths.clone(), reference.to_string());
+        // Loading a script for the first time runs it, which blocks.
+        let found = tokio::task::spawn_blocking(move || find(&library, &name, &places));
+        Ok(self.bind(found.await.map_err(|error| error.to_string())??))
+    }
+
     /// Returns the time limit of the project, if it sets one.
     pub fn time_limit(&self) -> Option<Duration> {
         self.library.grants().timeout
@@ -167,11 +179,9 @@ impl ScriptCapabilities {
                 "Process({name}): scripts call each other more than {MAX_PROCESS_DEPTH} levels deep"
             ));
         }
-        let (library, places) = (self.library.clone(), self.search_paths.clone());
-        let (looked_for, powers) = (name.clone(), ScriptCapabilities { depth: self.depth + 1, ..self });
-        // Loading a script for the first time runs it, which blocks.
-        let found = tokio::task::spawn_blocking(move || find(&library, &looked_for, &places));
-        let function = found.await.map_err(|error| error.to_string())??;
+        let BoundFunction { function, powers } =
+            self.find(&name).await.map_err(|words| format!("Process({name}): {words}"))?;
+        let powers = ScriptCapabilities { depth: powers.depth + 1, ..powers };
         // The calling script has its own limit, which also ends this one.
         let within = powers.library.grants().timeout.unwrap_or(longest);
         let ScriptOutput { result, console: said } = powers.call(&function, arguments, within).await;
@@ -196,11 +206,11 @@ fn find(library: &ScriptLibrary, name: &str, places: &[ScriptSearchPath]) -> Res
             Ok(function) => return Ok(function),
             Err(FunctionError::NoSuchFile(mistake)) => nowhere = with_help(&mistake),
             Err(FunctionError::Invalid(mistake)) => {
-                return Err(format!("Process({name}): {}", with_help(&mistake)));
+                return Err(with_help(&mistake));
             }
         }
     }
-    Err(format!("Process({name}): {nowhere}"))
+    Err(nowhere)
 }
 
 fn with_help(mistake: &Diagnostic) -> String {

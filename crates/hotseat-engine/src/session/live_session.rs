@@ -78,6 +78,8 @@ pub struct Session<'a> {
     first_failure: Option<AttemptFailure>,
     /// How the conversation ended; `None` while it is running.
     ending: Option<ConversationEnding>,
+    /// True if it reached its end without an error or a failed check that ends it early.
+    is_complete: bool,
     /// The topics that are tracked, and the current one.
     pub(super) topic_tracker: Option<TopicTracker>,
     /// Vocabulary that resolves references of checks made by a program: the case's, with the goal stated
@@ -186,6 +188,7 @@ impl<'a> Session<'a> {
             logs: Vec::new(),
             first_failure: None,
             ending: start.err().map(ConversationEnding::Failed),
+            is_complete: false,
             topic_tracker: None,
             vocabulary: case.vocabulary.clone(),
         };
@@ -535,6 +538,7 @@ impl<'a> Session<'a> {
         let unreached = unreached_faults(case, self.recorder.conversation());
         let ending = match self.ending.take() {
             None | Some(ConversationEnding::Completed) => {
+                self.is_complete = true;
                 if !self.turns().is_empty() || case.program.is_none() {
                     self.evaluate_all_topics().await;
                     self.evaluate_conversation(&case.checks, &case.final_checks).await;
@@ -573,6 +577,7 @@ impl<'a> Session<'a> {
             conversation: TracedConversation::default(),
             events: Vec::new(),
             duration: Duration::ZERO,
+            is_complete: self.is_complete,
             is_untimed: !self.counterpart.has_timestamps(),
         };
         result.redact(&self.recorder);

@@ -9,7 +9,7 @@ use hotseat_mcp::{
     ToolAnswerer,
 };
 use hotseat_targets::AgentSession;
-use hotseat_targets::message::{ClientTool, ScriptedAnswers, ToolReply};
+use hotseat_targets::message::{ClientTool, ScriptedAnswers, ToolFunctionCaller, ToolReply};
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, McpAnswerLost, McpArgumentsInvalid, McpConnected,
     McpFaultInjected, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
@@ -17,6 +17,7 @@ use hotseat_trace::{
 
 use super::mcp_call_id::agent_call_id;
 use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents};
+use super::tool_functions::ScriptToolFunctions;
 use crate::cases::ToolReference;
 
 /// Answers the calls of mocked MCP servers from the scripted answers of a case.
@@ -26,9 +27,14 @@ pub struct ScriptedServers {
 }
 
 impl ScriptedServers {
-    /// Creates answers for servers by name.
-    pub fn new(answers: BTreeMap<String, Vec<ClientTool>>) -> Self {
-        let servers = answers.into_iter().map(|(name, tools)| (name, ScriptedAnswers::new(tools)));
+    /// Creates answers for servers by name. Functions compute some of them.
+    pub fn new(answers: BTreeMap<String, Vec<ClientTool>>, functions: Option<&ScriptToolFunctions>) -> Self {
+        let servers = answers.into_iter().map(|(name, tools)| {
+            let functions =
+                functions.map(|all| Arc::new(all.for_server(&name)) as Arc<dyn ToolFunctionCaller>);
+            let answers = ScriptedAnswers::new(tools).with_functions(functions);
+            (name, answers)
+        });
         ScriptedServers { servers: Mutex::new(servers.collect()) }
     }
 }
@@ -37,15 +43,22 @@ impl ToolAnswerer for ScriptedServers {
     fn answer<'a>(&'a self, call: &'a McpCall) -> AnswerFuture<'a> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let script = servers.get_mut(&call.server);
-        let answer = match script {
-            None => McpAnswer::Unmatched { nearest: None },
-            Some(script) => match script.tool_reply(&call.tool, &call.arguments) {
-                Some(ToolReply::Content(value)) => McpAnswer::Result(McpToolResult::from_value(value)),
-                Some(ToolReply::Error(text)) => McpAnswer::Result(McpToolResult::error(text)),
-                None => McpAnswer::Unmatched { nearest: script.nearest_answer(&call.tool, &call.arguments) },
-            },
+        let reply = match script {
+            None => Err(None),
+            Some(script) => script
+                .tool_reply(&call.tool, &call.arguments)
+                .ok_or_else(|| script.nearest_answer(&call.tool, &call.arguments)),
         };
-        Box::pin(std::future::ready(answer))
+        Box::pin(async move {
+            match reply {
+                Err(nearest) => McpAnswer::Unmatched { nearest },
+                Ok(reply) => match reply.complete().await {
+                    Ok(ToolReply::Content(value)) => McpAnswer::Result(McpToolResult::from_value(value)),
+                    Ok(ToolReply::Error(text)) => McpAnswer::Result(McpToolResult::error(text)),
+                    Err(AttemptFailure { message, detail, .. }) => McpAnswer::Failed { message, detail },
+                },
+            }
+        })
     }
 }
 
@@ -80,16 +93,16 @@ pub type McpAgent = ServiceAgent<McpObserver>;
 pub type ConversationReader = Box<dyn FnOnce(&McpConversation) + Send>;
 
 impl McpAgent {
-    /// Adds a conversation to a session. The conversation is returned to `home`; `on_close` reads it when the session is
-    /// closed.
+    /// Adds a conversation to a session. The conversation is returned to `home`; `on_end` reads it when it is
+    /// complete.
     pub fn new(
         agent: Box<dyn AgentSession>,
         conversation: McpConversation,
         expected: ExpectedCalls,
         home: Option<ConversationSlot<McpConversation>>,
-        on_close: Option<ConversationReader>,
+        on_end: Option<ConversationReader>,
     ) -> McpAgent {
-        let observer = McpObserver { expected, on_close, ..McpObserver::default() };
+        let observer = McpObserver { expected, on_end, ..McpObserver::default() };
         ServiceAgent::with_observer(agent, conversation, observer, home)
     }
 }
@@ -103,8 +116,8 @@ pub struct McpObserver {
     /// Calls without an answer.
     open: HashSet<u64>,
     expected: ExpectedCalls,
-    /// Reads the conversation once before its end.
-    on_close: Option<ConversationReader>,
+    /// Reads the conversation once at its end, if it is complete.
+    on_end: Option<ConversationReader>,
 }
 
 /// A call at an MCP server.
@@ -146,10 +159,11 @@ impl ServiceObserver for McpObserver {
         self.open.clear();
     }
 
-    fn close(&mut self, conversation: &McpConversation) {
-        if let Some(read) = self.on_close.take() {
+    fn end_conversation(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
+        if let Some(read) = self.on_end.take() {
             read(conversation);
         }
+        Ok(())
     }
 
     fn process(&mut self, event: McpEvent) -> Result<(), AttemptFailure> {
@@ -188,6 +202,10 @@ impl ServiceObserver for McpObserver {
             McpEventKind::Unmatched { call, method, nearest } => {
                 self.report_unmatched(at, &server, call, &method, nearest)
             }
+            McpEventKind::AnswerFailed { message, detail, .. } => {
+                let failure = AttemptFailure::new(FailureKind::ScriptError, message);
+                Err(failure.with_detail(detail.unwrap_or_default()))
+            }
             McpEventKind::InputRequested { requests, .. } => {
                 let names: Vec<&str> = requests.keys().map(String::as_str).collect();
                 self.events.note(at, format!("MCP server `{server}` asked for input: {}", names.join(", ")))
@@ -206,6 +224,12 @@ impl ServiceObserver for McpObserver {
                     effect: fault.has_effect(),
                 };
                 self.events.emit(at, injected)
+            }
+            McpEventKind::ServerFailed { message, error_output } => {
+                let message = format!("MCP server `{server}` failed: {message}");
+                let detail = error_output
+                    .map_or_else(String::new, |text| format!("standard error of the program:\n{text}"));
+                Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }
             McpEventKind::ProtocolError { message, .. } => {
                 self.events.note(at, format!("MCP server `{server}`: {message}"))

@@ -38,9 +38,14 @@ pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversatio
             let is_of_tool = |call: &&&hotseat_trace::ServerCall| {
                 *call.server == *name && rule.tool.as_deref().is_none_or(|tool| *call.tool == *tool)
             };
-            let made = calls.iter().filter(is_of_tool).count();
+            let why = match conversation.services.has_connected || !calls.is_empty() {
+                true => format!("it was called {} times", calls.iter().filter(is_of_tool).count()),
+                false => format!(
+                    "the agent connected to no MCP server of the test; `${{MCP.{name}.url}}` is the address"
+                ),
+            };
             unreached.push(format!(
-                "fault `{}` on {tool} of MCP server `{name}` was not reached: it was called {made} times ({})",
+                "fault `{}` on {tool} of MCP server `{name}` was not reached: {why} ({})",
                 rule.kind, fault.place
             ));
         }

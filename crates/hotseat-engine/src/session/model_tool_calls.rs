@@ -43,7 +43,7 @@ impl ModelToolCalls {
             r#async: false,
             input: Some(call.arguments),
             started_us: None,
-            origin: Origin::Stream,
+            origin: Origin::Model,
             subagent: None,
             message_id: None,
             invocation_mode: None,

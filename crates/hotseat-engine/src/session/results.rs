@@ -98,6 +98,8 @@ pub struct ConversationResult {
     pub events: Vec<EventRecord>,
     /// Time from the first input to the end of the last turn.
     pub duration: Duration,
+    /// True if the conversation reached its end. A failed check or an error ends it early.
+    pub is_complete: bool,
     /// True if the times are unknown because the conversation was replayed from a recording without times.
     pub is_untimed: bool,
 }

@@ -10,8 +10,8 @@ use crate::scripts::{BoundFunction, ScriptOutput};
 use hotseat_checks::{AnswerContent, ScriptCheck, ScriptInputKind, find_json};
 use hotseat_targets::message::{ConversationMessage, MessageRole, joined_text};
 
-/// Default time limit of a check function.
-const DEFAULT_FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Default time limit of a function that checks or answers.
+pub(super) const DEFAULT_FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Input of a check function.
 pub(super) struct ScriptInput<'a> {

@@ -59,9 +59,6 @@ pub trait ServiceObserver: Send {
     fn end_conversation(&mut self, _conversation: &Self::Conversation) -> Result<(), AttemptFailure> {
         Ok(())
     }
-
-    /// Reads the conversation once before its end, also after a failure.
-    fn close(&mut self, _conversation: &Self::Conversation) {}
 }
 
 /// A session with an agent, and its conversation with services of the test.
@@ -160,9 +157,6 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
-        if let Some(conversation) = &self.conversation {
-            self.observer.close(conversation);
-        }
         self.agent.close()
     }
 

@@ -254,6 +254,12 @@ async fn answer_in_rounds(request: &RpcRequest, call: &mut McpCall) -> CallEnd {
             McpAnswer::Unmatched { nearest } => {
                 return CallEnd::Answer(unmatched(request, call, nearest).await);
             }
+            McpAnswer::Failed { message, detail } => {
+                let text = format!("the answer to this call of {} failed", call.tool);
+                let kind = McpEventKind::AnswerFailed { call: call.number, message, detail };
+                request.report(Instant::now(), kind).await;
+                return CallEnd::Answer(Err(RpcError::new(error_code::INTERNAL_ERROR, text)));
+            }
             McpAnswer::InputRequired(input) => input,
         };
         if let Err(missing) = keep_supported(request, &mut input) {

@@ -9,6 +9,7 @@ mod headers;
 mod http;
 mod observer;
 mod outbound;
+mod program_failure;
 mod proxy;
 mod replay;
 mod requests;

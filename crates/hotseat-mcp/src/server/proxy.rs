@@ -13,6 +13,7 @@ use super::faults::{SelectedFault, delay};
 use super::headers;
 use super::observer::{ExchangeObserver, KeptNotifications};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
+use super::program_failure::ProgramFailure;
 use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
@@ -122,10 +123,9 @@ pub(super) async fn forward(request: RpcRequest) {
     };
     let link = match link {
         Ok(link) => link,
-        Err(message) => {
-            let kind = McpEventKind::ProtocolError { code: None, message: message.clone() };
-            request.report(Instant::now(), kind).await;
-            request.answer(Err(RpcError::new(error_code::INTERNAL_ERROR, message))).await;
+        Err(failure) => {
+            request.report(Instant::now(), failure.event()).await;
+            request.answer(Err(RpcError::new(error_code::INTERNAL_ERROR, failure.message))).await;
             return;
         }
     };
@@ -235,6 +235,10 @@ async fn ask_program(
     while let Some(message) = messages.recv().await {
         match message {
             LinkMessage::Answer(outcome) => return outcome,
+            LinkMessage::Failed(failure) => {
+                request.report(Instant::now(), failure.event()).await;
+                break;
+            }
             LinkMessage::Interim(message) => {
                 match message.get("id") {
                     None => notifications.push(&message),
@@ -256,7 +260,16 @@ pub(super) async fn initialize(
     params: &Map<String, Value>,
 ) -> Result<(Value, Arc<StdioLink>), RpcError> {
     let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
-    let link = upstream.start(&request.run).map_err(internal)?;
+    let report = async |failure: &ProgramFailure| {
+        request.conversation.report(request.server.name(), Instant::now(), failure.event()).await;
+    };
+    let link = match upstream.start(&request.run) {
+        Ok(link) => link,
+        Err(failure) => {
+            report(&failure).await;
+            return Err(internal(failure.message));
+        }
+    };
     let (conversation, server) = (request.conversation.clone(), request.server.clone());
     let method = "initialize".to_string();
     let begun =
@@ -266,8 +279,13 @@ pub(super) async fn initialize(
     let limit = request.conversation.limits.max_open_time;
     let answer = async {
         while let Some(message) = messages.recv().await {
-            if let LinkMessage::Answer(outcome) = message {
-                return outcome;
+            match message {
+                LinkMessage::Interim(_) => {}
+                LinkMessage::Answer(outcome) => return outcome,
+                LinkMessage::Failed(failure) => {
+                    report(&failure).await;
+                    break;
+                }
             }
         }
         Err(internal("the program of the server has ended".to_string()))

@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::catalog::ToolCatalog;
 use super::faults::FaultCounters;
+use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
 use super::stdio::StdioLink;
@@ -193,13 +194,13 @@ impl CommandUpstream {
     }
 
     /// Starts a program of its own for a session.
-    pub(super) fn start(&self, run: &RunState) -> Result<Arc<StdioLink>, String> {
+    pub(super) fn start(&self, run: &RunState) -> Result<Arc<StdioLink>, ProgramFailure> {
         let launcher = run.launcher.as_deref();
         StdioLink::start(&self.command, launcher, run.limits.max_answer_bytes).map(Arc::new)
     }
 
     /// Returns the program of clients without a session; starts it if it is not running.
-    pub(super) fn shared(&self, run: &RunState) -> Result<Arc<StdioLink>, String> {
+    pub(super) fn shared(&self, run: &RunState) -> Result<Arc<StdioLink>, ProgramFailure> {
         let mut shared = lock(&self.shared);
         match shared.as_ref().filter(|link| !link.is_ended()) {
             Some(link) => Ok(link.clone()),

@@ -2,17 +2,19 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
+use super::program_failure::{ErrorOutput, ProgramFailure};
 use crate::definition::{LaunchedUpstream, UpstreamCommand, UpstreamLauncher};
 use crate::frame::{Frame, RpcError};
 use crate::lock;
@@ -20,6 +22,8 @@ use crate::revision::{error_code, meta};
 
 /// Time for a program to end after its input is closed.
 const END_GRACE: Duration = Duration::from_secs(2);
+/// Time for a program that closed its output to end, and for its error output to end.
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// Number of lines that wait for the program, and of messages that wait for a request.
 const MAX_WAITING_MESSAGES: usize = 64;
 /// Number of bytes for which there is room before each read.
@@ -33,6 +37,8 @@ pub(super) enum LinkMessage {
     Interim(Value),
     /// The answer.
     Answer(Result<Value, RpcError>),
+    /// There will be no answer: the program has failed.
+    Failed(ProgramFailure),
 }
 
 /// A running program. It ends when the link is dropped.
@@ -48,7 +54,7 @@ struct LinkRequests {
     next_id: AtomicU64,
     /// Receives messages that belong to no request.
     listener: Mutex<Option<mpsc::Sender<Value>>>,
-    is_ended: std::sync::atomic::AtomicBool,
+    failure: OnceLock<ProgramFailure>,
 }
 
 struct OpenLinkRequest {
@@ -66,35 +72,40 @@ impl StdioLink {
         command: &UpstreamCommand,
         launcher: Option<&dyn UpstreamLauncher>,
         max_line_bytes: usize,
-    ) -> Result<StdioLink, String> {
+    ) -> Result<StdioLink, ProgramFailure> {
         let launched = match launcher {
             Some(launcher) => launcher.launch(command),
             None => launch(command),
         };
-        let program = command.argv.first().map_or("", String::as_str);
-        let LaunchedUpstream { mut child, guard } =
-            launched.map_err(|error| format!("the program `{program}` cannot be started: {error}"))?;
+        let program = command.argv.first().cloned().unwrap_or_default();
+        let LaunchedUpstream { mut child, guard } = launched.map_err(|error| {
+            ProgramFailure::not_started(format!("the program `{program}` cannot be started: {error}"))
+        })?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(format!("the program `{program}` has no standard input and output"));
+            let message = format!("the program `{program}` has no standard input and output");
+            return Err(ProgramFailure::not_started(message));
         };
+        let errors = ErrorOutput::default();
+        let collected = child.stderr.take().map(|stderr| tokio::spawn(errors.clone().collect(stderr)));
         let (lines, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
+        let (exited, exit) = oneshot::channel();
         let requests = Arc::new(LinkRequests::default());
-        tokio::spawn(write_lines(child, guard, stdin, waiting));
-        tokio::spawn(read_messages(stdout, requests.clone(), max_line_bytes));
+        tokio::spawn(write_lines(LinkedProgram { child, guard, exited: Some(exited) }, stdin, waiting));
+        let end = ProgramEnd { program, exit, errors, collected };
+        tokio::spawn(read_messages(stdout, requests.clone(), max_line_bytes, end));
         Ok(StdioLink { lines, requests })
     }
 
     /// Sends a request. Its messages arrive at the receiver.
     ///
     /// # Errors
-    /// If the program has ended, or too many requests are open.
+    /// If too many requests are open.
     pub(super) async fn request(
         &self,
         client_id: &Value,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<mpsc::Receiver<LinkMessage>, RpcError> {
-        let internal = |message: &str| RpcError::new(error_code::INTERNAL_ERROR, message);
         let id = self.requests.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut params = params.clone();
         let token = params.get_mut("_meta").and_then(Value::as_object_mut).and_then(|meta| {
@@ -104,8 +115,10 @@ impl StdioLink {
         let (messages, receiver) = mpsc::channel(MAX_WAITING_MESSAGES);
         {
             let mut open = lock(&self.requests.open);
-            if self.requests.is_ended.load(Ordering::Acquire) {
-                return Err(internal("the program of the server has ended"));
+            if let Some(failure) = self.requests.failure.get() {
+                // The channel is empty.
+                let _ = messages.try_send(LinkMessage::Failed(failure.clone()));
+                return Ok(receiver);
             }
             open.retain(|_, request| !request.messages.is_closed());
             if open.len() >= MAX_OPEN_REQUESTS {
@@ -126,7 +139,7 @@ impl StdioLink {
 
     /// Whether the program has ended.
     pub(super) fn is_ended(&self) -> bool {
-        self.requests.is_ended.load(Ordering::Acquire)
+        self.requests.failure.get().is_some()
     }
 
     /// Sends a message without an answer.
@@ -162,7 +175,7 @@ impl StdioLink {
 fn launch(command: &UpstreamCommand) -> std::io::Result<LaunchedUpstream> {
     let mut process = tokio::process::Command::new(command.argv.first().map_or("", String::as_str));
     process.args(command.argv.iter().skip(1)).env_clear().envs(&command.environment).kill_on_drop(true);
-    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(folder) = &command.folder {
         process.current_dir(folder);
     }
@@ -171,40 +184,95 @@ fn launch(command: &UpstreamCommand) -> std::io::Result<LaunchedUpstream> {
     Ok(LaunchedUpstream { child: process.spawn()?, guard: Box::new(()) })
 }
 
-/// Writes lines until the link is dropped, then closes the input and ends the program.
-async fn write_lines(
-    mut child: Child,
+/// A program with the guard of its processes.
+struct LinkedProgram {
+    child: Child,
     guard: Box<dyn Any + Send>,
-    mut stdin: ChildStdin,
-    mut lines: mpsc::Receiver<Vec<u8>>,
-) {
-    while let Some(line) = lines.recv().await {
+    /// Receives the exit status once.
+    exited: Option<oneshot::Sender<ExitStatus>>,
+}
+
+impl LinkedProgram {
+    /// Waits until the program ends, and reports its exit status.
+    async fn wait(&mut self) {
+        let status = self.child.wait().await;
+        if let (Some(exited), Ok(status)) = (self.exited.take(), status) {
+            // The output may have been read to its end before.
+            let _ = exited.send(status);
+        }
+    }
+}
+
+/// Writes lines until the link is dropped, then closes the input and ends the program.
+async fn write_lines(mut program: LinkedProgram, mut stdin: ChildStdin, mut lines: mpsc::Receiver<Vec<u8>>) {
+    loop {
+        let is_running = program.exited.is_some();
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            // Children of the program may read on.
+            () = program.wait(), if is_running => continue,
+        };
+        let Some(line) = line else { break };
         if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
             break;
         }
     }
     drop(stdin);
-    if tokio::time::timeout(END_GRACE, child.wait()).await.is_err() {
+    if tokio::time::timeout(END_GRACE, program.wait()).await.is_err() {
         // The process may have ended meanwhile.
-        let _ = child.kill().await;
+        let _ = program.child.kill().await;
     }
-    drop(guard);
+    drop(program.guard);
+}
+
+/// What remains of a program that closed its output.
+struct ProgramEnd {
+    program: String,
+    exit: oneshot::Receiver<ExitStatus>,
+    errors: ErrorOutput,
+    /// Reads the error output.
+    collected: Option<JoinHandle<()>>,
+}
+
+impl ProgramEnd {
+    /// Waits a short time for the exit status and the rest of the error output.
+    async fn describe(self, too_long: Option<usize>) -> ProgramFailure {
+        let ProgramEnd { program, exit, errors, collected } = self;
+        if let Some(max_bytes) = too_long {
+            return ProgramFailure::line_too_long(&program, max_bytes, &errors);
+        }
+        let status = tokio::time::timeout(EXIT_GRACE, exit).await.ok().and_then(Result::ok);
+        if let Some(collected) = collected {
+            // Another process may keep the error output open.
+            let _ = tokio::time::timeout(EXIT_GRACE, collected).await;
+        }
+        ProgramFailure::ended(&program, status, &errors)
+    }
 }
 
 /// Reads messages until the program ends. Lines that are too long or no JSON-RPC end it, too: the order of its messages
 /// is lost.
-async fn read_messages(stdout: impl AsyncRead + Unpin, requests: Arc<LinkRequests>, max_line_bytes: usize) {
+async fn read_messages(
+    stdout: impl AsyncRead + Unpin,
+    requests: Arc<LinkRequests>,
+    max_line_bytes: usize,
+    end: ProgramEnd,
+) {
     let mut lines = BoundedLines { stdout, buffer: BytesMut::new(), start: 0, max_line_bytes };
     while let Some(line) = lines.next().await {
         if let Ok(frame) = Frame::parse(&line) {
             requests.route(frame).await;
         }
     }
-    requests.is_ended.store(true, Ordering::Release);
-    let open: Vec<_> = lock(&requests.open).drain().map(|(_, request)| request).collect();
+    let too_long = (lines.start > max_line_bytes).then_some(max_line_bytes);
+    let failure = end.describe(too_long).await;
+    let open: Vec<_> = {
+        let mut open = lock(&requests.open);
+        let _ = requests.failure.set(failure.clone());
+        open.drain().map(|(_, request)| request).collect()
+    };
     for request in open {
-        let error = RpcError::new(error_code::INTERNAL_ERROR, "the program of the server has ended");
-        let _ = request.messages.send(LinkMessage::Answer(Err(error))).await;
+        let _ = request.messages.send(LinkMessage::Failed(failure.clone())).await;
     }
     lock(&requests.listener).take();
 }

@@ -72,7 +72,7 @@ pub(super) async fn pass_through(
     let response = match send(&request, upstream, &request.run.clients).await {
         Ok(response) => response,
         Err(message) => {
-            let kind = McpEventKind::ProtocolError { code: None, message: message.clone() };
+            let kind = McpEventKind::ServerFailed { message: message.clone(), error_output: None };
             request.conversation.report(request.server.name(), std::time::Instant::now(), kind).await;
             if let Some(observer) = &mut observer {
                 observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message.clone())).await;
@@ -201,7 +201,14 @@ pub(super) async fn request_answer(
     notifications: &mut KeptNotifications,
 ) -> Result<Value, RpcError> {
     let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
-    let mut response = send(http, upstream, &request.run.clients).await.map_err(internal)?;
+    let mut response = match send(http, upstream, &request.run.clients).await {
+        Ok(response) => response,
+        Err(message) => {
+            let kind = McpEventKind::ServerFailed { message: message.clone(), error_output: None };
+            request.report(std::time::Instant::now(), kind).await;
+            return Err(internal(message));
+        }
+    };
     let status = response.status();
     let limit = request.conversation.limits.max_answer_bytes;
     if !is_event_stream(response.headers()) {

@@ -80,6 +80,10 @@ impl MarkdownReporter {
             format_count(summary.total, "case"),
             format_duration(summary.duration)
         );
+        if summary.sweep_failures > 0 {
+            let count = format_count(summary.sweep_failures, "conversation");
+            let _ = write!(out, ", **{count} with a fault failed**");
+        }
         if let Some(of) = &self.setting.rechecked {
             let _ = write!(out, ", a recheck of run {of}");
         }

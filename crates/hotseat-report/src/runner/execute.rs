@@ -135,6 +135,13 @@ async fn run_sweep(
                 summary.interrupted = *control.borrow() != RunControl::Run;
                 summary.duration += started.elapsed();
                 summary.ended_at = wall_millis();
+                // Such a sweep proves nothing. Failed cases are not swept, and fail the run.
+                if result.runs == 0 && summary.failed == 0 && !summary.interrupted {
+                    let nothing = Diagnostic::new("the sweep injected no fault")
+                        .help("faults break calls at MCP servers of the test; the table says why a case is left out");
+                    summary.broken = Some(nothing.message.as_str().into());
+                    failed = Some(vec![nothing]);
+                }
                 report(RunEvent::SweepEnded(Arc::new(result)));
             }
             Err(diagnostics) => {

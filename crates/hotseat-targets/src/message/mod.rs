@@ -5,6 +5,7 @@ mod identity;
 pub(crate) mod json_text;
 mod scripted_answers;
 mod tool_output;
+mod tool_reply;
 
 pub use content::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
@@ -12,11 +13,15 @@ pub use content::{
 };
 pub use identity::RequestIdentity;
 pub use scripted_answers::{
-    ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, ScriptedAnswers, ToolAnswer, ToolReply,
+    ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, ScriptedAnswers, ToolAnswer,
     response_schema_errors,
 };
 pub(crate) use tool_output::is_content_parts;
 pub use tool_output::{parse_content_output, parse_json};
+pub use tool_reply::{
+    PendingReply, ToolFunction, ToolFunctionCall, ToolFunctionCaller, ToolReply, ToolReplyFuture,
+    ToolReplySource,
+};
 
 /// Start of the note that an input had an attachment; its name follows.
 pub const ATTACHMENT_NOTE_PREFIX: &str = "attached: ";

@@ -1,9 +1,13 @@
 //! Scripted answers of the client: results of client-side tools, and answers to interrupts.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use super::tool_reply::{PendingReply, ToolFunction, ToolFunctionCall, ToolFunctionCaller, ToolReplySource};
 use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
 use hotseat_document::SourceSpan;
+use hotseat_trace::{AttemptFailure, FailureKind};
 
 /// Maximum number of reported schema errors of an answer.
 const MAX_REPORTED_ERRORS: usize = 10;
@@ -29,18 +33,19 @@ pub struct ToolAnswer {
     /// Arguments that a call must match.
     pub arguments: ArgumentPatterns,
     /// The answer.
-    pub reply: ToolReply,
+    pub reply: ToolReplySource,
     /// True if the answer is used for one call only.
     pub once: bool,
 }
 
-/// Answer of a client-side tool.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToolReply {
-    /// A result.
-    Content(Value),
-    /// An error with this message.
-    Error(String),
+impl ToolAnswer {
+    /// The function that computes the answer, if there is one.
+    pub fn function(&self) -> Option<&ToolFunction> {
+        match &self.reply {
+            ToolReplySource::Written(_) => None,
+            ToolReplySource::Function(function) => Some(function),
+        }
+    }
 }
 
 /// A scripted answer to an interrupt.
@@ -106,6 +111,8 @@ pub struct ScriptedAnswers {
     tools: Vec<ClientTool>,
     /// Uses in this conversation of each answer of each tool.
     used_tools: Vec<Vec<usize>>,
+    /// Calls the functions that answer tools.
+    functions: Option<Arc<dyn ToolFunctionCaller>>,
     /// Tools that ask the user: their calls are answered by the next turn.
     asking_tools: Vec<String>,
     interrupts: Vec<InterruptAnswer>,
@@ -118,6 +125,12 @@ impl ScriptedAnswers {
     pub fn new(tools: Vec<ClientTool>) -> Self {
         let used_tools = tools.iter().map(|tool| vec![0; tool.answers.len()]).collect();
         ScriptedAnswers { tools, used_tools, ..ScriptedAnswers::default() }
+    }
+
+    /// Lets functions answer tools.
+    #[must_use]
+    pub fn with_functions(self, functions: Option<Arc<dyn ToolFunctionCaller>>) -> Self {
+        ScriptedAnswers { functions, ..self }
     }
 
     /// Sets the tools that ask the user for input.
@@ -156,14 +169,29 @@ impl ScriptedAnswers {
     }
 
     /// Returns the answer to a call; `None` if no scripted answer matches.
-    pub fn tool_reply(&mut self, name: &str, arguments: &Value) -> Option<ToolReply> {
+    pub fn tool_reply(&mut self, name: &str, arguments: &Value) -> Option<PendingReply> {
         let (tool, used) = self.tools.iter().zip(&mut self.used_tools).find(|(tool, _)| tool.name == name)?;
         let fits = |answer: &ToolAnswer, used: usize| {
             !(answer.once && used > 0) && answer.arguments.all_match(arguments)
         };
         let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
         used[place] += 1;
-        Some(tool.answers[place].reply.clone())
+        let function = match &tool.answers[place].reply {
+            ToolReplySource::Written(reply) => return Some(PendingReply::Ready(reply.clone())),
+            ToolReplySource::Function(function) => function.clone(),
+        };
+        let call = ToolFunctionCall {
+            tool: name.to_string(),
+            arguments: arguments.clone(),
+            number: used.iter().sum(),
+        };
+        Some(PendingReply::Computed(match &self.functions {
+            Some(functions) => functions.call(function, call),
+            None => Box::pin(std::future::ready(Err(AttemptFailure::new(
+                FailureKind::TestError,
+                format!("{} ({}) cannot answer tools of this agent", function.reference, function.place),
+            )))),
+        }))
     }
 
     /// Describes the scripted answer that comes nearest to a call, and why it does not match.

@@ -226,6 +226,7 @@ fn origin(map: &MapView<'_>) -> Origin {
     match map.text("origin") {
         Some("client") => Origin::Client,
         Some("snapshot") => Origin::Snapshot,
+        Some("model") => Origin::Model,
         _ => Origin::Stream,
     }
 }

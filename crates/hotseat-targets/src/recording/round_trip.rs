@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = Payload> {
     let id = || prop::sample::select(vec!["", "a", "a#2", "b"]);
     let origin = || prop::sample::select(vec![Origin::Stream, Origin::Client, Origin::Snapshot]);
     // Clients answer calls but make none.
-    let seen = || prop::sample::select(vec![Origin::Stream, Origin::Snapshot]);
+    let seen = || prop::sample::select(vec![Origin::Stream, Origin::Snapshot, Origin::Model]);
     let turn = || std::sync::Arc::<str>::from("t");
     let error = |(code, message): (Option<String>, String)| ErrorInfo { code, message, retriable: None };
     prop_oneof![

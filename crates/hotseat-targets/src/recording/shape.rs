@@ -86,7 +86,8 @@ macro_rules! event {
 const STARTED: Field = Field::optional("started_ms", MILLISECONDS, "Start time, if the event took time.");
 const SUBAGENT: Field = Field::optional("subagent", Kind::Text, "Sub-agent that caused the event.");
 const CALL: Field = Field::required("id", Kind::Text, "Id of the call.");
-const SEEN: &str = "`client`: answered by the test. `snapshot`: seen only in a snapshot of the messages.";
+const SEEN: &str =
+    "`snapshot`: seen only in a snapshot of the messages. `model`: seen only in the reply of a served model.";
 
 event!(
     MESSAGE,
@@ -124,7 +125,7 @@ event!(
         Field::required("tool", Kind::Text, "The tool."),
         Field::optional("arguments", Kind::Json, "The arguments."),
         Field::optional("arguments_text", Kind::Text, "The arguments, if they are not valid JSON."),
-        Field::optional("origin", Kind::Choice(&["snapshot"]), SEEN),
+        Field::optional("origin", Kind::Choice(&["snapshot", "model"]), SEEN),
         SUBAGENT,
     ]
 );

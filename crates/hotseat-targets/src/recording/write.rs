@@ -179,6 +179,7 @@ fn origin_member(origin: Origin) -> (&'static str, Option<Value>) {
         Origin::Stream => None,
         Origin::Client => Some(json!("client")),
         Origin::Snapshot => Some(json!("snapshot")),
+        Origin::Model => Some(json!("model")),
     };
     ("origin", word)
 }

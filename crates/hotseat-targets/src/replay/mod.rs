@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{
-    ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, ToolReply,
-    media_parts,
+    ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, PendingReply, ScriptedAnswers,
+    ToolReply, media_parts,
 };
 use crate::recorder::TraceRecorder;
 use crate::recording::mcp_payload;
@@ -390,8 +390,8 @@ impl TurnReplay<'_> {
 }
 
 impl TurnReplay<'_> {
-    /// Returns the test's answer to a call of an offered tool. A server that would answer it is not
-    /// contacted.
+    /// Returns the test's answer to a call of an offered tool. A server or a function that would answer it is not
+    /// asked.
     fn answer_call(
         &mut self,
         id: &str,
@@ -410,8 +410,11 @@ impl TurnReplay<'_> {
         };
         let redactor = self.recorder.redactor();
         let now = match now {
-            ToolReply::Content(output) => ToolReply::Content(redactor.json(output)),
-            ToolReply::Error(message) => ToolReply::Error(redactor.text(&message).into_owned()),
+            PendingReply::Ready(ToolReply::Content(output)) => ToolReply::Content(redactor.json(output)),
+            PendingReply::Ready(ToolReply::Error(message)) => {
+                ToolReply::Error(redactor.text(&message).into_owned())
+            }
+            PendingReply::Computed(_) => return Ok(then),
         };
         if now != then && self.matching == ReplayMatching::Exact {
             let what = format!("a call of {tool}");

@@ -1,4 +1,4 @@
-//! Answers calls of tools that the test offers: from the script of the turn, or from the URL of the tool.
+//! Answers calls of tools that the test offers: from the script of the turn, by a function, or from the URL of the tool.
 
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::Method;
@@ -25,7 +25,7 @@ pub(crate) struct ClientCall<'a> {
 /// Returns the answer to a call.
 ///
 /// # Errors
-/// If no scripted answer matches and the tool has no URL, or its server does not answer.
+/// If no scripted answer matches and the tool has no URL, or its function or its server does not answer.
 pub(crate) async fn answer_call(
     call: ClientCall<'_>,
     script: &mut ScriptedAnswers,
@@ -36,7 +36,10 @@ pub(crate) async fn answer_call(
     let limits = limits.without_traffic();
     let ClientCall { id, name, arguments } = call;
     if let Some(reply) = script.tool_reply(name, arguments) {
-        return Ok(reply);
+        return match tokio::time::timeout_at(limits.deadline, reply.complete()).await {
+            Ok(reply) => Ok(reply?),
+            Err(_) => Err(TurnError::Deadline),
+        };
     }
     let Some(url) = script.tool_url(name) else {
         return Err(unanswered_call(name, arguments).into());

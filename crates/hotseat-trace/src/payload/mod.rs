@@ -331,6 +331,8 @@ pub enum Origin {
     Snapshot,
     /// The client: the answer of a client-side tool.
     Client,
+    /// A served model: a call in its reply, for an agent whose protocol shows no calls.
+    Model,
 }
 
 impl Origin {

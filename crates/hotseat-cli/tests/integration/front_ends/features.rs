@@ -166,6 +166,153 @@ pub const FEATURES: &[Feature] = &[
         },
     },
     Feature {
+        name: "functions of scripts that answer tools",
+        spellings: ["`answers: [{ use }]`", "`answers: [{ use }]`", "`.case_key(\"mcp\", …)`"],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"use\": \"scripts:bank.charge\"}]}]}}\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge }]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"use": "scripts:bank.charge"}]}]}}, forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge"); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge").await;
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"use": "scripts:bank.charge"}]}]}}))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 0,
+        effect: |seen| seen.results()[0].to_string().contains("charged o-1"),
+    },
+    Feature {
+        name: "served models and their faults",
+        spellings: ["`models`", "`it(…, { models })`", "`g.it(…).case_key(\"models\", …)`"],
+        data: data(
+            "name: a\nmodels: {\"main\": {\"rules\": [{\"reply\": \"I am scripted.\"}], \"faults\": [{\"nth\": 1, \"do\": {\"rate_limit_ms\": 1}}]}}\nforwardedProps: {\"model\": \"${MODELS.main.url}\"}\nturns: [{ user: ask your model }]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { models: {"main": {"rules": [{"reply": "I am scripted."}], "faults": [{"nth": 1, "do": {"rate_limit_ms": 1}}]}}, forwardedProps: {"model": "${MODELS.main.url}"} }, () => { user.says("ask your model"); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("ask your model").await;
+                })
+                .case_key("models", json!({"main": {"rules": [{"reply": "I am scripted."}], "faults": [{"nth": 1, "do": {"rate_limit_ms": 1}}]}}))
+                .case_key("forwardedProps", json!({"model": "${MODELS.main.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 0,
+        effect: |seen| seen.results()[0].to_string().contains("I am scripted."),
+    },
+    Feature {
+        name: "effects that happen twice",
+        spellings: [
+            "`type: idempotent`",
+            "`toHold({ type: \"idempotent\" })`",
+            "`holds(json!({\"type\": \"idempotent\"}))`",
+        ],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\"}]}, {\"name\": \"refund\", \"answers\": [{\"content\": \"ok\"}]}]}}\nfaults: [{\"tool\": \"charge\", \"do\": \"lost_answer\"}]\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge }]\nassert: [{\"type\": \"idempotent\", \"tool\": \"charge\", \"key\": \"order\"}]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { conversation, expect, it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}, faults: [{"tool": "charge", "do": "lost_answer"}], forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge"); expect(conversation).toHold({"type": "idempotent", "tool": "charge", "key": "order"}); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge").await;
+                    expect!(t.conversation, holds(json!({"type": "idempotent", "tool": "charge", "key": "order"})));
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}))
+                .case_key("faults", json!([{"tool": "charge", "do": "lost_answer"}]))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 1,
+        effect: |seen| {
+            let failure = &seen.results()[0]["failure"];
+            failure["kind"] == "assertion" && failure.to_string().contains("2 effects for order")
+        },
+    },
+    Feature {
+        name: "bounded retries after a fault",
+        spellings: [
+            "`type: after_fault`, `max_retries`",
+            "`toHold({ type: \"after_fault\" })`",
+            "`holds(json!({\"type\": \"after_fault\"}))`",
+        ],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\"}]}, {\"name\": \"refund\", \"answers\": [{\"content\": \"ok\"}]}]}}\nfaults: [{\"tool\": \"charge\", \"do\": \"is_error\"}]\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge }]\nassert: [{\"type\": \"after_fault\", \"max_retries\": 0}]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { conversation, expect, it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}, faults: [{"tool": "charge", "do": "is_error"}], forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge"); expect(conversation).toHold({"type": "after_fault", "max_retries": 0}); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge").await;
+                    expect!(t.conversation, holds(json!({"type": "after_fault", "max_retries": 0})));
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}))
+                .case_key("faults", json!([{"tool": "charge", "do": "is_error"}]))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 1,
+        effect: |seen| {
+            let failure = &seen.results()[0]["failure"];
+            failure["kind"] == "assertion" && failure.to_string().contains("at most 0 retries")
+        },
+    },
+    Feature {
+        name: "forbidden calls after a fault",
+        spellings: [
+            "`type: after_fault`, `forbid`",
+            "`toHold({ type: \"after_fault\" })`",
+            "`holds(json!({\"type\": \"after_fault\"}))`",
+        ],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\"}]}, {\"name\": \"refund\", \"answers\": [{\"content\": \"ok\"}]}]}}\nfaults: [{\"tool\": \"charge\", \"do\": \"is_error\"}]\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge or refund }]\nassert: [{\"type\": \"after_fault\", \"forbid\": [\"refund\"]}]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { conversation, expect, it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}, faults: [{"tool": "charge", "do": "is_error"}], forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge or refund"); expect(conversation).toHold({"type": "after_fault", "forbid": ["refund"]}); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge or refund").await;
+                    expect!(t.conversation, holds(json!({"type": "after_fault", "forbid": ["refund"]})));
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}))
+                .case_key("faults", json!([{"tool": "charge", "do": "is_error"}]))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 1,
+        effect: |seen| {
+            let failure = &seen.results()[0]["failure"];
+            failure["kind"] == "assertion" && failure.to_string().contains("no call of refund")
+        },
+    },
+    Feature {
         name: "judge and votes of a group",
         spellings: ["`suite: { judge }`", "`describe(…, { judge })`", "`g.judge(…)`"],
         data: data(

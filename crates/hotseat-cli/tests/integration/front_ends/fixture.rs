@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotseat::dsl::{Group, Harness, HarnessContext, HarnessOutput};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient};
 use serde_json::{Value, json};
 
 use crate::common::Project;
@@ -105,6 +105,7 @@ hooks:
             judge = judge.url(),
         ))
         .file("receipt.png", PICTURE)
+        .file("src/bank.ts", "export const charge = (args: { order: string }) => ({ content: `charged ${args.order}` });\n")
         .file("planner.yaml", "name: planner\nrules:\n  - when: { turn: 1 }\n    reply: { json: { reason: It begins., goal_progress: none, done: false, message: I plan } }\n  - reply: { json: { reason: It has it., goal_progress: achieved, done: true, message: '' } }\n")
         .file("rooms.json", r#"[{"id": "blue", "name": "Blue", "goal": "the blue room"}, {"id": "red", "name": "Red", "goal": "the red room"}]"#);
         FeatureFixture { one, two, judge, project }
@@ -178,7 +179,26 @@ hooks:
 fn answer_request(request: &FakeRequest) -> FakeReply {
     let run = FakeRun::for_request(request).started();
     let said = request.last_user_text();
+    let addresses = request.json()["forwardedProps"].clone();
+    let bank = || McpClient::new(addresses["bank"].as_str().expect("the address of the bank"));
+    let order = json!({"order": "o-1"});
     let run = match said.as_str() {
+        "charge" => {
+            let bank = bank();
+            let paid = (0..3).find_map(|_| bank.call("charge", &order).ok());
+            run.text(&format!("paid {}", paid.unwrap_or_default())).finished()
+        }
+        "charge or refund" => {
+            let bank = bank();
+            let done = bank.call("charge", &order).or_else(|_| bank.call("refund", &order));
+            run.text(&format!("done: {done:?}")).finished()
+        }
+        "ask your model" => {
+            let model = ModelClient::new(addresses["model"].as_str().expect("the address of the model"));
+            let question = json!({"role": "user", "content": "hello"});
+            let reply = model.call_with_retries(&[question], &[]).expect("a reply");
+            run.text(reply["content"].as_str().unwrap_or_default()).finished()
+        }
         _ if !request.resume().is_empty() => run.text("It is paid.").finished(),
         "fail" => run.error("out of paper", Some("E7")),
         "pay" => run.interrupted(vec![json!({"id": "i1", "reason": "tool_call", "message": "Pay it?"})]),

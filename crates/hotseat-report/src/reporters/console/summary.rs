@@ -110,13 +110,19 @@ pub(super) fn summary_table(
     }
     let some = |n: usize, tone: TextStyle| (n > 0).then_some(tone);
     row("Total:", &summary.total.to_string(), None);
-    row("Passed:", &summary.passed.to_string(), some(summary.passed, TextStyle::Good));
+    let without_faults = if summary.sweep_failures > 0 { " without faults" } else { "" };
+    let passed = format!("{}{without_faults}", summary.passed);
+    row("Passed:", &passed, some(summary.passed, TextStyle::Good));
     if summary.flaky > 0 {
         row("  Flaky:", &summary.flaky.to_string(), Some(TextStyle::Skipped));
     }
     row("Failed:", &summary.failed.to_string(), some(summary.failed, TextStyle::Bad));
     for (label, number) in failure_counts(summary) {
         row("", &label.count(number), Some(TextStyle::Result(label.color())));
+    }
+    if summary.sweep_failures > 0 {
+        let words = format!("{} with a fault", format_count(summary.sweep_failures, "conversation"));
+        row("", &words, Some(TextStyle::Bad));
     }
     if summary.timeouts > 0 {
         row("Timeouts:", &format!("{} of them", summary.timeouts), Some(TextStyle::Bad));
@@ -268,6 +274,9 @@ pub(super) fn format_suggestion(look: &ConsoleOptions, words: &str) -> String {
 pub(super) fn result_banner(look: &ConsoleOptions, summary: &RunSummary) -> String {
     let (words, tone) = match (summary.has_failed(), summary.interrupted) {
         _ if summary.broken.is_some() => ("❌ THE RUN COULD NOT BE CARRIED OUT".to_string(), TextStyle::Bad),
+        (true, false) if summary.failed == 0 && summary.sweep_failures > 0 => {
+            ("❌ SWEEP OF FAULTS FAILED".to_string(), TextStyle::Bad)
+        }
         (true, false) => ("❌ TESTS FAILED".to_string(), TextStyle::Bad),
         (true, true) => ("❌ TESTS FAILED, INTERRUPTED".to_string(), TextStyle::Bad),
         (false, true) => ("⚠ INTERRUPTED".to_string(), TextStyle::Skipped),

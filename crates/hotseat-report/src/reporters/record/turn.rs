@@ -120,7 +120,7 @@ pub struct ToolCallRecord<'a> {
     /// MCP server of the test that received the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<&'a str>,
-    /// Sources that saw the call, if an MCP server of the test did: `agent`, `mcp`.
+    /// Sources that saw the call, unless it is only the agent's protocol: `agent`, `model`, `mcp`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub seen_by: &'static [&'static str],
     /// Faults that the server injected.
@@ -411,7 +411,7 @@ impl<'a> ToolCallRecord<'a> {
             error: result.filter(|result| result.failed).map(|result| &result.value),
             subagent: call.subagent.as_deref(),
             server: call.server(),
-            seen_by: if call.server_call.is_some() { call.sources() } else { &[] },
+            seen_by: Some(call.sources()).filter(|sources| **sources != ["agent"]).unwrap_or_default(),
             faults: seen.into_iter().flat_map(|seen| &seen.faults).map(|fault| &*fault.kind).collect(),
             answer_lost: seen.is_some_and(|seen| seen.lost_success.is_some()),
             invalid_arguments: seen.map_or(&[], |seen| &seen.argument_errors),

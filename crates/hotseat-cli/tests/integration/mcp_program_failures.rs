@@ -1,0 +1,96 @@
+//! Programs behind proxied MCP servers that do not start, or end while the agent uses them.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use hotseat_testkit::{McpClient, ProgramOutput};
+use serde_json::json;
+
+use crate::common::{HOTSEAT, Project, TestRun};
+use crate::mcp::{plain_agent, plain_target};
+
+/// A server that prints a secret and a control character, and ends when it is asked.
+const DYING: &str = "import os, sys
+print('x' * 100000, file=sys.stderr)
+print('cannot open the ledger of', os.environ['BANK_TOKEN'], chr(27) + '[31m', file=sys.stderr)
+sys.stdin.readline()
+sys.exit(3)
+";
+const SECRET: &str = "bank-secret-7311";
+
+fn run(proxy: &str, user: &str) -> TestRun {
+    let agent = plain_agent();
+    let config = format!("{}mcp: {{ bank: {{ type: proxy, {proxy} }} }}\n", plain_target(&agent));
+    let suite = format!("name: a\nturns: [{{ user: {user} }}]\n");
+    let project = Project::with_config(&config).file("bank.py", DYING).suite("a", &suite);
+    project.test_in(&[("BANK_TOKEN", SECRET)], &[])
+}
+
+#[test]
+fn a_program_that_ends_is_an_error_of_the_test_with_its_last_words() {
+    let proxy = "command: [python3, bank.py], env: { BANK_TOKEN: '${ENV.BANK_TOKEN}' }";
+    for user in ["pay o-1", "list"] {
+        let run = run(proxy, user);
+        let words = [
+            "MCP server `bank` failed: the program `python3` ended (exit status: 3)",
+            "standard error of the program:",
+            "cannot open the ledger of",
+        ];
+        run.assert_failure("a", "test_error", &words);
+        assert_eq!(run.failure("a")["fault"], "test");
+        let detail = run.failure("a")["detail"].as_str().expect("a detail");
+        assert!(detail.len() < 5_000 && !detail.contains(SECRET), "{detail}");
+        let ProgramOutput { stdout, .. } = &run.output;
+        assert!(stdout.contains("cannot open the ledger of") && !stdout.contains('\u{1b}'), "{stdout}");
+        assert!(!run.report.to_string().contains(SECRET) && !stdout.contains(SECRET));
+    }
+}
+
+#[test]
+fn a_program_that_does_not_start_is_an_error_of_the_test() {
+    let run = run("command: [./no-such-bank]", "pay o-1");
+    let words = "MCP server `bank` failed: the program `./no-such-bank` cannot be started: ";
+    run.assert_failure("a", "test_error", &[words]);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_an_error_of_the_test() {
+    let proxy = format!("url: '{}'", crate::common::unreachable_address());
+    let words = "MCP server `bank` failed: the proxied server cannot be reached";
+    run(&proxy, "pay o-1").assert_failure("a", "test_error", &[words]);
+}
+
+#[test]
+fn serving_a_program_that_ends_shows_its_last_words() {
+    let project = Project::empty().file("bank.py", DYING);
+    let mut command = Command::new(HOTSEAT);
+    command.args(["mcp", "serve", "--", "python3", "bank.py"]).current_dir(project.workspace.root());
+    command.env("BANK_TOKEN", "ours").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("hotseat starts");
+    let first_line = |output: &mut dyn Read| {
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        line
+    };
+    let url = first_line(child.stdout.as_mut().expect("the output"));
+    let url = url.split_whitespace().last().expect("an address");
+    let answer = McpClient::new(url).call("charge_card", &json!({}));
+    let failure = first_line(child.stderr.as_mut().expect("the errors"));
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(answer.is_err(), "{answer:?}");
+    let words = "the program `python3` ended (exit status: 3): cannot open the ledger of ours";
+    assert!(failure.contains(words), "{failure}");
+}
+
+#[test]
+fn recording_the_lists_of_a_program_that_ends_shows_its_error_output() {
+    let project = Project::empty().file("bank.py", DYING);
+    let command = project.command(&["mcp", "record", "bank.jsonl", "--", "python3", "bank.py"]);
+    let output = command.env("BANK_TOKEN", "ours").run();
+    assert_ne!(output.code, 0, "{output}");
+    for words in ["the program `python3` ended (exit status: 3)", "cannot open the ledger of ours"] {
+        assert!(output.stderr.contains(words), "{output}");
+    }
+    assert!(!output.stderr.contains('\u{1b}'), "{output}");
+}

@@ -1,0 +1,97 @@
+//! Functions of scripts that answer tools of the test.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hotseat_document::excerpt;
+use hotseat_targets::message::{
+    ToolFunction, ToolFunctionCall, ToolFunctionCaller, ToolReply, ToolReplyFuture,
+};
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde_json::{Value, json};
+
+use super::script_check::DEFAULT_FUNCTION_TIMEOUT;
+use crate::scripts::{ScriptCapabilities, ScriptOutput};
+
+/// Maximum number of characters of an unusable result in a message.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// Calls functions of scripts that answer tools in one conversation.
+#[derive(Debug, Clone)]
+pub struct ScriptToolFunctions {
+    permissions: ScriptCapabilities,
+    test_id: String,
+    /// The MCP server whose tools are answered.
+    server: Option<String>,
+    console_lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl ScriptToolFunctions {
+    /// Creates the functions of a case, with their permissions.
+    pub fn new(permissions: ScriptCapabilities, test_id: &str) -> ScriptToolFunctions {
+        let test_id = test_id.to_string();
+        ScriptToolFunctions { permissions, test_id, server: None, console_lines: Arc::default() }
+    }
+
+    /// The functions for tools of an MCP server. Their console output is the same as that of the others.
+    pub(super) fn for_server(&self, name: &str) -> ScriptToolFunctions {
+        ScriptToolFunctions { server: Some(name.to_string()), ..self.clone() }
+    }
+
+    /// Takes the lines that the functions wrote to `console`.
+    pub fn take_console(&self) -> Vec<String> {
+        std::mem::take(&mut *self.console_lines.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn answer(
+        self,
+        function: ToolFunction,
+        call: ToolFunctionCall,
+    ) -> Result<ToolReply, AttemptFailure> {
+        let ToolFunctionCall { tool, arguments, number } = call;
+        let place = format!("named at {}", function.place);
+        let failed = |words: String| {
+            let of_server =
+                self.server.as_ref().map_or_else(String::new, |name| format!(" of MCP server `{name}`"));
+            let message = format!("{} did not answer {tool}{of_server}: {words}", function.reference);
+            AttemptFailure::new(FailureKind::ScriptError, message)
+        };
+        let found = self.permissions.find(&function.reference).await;
+        let bound = found.map_err(|words| failed(words).with_detail(place.as_str()))?;
+        let context = json!({"tool": tool, "server": self.server, "number": number, "test_id": self.test_id});
+        let ScriptOutput { result, console } =
+            bound.call(vec![arguments, context], None, DEFAULT_FUNCTION_TIMEOUT).await;
+        self.console_lines.lock().unwrap_or_else(PoisonError::into_inner).extend(console);
+        match result {
+            Ok(returned) => read_reply(returned).map_err(|words| failed(words).with_detail(place.as_str())),
+            Err(error) => {
+                let shown = error.diagnostic().render(false, 100);
+                Err(failed(error.to_string()).with_detail(format!("{shown}\n{place}")))
+            }
+        }
+    }
+}
+
+impl ToolFunctionCaller for ScriptToolFunctions {
+    fn call(&self, function: ToolFunction, call: ToolFunctionCall) -> ToolReplyFuture {
+        Box::pin(self.clone().answer(function, call))
+    }
+}
+
+/// Reads the result of a function: an object with `content` or `error`, as written answers have them.
+fn read_reply(returned: Value) -> Result<ToolReply, String> {
+    let wrong = |returned: &dyn std::fmt::Display| {
+        let shown = returned.to_string();
+        let shown = excerpt(&shown, MAX_SHOWN_CHARS);
+        Err(format!("it returned {shown}; expected an object with either `content` or `error` (a text)"))
+    };
+    let Value::Object(mut members) = returned else { return wrong(&returned) };
+    match (members.len(), members.remove("content"), members.remove("error")) {
+        (1, Some(content), None) => Ok(ToolReply::Content(content)),
+        (1, None, Some(Value::String(message))) if !message.is_empty() => Ok(ToolReply::Error(message)),
+        (_, content, error) => {
+            let found = [("content", content), ("error", error)];
+            members.extend(found.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
+            wrong(&Value::Object(members))
+        }
+    }
+}
