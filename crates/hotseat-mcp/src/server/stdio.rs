@@ -33,6 +33,8 @@ pub(super) enum LinkMessage {
     Interim(Value),
     /// The answer.
     Answer(Result<Value, RpcError>),
+    /// The program has ended without an answer.
+    Ended,
 }
 
 /// A running program. It ends when the link is dropped.
@@ -84,7 +86,7 @@ impl StdioLink {
         Ok(StdioLink { lines, requests })
     }
 
-    /// Sends a request. Its messages arrive at the receiver.
+    /// Sends a request. Returns its number at the program, and the receiver of its messages.
     ///
     /// # Errors
     /// If the program has ended, or too many requests are open.
@@ -93,7 +95,7 @@ impl StdioLink {
         client_id: &Value,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<mpsc::Receiver<LinkMessage>, RpcError> {
+    ) -> Result<(u64, mpsc::Receiver<LinkMessage>), RpcError> {
         let internal = |message: &str| RpcError::new(error_code::INTERNAL_ERROR, message);
         let id = self.requests.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut params = params.clone();
@@ -121,7 +123,7 @@ impl StdioLink {
         }
         let frame = Frame::Request { id: json!(id), method: method.to_string(), params };
         self.send(&frame.to_json()).await;
-        Ok(receiver)
+        Ok((id, receiver))
     }
 
     /// Whether the program has ended.
@@ -137,14 +139,10 @@ impl StdioLink {
         let _ = self.lines.send(line).await;
     }
 
-    /// Cancels the request that the client knows by this identifier.
-    pub(super) async fn cancel(&self, client_id: &Value) {
-        let id = {
-            let open = lock(&self.requests.open);
-            open.iter().find(|(_, request)| request.client_id == *client_id).map(|(id, _)| *id)
-        };
-        if let Some(id) = id {
-            lock(&self.requests.open).remove(&id);
+    /// Cancels a request by its number at the program: clients that share a program may use the same identifier.
+    pub(super) async fn cancel(&self, id: u64) {
+        let is_open = lock(&self.requests.open).remove(&id).is_some();
+        if is_open {
             let params = json!({"requestId": id});
             self.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
                 .await;
@@ -203,8 +201,7 @@ async fn read_messages(stdout: impl AsyncRead + Unpin, requests: Arc<LinkRequest
     requests.is_ended.store(true, Ordering::Release);
     let open: Vec<_> = lock(&requests.open).drain().map(|(_, request)| request).collect();
     for request in open {
-        let error = RpcError::new(error_code::INTERNAL_ERROR, "the program of the server has ended");
-        let _ = request.messages.send(LinkMessage::Answer(Err(error))).await;
+        let _ = request.messages.send(LinkMessage::Ended).await;
     }
     lock(&requests.listener).take();
 }
