@@ -22,7 +22,7 @@ impl CalledAfter {
         let (all, evaluated) = (scope.turns_up_to_end(), scope.turns());
         let earlier = &all[..all.len() - evaluated.len()];
         let has_call =
-            |turn: &&ConversationTurn| turn.tool_calls.iter().any(|call| *call.name == *self.after);
+            |turn: &&ConversationTurn| turn.tool_calls.iter().any(|call| call.is_named(&self.after));
         let called_in = earlier.iter().rev().find(has_call)?.number;
         let evaluated = match evaluated {
             [] => return None,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hotseat_trace::{AgentToolCall, TurnScope};
+use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
@@ -36,7 +36,10 @@ impl CheckBehavior for AfterFault {
             Some(tool) => format!("after a fault in {}", calls::describe_tool(tool, self.server.as_deref())),
             None => "after a fault".to_string(),
         };
-        let retries = self.max_retries.map(|max| format!("at most {max} retries"));
+        let retries = self.max_retries.map(|max| match max {
+            1 => "at most 1 retry".to_string(),
+            max => format!("at most {max} retries"),
+        });
         let forbidden = (!self.forbid.is_empty()).then(|| format!("no call of {}", self.forbid.join(" or ")));
         let wanted: Vec<String> = retries.into_iter().chain(forbidden).collect();
         format!("{} {fault}", wanted.join(" and "))
@@ -60,11 +63,11 @@ impl CheckBehavior for AfterFault {
         let mut broken = Vec::new();
         if let Some(max) = self.max_retries {
             // Equal calls after the first one with a fault are its retries.
-            let mut retries: HashMap<(&str, String), Vec<String>> = HashMap::new();
+            let mut retries: HashMap<(Option<&str>, &str, String), Vec<String>> = HashMap::new();
             let mut order = Vec::new();
             for made in &made[first..] {
                 let tool = made.1.server_call.as_ref().map_or(&*made.1.name, |call| &*call.tool);
-                let key = (tool, made.1.arguments.to_string());
+                let key = (made.1.server(), tool, canonical_arguments(&made.1.arguments));
                 match retries.get_mut(&key) {
                     Some(known) => known.push(show(made)),
                     None if self.is_meant(made.1) => {
@@ -78,7 +81,7 @@ impl CheckBehavior for AfterFault {
                 let made = &retries[&key];
                 if made.len() as u64 > max {
                     let noun = if made.len() == 1 { "retry" } else { "retries" };
-                    broken.push(format!("{} {noun} of {}: {}", made.len(), key.0, format_list(made)));
+                    broken.push(format!("{} {noun} of {}: {}", made.len(), key.1, format_list(made)));
                 }
             }
         }

@@ -91,7 +91,7 @@ impl CallFilter {
     pub(super) fn compare(&self, scope: TurnScope<'_>) -> Option<CallComparison> {
         compare_with_nearest(
             scope,
-            |call| *call.name == *self.name,
+            |call| call.is_named(&self.name),
             |call| self.matches(call),
             |call| {
                 let arguments = &self.arguments.0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hotseat_trace::{AgentToolCall, TurnScope};
+use hotseat_trace::{AgentToolCall, TurnScope, canonical_text};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools, value_at};
@@ -17,6 +17,14 @@ pub struct Idempotent {
     pub server: Option<String>,
     /// Path of the argument that identifies the intended effect.
     pub key: String,
+}
+
+/// Effects with the same key.
+#[derive(Default)]
+struct KeyEffects {
+    calls: Vec<String>,
+    /// Whether one of them is in the evaluated turns.
+    is_evaluated: bool,
 }
 
 impl Idempotent {
@@ -52,20 +60,31 @@ impl CheckBehavior for Idempotent {
         if made.is_empty() {
             return CheckDecision::not_applicable(format!("no call of {}", self.tool));
         }
-        let mut effects: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (turn, call) in made.iter().filter(|(_, call)| has_effect(call)) {
-            let Some(key) = value_at(&call.arguments, &self.key) else {
-                let shown = format_call(*turn, call);
-                return CheckDecision::not_applicable(format!(
-                    "a call has no argument {}: {shown}",
-                    self.key
-                ));
-            };
-            effects.entry(key.to_string()).or_default().push(format_call(*turn, call));
+        let first = scope.turns().first().map_or(0, |turn| turn.number);
+        // Earlier turns count, too: a user who reads of a failure may ask again.
+        let all = scope.turns_up_to_end().iter();
+        let all = all.flat_map(|turn| turn.tool_calls.iter().map(|call| (turn.number, call)));
+        let mut effects: BTreeMap<String, KeyEffects> = BTreeMap::new();
+        for (turn, call) in all.filter(|(_, call)| self.is_meant(call) && has_effect(call)) {
+            let is_evaluated = turn >= first;
+            match value_at(&call.arguments, &self.key) {
+                Some(key) => {
+                    let effects = effects.entry(canonical_text(key)).or_default();
+                    effects.is_evaluated |= is_evaluated;
+                    effects.calls.push(format_call(turn, call));
+                }
+                None if is_evaluated => {
+                    let shown = format_call(turn, call);
+                    let reason = format!("a call has no argument {}: {shown}", self.key);
+                    return CheckDecision::not_applicable(reason);
+                }
+                None => {}
+            }
         }
-        let repeated = effects.iter().filter(|(_, calls)| calls.len() > 1);
+        effects.retain(|_, effects| effects.is_evaluated);
+        let repeated = effects.iter().filter(|(_, effects)| effects.calls.len() > 1);
         let repeated: Vec<String> = repeated
-            .map(|(key, calls)| {
+            .map(|(key, KeyEffects { calls, .. })| {
                 format!("{} effects for {} {key}: {}", calls.len(), self.key, format_list(calls))
             })
             .collect();

@@ -144,7 +144,7 @@ impl ToolResultCheck {
         };
         compare_with_nearest(
             scope,
-            |call| *call.name == *self.name,
+            |call| call.is_named(&self.name),
             |_| false,
             similarity,
             |turn, call| differences(expected, written, turn, call),

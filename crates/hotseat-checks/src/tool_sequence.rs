@@ -175,7 +175,7 @@ impl ToolSequence {
         if missing.is_empty() && unexpected == 0 {
             parts.push(self.order_problem(made, &pairs));
         }
-        let is_missing = |call: &AgentToolCall| missing.iter().any(|missing| *missing.name == *call.name);
+        let is_missing = |call: &AgentToolCall| missing.iter().any(|missing| call.is_named(&missing.name));
         // Calls that are allowed explain nothing, unless they could be the missing ones.
         let others: Vec<(usize, &AgentToolCall, bool)> = match self.order {
             SequenceMatch::Strict | SequenceMatch::InOrder if missing.is_empty() && unexpected == 0 => {
@@ -202,7 +202,7 @@ impl ToolSequence {
         mut free: Vec<(usize, &AgentToolCall)>,
     ) -> Vec<MissingCall> {
         let compare = |expected: &&SequenceCall| {
-            let of_tool = free.iter().copied().filter(|(_, call)| *call.name == *expected.name);
+            let of_tool = free.iter().copied().filter(|(_, call)| call.is_named(&expected.name));
             let arguments = expected.arguments.as_ref();
             let similarity = |call: &AgentToolCall| {
                 arguments.map_or_else(Similarity::default, |wanted| self.arguments.similarity(call, wanted))

@@ -52,6 +52,13 @@ impl CheckBehavior for ValidArguments {
                 format!("{}: {}", format_call(*turn, call), seen.argument_errors.join("; "))
             })
             .collect();
+        let unchecked = made.iter().find(|(_, _, seen)| seen.arguments_unchecked);
+        if let (Some((turn, call, _)), true) = (unchecked, invalid.is_empty()) {
+            let shown = format_call(*turn, call);
+            return CheckDecision::not_applicable(format!(
+                "the schema of a tool is not known, because the agent did not list the tools of its server: {shown}"
+            ));
+        }
         let actual = match invalid.is_empty() {
             true => format!("{} valid", made.len()),
             false => format_list(&invalid),

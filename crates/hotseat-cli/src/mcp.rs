@@ -135,8 +135,12 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
         (Some(path), Some(recording)) => write_recording(&recording, &context.folder.join(path)),
         _ => Ok(()),
     };
+    let gap = args.record.as_ref().and_then(|path| {
+        let gap = conversation.recording_gap(&definition.name)?;
+        Some(format!("{} is incomplete: {gap}", path.display()))
+    });
     drop(servers);
-    match written {
+    match written.and_then(|()| gap.map_or(Ok(()), Err)) {
         Ok(()) => ExitStatus::Passed,
         Err(message) => {
             context.report_error(message);

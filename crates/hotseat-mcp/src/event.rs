@@ -61,14 +61,27 @@ pub enum McpEventKind {
         /// Whether the answer was sent to the client, perhaps changed by a fault.
         delivered: bool,
     },
-    /// The client cancelled a call, or disconnected before the answer; or the conversation was closed.
+    /// A proxied server got a call and did not answer it, for example because it ended. The call may have taken effect. Precedes
+    /// [`CallAnswered`](Self::CallAnswered), whose error the client got in place of an answer.
+    CallBrokenOff {
+        /// Number of the call.
+        call: u64,
+    },
+    /// The client cancelled a call, or disconnected before the answer; or the conversation was closed. A proxied server may have
+    /// carried the call out.
     CallCancelled {
         /// Number of the call.
         call: u64,
         /// Time since the call arrived.
         duration: Duration,
     },
-    /// The arguments of a call violate `inputSchema`. The call is answered with `isError` and has no effect.
+    /// The schema of a proxied or recorded tool is not known, so the arguments of a call were not validated.
+    UncheckedArguments {
+        /// Number of the call.
+        call: u64,
+    },
+    /// The arguments of a call violate `inputSchema`. A mock answers the call with `isError`; other servers decide themselves. The
+    /// call gets no fault.
     InvalidArguments {
         /// Number of the call.
         call: u64,

@@ -37,7 +37,7 @@ mod workspace;
 pub use fake_agent::{FakeAgent, ListenOptions};
 pub use mcp_client::McpClient;
 pub use model_client::ModelClient;
-pub use post::{PostAnswer, post};
+pub use post::{PostAnswer, post, post_within};
 pub use redact::{REDACTIONS, redact};
 pub use reply::{BodyFraming, FakeReply, ReplyStep};
 pub use request::FakeRequest;

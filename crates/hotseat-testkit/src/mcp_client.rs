@@ -1,19 +1,27 @@
 //! A small MCP client for fake agents: one request per connection, without sessions (revision 2026-07-28).
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::post::{PostAnswer, post};
+use crate::post::{PostAnswer, READ_TIMEOUT, post_within};
 
 /// A client of one server.
 #[derive(Debug, Clone)]
 pub struct McpClient {
     url: String,
+    limit: Duration,
 }
 
 impl McpClient {
     /// Creates a client for the address of a server.
     pub fn new(url: &str) -> McpClient {
-        McpClient { url: url.to_string() }
+        McpClient { url: url.to_string(), limit: READ_TIMEOUT }
+    }
+
+    /// The same client, which gives a request up if nothing arrives for this time.
+    pub fn impatient(&self, limit: Duration) -> McpClient {
+        McpClient { url: self.url.clone(), limit }
     }
 
     /// Calls a tool. Returns the value of its result.
@@ -64,7 +72,7 @@ impl McpClient {
             ("Mcp-Method", method),
         ];
         headers.extend(name.map(|name| ("Mcp-Name", name)));
-        let PostAnswer { status, body, .. } = post(&self.url, &headers, &body)?;
+        let PostAnswer { status, body, .. } = post_within(self.limit, &self.url, &headers, &body)?;
         // The message is the only object of a body: as JSON, in an event, or in a chunk.
         let message = body.find('{').zip(body.rfind('}'));
         let message =

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// Longer than a server of a test may take.
-const READ_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An answer to a request.
 #[derive(Debug, Clone)]
@@ -26,6 +26,22 @@ pub struct PostAnswer {
 /// # Panics
 /// If it is not an HTTP address.
 pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswer, String> {
+    post_within(READ_TIMEOUT, url, headers, body)
+}
+
+/// Posts a JSON body, and gives up if nothing arrives for this time.
+///
+/// # Errors
+/// As [`post`].
+///
+/// # Panics
+/// As [`post`].
+pub fn post_within(
+    limit: Duration,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Result<PostAnswer, String> {
     let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("not an address: {url}"));
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -35,7 +51,7 @@ pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswe
     );
     let lost = |error: std::io::Error| format!("no answer: {error}");
     let mut stream = TcpStream::connect(host).map_err(lost)?;
-    stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(lost)?;
+    stream.set_read_timeout(Some(limit)).map_err(lost)?;
     stream.write_all(format!("{head}{body}").as_bytes()).map_err(lost)?;
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).map_err(lost)?;

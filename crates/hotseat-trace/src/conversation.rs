@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
+use crate::server_calls::{
+    InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name, join_server_calls,
+};
 use crate::{
     AgentRunFinished, AssistantMessage, ErrorInfo, Event, InterruptRaised, LlmFaultInjected, Millis, Origin,
     PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset, ToolArguments, ToolInvocation,
@@ -259,10 +261,11 @@ impl AgentToolCall {
         }
     }
 
-    /// Returns true if a tool is the called one: by the name that the agent reports, or by its name at the MCP
-    /// server.
+    /// Returns true if a tool is the called one: by the name that the agent reports, or by a name that agents use for the
+    /// tool of the MCP server.
     pub fn is_named(&self, tool: &str) -> bool {
-        *self.name == *tool || self.server_call.as_ref().is_some_and(|call| *call.tool == *tool)
+        let at_server = |call: &ServerCall| is_reported_tool_name(&call.server, &call.tool, tool);
+        *self.name == *tool || self.server_call.as_ref().is_some_and(at_server)
     }
 
     /// Returns the MCP server of the test that received the call.
@@ -297,7 +300,8 @@ impl AgentToolCall {
     /// client changed are those that the server received.
     pub(crate) fn attach_server_call(&mut self, call: ServerCall) {
         self.started = self.started.min(call.started);
-        if call.agent_call_id.as_deref() == Some(&*self.id) {
+        let has_id = call.agent_call_id.as_deref() == Some(&*self.id);
+        if has_id || canonical_arguments(&call.arguments) != canonical_arguments(&self.arguments) {
             (self.arguments, self.arguments_broken) = (call.arguments.clone(), false);
         }
         self.server_call = Some(call);
@@ -398,6 +402,9 @@ impl TracedConversation {
             Payload::McpArgumentsInvalid(p) => self.update_server_call(&p.tool_call_id, |call| {
                 call.argument_errors.extend(p.errors.iter().cloned());
             }),
+            Payload::McpArgumentsUnchecked(p) => {
+                self.update_server_call(&p.tool_call_id, |call| call.arguments_unchecked = true);
+            }
             Payload::McpFaultInjected(p) => self.update_server_call(&p.tool_call_id, |call| {
                 call.faults.push(InjectedFault { kind: p.fault.clone(), rule: p.rule, effect: p.effect, at });
             }),

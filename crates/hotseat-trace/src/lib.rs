@@ -46,7 +46,9 @@ pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};
-pub use server_calls::{InjectedFault, ServerCall, reported_tool_names};
+pub use server_calls::{
+    InjectedFault, ServerCall, canonical_arguments, canonical_text, is_reported_tool_name,
+};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;

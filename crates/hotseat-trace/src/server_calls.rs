@@ -33,10 +33,12 @@ pub struct ServerCall {
     pub completed_at: Option<Millis>,
     /// The answer, if one was sent.
     pub result: Option<ToolResult>,
-    /// True if the tool succeeded but its answer did not reach the agent, false if it failed.
+    /// Set if the answer did not reach the agent: true if the tool succeeded or may have succeeded, false if it failed.
     pub lost_success: Option<bool>,
     /// Violations of the tool's input schema.
     pub argument_errors: Vec<String>,
+    /// True if the schema was not known: the tools of a proxied server are, once the agent has listed them.
+    pub arguments_unchecked: bool,
     /// Faults that the server injected.
     pub faults: Vec<InjectedFault>,
 }
@@ -70,30 +72,51 @@ impl ServerCall {
             result: None,
             lost_success: None,
             argument_errors: Vec::new(),
+            arguments_unchecked: false,
             faults: Vec::new(),
         })
     }
 
-    /// True if the tool took effect: it ran and did not fail, whether or not its answer arrived.
+    /// True if the tool took effect, or may have: it ran and did not fail, whether or not its answer arrived. An answer that was
+    /// lost decides, because the agent may have got an error in its place.
     pub fn has_effect(&self) -> bool {
-        let succeeded = self.result.as_ref().map(|result| !result.failed).or(self.lost_success);
-        succeeded == Some(true)
-            && self.argument_errors.is_empty()
-            && self.faults.iter().all(|fault| fault.effect)
+        let succeeded = self.lost_success.or_else(|| self.result.as_ref().map(|result| !result.failed));
+        // Without an outcome, a fault after the effect is still delaying the answer.
+        let is_delayed = !self.faults.is_empty();
+        succeeded.unwrap_or(is_delayed) && self.faults.iter().all(|fault| fault.effect)
     }
 }
 
+/// What frameworks put between the name of a server and the name of its tool.
+const NAME_SEPARATORS: [&str; 6] = ["__", "_", "-", ".", "/", ":"];
+
+/// Returns true if agents may report a tool of a server under this name.
+pub fn is_reported_tool_name(server: &str, tool: &str, name: &str) -> bool {
+    let Some(prefix) = name.strip_suffix(tool) else { return false };
+    let is_of_server = |between: &&str| match prefix.strip_suffix(*between) {
+        None => false,
+        Some(prefix) if prefix == server => true,
+        Some(prefix) => {
+            prefix.strip_prefix("mcp").and_then(|rest| rest.strip_suffix(server)) == Some(*between)
+        }
+    };
+    prefix.is_empty() || NAME_SEPARATORS.iter().any(is_of_server)
+}
+
 /// Returns the names under which agents report a tool of a server: frameworks add the name of the server.
-pub fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
-    const SEPARATORS: [&str; 6] = ["__", "_", "-", ".", "/", ":"];
-    let qualified = SEPARATORS.iter().map(|between| format!("{server}{between}{tool}"));
-    let marked = SEPARATORS.iter().map(|between| format!("mcp{between}{server}{between}{tool}"));
+fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
+    let qualified = NAME_SEPARATORS.iter().map(|between| format!("{server}{between}{tool}"));
+    let marked = NAME_SEPARATORS.iter().map(|between| format!("mcp{between}{server}{between}{tool}"));
     std::iter::once(tool.to_string()).chain(qualified).chain(marked).collect()
 }
 
+/// Maximum number of reported calls whose arguments are compared with those of one call at a server.
+const MAX_COMPARED_CALLS: usize = 64;
+
 /// Joins the calls of a turn that the agent reports with those that MCP servers saw. A pair has the same id if
 /// the client passed it. Otherwise it has the same tool and arguments, and overlaps in time; a call that is
-/// reported afterwards is paired with the first one left. Calls without a counterpart stay calls of their own.
+/// reported afterwards is paired with the first one left. Then calls are paired whose arguments the client extended or cut.
+/// Calls without a counterpart stay calls of their own.
 pub(crate) fn join_server_calls(
     reported: Vec<AgentToolCall>,
     mut seen: Vec<ServerCall>,
@@ -104,7 +127,7 @@ pub(crate) fn join_server_calls(
     let mut queues: HashMap<(String, String), VecDeque<usize>> = HashMap::new();
     for (place, call) in reported.iter().enumerate() {
         if may_be_remote(call) && partners[place].is_none() {
-            let key = (call.name.to_string(), canonical(&call.arguments));
+            let key = (call.name.to_string(), canonical_arguments(&call.arguments));
             queues.entry(key).or_default().push_back(place);
         }
     }
@@ -118,7 +141,7 @@ pub(crate) fn join_server_calls(
         }
         std::mem::swap(&mut seen, &mut left);
     }
-    unreported.extend(seen);
+    unreported.extend(pair_by_members(seen, &reported, &mut partners));
     unreported.sort_by_key(|call| call.started);
     let mut unreported = unreported.into_iter().map(AgentToolCall::from_server_call).peekable();
     let mut joined = Vec::with_capacity(reported.len() + unreported.len());
@@ -151,10 +174,8 @@ fn pair_by_id(
     let mut left = Vec::new();
     for call in std::mem::take(seen) {
         let place = call.agent_call_id.as_ref().and_then(|id| places.get(&**id).copied());
-        let is_of_tool = |place: &usize| {
-            let name = &*reported[*place].name;
-            reported_tool_names(&call.server, &call.tool).iter().any(|known| known == name)
-        };
+        let is_of_tool =
+            |place: &usize| is_reported_tool_name(&call.server, &call.tool, &reported[*place].name);
         match place.filter(is_of_tool) {
             None => left.push(call),
             Some(place) if partners[place].is_none() && may_be_remote(&reported[place]) => {
@@ -174,20 +195,75 @@ fn find_partner(
     queues: &mut HashMap<(String, String), VecDeque<usize>>,
     overlapping: bool,
 ) -> Option<usize> {
-    let arguments = canonical(&call.arguments);
+    let arguments = canonical_arguments(&call.arguments);
     for name in reported_tool_names(&call.server, &call.tool) {
         let Some(queue) = queues.get_mut(&(name, arguments.clone())) else { continue };
         // A call that ended before this one began is another one; so it is for all later ones.
         while queue.front().is_some_and(|place| is_over(&reported[*place], call.started)) {
             queue.pop_front();
         }
-        let starts_in_time =
-            |place: &usize| !overlapping || call.ended.is_none_or(|ended| reported[*place].started <= ended);
-        if queue.front().is_some_and(starts_in_time) {
+        if queue.front().is_some_and(|place| !overlapping || starts_in_time(&reported[*place], call)) {
             return queue.pop_front();
         }
     }
     None
+}
+
+/// Pairs calls of the same tool if the arguments of one have all members of the other: clients add a key or a default, or
+/// remove what the server does not know. Returns the calls without a counterpart.
+fn pair_by_members(
+    mut seen: Vec<ServerCall>,
+    reported: &[AgentToolCall],
+    partners: &mut [Option<ServerCall>],
+) -> Vec<ServerCall> {
+    let mut queues: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (place, call) in reported.iter().enumerate().filter(|_| !seen.is_empty()) {
+        if may_be_remote(call) && partners[place].is_none() {
+            queues.entry(&*call.name).or_default().push_back(place);
+        }
+    }
+    for overlapping in [true, false] {
+        let mut left = Vec::new();
+        for call in std::mem::take(&mut seen) {
+            let fits = |place: &usize| {
+                let candidate = &reported[*place];
+                !is_over(candidate, call.started)
+                    && (!overlapping || starts_in_time(candidate, &call))
+                    && is_part_of_other(&candidate.arguments, &call.arguments)
+            };
+            let found = reported_tool_names(&call.server, &call.tool).iter().find_map(|name| {
+                let queue = queues.get_mut(name.as_str())?;
+                while queue.front().is_some_and(|place| is_over(&reported[*place], call.started)) {
+                    queue.pop_front();
+                }
+                queue.remove(queue.iter().take(MAX_COMPARED_CALLS).position(fits)?)
+            });
+            match found {
+                Some(place) => partners[place] = Some(call),
+                None => left.push(call),
+            }
+        }
+        seen = left;
+    }
+    seen
+}
+
+/// True if one of two objects has all members of the other. Absent arguments are an empty object.
+fn is_part_of_other(one: &Value, other: &Value) -> bool {
+    let (one, other) = match (one, other) {
+        (Value::Object(one), Value::Object(other)) => (one, other),
+        (Value::Null, Value::Null | Value::Object(_)) | (Value::Object(_), Value::Null) => return true,
+        _ => return false,
+    };
+    let (small, large) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    small.iter().all(|(key, value)| {
+        large.get(key).is_some_and(|other| canonical_text(value) == canonical_text(other))
+    })
+}
+
+/// True if a call was reported before it ended at its server.
+fn starts_in_time(reported: &AgentToolCall, call: &ServerCall) -> bool {
+    call.ended.is_none_or(|ended| reported.started <= ended)
 }
 
 /// True if a reported call may be a call of an MCP server: the test does not answer it itself.
@@ -200,12 +276,17 @@ fn is_over(call: &AgentToolCall, time: TimeOffset) -> bool {
     call.result.is_some() && call.ended < time && call.started < call.ended
 }
 
-/// Arguments in a form in which equal ones are equal texts. Absent and empty arguments are equal.
-fn canonical(arguments: &Value) -> String {
+/// Returns arguments as a text. Equal arguments have equal texts; absent and empty ones are equal.
+pub fn canonical_arguments(arguments: &Value) -> String {
     match arguments {
         Value::Null => "{}".to_string(),
-        other => sorted(other).to_string(),
+        other => canonical_text(other),
     }
+}
+
+/// Returns a value as a text. Equal values have equal texts: the order of members does not matter, and 1 equals 1.0.
+pub fn canonical_text(value: &Value) -> String {
+    sorted(value).to_string()
 }
 
 fn sorted(value: &Value) -> Value {
@@ -373,6 +454,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_has_the_names_under_which_agents_report_it() {
+        let conversation = Events::new().seen(1, "s1", "pay", json!({})).end();
+        let call = conversation.call("s1").unwrap();
+        for name in reported_tool_names("bank", "pay") {
+            assert!(call.is_named(&name), "{name}");
+        }
+        for name in ["prepay", "mcp__bank_pay", "mcp_pay", "other__pay", "bank", "_pay", "mcp__bank__", ""] {
+            assert!(!call.is_named(name), "{name}");
+        }
+    }
+
+    #[test]
     fn calls_that_differ_stay_two() {
         let conversation = Events::new()
             .reported(1, "a", "pay", Some(json!({"n": 1})))
@@ -476,6 +569,23 @@ mod tests {
             .end();
         assert_eq!(calls(&conversation), ["a agent+mcp s1", "s2 mcp s2"]);
         assert_eq!(conversation.call("a").unwrap().arguments, json!({"n": 1, "key": "k"}));
+    }
+
+    #[test]
+    fn arguments_that_the_client_extends_or_cuts_belong_to_one_call() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({"n": 1})))
+            .reported(1, "b", "pay", Some(json!({"n": 2, "note": "x"})))
+            // Parallel calls in another order: one with a member more, and one with a member less.
+            .seen(2, "s1", "pay", json!({"n": 2}))
+            .seen(3, "s2", "pay", json!({"n": 1.0, "key": "k"}))
+            // The client repeats its call, which the agent does not report.
+            .seen(4, "s3", "pay", json!({"n": 1, "key": "k"}))
+            .seen(5, "s4", "pay", json!({"n": 3}))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s2", "b agent+mcp s1", "s3 mcp s3", "s4 mcp s4"]);
+        let arguments = ["a", "b"].map(|id| conversation.call(id).unwrap().arguments.clone());
+        assert_eq!(arguments, [json!({"n": 1.0, "key": "k"}), json!({"n": 2})]);
     }
 
     #[test]

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, TestWorkspace};
+use hotseat_testkit::{
+    FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, TestWorkspace, post_within,
+};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun};
@@ -342,4 +345,82 @@ fn a_conversation_that_breaks_off_keeps_the_cassette_of_its_case() {
     let warning = "the cassette of this case was not written: the conversation did not reach its end";
     assert!(run.output.stdout.contains(warning), "{}", run.output);
     assert_eq!((models(), folders(&project).len()), (before, 1));
+}
+
+#[test]
+fn a_request_that_the_agent_gives_up_leaves_no_cassette() {
+    let patience = Duration::from_millis(300);
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let model = request.header("x-model").expect("the address of the model");
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).to_string();
+        let answer = match request.json()["text"].as_str() {
+            Some("ask") => {
+                let asked = post_within(patience, &format!("{model}/chat/completions"), &[], &body);
+                format!("{:?}", asked.map(|_| "answered"))
+            }
+            _ => format!("{:?}", bank.impatient(patience).call("charge_card", &json!({}))),
+        };
+        FakeReply::json(200, &json!({"reply": answer}))
+    });
+    let provider = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
+    let config = format!(
+        "target:
+  type: http
+  endpoint: {}
+  headers: {{ x-model: '${{MODELS.main.url}}', x-bank: '${{MCP.bank.url}}' }}
+  body: {{ text: '{{{{message}}}}' }}
+  map: {{ reply: $.reply }}
+models: {{ main: {{ type: relay, url: '{}' }} }}
+mcp: {{ bank: {{ type: proxy, command: [sh, -c, 'while read -r line; do :; done'] }} }}
+",
+        agent.url(),
+        provider.url()
+    );
+    let suite = "name: model\nturns: [{ user: ask }]\n---\nname: server\nturns: [{ user: pay }]\n";
+    let project = Project::with_config(&config).suite("a", suite);
+    let run = project.test(&["--record-cassettes", "cassettes"]);
+    let words = "a request to `chat/completions` was cancelled, or got no answer";
+    run.assert_failure("model", "test_error", &["cannot record", words]);
+    let warning = "was not written: a call of charge_card was cancelled";
+    assert!(run.output.stdout.contains(warning), "{}", run.output);
+    let written: Vec<PathBuf> = match std::fs::read_dir(project.workspace.path("cassettes")) {
+        Ok(entries) => entries.map(|entry| entry.expect("an entry").path()).collect(),
+        Err(_) => Vec::new(),
+    };
+    assert_eq!(written, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_fault_is_no_answer_of_the_server() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let answers: Vec<String> =
+            (0..2).map(|_| format!("{:?}", bank.call("charge_card", &json!({})))).collect();
+        FakeReply::json(200, &json!({"reply": answers.join(" ")}))
+    });
+    let program = r#"while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"charged\"}]}}"
+done
+"#;
+    let config = format!(
+        "target:
+  type: http
+  endpoint: {}
+  headers: {{ x-bank: '${{MCP.bank.url}}' }}
+  body: {{ text: '{{{{message}}}}' }}
+  map: {{ reply: $.reply }}
+mcp: {{ bank: {{ type: proxy, command: [sh, bank.sh] }} }}
+",
+        agent.url()
+    );
+    let suite = ["is_error", "rpc_error", "http", "disconnect", "lost_answer"].map(|fault| {
+        format!(
+            "name: {fault}\nfaults: [{{ do: {fault} }}]\nturns: [{{ user: pay, assert: {{ text: {{ must_match: '^Err.*Ok.*charged' }} }} }}]\n"
+        )
+    });
+    let project = Project::with_config(&config).file("bank.sh", program).suite("a", &suite.join("---\n"));
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    project.test(&["--cassettes", "cassettes"]).assert_all_passed();
 }

@@ -44,6 +44,7 @@ mod markdown;
 mod matcher_parity;
 mod mcp;
 mod mcp_command;
+mod mcp_effects;
 mod mcp_joined_calls;
 mod mcp_program_failures;
 mod model_tool_calls;

@@ -2,7 +2,7 @@
 
 use hotseat_checks::Check;
 use hotseat_document::{Diagnostic, SourceSpan, nearest};
-use hotseat_trace::reported_tool_names;
+use hotseat_trace::is_reported_tool_name;
 
 use super::mcp::McpSettings;
 
@@ -11,8 +11,10 @@ use super::mcp::McpSettings;
 pub struct ToolReference {
     /// Name of the server.
     pub server: String,
-    /// Name of the tool. Assertions may use the name under which the agent reports it.
+    /// Name of the tool.
     tool: String,
+    /// True for faults. Assertions may use the name under which the agent reports the tool.
+    is_exact: bool,
     /// Position in the file.
     place: SourceSpan,
 }
@@ -20,10 +22,13 @@ pub struct ToolReference {
 impl ToolReference {
     /// Returns a diagnostic if the server does not have the tool.
     pub fn check(&self, tools: &[String]) -> Option<Diagnostic> {
-        let ToolReference { server, tool, place } = self;
+        let ToolReference { server, tool, is_exact, place } = self;
+        let is_meant = |known: &String| match is_exact {
+            true => known == tool,
+            false => is_reported_tool_name(server, known, tool),
+        };
         // Variables of hooks are known only later.
-        if tool.contains("${") || tools.iter().any(|known| reported_tool_names(server, known).contains(tool))
-        {
+        if tool.contains("${") || tools.iter().any(is_meant) {
             return None;
         }
         let wrong = Diagnostic::new(format!("MCP server `{server}` has no tool `{tool}`")).at(place.clone());
@@ -41,7 +46,12 @@ impl McpSettings {
             self.servers().flat_map(|(name, server)| server.faults.iter().map(move |one| (name, one)));
         let named = faults.filter_map(|(name, fault)| {
             let tool = fault.rule.tool.clone()?;
-            Some(ToolReference { server: name.to_string(), tool, place: fault.tool_place.clone() })
+            Some(ToolReference {
+                server: name.to_string(),
+                tool,
+                is_exact: true,
+                place: fault.tool_place.clone(),
+            })
         });
         named.collect()
     }
@@ -53,6 +63,7 @@ impl McpSettings {
         let reference = |(server, tool): (&str, &str)| ToolReference {
             server: server.to_string(),
             tool: tool.to_string(),
+            is_exact: false,
             place: check.place.clone(),
         };
         named.map(reference).collect()
@@ -70,7 +81,7 @@ impl McpSettings {
         };
         let is_known = |tool: &str| {
             let is_of = |(server, tools): &(&str, Vec<String>)| {
-                tools.iter().any(|known| reported_tool_names(server, known).iter().any(|name| name == tool))
+                tools.iter().any(|known| is_reported_tool_name(server, known, tool))
             };
             tool.contains("${") || servers.iter().any(is_of)
         };

@@ -10,6 +10,8 @@ use hotseat_mcp::{McpConversation, McpRecording, SecretRemover};
 #[derive(Debug, Default)]
 pub struct McpRecorder {
     files: Mutex<BTreeMap<PathBuf, RecordedFile>>,
+    /// Conversations that were not recorded, with the reasons.
+    gaps: Mutex<Vec<String>>,
 }
 
 /// The new contents of a file.
@@ -32,11 +34,17 @@ pub struct ConversationRecording {
 }
 
 impl McpRecorder {
-    /// Adds the exchanges of a conversation, without secrets.
+    /// Adds the exchanges of a conversation, without secrets. Those of a server are left out if some are missing.
     pub fn add(&self, conversation: &McpConversation, recording: &ConversationRecording) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         for (server, path) in &recording.files {
             let Some(mut recorded) = conversation.recording(server) else { continue };
+            if let Some(gap) = conversation.recording_gap(server) {
+                let (path, case) = (path.display(), &recording.conversation);
+                let gap = format!("{gap} (MCP server `{server}` of `{case}`, not recorded in {path})");
+                self.gaps.lock().unwrap_or_else(PoisonError::into_inner).push(gap);
+                continue;
+            }
             for exchange in &mut recorded.exchanges {
                 exchange.conversation = Some(recording.conversation.clone());
             }
@@ -53,7 +61,8 @@ impl McpRecorder {
     pub fn write(&self, root: &Path) -> Vec<String> {
         let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
         let written = files.into_iter().map(|(path, file)| file.write(&root.join(path)));
-        written.filter_map(Result::err).collect()
+        let gaps = std::mem::take(&mut *self.gaps.lock().unwrap_or_else(PoisonError::into_inner));
+        written.filter_map(Result::err).chain(gaps).collect()
     }
 }
 

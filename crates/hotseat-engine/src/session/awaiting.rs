@@ -58,7 +58,7 @@ impl AwaitingState {
             Some(false) => return AwaitingState::DeclaredDone,
             None => {}
         }
-        if turn.tool_calls.iter().any(|call| signs.tools.iter().any(|tool| **tool == *call.name)) {
+        if turn.tool_calls.iter().any(|call| signs.tools.iter().any(|tool| call.is_named(tool))) {
             return AwaitingState::AskingTool;
         }
         if matches!(turn.finish_reason.as_deref(), Some("length" | "tool_calls")) {

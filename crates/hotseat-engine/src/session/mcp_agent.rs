@@ -11,8 +11,8 @@ use hotseat_mcp::{
 use hotseat_targets::AgentSession;
 use hotseat_targets::message::{ClientTool, ScriptedAnswers, ToolFunctionCaller, ToolReply};
 use hotseat_trace::{
-    AttemptFailure, ErrorInfo, FailureKind, McpAnswerLost, McpArgumentsInvalid, McpConnected,
-    McpFaultInjected, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
+    AttemptFailure, ErrorInfo, FailureKind, McpAnswerLost, McpArgumentsInvalid, McpArgumentsUnchecked,
+    McpConnected, McpFaultInjected, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
 };
 
 use super::mcp_call_id::agent_call_id;
@@ -126,7 +126,10 @@ struct ObservedCall {
     id: Arc<str>,
     tool: String,
     arguments: String,
-    has_fault: bool,
+    /// False if a fault keeps the tool from taking effect, or the server waits for input of the user.
+    may_take_effect: bool,
+    /// Whether the server ended the call without an answer.
+    is_broken_off: bool,
 }
 
 impl ServiceObserver for McpObserver {
@@ -189,12 +192,21 @@ impl ServiceObserver for McpObserver {
                 self.open.remove(&call);
                 let tool = self.calls.get(&call).map_or("a tool", |call| &call.tool);
                 let cancelled = format!("cancelled its call of {tool} after {} ms", duration.as_millis());
-                self.events.note(at, format!("MCP server `{server}`: the client {cancelled}"))
+                self.events.note(at, format!("MCP server `{server}`: the client {cancelled}"))?;
+                match self.calls.get(&call).filter(|call| call.may_take_effect) {
+                    Some(known) => self.events.emit(at, known.lost_answer(true)),
+                    None => Ok(()),
+                }
             }
             McpEventKind::InvalidArguments { call, violations } => {
                 let Some(known) = self.calls.get(&call) else { return Ok(()) };
                 let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
                 self.events.emit(at, McpArgumentsInvalid { turn_id, tool_call_id, errors: violations })
+            }
+            McpEventKind::UncheckedArguments { call } => {
+                let Some(known) = self.calls.get(&call) else { return Ok(()) };
+                let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
+                self.events.emit(at, McpArgumentsUnchecked { turn_id, tool_call_id })
             }
             McpEventKind::UnknownTool { tool, .. } => {
                 self.events.note(at, format!("MCP server `{server}` has no tool `{tool}`"))
@@ -206,14 +218,24 @@ impl ServiceObserver for McpObserver {
                 let failure = AttemptFailure::new(FailureKind::ScriptError, message);
                 Err(failure.with_detail(detail.unwrap_or_default()))
             }
-            McpEventKind::InputRequested { requests, .. } => {
+            McpEventKind::InputRequested { call, requests } => {
+                self.set_may_take_effect(call, false);
                 let names: Vec<&str> = requests.keys().map(String::as_str).collect();
                 self.events.note(at, format!("MCP server `{server}` asked for input: {}", names.join(", ")))
             }
-            McpEventKind::InputProvided { .. } => Ok(()),
+            McpEventKind::InputProvided { call, .. } => {
+                self.set_may_take_effect(call, true);
+                Ok(())
+            }
+            McpEventKind::CallBrokenOff { call } => {
+                if let Some(known) = self.calls.get_mut(&call) {
+                    known.is_broken_off = true;
+                }
+                Ok(())
+            }
             McpEventKind::FaultInjected { call, rule, fault } => {
                 let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
-                known.has_fault = true;
+                known.may_take_effect &= fault.has_effect();
                 let injected = McpFaultInjected {
                     turn_id: known.turn_id.clone(),
                     tool_call_id: known.id.clone(),
@@ -247,7 +269,20 @@ impl ServiceObserver for McpObserver {
     }
 }
 
+impl ObservedCall {
+    /// The event of an answer that the client does not get.
+    fn lost_answer(&self, success: bool) -> McpAnswerLost {
+        McpAnswerLost { turn_id: self.turn_id.clone(), tool_call_id: self.id.clone(), success }
+    }
+}
+
 impl McpObserver {
+    fn set_may_take_effect(&mut self, call: u64, may_take_effect: bool) {
+        if let Some(known) = self.calls.get_mut(&call) {
+            known.may_take_effect = may_take_effect;
+        }
+    }
+
     fn receive_call(
         &mut self,
         at: Instant,
@@ -268,7 +303,8 @@ impl McpObserver {
             id: id.clone(),
             tool: tool.clone(),
             arguments: shown,
-            has_fault: false,
+            may_take_effect: true,
+            is_broken_off: false,
         };
         self.calls.insert(call, known);
         self.open.insert(call);
@@ -303,7 +339,10 @@ impl McpObserver {
         let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
         let success = outcome.as_ref().is_ok_and(|result| !result.is_error);
         if !delivered {
-            return self.events.emit(at, McpAnswerLost { turn_id, tool_call_id, success });
+            return self.events.emit(at, known.lost_answer(success || known.is_broken_off));
+        }
+        if known.is_broken_off {
+            self.events.emit(at, known.lost_answer(true))?;
         }
         let origin = Origin::Stream;
         let failed = |code: Option<String>, message: String| ToolFailed {

@@ -30,7 +30,9 @@ enum CallEnd {
     Answer(Result<Value, RpcError>),
     /// The client must provide input and call again.
     InputRequired(InputRequired),
-    /// The client cancelled, or the conversation was closed.
+    /// The server answered, but the client cancelled before it got the answer.
+    Abandoned(Result<Value, RpcError>),
+    /// The client cancelled before the server answered, or the conversation was closed.
     Cancelled,
 }
 
@@ -51,13 +53,28 @@ pub(super) async fn run(request: RpcRequest) {
             return;
         }
     };
-    if matches!(request.server.source, AnswerSource::Mock)
-        && let Some(outcome) = refuse_invalid(&request, &call).await
-    {
+    let refused = match &request.server.source {
+        _ if !call.arguments.is_object() => Some(refuse_malformed(&request, &call).await),
+        AnswerSource::Mock => refuse_invalid(&request, &call).await,
+        _ => None,
+    };
+    // The recorded server has decided what it accepts.
+    let invalid = match &request.server.source {
+        AnswerSource::Replay(_) if refused.is_none() => {
+            request.server.validate(call.number, &call.tool, &call.arguments)
+        }
+        _ => None,
+    };
+    let may_be_broken = !matches!(invalid, Some(McpEventKind::InvalidArguments { .. }));
+    if let Some(kind) = invalid {
+        request.report(request.arrived, kind).await;
+    }
+    if let Some(outcome) = refused {
         return finish(&request, &call, outcome, None).await;
     }
     let rules = &request.server.definition.faults;
-    let fault = request.server.faults.select(rules, &call.tool, &call.arguments);
+    let fault =
+        may_be_broken.then(|| request.server.faults.select(rules, &call.tool, &call.arguments)).flatten();
     if let Some(fault) = &fault {
         let kind =
             McpEventKind::FaultInjected { call: call.number, rule: fault.rule, fault: fault.kind.clone() };
@@ -66,29 +83,28 @@ pub(super) async fn run(request: RpcRequest) {
             let Some(failed) = fail_before_effect(&request, &fault.kind).await else {
                 return report_cancelled(&request, &call).await;
             };
-            let kind = McpEventKind::CallAnswered {
-                call: call.number,
-                outcome: failed.outcome.map(|result| McpToolResult::from_json(&result)),
-                duration: request.arrived.elapsed(),
-                delivered: failed.delivered,
-            };
-            return request.report(Instant::now(), kind).await;
+            return report_answer(&request, &call, failed.outcome, failed.delivered).await;
         }
     }
     match execute(&request, call.clone(), fault.as_ref()).await {
         (call, CallEnd::Answer(outcome)) => finish(&request, &call, outcome, fault).await,
         (call, CallEnd::InputRequired(input)) => ask_again(&request, &call, input).await,
+        (call, CallEnd::Abandoned(outcome)) => report_answer(&request, &call, outcome, false).await,
         (call, CallEnd::Cancelled) => report_cancelled(&request, &call).await,
     }
+}
+
+/// Reports a call whose arguments are no object, for example a text with JSON, and returns its answer.
+async fn refuse_malformed(request: &RpcRequest, call: &McpCall) -> Result<Value, RpcError> {
+    let message = "`arguments` must be an object";
+    let violations = vec![message.to_string()];
+    request.report(request.arrived, McpEventKind::InvalidArguments { call: call.number, violations }).await;
+    Err(RpcError::new(error_code::INVALID_PARAMS, message))
 }
 
 /// Reports a call of an unknown tool or with invalid arguments, and returns its answer.
 async fn refuse_invalid(request: &RpcRequest, call: &McpCall) -> Option<Result<Value, RpcError>> {
     let tools = request.server.tools();
-    if tools.entries().is_empty() && matches!(request.server.source, AnswerSource::Replay(_)) {
-        // The recorded client did not list the tools.
-        return None;
-    }
     let Some(tool) = tools.find(&call.tool) else {
         let kind = McpEventKind::UnknownTool { call: call.number, tool: call.tool.clone() };
         request.report(request.arrived, kind).await;
@@ -113,8 +129,7 @@ async fn open_call(request: &RpcRequest) -> Result<McpCall, RpcError> {
     };
     let arguments = match request.params.get("arguments") {
         None | Some(Value::Null) => json!({}),
-        Some(arguments @ Value::Object(_)) => arguments.clone(),
-        Some(_) => return Err(invalid("`arguments` must be an object")),
+        Some(arguments) => arguments.clone(),
     };
     let identity = identify(request, tool, &arguments).await?;
     let input_responses =
@@ -185,7 +200,7 @@ fn purpose(request: &RpcRequest, tool: &str, arguments: &Value) -> String {
 }
 
 /// Asks the answerer, and sends notifications meanwhile. Clients with a session are asked for input on the stream of
-/// their call.
+/// their call. A delay follows the answer, so the call has taken effect also if its client gives up.
 async fn execute(
     request: &RpcRequest,
     mut call: McpCall,
@@ -199,14 +214,12 @@ async fn execute(
             None => request.out.closed().await,
         }
     };
+    tokio::pin!(cancelled);
     let (notifier, mut notifications) = request.notifier();
     call.notifier = notifier;
     let mut end = CallEnd::Cancelled;
     {
         let answer = async {
-            if let Some(delay) = fault.and_then(|fault| delay(&fault.kind)) {
-                tokio::time::sleep(delay).await;
-            }
             match &request.server.source {
                 AnswerSource::Replay(table) => replay_answer(request, &call, table).await,
                 _ => answer_in_rounds(request, &mut call).await,
@@ -223,13 +236,21 @@ async fn execute(
             biased;
             answered = answer => end = answered,
             () = forward => {}
-            () = cancelled => {}
+            () = &mut cancelled => {}
             () = request.conversation.wait_closed() => {}
         }
     }
     // Notifications that the answerer sent immediately before its answer.
     while let Ok(message) = notifications.try_recv() {
         let _ = request.out.send(OutFrame::Interim(message)).await;
+    }
+    if let (CallEnd::Answer(outcome), Some(delay)) = (&end, fault.and_then(|fault| delay(&fault.kind))) {
+        let outcome = outcome.clone();
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = &mut cancelled => end = CallEnd::Abandoned(outcome),
+            () = request.conversation.wait_closed() => end = CallEnd::Abandoned(outcome),
+        }
     }
     (call, end)
 }
@@ -369,9 +390,19 @@ async fn finish(
     outcome: Result<Value, RpcError>,
     fault: Option<SelectedFault>,
 ) {
-    let duration = request.arrived.elapsed();
     let delivered = deliver_broken(request, &call.tool, outcome.clone(), fault.as_ref()).await;
+    report_answer(request, call, outcome, delivered).await;
+}
+
+/// Reports the answer to a call. `delivered` says whether the client gets it.
+async fn report_answer(
+    request: &RpcRequest,
+    call: &McpCall,
+    outcome: Result<Value, RpcError>,
+    delivered: bool,
+) {
     let outcome = outcome.map(|result| McpToolResult::from_json(&result));
+    let duration = request.arrived.elapsed();
     let kind = McpEventKind::CallAnswered { call: call.number, outcome, duration, delivered };
     request.report(Instant::now(), kind).await;
 }

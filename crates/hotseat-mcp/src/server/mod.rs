@@ -274,6 +274,10 @@ impl McpConversation {
             if let Some(known) = self.state.servers.get(name) {
                 let sessions = std::mem::take(&mut *lock(&known.sessions));
                 *lock(&server.sessions) = sessions;
+                if matches!(server.source, AnswerSource::Url(_) | AnswerSource::Command(_)) {
+                    // The clients may not list the tools again.
+                    server.learn_tools(known.tools());
+                }
             }
         }
         let (sender, events) = mpsc::channel(self.run.limits.max_waiting_events.max(1));
@@ -288,6 +292,11 @@ impl McpConversation {
     pub fn recording(&self, server: &str) -> Option<McpRecording> {
         let server = self.state.servers.get(server).filter(|server| self.state.records(server))?;
         Some(McpRecording { server: server.name().to_string(), exchanges: server.recorded() })
+    }
+
+    /// Returns why the recording of a server is incomplete, so that its replay would miss an answer.
+    pub fn recording_gap(&self, server: &str) -> Option<String> {
+        self.state.servers.get(server)?.recording_gap()
     }
 
     /// Returns the exchanges of replayed recordings that no request has used, with the names of their servers.

@@ -44,6 +44,33 @@ impl KeptNotifications {
     }
 }
 
+/// Why a proxied server gave no result.
+pub(super) struct UpstreamError {
+    pub(super) error: RpcError,
+    /// True if the server may have carried the request out.
+    is_broken_off: bool,
+}
+
+impl UpstreamError {
+    /// The server did not get the request.
+    pub(super) fn without_effect(message: impl Into<String>) -> UpstreamError {
+        RpcError::new(error_code::INTERNAL_ERROR, message).into()
+    }
+
+    /// The server got the request, and did not answer it.
+    pub(super) fn broken_off(message: impl Into<String>) -> UpstreamError {
+        let error = RpcError::new(error_code::INTERNAL_ERROR, message);
+        UpstreamError { error, is_broken_off: true }
+    }
+}
+
+impl From<RpcError> for UpstreamError {
+    /// The error that the server answered.
+    fn from(error: RpcError) -> UpstreamError {
+        UpstreamError { error, is_broken_off: false }
+    }
+}
+
 /// One request to a proxied server until its answer.
 pub(super) struct ExchangeObserver {
     conversation: Arc<ConversationState>,
@@ -55,6 +82,8 @@ pub(super) struct ExchangeObserver {
     /// Number of the call, if the request is one.
     call: Option<u64>,
     notifications: KeptNotifications,
+    /// False if the request does not reach the server.
+    is_recorded: bool,
     is_ended: bool,
 }
 
@@ -72,6 +101,7 @@ impl ExchangeObserver {
         params: Map<String, Value>,
     ) -> Result<ExchangeObserver, RpcError> {
         let notifications = KeptNotifications::new(&conversation, &server);
+        let is_recorded = conversation.records(&server);
         let mut observer = ExchangeObserver {
             conversation,
             server,
@@ -81,10 +111,14 @@ impl ExchangeObserver {
             params,
             call: None,
             notifications,
+            is_recorded,
             is_ended: false,
         };
         if observer.method == "tools/call" {
             observer.call = Some(observer.open_call().await?);
+            if observer.is_recorded {
+                observer.server.begin_recording();
+            }
         }
         Ok(observer)
     }
@@ -116,6 +150,10 @@ impl ExchangeObserver {
             meta: self.params.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default(),
         };
         self.report(self.arrived, kind).await;
+        let (tool, arguments) = called_tool(&self.params);
+        if let Some(kind) = self.server.validate(call, tool, &arguments) {
+            self.report(self.arrived, kind).await;
+        }
         Ok(call)
     }
 
@@ -126,7 +164,9 @@ impl ExchangeObserver {
     /// Observes a message of the server.
     pub(super) async fn observe(&mut self, data: &[u8]) {
         match Frame::parse(data) {
-            Ok(Frame::Response { id, outcome }) if id == self.id => self.end(outcome, true).await,
+            Ok(Frame::Response { id, outcome }) if id == self.id => {
+                self.end(outcome.map_err(UpstreamError::from), true).await;
+            }
             Ok(frame @ Frame::Notification { .. }) => self.notifications.push(&frame.to_json()),
             Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await,
             Ok(Frame::Response { .. }) => {}
@@ -154,12 +194,15 @@ impl ExchangeObserver {
     }
 
     /// Reports the answer. `delivered` says whether the client gets it.
-    pub(super) async fn end(&mut self, outcome: Result<Value, RpcError>, delivered: bool) {
+    pub(super) async fn end(&mut self, outcome: Result<Value, UpstreamError>, delivered: bool) {
         if std::mem::replace(&mut self.is_ended, true) {
             return;
         }
+        let is_broken_off = outcome.as_ref().is_err_and(|failed| failed.is_broken_off);
+        let outcome = outcome.map_err(|failed| failed.error);
         let duration = self.arrived.elapsed();
         self.record(&outcome);
+        self.end_recording(None);
         if self.method == "initialize" {
             let version = outcome.as_ref().ok().and_then(|result| result.get("protocolVersion"));
             let revision = version.and_then(Value::as_str).and_then(ProtocolRevision::from_name);
@@ -189,6 +232,9 @@ impl ExchangeObserver {
             let tool = self.params.get("name").and_then(Value::as_str).unwrap_or_default();
             self.server.faults.remember(&self.server.definition.faults, tool, result);
         }
+        if is_broken_off {
+            self.report(Instant::now(), McpEventKind::CallBrokenOff { call }).await;
+        }
         let outcome = outcome.map(|result| McpToolResult::from_json(&result));
         self.report(Instant::now(), McpEventKind::CallAnswered { call, outcome, duration, delivered }).await;
     }
@@ -201,11 +247,12 @@ impl ExchangeObserver {
                 lock(&self.server.listed).may_change |= announced == Some(&Value::Bool(true));
             }
             "tools/list" => {
-                let (tools, may_change) = {
+                let (listed, may_change) = {
                     let mut listed = lock(&self.server.listed);
                     (listed.add_page(&self.params, result), listed.may_change)
                 };
-                if let Some(tools) = tools {
+                if let Some((tools, entries)) = listed {
+                    self.server.learn_entries(&entries);
                     self.report(Instant::now(), McpEventKind::ToolsListed { tools, may_change }).await;
                 }
             }
@@ -223,8 +270,20 @@ impl ExchangeObserver {
         }
     }
 
+    /// Keeps the exchange out of the recording: the fault of a call that does not reach the server is no answer of it.
+    pub(super) fn leave_unrecorded(&mut self) {
+        self.end_recording(None);
+        self.is_recorded = false;
+    }
+
+    fn end_recording(&self, gap: Option<String>) {
+        if self.is_recorded && self.call.is_some() {
+            self.server.end_recording(gap);
+        }
+    }
+
     fn record(&self, outcome: &Result<Value, RpcError>) {
-        if self.conversation.records(&self.server) {
+        if self.is_recorded {
             let exchange = McpExchange {
                 conversation: None,
                 method: self.method.clone(),
@@ -243,15 +302,15 @@ impl ExchangeObserver {
     }
 
     /// Reports a call that the server did not answer properly.
-    pub(super) async fn fail(&mut self, error: RpcError) {
-        self.end(Err(error), false).await;
+    pub(super) async fn fail(&mut self, failed: UpstreamError) {
+        self.end(Err(failed), false).await;
     }
 
     /// Ends a stream; without an answer the call failed.
     pub(super) async fn finish(&mut self) {
         if !self.is_ended {
-            let message = "the proxied server ended its stream without an answer";
-            self.fail(RpcError::new(crate::revision::error_code::INTERNAL_ERROR, message)).await;
+            self.fail(UpstreamError::broken_off("the proxied server ended its stream without an answer"))
+                .await;
         }
     }
 }
@@ -260,6 +319,8 @@ impl Drop for ExchangeObserver {
     /// A call whose observer is dropped early was cancelled by its client.
     fn drop(&mut self) {
         let (Some(call), false) = (self.call, self.is_ended) else { return };
+        let tool = self.params.get("name").and_then(Value::as_str).unwrap_or_default();
+        self.end_recording(Some(format!("a call of {tool} was cancelled")));
         let (conversation, server) = (self.conversation.clone(), self.server.clone());
         let kind = McpEventKind::CallCancelled { call, duration: self.arrived.elapsed() };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -268,14 +329,26 @@ impl Drop for ExchangeObserver {
     }
 }
 
+/// Returns the tool of a call and its arguments. Absent arguments are an empty object.
+pub(super) fn called_tool(params: &Map<String, Value>) -> (&str, Value) {
+    let tool = params.get("name").and_then(Value::as_str).unwrap_or_default();
+    match params.get("arguments") {
+        None | Some(Value::Null) => (tool, Value::Object(Map::new())),
+        Some(arguments) => (tool, arguments.clone()),
+    }
+}
+
 /// Reads a JSON body as the outcome of a request.
-pub(super) fn read_outcome(status: StatusCode, body: &[u8]) -> Result<Value, RpcError> {
+pub(super) fn read_outcome(status: StatusCode, body: &[u8]) -> Result<Value, UpstreamError> {
     match Frame::parse(body) {
-        Ok(Frame::Response { outcome, .. }) => outcome,
+        Ok(Frame::Response { outcome, .. }) => Ok(outcome?),
         _ => {
             let message =
                 format!("the proxied server answered with HTTP status {status} and no JSON-RPC response");
-            Err(RpcError::new(error_code::INTERNAL_ERROR, message))
+            match status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE {
+                true => Err(UpstreamError::without_effect(message)),
+                false => Err(UpstreamError::broken_off(message)),
+            }
         }
     }
 }

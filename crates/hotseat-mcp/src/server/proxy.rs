@@ -8,10 +8,9 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::calls::{deliver_broken, fail_before_effect};
-use super::catalog::ToolCatalog;
 use super::faults::{SelectedFault, delay};
 use super::headers;
-use super::observer::{ExchangeObserver, KeptNotifications};
+use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, called_tool};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
 use super::program_failure::ProgramFailure;
 use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
@@ -19,15 +18,9 @@ use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
 use super::upstream::{pass_through, request_answer};
 use super::url_upstream::UrlUpstream;
-use crate::definition::McpTool;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::revision::{ProtocolRevision, error_code, meta};
-
-/// Maximum number of tools of a program whose schemas are read.
-const MAX_LEARNED_TOOLS: usize = 1000;
-/// Maximum size of the list of these tools, in bytes.
-const MAX_LEARNED_BYTES: usize = 1024 * 1024;
 
 /// Passes a request on to a proxied server over HTTP.
 pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
@@ -100,10 +93,10 @@ async fn handle_request(
 }
 
 fn select_fault(server: &super::state::ServerState, params: &Map<String, Value>) -> Option<SelectedFault> {
-    let tool = params.get("name").and_then(Value::as_str).unwrap_or_default();
-    let none = Value::Object(Map::new());
-    let arguments = params.get("arguments").unwrap_or(&none);
-    server.faults.select(&server.definition.faults, tool, arguments)
+    let (tool, arguments) = called_tool(params);
+    // As at a mock, calls with invalid arguments get no fault.
+    let is_invalid = server.violations(tool, &arguments).is_some_and(|violations| !violations.is_empty());
+    if is_invalid { None } else { server.faults.select(&server.definition.faults, tool, &arguments) }
 }
 
 /// A proxied server of one request.
@@ -155,8 +148,9 @@ async fn exchange(
         let kind = McpEventKind::FaultInjected { call, rule: fault.rule, fault: fault.kind.clone() };
         request.report(Instant::now(), kind).await;
         if !fault.kind.has_effect() {
+            observer.leave_unrecorded();
             if let Some(failed) = fail_before_effect(&request, &fault.kind).await {
-                observer.end(failed.outcome, failed.delivered).await;
+                observer.end(failed.outcome.map_err(UpstreamError::from), failed.delivered).await;
             }
             return;
         }
@@ -168,73 +162,72 @@ async fn exchange(
             None => request.out.closed().await,
         }
     };
+    tokio::pin!(cancelled);
+    let mut sent = None;
     let mut notifications = KeptNotifications::new(&request.conversation, &request.server);
     let answer = async {
-        if let Some(delay) = fault.as_ref().and_then(|fault| delay(&fault.kind)) {
-            tokio::time::sleep(delay).await;
-        }
         match &proxied {
             ProxiedServer::Url(http) => match &request.server.source {
                 AnswerSource::Url(upstream) => {
                     request_answer(http, upstream, &request, &mut notifications).await
                 }
-                _ => Err(RpcError::new(error_code::INTERNAL_ERROR, "the server is no proxy of a URL")),
+                _ => Err(UpstreamError::without_effect("the server is no proxy of a URL")),
             },
-            ProxiedServer::Program(link) => ask_program(&request, link, &mut notifications, &observer).await,
+            ProxiedServer::Program(link) => {
+                ask_program(&request, link, &mut sent, &mut notifications, &observer).await
+            }
         }
     };
     let outcome = tokio::select! {
         outcome = answer => Some(outcome),
-        () = cancelled => None,
+        () = &mut cancelled => None,
         () = request.conversation.wait_closed() => None,
     };
     let Some(outcome) = outcome else {
-        if let ProxiedServer::Program(link) = &proxied {
-            link.cancel(&request.id).await;
+        if let (ProxiedServer::Program(link), Some(sent)) = (&proxied, sent) {
+            link.cancel(sent).await;
         }
         return;
     };
     observer.set_notifications(notifications);
+    let answer = match &outcome {
+        Ok(result) => Ok(result.clone()),
+        Err(failed) => Err(failed.error.clone()),
+    };
     if observer.call().is_none() {
-        learn_tools(&request, &outcome);
-        observer.end(outcome.clone(), true).await;
-        request.answer(outcome).await;
+        observer.end(outcome, true).await;
+        request.answer(answer).await;
         return;
     }
+    // The server has carried the call out; only its answer is late.
+    if let Some(delay) = fault.as_ref().and_then(|fault| delay(&fault.kind)) {
+        let is_awaited = tokio::select! {
+            () = tokio::time::sleep(delay) => true,
+            () = &mut cancelled => false,
+            () = request.conversation.wait_closed() => false,
+        };
+        if !is_awaited {
+            return observer.end(outcome, false).await;
+        }
+    }
     let tool = request.params.get("name").and_then(Value::as_str).unwrap_or_default();
-    let delivered = deliver_broken(&request, tool, outcome.clone(), fault.as_ref()).await;
+    let delivered = deliver_broken(&request, tool, answer, fault.as_ref()).await;
     observer.end(outcome, delivered).await;
 }
 
-/// Remembers the tools of a program, whose schemas name the headers that repeat arguments.
-fn learn_tools(request: &RpcRequest, outcome: &Result<Value, RpcError>) {
-    let Ok(result) = outcome else { return };
-    if request.method != "tools/list" || result.get("nextCursor").is_some() {
-        return;
-    }
-    let Some(entries) = result.get("tools").and_then(Value::as_array) else { return };
-    // Compiling schemas takes time, which all conversations share.
-    if entries.len() > MAX_LEARNED_TOOLS || result.to_string().len() > MAX_LEARNED_BYTES {
-        return;
-    }
-    let entries = entries.iter();
-    let tools: Result<Vec<_>, _> = entries.map(McpTool::from_json).collect();
-    // Invalid tools are a matter between the program and its client.
-    if let Some(catalog) = tools.ok().and_then(|tools| ToolCatalog::new(&tools).ok()) {
-        request.server.learn_tools(catalog);
-    }
-}
-
+/// Asks a program. Stores the number of the request in `sent`, to cancel it.
 async fn ask_program(
     request: &RpcRequest,
     link: &StdioLink,
+    sent: &mut Option<u64>,
     notifications: &mut KeptNotifications,
     observer: &ExchangeObserver,
-) -> Result<Value, RpcError> {
-    let mut messages = link.request(&request.id, &request.method, &request.params).await?;
+) -> Result<Value, UpstreamError> {
+    let (number, mut messages) = link.request(&request.id, &request.method, &request.params).await?;
+    *sent = number;
     while let Some(message) = messages.recv().await {
         match message {
-            LinkMessage::Answer(outcome) => return outcome,
+            LinkMessage::Answer(outcome) => return Ok(outcome?),
             LinkMessage::Failed(failure) => {
                 request.report(Instant::now(), failure.event()).await;
                 break;
@@ -249,7 +242,11 @@ async fn ask_program(
             }
         }
     }
-    Err(RpcError::new(error_code::INTERNAL_ERROR, "the program of the server has ended"))
+    let message = "the program of the server has ended";
+    Err(match number {
+        Some(_) => UpstreamError::broken_off(message),
+        None => UpstreamError::without_effect(message),
+    })
 }
 
 /// Starts the program of a new session and performs its handshake.
@@ -275,7 +272,7 @@ pub(super) async fn initialize(
     let begun =
         ExchangeObserver::begin(conversation, server, request.arrived, id.clone(), method, params.clone());
     let mut observer = begun.await?;
-    let mut messages = link.request(id, "initialize", params).await?;
+    let (_, mut messages) = link.request(id, "initialize", params).await?;
     let limit = request.conversation.limits.max_open_time;
     let answer = async {
         while let Some(message) = messages.recv().await {
@@ -293,7 +290,7 @@ pub(super) async fn initialize(
     let outcome = tokio::time::timeout(limit, answer).await;
     let outcome =
         outcome.unwrap_or_else(|_| Err(internal("the program of the server does not answer".to_string())));
-    observer.end(outcome.clone(), true).await;
+    observer.end(outcome.clone().map_err(UpstreamError::from), true).await;
     Ok((outcome?, link))
 }
 

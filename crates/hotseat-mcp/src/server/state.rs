@@ -16,7 +16,9 @@ use super::signing::StateSigner;
 use super::stdio::StdioLink;
 use super::url_upstream::{UpstreamClients, UrlUpstream};
 use crate::answer::{ListChanges, ToolAnswerer};
-use crate::definition::{McpLimits, McpOptions, ServerDefinition, UpstreamCommand, UpstreamLauncher};
+use crate::definition::{
+    McpLimits, McpOptions, McpTool, ServerDefinition, UpstreamCommand, UpstreamLauncher,
+};
 use crate::event::{McpEvent, McpEventKind};
 use crate::lock;
 use crate::recording::{McpExchange, ReplayTable};
@@ -28,6 +30,10 @@ const MAX_CLOSED_CONVERSATIONS: usize = 4096;
 const MAX_KNOWN_CLIENTS: usize = 256;
 /// Maximum number of tools of a proxied server that are reported.
 const MAX_LISTED_TOOLS: usize = 10_000;
+/// Maximum number of tools of a proxied server whose schemas are compiled. It takes time, which all conversations share.
+const MAX_LEARNED_TOOLS: usize = 1000;
+/// Maximum size of these tools, in bytes.
+const MAX_LEARNED_BYTES: usize = 1024 * 1024;
 
 /// State of all servers of a run.
 pub(super) struct RunState {
@@ -218,28 +224,45 @@ impl CommandUpstream {
 struct RecordedExchanges {
     exchanges: Vec<McpExchange>,
     bytes: usize,
+    /// Number of calls that the server has not answered yet.
+    open_calls: usize,
+    /// Why exchanges are missing.
+    gap: Option<String>,
 }
 
-/// Names of the tools of a proxied server, as far as its pages arrived.
+/// Tools of a proxied server, as far as its pages arrived.
 #[derive(Default)]
 pub(super) struct ListedTools {
     names: Vec<String>,
+    /// Entries whose schemas are compiled after the last page.
+    entries: Vec<Value>,
+    bytes: usize,
     /// Whether the server announced that the list may change.
     pub(super) may_change: bool,
 }
 
 impl ListedTools {
-    /// Adds the answer to `tools/list`, and returns the names after the last page.
-    pub(super) fn add_page(&mut self, params: &Map<String, Value>, result: &Value) -> Option<Vec<String>> {
+    /// Adds the answer to `tools/list`. Returns the names and the entries of all pages after the last one.
+    pub(super) fn add_page(
+        &mut self,
+        params: &Map<String, Value>,
+        result: &Value,
+    ) -> Option<(Vec<String>, Vec<Value>)> {
         if !params.contains_key("cursor") {
-            self.names.clear();
+            (self.names, self.entries, self.bytes) = Default::default();
         }
-        let entries = result.get("tools").and_then(Value::as_array).into_iter().flatten();
-        let names = entries.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_string()));
+        let entries = || result.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let names = entries().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_string()));
         let room = MAX_LISTED_TOOLS.saturating_sub(self.names.len());
         self.names.extend(names.take(room));
+        for entry in entries() {
+            self.bytes += entry.to_string().len();
+            if self.entries.len() < MAX_LEARNED_TOOLS && self.bytes <= MAX_LEARNED_BYTES {
+                self.entries.push(entry.clone());
+            }
+        }
         let is_complete = result.get("nextCursor").is_none() && self.names.len() < MAX_LISTED_TOOLS;
-        is_complete.then(|| self.names.clone())
+        is_complete.then(|| (self.names.clone(), std::mem::take(&mut self.entries)))
     }
 }
 
@@ -289,9 +312,33 @@ impl ServerState {
         let answer = exchange.outcome.as_ref().map_or(0, |result| result.to_string().len());
         let mut recorded = lock(&self.recorded);
         recorded.bytes += size(&exchange.params) + answer;
-        if recorded.bytes <= max_bytes {
-            recorded.exchanges.push(exchange);
+        match recorded.bytes <= max_bytes {
+            true => recorded.exchanges.push(exchange),
+            false => {
+                let gap = || format!("the exchanges are longer than {max_bytes} bytes");
+                recorded.gap.get_or_insert_with(gap);
+            }
         }
+    }
+
+    /// Counts a call whose answer is to be recorded.
+    pub(super) fn begin_recording(&self) {
+        lock(&self.recorded).open_calls += 1;
+    }
+
+    /// Ends the recording of a call, and notes why it is missing.
+    pub(super) fn end_recording(&self, gap: Option<String>) {
+        let mut recorded = lock(&self.recorded);
+        recorded.open_calls = recorded.open_calls.saturating_sub(1);
+        recorded.gap = recorded.gap.take().or(gap);
+    }
+
+    /// Returns why exchanges are missing in the recording.
+    pub(super) fn recording_gap(&self) -> Option<String> {
+        let recorded = lock(&self.recorded);
+        let is_open = recorded.open_calls > 0;
+        let open = || is_open.then(|| "a call has no answer yet".to_string());
+        recorded.gap.clone().or_else(open)
     }
 
     /// Returns the recorded exchanges.
@@ -307,9 +354,37 @@ impl ServerState {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Learns the tools of a proxied server. Invalid ones are a matter between the server and its client.
+    pub(super) fn learn_entries(&self, entries: &[Value]) {
+        let tools: Vec<McpTool> = entries.iter().filter_map(|entry| McpTool::from_json(entry).ok()).collect();
+        let catalog = ToolCatalog::new(&tools).or_else(|_| {
+            let mut names = HashSet::new();
+            let valid = tools.into_iter().filter(|tool| {
+                ToolCatalog::new(std::slice::from_ref(tool)).is_ok() && names.insert(tool.name.clone())
+            });
+            ToolCatalog::new(&valid.collect::<Vec<_>>())
+        });
+        if let Ok(catalog) = catalog {
+            self.learn_tools(catalog);
+        }
+    }
+
+    /// Validates the arguments of a call. Returns the event to report, unless they are valid.
+    pub(super) fn validate(&self, call: u64, tool: &str, arguments: &Value) -> Option<McpEventKind> {
+        let Some(violations) = self.violations(tool, arguments) else {
+            return Some(McpEventKind::UncheckedArguments { call });
+        };
+        (!violations.is_empty()).then_some(McpEventKind::InvalidArguments { call, violations })
+    }
+
+    /// Returns what the arguments of a call violate; `None` if the tool is not known.
+    pub(super) fn violations(&self, tool: &str, arguments: &Value) -> Option<Vec<String>> {
+        Some(self.tools().find(tool)?.violations(arguments))
+    }
+
     /// Replaces the tools without a notification.
-    pub(super) fn learn_tools(&self, tools: ToolCatalog) {
-        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
+    pub(super) fn learn_tools(&self, tools: impl Into<Arc<ToolCatalog>>) {
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools.into();
     }
 
     /// Replaces the tools and notifies the clients.

@@ -96,7 +96,7 @@ impl StdioLink {
         Ok(StdioLink { lines, requests })
     }
 
-    /// Sends a request. Its messages arrive at the receiver.
+    /// Sends a request. Returns the receiver of its messages, and its number at the program if that has not failed before.
     ///
     /// # Errors
     /// If too many requests are open.
@@ -105,7 +105,7 @@ impl StdioLink {
         client_id: &Value,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<mpsc::Receiver<LinkMessage>, RpcError> {
+    ) -> Result<(Option<u64>, mpsc::Receiver<LinkMessage>), RpcError> {
         let id = self.requests.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut params = params.clone();
         let token = params.get_mut("_meta").and_then(Value::as_object_mut).and_then(|meta| {
@@ -118,7 +118,7 @@ impl StdioLink {
             if let Some(failure) = self.requests.failure.get() {
                 // The channel is empty.
                 let _ = messages.try_send(LinkMessage::Failed(failure.clone()));
-                return Ok(receiver);
+                return Ok((None, receiver));
             }
             open.retain(|_, request| !request.messages.is_closed());
             if open.len() >= MAX_OPEN_REQUESTS {
@@ -134,7 +134,7 @@ impl StdioLink {
         }
         let frame = Frame::Request { id: json!(id), method: method.to_string(), params };
         self.send(&frame.to_json()).await;
-        Ok(receiver)
+        Ok((Some(id), receiver))
     }
 
     /// Whether the program has ended.
@@ -150,14 +150,10 @@ impl StdioLink {
         let _ = self.lines.send(line).await;
     }
 
-    /// Cancels the request that the client knows by this identifier.
-    pub(super) async fn cancel(&self, client_id: &Value) {
-        let id = {
-            let open = lock(&self.requests.open);
-            open.iter().find(|(_, request)| request.client_id == *client_id).map(|(id, _)| *id)
-        };
-        if let Some(id) = id {
-            lock(&self.requests.open).remove(&id);
+    /// Cancels a request by its number at the program: clients that share a program may use the same identifier.
+    pub(super) async fn cancel(&self, id: u64) {
+        let is_open = lock(&self.requests.open).remove(&id).is_some();
+        if is_open {
             let params = json!({"requestId": id});
             self.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
                 .await;

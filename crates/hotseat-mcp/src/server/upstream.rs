@@ -8,13 +8,13 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::observer::{ExchangeObserver, KeptNotifications, read_outcome};
+use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, read_outcome};
 use super::outbound::{HttpOutcome, OutFrame, error_response};
 use super::rpc_request::{McpHttpRequest, RpcRequest};
 use super::state::ConversationState;
 use super::url_upstream::{UpstreamClients, UrlUpstream};
 use crate::event::McpEventKind;
-use crate::frame::{Frame, RpcError};
+use crate::frame::Frame;
 use crate::revision::error_code;
 use crate::sse::EventScanner;
 
@@ -41,14 +41,20 @@ fn copy_headers(from: &HeaderMap) -> HeaderMap {
 }
 
 /// Sends a request to the proxied server.
+///
+/// # Errors
+/// If it does not answer; it may have got the request.
 async fn send(
     request: &McpHttpRequest,
     upstream: &UrlUpstream,
     clients: &UpstreamClients,
-) -> Result<reqwest::Response, String> {
-    let client = clients.client(&upstream.url)?;
+) -> Result<reqwest::Response, UpstreamError> {
+    let client = clients.client(&upstream.url).map_err(UpstreamError::without_effect)?;
     let mut headers = copy_headers(&request.headers);
-    headers.extend(upstream.headers.clone().into_iter().filter_map(|(name, value)| Some((name?, value))));
+    // They replace those of the client, for example its key.
+    for (name, value) in &upstream.headers {
+        headers.insert(name, value.clone());
+    }
     let sent = client
         .request(request.method.clone(), upstream.url.clone())
         .headers(headers)
@@ -57,8 +63,18 @@ async fn send(
     let limit = request.conversation.limits.max_open_time;
     match tokio::time::timeout(limit, sent).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) => Err(format!("the proxied server cannot be reached: {}", error.without_url())),
-        Err(_) => Err(format!("the proxied server did not answer within {} s", limit.as_secs())),
+        Ok(Err(error)) if error.is_connect() || error.is_builder() => {
+            let message = format!("the proxied server cannot be reached: {}", error.without_url());
+            Err(UpstreamError::without_effect(message))
+        }
+        Ok(Err(error)) => Err(UpstreamError::broken_off(format!(
+            "the proxied server did not answer: {}",
+            error.without_url()
+        ))),
+        Err(_) => {
+            let message = format!("the proxied server did not answer within {} s", limit.as_secs());
+            Err(UpstreamError::broken_off(message))
+        }
     }
 }
 
@@ -71,11 +87,12 @@ pub(super) async fn pass_through(
 ) -> HttpOutcome {
     let response = match send(&request, upstream, &request.run.clients).await {
         Ok(response) => response,
-        Err(message) => {
+        Err(failed) => {
+            let message = failed.error.message.clone();
             let kind = McpEventKind::ServerFailed { message: message.clone(), error_output: None };
             request.conversation.report(request.server.name(), std::time::Instant::now(), kind).await;
             if let Some(observer) = &mut observer {
-                observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message.clone())).await;
+                observer.fail(failed).await;
             }
             return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, message));
         }
@@ -116,7 +133,7 @@ pub(super) async fn pass_through(
                     Body::from(body)
                 }
                 Err(message) => {
-                    observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message)).await;
+                    observer.fail(UpstreamError::broken_off(message)).await;
                     return Err(super::outbound::AbortedConnection);
                 }
             }
@@ -188,7 +205,7 @@ impl ObservedStream {
             Err(_) => "the proxied server closed the connection within its answer",
         };
         self.is_ended = true;
-        self.observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message)).await;
+        self.observer.fail(UpstreamError::broken_off(message)).await;
         Some(Err(std::io::Error::other(message)))
     }
 }
@@ -199,34 +216,35 @@ pub(super) async fn request_answer(
     upstream: &UrlUpstream,
     request: &RpcRequest,
     notifications: &mut KeptNotifications,
-) -> Result<Value, RpcError> {
-    let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
+) -> Result<Value, UpstreamError> {
     let mut response = match send(http, upstream, &request.run.clients).await {
         Ok(response) => response,
-        Err(message) => {
-            let kind = McpEventKind::ServerFailed { message: message.clone(), error_output: None };
+        Err(failed) => {
+            let message = failed.error.message.clone();
+            let kind = McpEventKind::ServerFailed { message, error_output: None };
             request.report(std::time::Instant::now(), kind).await;
-            return Err(internal(message));
+            return Err(failed);
         }
     };
     let status = response.status();
     let limit = request.conversation.limits.max_answer_bytes;
     if !is_event_stream(response.headers()) {
-        let body = read_answer(response, limit).await.map_err(internal)?;
+        let body = read_answer(response, limit).await.map_err(UpstreamError::broken_off)?;
         return read_outcome(status, &body);
     }
     let mut scanner = EventScanner::new(limit);
     while let Ok(Some(piece)) = response.chunk().await {
         let events = scanner.push(&piece);
-        for data in events.map_err(|_| internal(format!("the answer has more than {limit} bytes")))? {
+        let too_long = |_| UpstreamError::broken_off(format!("the answer has more than {limit} bytes"));
+        for data in events.map_err(too_long)? {
             match Frame::parse(&data) {
-                Ok(Frame::Response { id, outcome }) if id == request.id => return outcome,
+                Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
                 Ok(frame) => forward(frame, &request.out, notifications).await,
                 Err(_) => {}
             }
         }
     }
-    Err(internal("the proxied server closed the connection within its answer".to_string()))
+    Err(UpstreamError::broken_off("the proxied server closed the connection within its answer"))
 }
 
 /// Forwards a message before the answer.

@@ -166,6 +166,43 @@ async fn a_program_that_ends_answers_with_errors() {
     assert!(answer["error"]["message"].as_str().unwrap().contains("cannot be started"), "{answer}");
 }
 
+/// A program that answers `second` when `first` is cancelled, and other calls with the number of these two.
+const WAITING_PROGRAM: &str = r#"
+seen=0
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$2\"}]}}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *notifications/cancelled*) case $line in *"\"requestId\":$first}"*) answer "$second" done ;; esac ;;
+    *'"first"'*) first=$id; seen=$((seen + 1)) ;;
+    *'"second"'*) second=$id; seen=$((seen + 1)) ;;
+    *'"id":'*) answer "$id" "seen $seen" ;;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn a_client_cancels_its_own_call_of_a_shared_program() {
+    let Upstream::Command(command) = program() else { panic!("a program") };
+    let argv = ["sh", "-c", WAITING_PROGRAM].map(str::to_string).to_vec();
+    let proxy = proxy_of(Upstream::Command(UpstreamCommand { argv, ..command }), Vec::new());
+    // All clients use the same identifier.
+    let send = |name: &str| {
+        let request = stateless(&proxy.url(), "tools/call", json!({"name": name, "arguments": {}}));
+        tokio::spawn(async move { json_of(request.send().await.unwrap()).await })
+    };
+    let second = send("second");
+    let wait_until_seen = async |count: u64| {
+        let seen = format!("seen {count}");
+        while call(&proxy.url(), "count", json!({})).await["result"]["content"][0]["text"] != seen {}
+    };
+    wait_until_seen(1).await;
+    let first = send("first");
+    wait_until_seen(2).await;
+    first.abort();
+    assert_eq!(second.await.unwrap()["result"]["content"][0]["text"], "done");
+}
+
 #[test]
 fn invalid_definitions_are_errors() {
     let proxy = |url: &str| {

@@ -59,8 +59,42 @@ struct CollectedExchanges {
     /// Exchanges with the numbers of their requests.
     exchanges: Vec<(u64, RelayedExchange)>,
     bytes: usize,
+    /// Number of requests that the provider has not answered yet.
+    open: usize,
     /// Why the recording is incomplete.
     failure: Option<String>,
+}
+
+/// A relayed request until its answer is recorded.
+pub(super) struct OpenExchange<'a> {
+    recorder: &'a LaneRecorder,
+    path: String,
+    is_awaited: bool,
+    is_added: bool,
+}
+
+impl OpenExchange<'_> {
+    /// Adds the exchange, unless the recording is too large.
+    pub(super) fn add(
+        mut self,
+        number: u64,
+        exchange: RelayedExchange,
+        max_bytes: usize,
+    ) -> Result<(), String> {
+        self.is_added = true;
+        self.recorder.add(number, exchange, max_bytes)
+    }
+}
+
+impl Drop for OpenExchange<'_> {
+    /// A request without an answer cannot be replayed.
+    fn drop(&mut self) {
+        self.recorder.collected().open -= usize::from(self.is_awaited);
+        if !self.is_added {
+            let path = &self.path;
+            self.recorder.fail(format!("a request to `{path}` was cancelled, or got no answer"));
+        }
+    }
 }
 
 impl LaneRecorder {
@@ -74,7 +108,7 @@ impl LaneRecorder {
     }
 
     /// Adds an exchange, unless the recording is too large.
-    pub(super) fn add(&self, number: u64, exchange: RelayedExchange, max_bytes: usize) -> Result<(), String> {
+    fn add(&self, number: u64, exchange: RelayedExchange, max_bytes: usize) -> Result<(), String> {
         let mut collected = self.collected();
         collected.bytes += exchange.request.to_string().len() + exchange.response.to_string().len();
         if collected.bytes > max_bytes {
@@ -82,6 +116,13 @@ impl LaneRecorder {
         }
         collected.exchanges.push((number, exchange));
         Ok(())
+    }
+
+    /// Begins an exchange. The recording is incomplete if it is never added. `is_awaited` says whether the session waits for
+    /// the end of the exchange: then the recording is incomplete until it is added, too.
+    pub(super) fn begin(&self, path: &str, is_awaited: bool) -> OpenExchange<'_> {
+        self.collected().open += usize::from(is_awaited);
+        OpenExchange { recorder: self, path: path.to_owned(), is_awaited, is_added: false }
     }
 
     pub(super) fn fail(&self, message: String) {
@@ -97,6 +138,9 @@ impl LaneRecorder {
         let unwritable = |reason: &str| format!("cannot record to {}: {reason}", self.file.path().display());
         if let Some(reason) = &collected.failure {
             return Err(unwritable(reason));
+        }
+        if collected.open > 0 {
+            return Err(unwritable("the agent ended the conversation before all its requests were answered"));
         }
         let mut exchanges = collected.exchanges.clone();
         exchanges.sort_by_key(|(number, _)| *number);

@@ -11,7 +11,7 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::answer_source::{AnswerSource, LaneRecorder};
+use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange};
 use super::cassette::{RelayedExchange, TextCleaner};
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
@@ -222,6 +222,7 @@ impl ExchangeRequest {
         sender: &mut AnswerSender,
     ) -> Result<(), ModelError> {
         let (method, body) = (self.method.clone(), self.body.clone());
+        let recording = recorder.map(|recorder| recorder.begin(&self.rest, self.dialect.is_some()));
         let mut response = relay.send(method, &self.path, self.query.as_deref(), &self.headers, body).await?;
         let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
         if !is_held_back {
@@ -262,8 +263,8 @@ impl ExchangeRequest {
                 }
             }
         }
-        if let Some(recorder) = recorder {
-            self.record(call, relay, recorder, &answer).await;
+        if let Some((recorder, recording)) = recorder.zip(recording) {
+            self.record(call, relay, recorder, recording, &answer);
         }
         match is_held_back {
             true => self.deliver(call, answer, sender).await,
@@ -273,18 +274,19 @@ impl ExchangeRequest {
     }
 
     /// Adds an exchange to the recording, without keys.
-    async fn record(
+    fn record(
         &self,
         call: &ObservedCall,
         relay: &ModelRelay,
         recorder: &LaneRecorder,
+        recording: OpenExchange<'_>,
         answer: &CompleteAnswer,
     ) {
         let keys = header_keys(&self.headers).chain(relay.keys());
         let cleaner = recorder.cleaner.without_keys(keys.collect());
         let added = match answer.value() {
             None => Err("an answer that is no text cannot be recorded".to_owned()),
-            Some(response) => recorder.add(
+            Some(response) => recording.add(
                 call.number,
                 RelayedExchange {
                     lane: recorder.lane.clone(),

@@ -258,6 +258,7 @@ fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventK
         Payload::ToolFailed(failed) if known.server_calls.contains(&failed.tool_call_id) => {}
         Payload::McpConnected(_)
         | Payload::McpArgumentsInvalid(_)
+        | Payload::McpArgumentsUnchecked(_)
         | Payload::McpFaultInjected(_)
         | Payload::McpAnswerLost(_)
         | Payload::LlmFaultInjected(_) => {}

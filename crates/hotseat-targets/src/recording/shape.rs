@@ -221,6 +221,7 @@ const MCP_EVENTS: &[&str] = &[
     "mcp.connected",
     "tool.invoked",
     "mcp.arguments_invalid",
+    "mcp.arguments_unchecked",
     "mcp.fault_injected",
     "tool.completed",
     "tool.failed",

@@ -28,6 +28,11 @@ members! {
             /// Violations of the tool's input schema.
             errors: Vec<String>,
         }
+        /// `mcp.arguments_unchecked`
+        McpArgumentsUnchecked {
+            /// Id of the call.
+            tool_call_id: Arc<str>,
+        }
         /// `mcp.fault_injected`
         McpFaultInjected {
             /// Id of the call.
@@ -47,7 +52,8 @@ members! {
         McpAnswerLost {
             /// Id of the call.
             tool_call_id: Arc<str>,
-            /// True if the tool succeeded, so that its effect happened.
+            /// True if the effect of the tool happened, or may have happened: a server that broke off, or a call that the client
+            /// cancelled, has no known outcome.
             success: bool,
         }
     }

@@ -260,8 +260,10 @@ payloads! {
     SimulationEnded(SimulationEnded) = "simulation.ended",
     /// A client connected to an MCP server of the test.
     McpConnected(McpConnected) = "mcp.connected",
-    /// An MCP server of the test rejected the arguments of a call.
+    /// The arguments of a call at an MCP server of the test violate the schema of its tool.
     McpArgumentsInvalid(McpArgumentsInvalid) = "mcp.arguments_invalid",
+    /// The schema of a tool of an MCP server of the test was not known when the tool was called.
+    McpArgumentsUnchecked(McpArgumentsUnchecked) = "mcp.arguments_unchecked",
     /// An MCP server of the test injected a fault into a call.
     McpFaultInjected(McpFaultInjected) = "mcp.fault_injected",
     /// The answer of an MCP server of the test did not reach the agent.
@@ -291,8 +293,8 @@ from_members! {
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
     AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
-    TopicsDeclared, SimulationStarted, SimulationEnded, McpConnected, McpArgumentsInvalid, McpFaultInjected,
-    McpAnswerLost,
+    TopicsDeclared, SimulationStarted, SimulationEnded, McpConnected, McpArgumentsInvalid, McpArgumentsUnchecked,
+    McpFaultInjected, McpAnswerLost,
 }
 
 impl Payload {

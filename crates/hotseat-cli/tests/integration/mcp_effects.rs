@@ -1,0 +1,186 @@
+//! Assertions about calls at MCP servers: which calls took effect, which are equal, and which are valid.
+
+use std::time::Duration;
+
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
+use serde_json::{Value, json};
+
+use crate::common::{HOTSEAT, Project, TestRun};
+use crate::mcp_command::ServedMcp;
+
+/// Time after which the agent gives a call up.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+const BANK: &str = "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: { charged: true } }] }] } }\n";
+
+/// Calls the tool with each of the arguments that the user lists. `impatient` gives the first call up, and `listing` lists the
+/// tools before.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        let (manner, calls) = text.split_once(' ').expect("a manner and arguments");
+        let calls: Vec<Value> = serde_json::from_str(calls).expect("a list of arguments");
+        if manner == "listing" {
+            bank.tools().expect("the tools");
+        }
+        let answers = calls.iter().enumerate().map(|(place, arguments)| {
+            let client = match (manner, place) {
+                ("impatient", 0) => bank.impatient(PATIENCE),
+                _ => bank.clone(),
+            };
+            format!("{:?}", client.call("charge_card", arguments))
+        });
+        FakeReply::json(200, &json!({"reply": answers.collect::<Vec<_>>().join(" ")}))
+    })
+}
+
+fn run(servers: &str, suite: &str, arguments: &[&str]) -> TestRun {
+    let agent = agent();
+    project(&agent, servers, suite).test(arguments)
+}
+
+fn project(agent: &FakeAgent, servers: &str, suite: &str) -> Project {
+    let config = format!(
+        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}",
+        agent.url()
+    );
+    Project::with_config(&config).suite("a", suite)
+}
+
+#[test]
+fn a_call_that_the_client_gives_up_takes_effect_although_its_answer_is_delayed() {
+    let suite = r#"name: a
+faults: [{ tool: charge_card, do: { delay_ms: 60000 } }]
+turns: [{ user: 'impatient [{"order_id": "o-1"}, {"order_id": "o-1"}]' }]
+assert: [{ type: idempotent, tool: charge_card, key: order_id }]
+"#;
+    let tested = run(BANK, suite, &[]);
+    tested.assert_failure("a", "assertion", &["2 effects for order_id", "[delay]"]);
+    let call = &tested.case("a")["turns"][0]["tool_calls"][0];
+    assert_eq!((&call["answer_lost"], call.get("result")), (&json!(true), None), "{call:#}");
+}
+
+#[test]
+fn a_call_that_a_proxied_server_does_not_answer_may_have_taken_effect() {
+    // Reads the call and ends, or reads it and never answers.
+    for (program, manner, detail) in [
+        ("read line", "patient", "the program of the server has ended"),
+        ("while read line; do :; done", "impatient", "the client cancelled its call"),
+    ] {
+        let server = format!("mcp: {{ bank: {{ type: proxy, command: [sh, -c, '{program}'] }} }}\n");
+        let calls = match manner {
+            "patient" => r#"[{"order_id": "o-1"}, {"order_id": "o-1"}]"#,
+            _ => r#"[{"order_id": "o-1"}]"#,
+        };
+        let suite = format!(
+            "name: a\nturns: [{{ user: '{manner} {calls}' }}]\nassert: [{{ type: idempotent, tool: charge_card, key: order_id }}]\n"
+        );
+        let tested = run(&server, &suite, &["-v"]);
+        assert!(tested.output.stdout.contains(detail), "{}", tested.output);
+        let calls = tested.case("a")["turns"][0]["tool_calls"].as_array().expect("calls").clone();
+        assert!(calls.iter().all(|call| call["answer_lost"] == true), "{calls:#?}");
+        match manner {
+            "patient" => tested.assert_failure("a", "assertion", &["2 effects for order_id"]),
+            _ => tested.assert_all_passed(),
+        };
+    }
+}
+
+#[test]
+fn equal_arguments_are_one_call_in_any_form() {
+    let retried = r#"name: NAME
+faults: [{ tool: charge_card, do: lost_answer }]
+turns: [{ user: 'patient CALLS' }]
+assert: [CHECK]
+"#;
+    let retries = "{ type: after_fault, tool: charge_card, max_retries: 0 }";
+    let effects = "{ type: idempotent, tool: charge_card, key: order_id }";
+    let cases = [
+        ("order", r#"[{"order_id": "o-1", "n": 1}, {"n": 1.0, "order_id": "o-1"}]"#, retries),
+        ("number", r#"[{"order_id": 1}, {"order_id": 1.0}]"#, effects),
+        ("nested", r#"[{"order_id": {"a": 1, "b": 2}}, {"order_id": {"b": 2, "a": 1}}]"#, effects),
+        ("other", r#"[{"order_id": "1"}, {"order_id": 1}]"#, effects),
+    ];
+    let suite = cases.map(|(name, calls, check)| {
+        retried.replace("NAME", name).replace("CALLS", calls).replace("CHECK", check)
+    });
+    let tested = run(BANK, &suite.join("---\n"), &[]);
+    tested.assert_failure("order", "assertion", &["1 retry of charge_card"]);
+    tested.assert_failure("number", "assertion", &["2 effects for order_id 1"]);
+    tested.assert_failure("nested", "assertion", &["2 effects for order_id"]);
+    assert_eq!(tested.case("other")["status"], "passed", "{}", tested.output);
+}
+
+#[test]
+fn an_effect_that_an_earlier_turn_had_is_repeated() {
+    let turns = |second: &str| {
+        format!(
+            "turns:\n- user: 'patient [{{\"order_id\": \"o-1\"}}]'\n- user: 'patient [{{\"order_id\": \"{second}\"}}]'\n  assert: [{{ type: idempotent, tool: charge_card, key: order_id }}]\n"
+        )
+    };
+    let suite = format!("name: same\n{}---\nname: other\n{}", turns("o-1"), turns("o-2"));
+    let tested = run(BANK, &suite, &[]);
+    tested.assert_failure("same", "assertion", &["2 effects for order_id", "turn 1", "turn 2"]);
+    assert_eq!(tested.case("other")["status"], "passed", "{}", tested.output);
+}
+
+#[test]
+fn a_tool_is_asserted_by_any_name_under_which_agents_report_it() {
+    let case = |name: &str| {
+        format!(
+            "name: {name}\nturns: [{{ user: 'patient [{{}}]', assert: {{ tools: {{ forbid: [{name}] }} }} }}]\n"
+        )
+    };
+    let names = ["charge_card", "bank_charge_card", "mcp__bank__charge_card"];
+    let tested = run(BANK, &names.map(case).join("---\n"), &[]);
+    for name in names {
+        tested.assert_failure(name, "assertion", &["never to be called, got 1 call"]);
+    }
+    // A fault is one of the server.
+    let fault = "name: a\nfaults: [{ tool: mcp__bank__charge_card, do: is_error }]\nturns: [{ user: 'patient [{}]' }]\n";
+    let agent = agent();
+    let refused = project(&agent, BANK, fault).hotseat(&["test"]);
+    assert!(refused.stderr.contains("MCP server `bank` has no tool `mcp__bank__charge_card`"), "{refused}");
+}
+
+const VALID: &str = "assert: [{ type: valid_arguments, tool: charge_card }]\n";
+
+#[test]
+fn arguments_that_are_no_object_are_not_valid() {
+    let suite = format!(
+        "name: a\nturns: [{{ user: 'patient [\"{{\\\"order_id\\\": 1}}\", {{\"order_id\": 1}}]' }}]\n{VALID}"
+    );
+    run(BANK, &suite, &[]).assert_failure("a", "assertion", &["`arguments` must be an object"]);
+}
+
+#[test]
+fn arguments_are_validated_by_the_schemas_that_a_proxied_server_lists() {
+    let workspace = TestWorkspace::new();
+    let schema = json!({"type": "object", "properties": {"order_id": {"type": "string"}}});
+    let tools = json!([{"name": "charge_card", "inputSchema": schema, "answer": "charged"}]);
+    workspace.file("bank.json", &json!({"name": "bank", "tools": tools}).to_string());
+    let served = ServedMcp::start(&workspace, &["bank.json"]);
+    let bridge = format!(
+        "{{ type: proxy, command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }} }}",
+        served.bridge_address("bank")
+    );
+    let case = |name: &str, calls: &str| format!("name: {name}\nturns: [{{ user: '{calls}' }}]\n{VALID}");
+    let suite = [
+        case("wrong", r#"listing [{"order_id": "o-1"}, {"order_id": 1}]"#),
+        case("right", r#"listing [{"order_id": "o-1"}]"#),
+        case("unlisted", r#"patient [{"order_id": "o-1"}]"#),
+    ]
+    .join("---\n");
+    let agent = agent();
+    let check = |tested: &TestRun| {
+        tested.assert_failure("wrong", "assertion", &["/order_id: 1 is not of type"]);
+        assert_eq!(tested.case("right")["status"], "passed", "{}", tested.output);
+        tested.assert_failure("unlisted", "assertion", &["the schema of a tool is not known"]);
+    };
+    for bank in [format!("{{ type: proxy, url: '{}' }}", served.url), bridge] {
+        let project = project(&agent, &format!("mcp: {{ bank: {bank} }}\n"), &suite);
+        check(&project.test(&["--record-cassettes", "cassettes"]));
+        check(&project.test(&["--cassettes", "cassettes"]));
+    }
+}
