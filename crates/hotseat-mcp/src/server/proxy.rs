@@ -122,10 +122,10 @@ pub(super) async fn forward(request: RpcRequest) {
     };
     let link = match link {
         Ok(link) => link,
-        Err(message) => {
-            let kind = McpEventKind::ProtocolError { code: None, message: message.clone() };
+        Err(error) => {
+            let kind = McpEventKind::ProtocolError { code: None, message: error.to_string() };
             request.report(Instant::now(), kind).await;
-            request.answer(Err(RpcError::new(error_code::INTERNAL_ERROR, message))).await;
+            request.answer(Err(RpcError::new(error_code::INTERNAL_ERROR, error))).await;
             return;
         }
     };
@@ -256,7 +256,7 @@ pub(super) async fn initialize(
     params: &Map<String, Value>,
 ) -> Result<(Value, Arc<StdioLink>), RpcError> {
     let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
-    let link = upstream.start(&request.run).map_err(internal)?;
+    let link = upstream.start(&request.run).map_err(|error| internal(error.to_string()))?;
     let (conversation, server) = (request.conversation.clone(), request.server.clone());
     let method = "initialize".to_string();
     let begun =

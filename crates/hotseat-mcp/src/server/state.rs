@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::catalog::ToolCatalog;
-use super::faults::FaultCounters;
+use super::faults::FaultState;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
-use super::stdio::StdioLink;
+use super::stdio::{LaunchError, StdioLink};
 use super::url_upstream::{UpstreamClients, UrlUpstream};
 use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{McpLimits, McpOptions, ServerDefinition, UpstreamCommand, UpstreamLauncher};
@@ -193,13 +193,13 @@ impl CommandUpstream {
     }
 
     /// Starts a program of its own for a session.
-    pub(super) fn start(&self, run: &RunState) -> Result<Arc<StdioLink>, String> {
+    pub(super) fn start(&self, run: &RunState) -> Result<Arc<StdioLink>, LaunchError> {
         let launcher = run.launcher.as_deref();
         StdioLink::start(&self.command, launcher, run.limits.max_answer_bytes).map(Arc::new)
     }
 
     /// Returns the program of clients without a session; starts it if it is not running.
-    pub(super) fn shared(&self, run: &RunState) -> Result<Arc<StdioLink>, String> {
+    pub(super) fn shared(&self, run: &RunState) -> Result<Arc<StdioLink>, LaunchError> {
         let mut shared = lock(&self.shared);
         match shared.as_ref().filter(|link| !link.is_ended()) {
             Some(link) => Ok(link.clone()),
@@ -255,7 +255,7 @@ pub(super) struct ServerState {
     pub(super) tools: RwLock<Arc<ToolCatalog>>,
     /// Sessions of clients with a handshake, by their identifiers.
     pub(super) sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
-    pub(super) faults: FaultCounters,
+    pub(super) faults: FaultState,
     pub(super) changes: ListChanges,
     tool_calls: Mutex<HashMap<String, u64>>,
     clients: Mutex<HashSet<(ProtocolRevision, String)>>,
@@ -265,7 +265,7 @@ pub(super) struct ServerState {
 impl ServerState {
     pub(super) fn new(definition: ServerDefinition, source: AnswerSource, tools: ToolCatalog) -> ServerState {
         ServerState {
-            faults: FaultCounters::new(&definition.faults),
+            faults: FaultState::new(&definition.faults),
             tools: RwLock::new(Arc::new(tools)),
             sessions: Mutex::default(),
             changes: ListChanges::new(),

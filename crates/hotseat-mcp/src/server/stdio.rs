@@ -57,6 +57,15 @@ struct OpenLinkRequest {
     messages: mpsc::Sender<LinkMessage>,
 }
 
+/// The program of a proxied server cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LaunchError {
+    #[error("the program `{program}` cannot be started: {source}")]
+    Start { program: String, source: std::io::Error },
+    #[error("the program `{0}` has no standard input and output")]
+    NoPipes(String),
+}
+
 impl StdioLink {
     /// Starts a program.
     ///
@@ -66,16 +75,16 @@ impl StdioLink {
         command: &UpstreamCommand,
         launcher: Option<&dyn UpstreamLauncher>,
         max_line_bytes: usize,
-    ) -> Result<StdioLink, String> {
+    ) -> Result<StdioLink, LaunchError> {
         let launched = match launcher {
             Some(launcher) => launcher.launch(command),
             None => launch(command),
         };
-        let program = command.argv.first().map_or("", String::as_str);
+        let program = || command.argv.first().cloned().unwrap_or_default();
         let LaunchedUpstream { mut child, guard } =
-            launched.map_err(|error| format!("the program `{program}` cannot be started: {error}"))?;
+            launched.map_err(|source| LaunchError::Start { program: program(), source })?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(format!("the program `{program}` has no standard input and output"));
+            return Err(LaunchError::NoPipes(program()));
         };
         let (lines, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
         let requests = Arc::new(LinkRequests::default());

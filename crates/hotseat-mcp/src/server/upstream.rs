@@ -1,6 +1,7 @@
 //! Proxied servers over HTTP: requests pass unchanged, answers are observed on their way.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
@@ -40,13 +41,32 @@ fn copy_headers(from: &HeaderMap) -> HeaderMap {
     copied.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+/// A proxied server does not answer.
+#[derive(Debug, thiserror::Error)]
+enum UpstreamError {
+    #[error("{0}")]
+    Client(String),
+    #[error("the proxied server cannot be reached: {0}")]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the proxied server did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    #[error("the proxied server closed the connection within its answer")]
+    Cut,
+    #[error("the answer of the proxied server has more than {0} bytes")]
+    TooLong(usize),
+    #[error("the proxied server did not end its answer")]
+    Endless,
+    #[error("the conversation is closed")]
+    Closed,
+}
+
 /// Sends a request to the proxied server.
 async fn send(
     request: &McpHttpRequest,
     upstream: &UrlUpstream,
     clients: &UpstreamClients,
-) -> Result<reqwest::Response, String> {
-    let client = clients.client(&upstream.url)?;
+) -> Result<reqwest::Response, UpstreamError> {
+    let client = clients.client(&upstream.url).map_err(UpstreamError::Client)?;
     let mut headers = copy_headers(&request.headers);
     headers.extend(upstream.headers.clone().into_iter().filter_map(|(name, value)| Some((name?, value))));
     let sent = client
@@ -57,8 +77,8 @@ async fn send(
     let limit = request.conversation.limits.max_open_time;
     match tokio::time::timeout(limit, sent).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) => Err(format!("the proxied server cannot be reached: {}", error.without_url())),
-        Err(_) => Err(format!("the proxied server did not answer within {} s", limit.as_secs())),
+        Ok(Err(error)) => Err(UpstreamError::Unreachable(error.without_url())),
+        Err(_) => Err(UpstreamError::Timeout(limit)),
     }
 }
 
@@ -71,13 +91,13 @@ pub(super) async fn pass_through(
 ) -> HttpOutcome {
     let response = match send(&request, upstream, &request.run.clients).await {
         Ok(response) => response,
-        Err(message) => {
-            let kind = McpEventKind::ProtocolError { code: None, message: message.clone() };
+        Err(error) => {
+            let kind = McpEventKind::ProtocolError { code: None, message: error.to_string() };
             request.conversation.report(request.server.name(), std::time::Instant::now(), kind).await;
             if let Some(observer) = &mut observer {
-                observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message.clone())).await;
+                observer.fail(RpcError::new(error_code::INTERNAL_ERROR, &error)).await;
             }
-            return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, message));
+            return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, error));
         }
     };
     let (status, headers) = (response.status(), copy_headers(response.headers()));
@@ -107,16 +127,16 @@ pub(super) async fn pass_through(
             let read =
                 tokio::time::timeout(limits.max_open_time, read_answer(response, limits.max_answer_bytes));
             let answer = tokio::select! {
-                answer = read => answer.unwrap_or_else(|_| Err("the proxied server did not end its answer".to_string())),
-                () = request.conversation.wait_closed() => Err("the conversation is closed".to_string()),
+                answer = read => answer.unwrap_or(Err(UpstreamError::Endless)),
+                () = request.conversation.wait_closed() => Err(UpstreamError::Closed),
             };
             match answer {
                 Ok(body) => {
                     observer.observe_body(status, &body).await;
                     Body::from(body)
                 }
-                Err(message) => {
-                    observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message)).await;
+                Err(error) => {
+                    observer.fail(RpcError::new(error_code::INTERNAL_ERROR, error)).await;
                     return Err(super::outbound::AbortedConnection);
                 }
             }
@@ -133,16 +153,16 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     content_type.is_some_and(|text| text.starts_with("text/event-stream"))
 }
 
-async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, String> {
+async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, UpstreamError> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
             Ok(None) => return Ok(body.into()),
             Ok(Some(piece)) => body.extend_from_slice(&piece),
-            Err(_) => return Err("the proxied server closed the connection within its answer".to_string()),
+            Err(_) => return Err(UpstreamError::Cut),
         }
         if body.len() > limit {
-            return Err(format!("the answer of the proxied server has more than {limit} bytes"));
+            return Err(UpstreamError::TooLong(limit));
         }
     }
 }
@@ -200,7 +220,7 @@ pub(super) async fn request_answer(
     request: &RpcRequest,
     notifications: &mut KeptNotifications,
 ) -> Result<Value, RpcError> {
-    let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
+    let internal = |error: UpstreamError| RpcError::new(error_code::INTERNAL_ERROR, error);
     let mut response = send(http, upstream, &request.run.clients).await.map_err(internal)?;
     let status = response.status();
     let limit = request.conversation.limits.max_answer_bytes;
@@ -211,7 +231,11 @@ pub(super) async fn request_answer(
     let mut scanner = EventScanner::new(limit);
     while let Ok(Some(piece)) = response.chunk().await {
         let events = scanner.push(&piece);
-        for data in events.map_err(|_| internal(format!("the answer has more than {limit} bytes")))? {
+        let too_long = |_| {
+            let message = format!("the answer has more than {limit} bytes");
+            RpcError::new(error_code::INTERNAL_ERROR, message)
+        };
+        for data in events.map_err(too_long)? {
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return outcome,
                 Ok(frame) => forward(frame, &request.out, notifications).await,
@@ -219,7 +243,7 @@ pub(super) async fn request_answer(
             }
         }
     }
-    Err(internal("the proxied server closed the connection within its answer".to_string()))
+    Err(internal(UpstreamError::Cut))
 }
 
 /// Forwards a message before the answer.
