@@ -49,7 +49,7 @@ pub use attempt_result::Attempt;
 pub use attempt_services::RunModels;
 pub use backlog::ReportBacklog;
 pub use cancellation::{CLEANUP_LIMIT, CancellationSignal, RunControl};
-pub use case_filter::{CaseFilter, CaseLabels, KeywordExpression};
+pub use case_filter::{CaseFilter, CaseFilterError, CaseLabels, KeywordError, KeywordExpression};
 pub use case_roles::open_role;
 pub use cassettes::{AttemptCassette, CassetteMode, RunCassettes};
 pub use check_totals::{CheckTally, CheckTotals, CriterionTally};
@@ -75,7 +75,7 @@ pub use results::{
 pub use running::{RunningConversation, RunningConversations};
 pub use series::{AttemptStatus, StopRule};
 pub use settings::{RerunCommands, RunChoices, RunSettings, TestedAgent, UserIdentity};
-pub use shard::Shard;
+pub use shard::{Shard, ShardError};
 pub use signals::ShutdownSignals;
 pub use stability::{CaseStability, ReliabilityGrade, ReliabilityResult, StabilityClass};
 pub use summary::{GradeCounts, RepeatTotals, RunSummary};
