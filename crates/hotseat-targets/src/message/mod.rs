@@ -7,8 +7,8 @@ mod scripted_answers;
 mod tool_output;
 
 pub use content::{
-    ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
-    joined_text, media_parts, merge_json,
+    AttachmentError, ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall,
+    MessageRole, joined_text, media_parts, merge_json,
 };
 pub use identity::RequestIdentity;
 pub use scripted_answers::{
