@@ -88,17 +88,28 @@ impl ValueRelation {
     }
 }
 
+/// A condition that does not apply to the type of an argument.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum ConditionError {
+    #[error("{found}, {}, cannot be compared with {limit}", type_name(.found))]
+    Incomparable { found: Box<Value>, limit: Box<Value> },
+    #[error("{found}, {}, cannot contain {part}", type_name(.found))]
+    NoContainer { found: Box<Value>, part: Box<Value> },
+}
+
 impl ArgumentCondition {
     /// Returns true if the argument meets the condition. A missing argument meets no condition.
     ///
     /// # Errors
     /// If the type of the argument does not allow the comparison. In this case neither the condition nor its
     /// negation is met.
-    pub fn is_met(&self, found: Option<&Value>) -> Result<bool, String> {
+    pub fn is_met(&self, found: Option<&Value>) -> Result<bool, ConditionError> {
         let Some(found) = found else { return Ok(false) };
-        let all = |mut met: Box<dyn Iterator<Item = Result<bool, String>> + '_>| -> Result<bool, String> {
+        type AllMet<'a> = Box<dyn Iterator<Item = Result<bool, ConditionError>> + 'a>;
+        let all = |met: AllMet<'_>| -> Result<bool, ConditionError> {
             // An unmet condition takes precedence over one that cannot be evaluated.
-            let met: Vec<Result<bool, String>> = met.by_ref().collect();
+            let met: Vec<_> = met.collect();
             match met.contains(&Ok(false)) {
                 true => Ok(false),
                 false => met.into_iter().collect::<Result<Vec<_>, _>>().map(|_| true),
@@ -108,8 +119,9 @@ impl ArgumentCondition {
             ArgumentCondition::Equals(value) => Ok(json_equal(found, value)),
             ArgumentCondition::OneOf(values) => Ok(values.iter().any(|value| json_equal(found, value))),
             ArgumentCondition::Compared(relation, limit) => {
-                let ordering = compare(found, limit).ok_or_else(|| {
-                    format!("{found}, {}, cannot be compared with {limit}", type_name(found))
+                let ordering = compare(found, limit).ok_or_else(|| ConditionError::Incomparable {
+                    found: Box::new(found.clone()),
+                    limit: Box::new(limit.clone()),
                 })?;
                 Ok(relation.allows(ordering))
             }
@@ -118,9 +130,12 @@ impl ArgumentCondition {
                 let has = |part: &Value| match (found, part) {
                     (Value::String(text), Value::String(part)) => Ok(text.contains(part)),
                     (Value::Array(entries), part) => Ok(entries.iter().any(|entry| json_equal(entry, part))),
-                    _ => Err(format!("{found}, {}, cannot contain {part}", type_name(found))),
+                    _ => Err(ConditionError::NoContainer {
+                        found: Box::new(found.clone()),
+                        part: Box::new(part.clone()),
+                    }),
                 };
-                let has = parts.iter().map(has).collect::<Result<Vec<bool>, String>>()?;
+                let has = parts.iter().map(has).collect::<Result<Vec<bool>, _>>()?;
                 Ok(match fitting {
                     MatchMode::All => has.into_iter().all(|has| has),
                     MatchMode::Any => has.into_iter().any(|has| has),
@@ -179,7 +194,7 @@ impl ArgumentCondition {
                 (DifferenceReason::Condition, Some(note))
             }
             (ArgumentCondition::Entries(_), ..) => (DifferenceReason::Type, type_note("a list")),
-            (_, _, Err(words)) => (DifferenceReason::Incomparable, Some(words)),
+            (_, _, Err(error)) => (DifferenceReason::Incomparable, Some(error.to_string())),
             (ArgumentCondition::Matches(..), ..) => (DifferenceReason::Pattern, None),
             (ArgumentCondition::OneOf(values), ..) => {
                 let note = values.iter().find_map(|value| lookalike_note(value, found));

@@ -7,15 +7,45 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+/// A construct of JavaScript that has no equivalent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum JavascriptRegexError {
+    #[error("the flag `y` has no meaning where a text is searched; `^` is the start of the text")]
+    StickyFlag,
+    #[error("`({start}…)` is {name}, which patterns do not support ({LINEAR_TIME_REASON})")]
+    LookAround { start: &'static str, name: &'static str },
+    #[error("`\\{0}` refers back to a group, which patterns do not support ({LINEAR_TIME_REASON})")]
+    BackReference(char),
+    #[error("a character class is not closed")]
+    OpenClass,
+    #[error("a `[` within a character class is written `\\[`")]
+    NestedClass,
+    #[error("`[]` matches no text")]
+    EmptyClass,
+    #[error("it ends with a backslash")]
+    LastBackslash,
+    #[error("`\\c` needs a letter")]
+    ControlLetter,
+    #[error("`\\x` needs two hexadecimal digits")]
+    HexDigits,
+    #[error("`\\u` needs four hexadecimal digits, or some in braces")]
+    CodePoint,
+    #[error("`\\u{0:X}` is half a character")]
+    HalfCharacter(u32),
+    #[error("`\\{0}{{…}}` needs the flag `u`")]
+    UnicodeFlag(char),
+    #[error("`\\{0}` is just the letter {0} in JavaScript; write it without the backslash")]
+    PlainLetter(char),
+}
+
 /// Translates a JavaScript regular expression, given its source and flags.
 ///
 /// # Errors
 /// If a construct has no equivalent.
-pub fn translate_javascript_regex(source: &str, flags: &str) -> Result<String, String> {
+pub fn translate_javascript_regex(source: &str, flags: &str) -> Result<String, JavascriptRegexError> {
     if flags.contains('y') {
-        return Err(
-            "the flag `y` has no meaning where a text is searched; `^` is the start of the text".into()
-        );
+        return Err(JavascriptRegexError::StickyFlag);
     }
     let inline: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
     let out = if inline.is_empty() { String::new() } else { format!("(?{inline})") };
@@ -48,7 +78,7 @@ enum ClassEntry {
 }
 
 impl RegexTranslator<'_> {
-    fn translate(&mut self) -> Result<(), String> {
+    fn translate(&mut self) -> Result<(), JavascriptRegexError> {
         while let Some(character) = self.rest.next() {
             match character {
                 '\\' => match self.escape(false)? {
@@ -65,15 +95,13 @@ impl RegexTranslator<'_> {
     }
 
     /// Translates the start of a group, after its opening parenthesis.
-    fn group(&mut self) -> Result<(), String> {
+    fn group(&mut self) -> Result<(), JavascriptRegexError> {
         let ahead: String = self.rest.clone().take(3).collect();
-        for (start, what) in
+        for (start, name) in
             [("?=", "lookahead"), ("?!", "lookahead"), ("?<=", "lookbehind"), ("?<!", "lookbehind")]
         {
             if ahead.starts_with(start) {
-                return Err(format!(
-                    "`({start}…)` is {what}, which patterns do not support ({LINEAR_TIME_REASON})"
-                ));
+                return Err(JavascriptRegexError::LookAround { start, name });
             }
         }
         match ahead.starts_with("?<") {
@@ -100,18 +128,16 @@ impl RegexTranslator<'_> {
     }
 
     /// Translates a character class, after its opening bracket.
-    fn class(&mut self) -> Result<(), String> {
+    fn class(&mut self) -> Result<(), JavascriptRegexError> {
         let negated = self.rest.next_if_eq(&'^').is_some();
         let mut entries = Vec::new();
         loop {
             match self.rest.next() {
-                None => return Err("a character class is not closed".to_string()),
+                None => return Err(JavascriptRegexError::OpenClass),
                 Some(']') => break,
                 Some('\\') => entries.push(self.escape(true)?),
                 Some('-') => entries.push(ClassEntry::Hyphen),
-                Some('[') if self.unicode_sets => {
-                    return Err("a `[` within a character class is written `\\[`".to_string());
-                }
+                Some('[') if self.unicode_sets => return Err(JavascriptRegexError::NestedClass),
                 Some(character) if "[]\\^&~".contains(character) => {
                     entries.push(ClassEntry::Character(format!("\\{character}")));
                 }
@@ -120,7 +146,7 @@ impl RegexTranslator<'_> {
         }
         match (entries.as_slice(), negated) {
             ([], true) => self.out.push_str("(?s:.)"),
-            ([], false) => return Err("`[]` matches no text".to_string()),
+            ([], false) => return Err(JavascriptRegexError::EmptyClass),
             (entries, negated) => {
                 self.out.push_str(if negated { "[^" } else { "[" });
                 write_entries(entries, &mut self.out);
@@ -131,8 +157,8 @@ impl RegexTranslator<'_> {
     }
 
     /// Translates an escape sequence, after its backslash.
-    fn escape(&mut self, in_class: bool) -> Result<ClassEntry, String> {
-        let Some(character) = self.rest.next() else { return Err("it ends with a backslash".to_string()) };
+    fn escape(&mut self, in_class: bool) -> Result<ClassEntry, JavascriptRegexError> {
+        let Some(character) = self.rest.next() else { return Err(JavascriptRegexError::LastBackslash) };
         let code = |code: u32| ClassEntry::Character(format!("\\x{{{code:X}}}"));
         Ok(match character {
             'd' | 'D' | 'w' | 'W' | 's' | 'S' => ClassEntry::Set(format!("\\{character}")),
@@ -140,46 +166,37 @@ impl RegexTranslator<'_> {
             'b' | 'B' if !in_class => ClassEntry::Set(format!("\\{character}")),
             'n' | 'r' | 't' | 'f' | 'v' => ClassEntry::Character(format!("\\{character}")),
             '0' if !self.rest.peek().is_some_and(char::is_ascii_digit) => code(0),
-            '0'..='9' | 'k' => {
-                return Err(format!(
-                    "`\\{character}` refers back to a group, which patterns do not support ({LINEAR_TIME_REASON})"
-                ));
-            }
+            '0'..='9' | 'k' => return Err(JavascriptRegexError::BackReference(character)),
             'c' => match self.rest.next_if(char::is_ascii_alphabetic) {
                 Some(letter) => code(u32::from(letter) % 32),
-                None => return Err("`\\c` needs a letter".to_string()),
+                None => return Err(JavascriptRegexError::ControlLetter),
             },
-            'x' => code(self.digits(2).ok_or("`\\x` needs two hexadecimal digits")?),
+            'x' => code(self.digits(2).ok_or(JavascriptRegexError::HexDigits)?),
             'u' => code(self.code_point()?),
             'p' | 'P' if self.unicode => {
                 let name: String = self.rest.by_ref().take_while(|character| *character != '}').collect();
                 ClassEntry::Set(format!("\\{character}{name}}}"))
             }
-            'p' | 'P' => return Err(format!("`\\{character}{{…}}` needs the flag `u`")),
-            letter if letter.is_ascii_alphabetic() => {
-                return Err(format!(
-                    "`\\{letter}` is just the letter {letter} in JavaScript; write it without the backslash"
-                ));
-            }
+            'p' | 'P' => return Err(JavascriptRegexError::UnicodeFlag(character)),
+            letter if letter.is_ascii_alphabetic() => return Err(JavascriptRegexError::PlainLetter(letter)),
             other => ClassEntry::Character(escape_literal(other)),
         })
     }
 
     /// Reads a code point after `\u`: four digits, a surrogate pair of two times four digits, or a number in
     /// braces.
-    fn code_point(&mut self) -> Result<u32, String> {
-        let needs = || "`\\u` needs four hexadecimal digits, or some in braces".to_string();
+    fn code_point(&mut self) -> Result<u32, JavascriptRegexError> {
         if self.rest.next_if_eq(&'{').is_some() {
             let digits: String = self.rest.by_ref().take_while(|character| *character != '}').collect();
-            return u32::from_str_radix(&digits, 16).map_err(|_| needs());
+            return u32::from_str_radix(&digits, 16).map_err(|_| JavascriptRegexError::CodePoint);
         }
-        let first = self.digits(4).ok_or_else(needs)?;
+        let first = self.digits(4).ok_or(JavascriptRegexError::CodePoint)?;
         if !(0xD800..0xE000).contains(&first) {
             return Ok(first);
         }
-        let half = || format!("`\\u{first:X}` is half a character");
+        let half = || JavascriptRegexError::HalfCharacter(first);
         let second = match (self.rest.next(), self.rest.next()) {
-            (Some('\\'), Some('u')) => self.digits(4).ok_or_else(needs)?,
+            (Some('\\'), Some('u')) => self.digits(4).ok_or(JavascriptRegexError::CodePoint)?,
             _ => return Err(half()),
         };
         match ((0xD800..0xDC00).contains(&first), (0xDC00..0xE000).contains(&second)) {
@@ -299,7 +316,7 @@ mod tests {
             (r"\uD83D", "", "half a character"),
             (r"[[a]--[b]]", "v", r"`\[`"),
         ] {
-            let refused = translate_javascript_regex(source, flags).expect_err(source);
+            let refused = translate_javascript_regex(source, flags).expect_err(source).to_string();
             assert!(refused.contains(words), "/{source}/{flags}: {refused}");
         }
     }

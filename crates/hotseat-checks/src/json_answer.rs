@@ -38,6 +38,20 @@ pub enum AnswerContent {
     Malformed(String),
 }
 
+/// The reason why a text is not one JSON value, phrased to follow "it".
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum JsonAnswerError {
+    #[error("is empty")]
+    Empty,
+    #[error("is cut off: {0}")]
+    CutOff(#[source] serde_json::Error),
+    #[error("has {0}")]
+    Data(#[source] serde_json::Error),
+    #[error("is not exactly one JSON value: {0}")]
+    Syntax(#[source] serde_json::Error),
+}
+
 impl fmt::Display for JsonPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -51,8 +65,8 @@ impl fmt::Display for JsonPlace {
 /// Reads a text that is exactly one JSON value, bare or in one code block.
 ///
 /// # Errors
-/// If the text is not one JSON value. The reason is phrased to follow "it".
-pub fn read_json(text: &str) -> Result<Value, String> {
+/// If the text is not one JSON value.
+pub fn read_json(text: &str) -> Result<Value, JsonAnswerError> {
     let text = text.trim_matches(WHITE_SPACE);
     match block_content(text) {
         Some(content) => one_value(content),
@@ -71,7 +85,7 @@ pub fn find_json(text: &str) -> AnswerContent {
             return AnswerContent::Json(value, JsonPlace::CodeBlock);
         }
         Ok(value) => return AnswerContent::Json(value, JsonPlace::Whole),
-        Err(why) => why,
+        Err(why) => why.to_string(),
     };
     if !text.contains(FENCE) {
         return find_in_prose(text, whole);
@@ -173,14 +187,14 @@ fn begins_json(text: &str) -> bool {
 }
 
 /// Reads exactly one JSON value without repeated keys.
-fn one_value(text: &str) -> Result<Value, String> {
+fn one_value(text: &str) -> Result<Value, JsonAnswerError> {
     if text.trim_matches(WHITE_SPACE).is_empty() {
-        return Err("is empty".to_string());
+        return Err(JsonAnswerError::Empty);
     }
     json::read_value(text).map_err(|error| match error.classify() {
-        Category::Eof => format!("is cut off: {error}"),
-        Category::Data => format!("has {error}"),
-        Category::Syntax | Category::Io => format!("is not exactly one JSON value: {error}"),
+        Category::Eof => JsonAnswerError::CutOff(error),
+        Category::Data => JsonAnswerError::Data(error),
+        Category::Syntax | Category::Io => JsonAnswerError::Syntax(error),
     })
 }
 
@@ -201,10 +215,10 @@ mod tests {
             "```JSON {\"a\": 1} ```",
             "```{\"a\": 1}```",
         ] {
-            assert_eq!(read_json(text), Ok(json!({"a": 1})), "{text}");
+            assert_eq!(read_json(text).unwrap(), json!({"a": 1}), "{text}");
         }
         let backticks = json!({"markdown": "```json\n{\"b\": 2}\n```"});
-        assert_eq!(read_json(&format!("```json\n{backticks}\n```")), Ok(backticks));
+        assert_eq!(read_json(&format!("```json\n{backticks}\n```")).unwrap(), backticks);
         for (text, words) in [
             ("", "is empty"),
             ("```json\n```", "is empty"),
@@ -219,7 +233,7 @@ mod tests {
             ("{\"a\": \"two\nlines\"}", "control character"),
             ("\u{a0}{\"a\": 1}", "is not exactly one JSON value"),
         ] {
-            let why = read_json(text).unwrap_err();
+            let why = read_json(text).unwrap_err().to_string();
             assert!(why.contains(words), "{text}: {why}");
         }
     }

@@ -16,23 +16,30 @@ pub struct JsonPathQuery {
     path: serde_json_path::JsonPath,
 }
 
+/// An invalid JSON path.
+#[derive(Debug, thiserror::Error)]
+#[error("{} at character {character}", .source.message())]
+pub struct JsonPathError {
+    /// Position in the path, from 1.
+    character: usize,
+    source: serde_json_path::ParseError,
+}
+
 impl JsonPathQuery {
     /// Parses a path. The leading `$` is optional.
     ///
     /// # Errors
-    /// If the path is invalid; the message contains the position in the path.
-    pub fn parse(written: &str) -> Result<JsonPathQuery, String> {
+    /// If the path is invalid.
+    pub fn parse(written: &str) -> Result<JsonPathQuery, JsonPathError> {
         let whole = match written.chars().next() {
             Some('$') => written.to_string(),
             Some('[') => format!("${written}"),
             _ => format!("$.{written}"),
         };
         let added = whole.len() - written.len();
-        let path = serde_json_path::JsonPath::parse(&whole).map_err(|error| {
-            let at = written
-                .get(..error.position().saturating_sub(added))
-                .map_or(1, |before| before.chars().count() + 1);
-            format!("{} at character {at}", error.message())
+        let path = serde_json_path::JsonPath::parse(&whole).map_err(|source| {
+            let before = written.get(..source.position().saturating_sub(added));
+            JsonPathError { character: before.map_or(1, |before| before.chars().count() + 1), source }
         })?;
         Ok(JsonPathQuery { source: written.to_string(), path })
     }
@@ -193,7 +200,7 @@ mod tests {
             assert!(JsonPathQuery::parse(written).is_ok(), "{written}");
         }
         for (written, at) in [("$.a[", 5), ("$.", 2), ("a..", 2), ("a b", 2), ("$[?@.a ~ 1]", 0), ("", 1)] {
-            let error = JsonPathQuery::parse(written).unwrap_err();
+            let error = JsonPathQuery::parse(written).unwrap_err().to_string();
             assert!(
                 at == 0 || error.contains(&format!("character {at}")) || !error.is_empty(),
                 "{written}: {error}"

@@ -19,12 +19,27 @@ const MAX_VIOLATIONS: usize = 10;
 #[derive(Clone)]
 pub struct CompiledSchema(Arc<jsonschema::Validator>);
 
+/// An invalid schema.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum CompiledSchemaError {
+    #[error("this schema accepts every value")]
+    AcceptsEverything,
+    #[error("this is not a JSON Schema: {0}{place}", place = place_suffix(.0))]
+    Invalid(#[source] Box<jsonschema::ValidationError<'static>>),
+}
+
+fn place_suffix(error: &jsonschema::ValidationError<'_>) -> String {
+    let at = error.instance_path().to_string();
+    if at.is_empty() { at } else { format!(" at {at}") }
+}
+
 impl CompiledSchema {
     /// Compiles a schema.
     ///
     /// # Errors
     /// If the schema is invalid, or accepts every value.
-    pub fn compile(schema: &Value) -> Result<CompiledSchema, String> {
+    pub fn compile(schema: &Value) -> Result<CompiledSchema, CompiledSchemaError> {
         let says_nothing = match schema {
             Value::Bool(fits) => *fits,
             Value::Object(members) => {
@@ -33,17 +48,13 @@ impl CompiledSchema {
             _ => false,
         };
         if says_nothing {
-            return Err("this schema accepts every value".to_string());
+            return Err(CompiledSchemaError::AcceptsEverything);
         }
         // Patterns are matched in linear time because they run on untrusted text of an agent.
         let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
         match options.build(schema) {
             Ok(validator) => Ok(CompiledSchema(Arc::new(validator))),
-            Err(error) => {
-                let at = error.instance_path().to_string();
-                let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
-                Err(format!("this is not a JSON Schema: {error}{place}"))
-            }
+            Err(error) => Err(CompiledSchemaError::Invalid(Box::new(error))),
         }
     }
 

@@ -61,7 +61,7 @@ pub use all_of::AllOf;
 pub use answer::{answer, format_text};
 pub use budget::UsageBudget;
 pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter, NamedTools};
-pub use condition::{ArgumentCondition, ValueRelation};
+pub use condition::{ArgumentCondition, ConditionError, ValueRelation};
 pub use contains::ContainsText;
 pub use count::{CallCount, ToolCount};
 pub use criterion_ref::CriterionRef;
@@ -73,25 +73,25 @@ pub use forbidden_call::ForbiddenCall;
 pub use forbidden_result::ForbiddenResult;
 pub use idempotent::Idempotent;
 pub use idle::{IdleScope, MaxIdle};
-pub use javascript::translate_javascript_regex;
-pub use json_answer::{AnswerContent, JsonPlace, find_json, read_json};
-pub use json_path::{JsonPathCheck, JsonPathQuery};
-pub use json_schema::{CompiledSchema, JsonSchemaCheck};
+pub use javascript::{JavascriptRegexError, translate_javascript_regex};
+pub use json_answer::{AnswerContent, JsonAnswerError, JsonPlace, find_json, read_json};
+pub use json_path::{JsonPathCheck, JsonPathError, JsonPathQuery};
+pub use json_schema::{CompiledSchema, CompiledSchemaError, JsonSchemaCheck};
 pub use judged::{
     AgentIntent, CriterionExample, EvidenceLimit, EvidenceOverflow, ExampleQuality, ForbiddenClaims,
     FreeFormCriterion, GoalAchieved, GroundedClaims, JudgeCriterion, JudgeSelector, JudgeSettings,
     JudgedCheck, ResponseCriterion,
 };
 pub use no_text_with_tool_calls::NoTextWithToolCalls;
-pub use pattern::{Pattern, escape};
+pub use pattern::{Pattern, PatternError, escape};
 pub use precomputed::PrecomputedCheck;
 pub use regex::{MatchMode, RegexCheck};
-pub use role_reference::RoleReference;
+pub use role_reference::{RoleReference, RoleReferenceError};
 pub use rust_check::RustCheck;
-pub use script_check::{ScriptCheck, ScriptInputKind};
+pub use script_check::{ScriptCheck, ScriptInputKind, ScriptJudgementError};
 pub use text::{TextMatch, TextPattern};
 pub use tool_called::{ArgumentMatch, ToolCalled};
-pub use tool_result::{ExpectedResult, ToolResultCheck};
+pub use tool_result::{ExpectedResult, ExpectedResultError, ToolResultCheck};
 pub use tool_sequence::{SequenceCall, SequenceMatch, ToolSequence};
 pub use topic::{CurrentTopic, HistoryOrder, TopicHistory, TopicReached};
 pub use valid_arguments::ValidArguments;

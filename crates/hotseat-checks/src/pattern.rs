@@ -29,6 +29,20 @@ pub struct Pattern {
     matcher: MatchStrategy,
 }
 
+/// An invalid pattern.
+#[derive(Debug, Clone, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum PatternError {
+    #[error("{}", shorten_error(&.0.to_string()))]
+    Syntax(#[source] Box<regex_syntax::Error>),
+    #[error("the pattern or one of its alternatives is empty, so it matches every text")]
+    MatchesEverything,
+    #[error("it needs an automaton of more than {0} bytes")]
+    TooLarge(usize),
+    #[error("{}", shorten_error(&.0.to_string()))]
+    Build(#[source] Box<meta::BuildError>),
+}
+
 /// Matching strategy of a pattern. Most patterns are literal texts and are matched only once or twice, so
 /// building an automaton would take longer than the matching itself.
 #[derive(Clone)]
@@ -75,9 +89,8 @@ impl Pattern {
     /// Compiles an expression, or takes it from the cache.
     ///
     /// # Errors
-    /// If the expression is invalid. The message also names features of other dialects that are not
-    /// supported.
-    pub fn compile(written: &str) -> Result<Pattern, String> {
+    /// If the expression is invalid.
+    pub fn compile(written: &str) -> Result<Pattern, PatternError> {
         let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = compiled().matchers.get(written).cloned();
         let matcher = match known {
@@ -124,7 +137,7 @@ impl Pattern {
 }
 
 /// Builds the matcher of an expression.
-fn build_matcher(written: &str) -> Result<MatchStrategy, String> {
+fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
     if let Some(text) = unescaped_literal(written) {
         return Ok(text);
     }
@@ -137,9 +150,9 @@ fn build_matcher(written: &str) -> Result<MatchStrategy, String> {
         .ignore_whitespace(has('x'))
         .build()
         .parse(&expression)
-        .map_err(|error| shorten_error(&error.to_string()))?;
+        .map_err(|error| PatternError::Syntax(Box::new(error)))?;
     if has_empty_alternative(&hir) {
-        return Err("the pattern or one of its alternatives is empty, so it matches every text".to_string());
+        return Err(PatternError::MatchesEverything);
     }
     match literal_matcher(&hir) {
         Some(text) => Ok(text),
@@ -202,12 +215,12 @@ fn literal_matcher(hir: &Hir) -> Option<MatchStrategy> {
 }
 
 /// Builds an automaton without lazily built tables, which pay off only for many megabytes of text.
-fn build_automaton(hir: &Hir) -> Result<meta::Regex, String> {
+fn build_automaton(hir: &Hir) -> Result<meta::Regex, PatternError> {
     let config =
         meta::Config::new().nfa_size_limit(Some(MAX_AUTOMATON_BYTES)).hybrid(false).dfa(false).onepass(false);
     meta::Regex::builder().configure(config).build_from_hir(hir).map_err(|error| match error.size_limit() {
-        Some(limit) => format!("it needs an automaton of more than {limit} bytes"),
-        None => shorten_error(&error.to_string()),
+        Some(limit) => PatternError::TooLarge(limit),
+        None => PatternError::Build(Box::new(error)),
     })
 }
 
@@ -313,7 +326,7 @@ mod tests {
         for (written, words) in
             [("(unclosed", "unclosed group"), ("(?=x)", "linear time"), (r"(a)\1", "linear time")]
         {
-            let error = Pattern::compile(written).unwrap_err();
+            let error = Pattern::compile(written).unwrap_err().to_string();
             assert!(error.contains(words), "{written}: {error}");
         }
     }
@@ -321,7 +334,7 @@ mod tests {
     #[test]
     fn rejects_empty_patterns() {
         for written in ["", "(?i)", "()", "(?:)", "a|", "|a", "a||b", "(a|)", "(?i)error|sorry|"] {
-            let error = Pattern::compile(written).expect_err(written);
+            let error = Pattern::compile(written).expect_err(written).to_string();
             assert!(error.contains("matches every text"), "{written}: {error}");
         }
         for written in ["^$", "a?", ".*", "(a|)b", "^|a"] {

@@ -17,34 +17,40 @@ pub enum RoleReference {
     Script(String),
 }
 
+/// An invalid reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum RoleReferenceError {
+    #[error("`{0}:` is not a known prefix; use `agents:`, `connectors:` or `scripts:`")]
+    UnknownPrefix(String),
+    #[error("`{0}` does not name an agent, connector or script")]
+    NoName(String),
+}
+
 impl RoleReference {
     /// Parses a reference.
     ///
     /// # Errors
     /// If the prefix is unknown or the name is missing.
-    pub fn parse(text: &str) -> Result<RoleReference, String> {
+    pub fn parse(text: &str) -> Result<RoleReference, RoleReferenceError> {
         let (kind, id): (fn(String) -> RoleReference, &str) = match text.split_once(':') {
             None => (RoleReference::Agent, text),
             Some(("agents" | "agent", id)) => (RoleReference::Agent, id),
             Some(("connectors" | "connector", id)) => (RoleReference::Connector, id),
             Some(("scripts" | "script", id)) => (RoleReference::Script, id),
-            Some((prefix, _)) => {
-                return Err(format!(
-                    "`{prefix}:` is not a known prefix; use `agents:`, `connectors:` or `scripts:`"
-                ));
-            }
+            Some((prefix, _)) => return Err(RoleReferenceError::UnknownPrefix(prefix.to_string())),
         };
         match id.trim() {
-            "" => Err(format!("`{text}` does not name an agent, connector or script")),
+            "" => Err(RoleReferenceError::NoName(text.to_string())),
             id => Ok(kind(id.to_string())),
         }
     }
 }
 
 impl TryFrom<String> for RoleReference {
-    type Error = String;
+    type Error = RoleReferenceError;
 
-    fn try_from(text: String) -> Result<RoleReference, String> {
+    fn try_from(text: String) -> Result<RoleReference, RoleReferenceError> {
         RoleReference::parse(&text)
     }
 }

@@ -40,18 +40,20 @@ pub enum ScriptInputKind {
     Messages,
 }
 
+/// A function returned something else than a judgement. Contains the start of the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it returned {0}; expected true, false, or an object with `pass` (or `passed`) and optionally `message` (or `reason`)"
+)]
+pub struct ScriptJudgementError(String);
+
 impl ScriptCheck {
     /// Parses the return value of a function into its verdict and its message.
     ///
     /// # Errors
     /// If the value has another form.
-    pub fn parse_judgement(returned: &Value) -> Result<(bool, Option<String>), String> {
-        let wrong = || {
-            format!(
-                "it returned {}; expected true, false, or an object with `pass` (or `passed`) and optionally `message` (or `reason`)",
-                super::call_text::truncate(&returned.to_string())
-            )
-        };
+    pub fn parse_judgement(returned: &Value) -> Result<(bool, Option<String>), ScriptJudgementError> {
+        let wrong = || ScriptJudgementError(super::call_text::truncate(&returned.to_string()));
         match returned {
             Value::Bool(passed) => Ok((*passed, None)),
             Value::Object(members) => {

@@ -9,7 +9,7 @@ use super::calls::{self, NamedTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
 use super::nearest_call::{Similarity, compare_with_nearest};
-use super::pattern::Pattern;
+use super::pattern::{Pattern, PatternError};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Expected result: JSON in which a text may be a pattern.
@@ -25,18 +25,28 @@ pub enum ExpectedResult {
     List(Vec<ExpectedResult>),
 }
 
+/// An invalid expectation of a result.
+#[derive(Debug, Clone, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum ExpectedResultError {
+    #[error("`regex:` needs a pattern")]
+    NoPattern,
+    #[error("{text:?} does not compile: {source}")]
+    Pattern { text: String, source: PatternError },
+}
+
 impl ExpectedResult {
     /// Parses an expected result. A text that starts with `regex:` is a pattern.
     ///
     /// # Errors
     /// If a pattern is invalid.
-    pub fn parse(value: &Value) -> Result<ExpectedResult, String> {
+    pub fn parse(value: &Value) -> Result<ExpectedResult, ExpectedResultError> {
         Ok(match value {
             Value::String(text) => match text.strip_prefix("regex:") {
-                Some("") => return Err("`regex:` needs a pattern".to_string()),
+                Some("") => return Err(ExpectedResultError::NoPattern),
                 Some(pattern) => ExpectedResult::Pattern(
                     Pattern::compile(pattern)
-                        .map_err(|words| format!("{text:?} does not compile: {words}"))?,
+                        .map_err(|source| ExpectedResultError::Pattern { text: text.clone(), source })?,
                 ),
                 None => ExpectedResult::Value(value.clone()),
             },
@@ -44,7 +54,7 @@ impl ExpectedResult {
                 members
                     .iter()
                     .map(|(key, value)| Ok((key.clone(), ExpectedResult::parse(value)?)))
-                    .collect::<Result<_, String>>()?,
+                    .collect::<Result<_, _>>()?,
             ),
             Value::Array(items) => {
                 ExpectedResult::List(items.iter().map(ExpectedResult::parse).collect::<Result<_, _>>()?)

@@ -194,7 +194,7 @@ pub struct SelectionArgs {
     pub cases: Option<PathBuf>,
     /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
     /// `hotseat merge` joins the runs.
-    #[arg(long, value_name = "K/N", value_parser = shard, conflicts_with = "last_failed", help_heading = CASES)]
+    #[arg(long, value_name = "K/N", value_parser = Shard::parse, conflicts_with = "last_failed", help_heading = CASES)]
     pub shard: Option<Shard>,
     /// Reject files that mark tests with `only`. Use it in CI, where `only` would hide the other tests.
     #[arg(long, help_heading = CASES)]
@@ -241,7 +241,7 @@ pub struct TestArgs {
     pub dry_run: bool,
     /// Simulate the user with this agent, model or script in cases that name no simulator: agents:ID,
     /// connectors:NAME or scripts:path.function.
-    #[arg(long, value_name = "ROLE", value_parser = reference, help_heading = CONVERSATIONS)]
+    #[arg(long, value_name = "ROLE", value_parser = RoleReference::parse, help_heading = CONVERSATIONS)]
     pub simulator: Option<RoleReference>,
     /// Ask the human at the keyboard (or read lines of standard input) whenever the agent waits for input
     /// that nothing else provides.
@@ -856,7 +856,7 @@ fn reporter(text: &str) -> Result<RoleReference, String> {
     let format = PEER_REPORTERS.iter().find(|(names, _)| names.contains(&text));
     match format {
         Some((_, flag)) => Err(format!("formats of reports are chosen by file: write `{flag}`")),
-        None => RoleReference::parse(text),
+        None => RoleReference::parse(text).map_err(|error| error.to_string()),
     }
 }
 
@@ -905,10 +905,6 @@ fn editor_link(text: &str) -> Result<String, String> {
     }
 }
 
-fn shard(text: &str) -> Result<Shard, String> {
-    Shard::parse(text)
-}
-
 fn max_age(text: &str) -> Result<Duration, String> {
     let seconds = parse_seconds(text).ok_or_else(|| "expected a duration such as 90d, 12h or 4w".to_string());
     seconds.map(Duration::from_secs)
@@ -916,10 +912,6 @@ fn max_age(text: &str) -> Result<Duration, String> {
 
 fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).ok_or_else(|| "expected a size such as 1GB or 500MB".to_string())
-}
-
-fn reference(text: &str) -> Result<RoleReference, String> {
-    RoleReference::parse(text)
 }
 
 fn host(text: &str) -> Result<IpAddr, String> {

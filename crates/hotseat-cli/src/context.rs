@@ -263,7 +263,7 @@ impl CliContext {
     }
 
     /// Reports an error that is one sentence.
-    pub fn report_error(&self, message: impl Into<String>) {
+    pub fn report_error(&self, message: impl ToString) {
         self.report_errors([Diagnostic::new(message)]);
     }
 

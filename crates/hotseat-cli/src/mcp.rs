@@ -168,7 +168,7 @@ fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDe
         let source = McpReplaySource { recording, secrets, conversation: None };
         return Ok((ServerDefinition::new("replay", ServerKind::Replay(source)), none()));
     }
-    let (definition, answerer) = read_mock(&text).map_err(wrong)?;
+    let (definition, answerer) = read_mock(&text).map_err(|error| wrong(error.to_string()))?;
     let answerer: Arc<dyn ToolAnswerer> = answerer;
     Ok((definition, answerer))
 }
@@ -187,7 +187,7 @@ fn upstream_of(url: Option<&str>, program: &[String]) -> Upstream {
 /// Records the lists of a server.
 async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
     let recorded = list_contents(upstream_of(args.url.as_deref(), &args.program)).await;
-    let written = recorded.and_then(|recording| {
+    let written = recorded.map_err(|error| error.to_string()).and_then(|recording| {
         write_recording(&recording, &context.folder.join(&args.file))?;
         Ok(recording.entries("tools/list", "tools").len())
     });

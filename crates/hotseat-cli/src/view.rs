@@ -57,9 +57,7 @@ fn try_run(args: &ViewArgs, context: &CliContext) -> Result<ExitStatus, ExitStat
         if printed != ExitStatus::Passed {
             return Err(printed);
         }
-        let served =
-            server.run(signals.next(), error_printer(context.errors_use_color(), context.width())).await;
-        served.map_err(|error| broken(format!("the server failed: {error}")))?;
+        server.run(signals.next(), error_printer(context.errors_use_color(), context.width())).await;
         Ok(ExitStatus::Passed)
     })
 }
@@ -82,7 +80,7 @@ fn error_printer(color: bool, width: usize) -> OnStoreError {
 pub struct ViewServerThread {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
-    thread: JoinHandle<io::Result<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl ViewServerThread {

@@ -27,8 +27,8 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// Creates an error without a location.
-    pub fn new(message: impl Into<String>) -> Self {
-        Diagnostic { message: message.into(), place: None, label: None, related: Vec::new(), help: None }
+    pub fn new(message: impl ToString) -> Self {
+        Diagnostic { message: message.to_string(), place: None, label: None, related: Vec::new(), help: None }
     }
 
     /// Sets the location.

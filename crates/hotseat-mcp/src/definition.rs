@@ -88,6 +88,38 @@ pub struct McpTool {
     pub extra: Map<String, Value>,
 }
 
+/// Problem of a definition.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum DefinitionProblem {
+    #[error("a name consists of letters, digits, `-`, `_` and `.`")]
+    ServerName,
+    #[error("two servers have this name")]
+    DuplicateServer,
+    #[error("there is no such server")]
+    UnknownServer,
+    #[error("the command of the server is empty")]
+    EmptyCommand,
+    #[error("the URL of the server is invalid: {0}")]
+    Url(String),
+    #[error("the URL of the server must begin with http:// or https://")]
+    UrlScheme,
+    #[error("the header `{0}` is invalid")]
+    Header(String),
+    #[error("a tool must be an object")]
+    NoTool,
+    #[error("a tool needs a `name`")]
+    NoToolName,
+    #[error("`description` of the tool `{0}` must be a text")]
+    Description(String),
+    #[error("`inputSchema` of the tool `{0}` must be an object")]
+    NoSchema(String),
+    #[error("`inputSchema` of the tool `{tool}` is invalid: {source}")]
+    Schema { tool: String, source: Box<jsonschema::ValidationError<'static>> },
+    #[error("two tools have the name `{0}`")]
+    DuplicateTool(String),
+}
+
 impl McpTool {
     /// A tool with this name and schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: Value) -> McpTool {
@@ -98,19 +130,19 @@ impl McpTool {
     ///
     /// # Errors
     /// If the name is missing, or a member has the wrong type.
-    pub fn from_json(tool: &Value) -> Result<McpTool, String> {
-        let mut extra = tool.as_object().cloned().ok_or("a tool must be an object")?;
+    pub fn from_json(tool: &Value) -> Result<McpTool, DefinitionProblem> {
+        let mut extra = tool.as_object().cloned().ok_or(DefinitionProblem::NoTool)?;
         let Some(Value::String(name)) = extra.shift_remove("name") else {
-            return Err("a tool needs a `name`".to_string());
+            return Err(DefinitionProblem::NoToolName);
         };
         let description = match extra.shift_remove("description") {
             None => None,
             Some(Value::String(text)) => Some(text),
-            Some(_) => return Err(format!("`description` of the tool `{name}` must be a text")),
+            Some(_) => return Err(DefinitionProblem::Description(name)),
         };
         let input_schema = extra.shift_remove("inputSchema").unwrap_or_else(|| json!({"type": "object"}));
         if !input_schema.is_object() {
-            return Err(format!("`inputSchema` of the tool `{name}` must be an object"));
+            return Err(DefinitionProblem::NoSchema(name));
         }
         let output_schema = extra.shift_remove("outputSchema");
         Ok(McpTool { name, description, input_schema, output_schema, extra })

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{AnswerFuture, McpAnswer, McpCall, McpToolResult, ToolAnswerer};
-use crate::definition::{McpPrompt, McpResource, McpTool, MockContent, ServerDefinition, ServerKind};
-use crate::fixed::{FixedAnswer, FixedStep};
+use crate::definition::{
+    DefinitionProblem, McpPrompt, McpResource, McpTool, MockContent, ServerDefinition, ServerKind,
+};
+use crate::fixed::{FixedAnswer, FixedAnswerError, FixedStep};
 
 /// Answers calls with fixed answers, by the name of the tool.
 #[derive(Debug, Default)]
@@ -49,19 +51,39 @@ impl ToolAnswerer for FixedAnswerer {
     }
 }
 
+/// An invalid definition of a mock.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum MockFileError {
+    #[error("no JSON: {0}")]
+    NoJson(#[from] serde_json::Error),
+    #[error("`{0}` must be a list")]
+    NoList(&'static str),
+    #[error("an entry must be an object")]
+    NoEntry,
+    #[error("an entry needs `{0}`")]
+    NoId(&'static str),
+    #[error(transparent)]
+    Tool(#[from] DefinitionProblem),
+    #[error("tool `{tool}`: {source}")]
+    ToolAnswer { tool: String, source: FixedAnswerError },
+    #[error(transparent)]
+    Answer(#[from] FixedAnswerError),
+}
+
 /// Reads the definition of a mock with its answers: the members `name`, `instructions`, `pageSize`, `tools` (entries of
 /// `tools/list`, each with `answer`), `resources`, `resourceTemplates` and `prompts` (entries of their lists, each with `contents`,
 /// or `messages` and `ask`).
 ///
 /// # Errors
 /// If the definition is no JSON, or a member has the wrong type.
-pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), String> {
-    let file: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
+pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), MockFileError> {
+    let file: Value = serde_json::from_str(text)?;
     let name = file.get("name").and_then(Value::as_str).unwrap_or("mock");
-    let list = |key: &str| match file.get(key) {
+    let list = |key: &'static str| match file.get(key) {
         None => Ok(&[][..]),
         Some(Value::Array(items)) => Ok(items.as_slice()),
-        Some(_) => Err(format!("`{key}` must be a list")),
+        Some(_) => Err(MockFileError::NoList(key)),
     };
     let mut answers = BTreeMap::new();
     let mut content = MockContent {
@@ -72,9 +94,9 @@ pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), S
     for entry in list("tools")? {
         let mut tool = McpTool::from_json(entry)?;
         if let Some(answer) = tool.extra.shift_remove("answer") {
-            let answer = FixedAnswer::from_json(&answer);
-            answers
-                .insert(tool.name.clone(), answer.map_err(|error| format!("tool `{}`: {error}", tool.name))?);
+            let answer = FixedAnswer::from_json(&answer)
+                .map_err(|source| MockFileError::ToolAnswer { tool: tool.name.clone(), source })?;
+            answers.insert(tool.name.clone(), answer);
         }
         content.tools.push(tool);
     }
@@ -95,10 +117,14 @@ pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), S
 }
 
 /// Splits an entry of a definition into the entry of the list, its identifier and its answer.
-fn split_entry(entry: &Value, id: &str, result: &str) -> Result<(Value, String, FixedAnswer), String> {
-    let mut entry = entry.as_object().cloned().ok_or("an entry must be an object")?;
+fn split_entry(
+    entry: &Value,
+    id: &'static str,
+    result: &str,
+) -> Result<(Value, String, FixedAnswer), MockFileError> {
+    let mut entry = entry.as_object().cloned().ok_or(MockFileError::NoEntry)?;
     let Some(Value::String(name)) = entry.get(id).cloned() else {
-        return Err(format!("an entry needs `{id}`"));
+        return Err(MockFileError::NoId(id));
     };
     let value = entry.shift_remove(result).unwrap_or_else(|| json!([]));
     let ask = entry.shift_remove("ask").unwrap_or_else(|| json!([]));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_serve::FaultTrigger;
 use serde_json::Value;
 
 use crate::revision::error_code;
@@ -28,23 +29,6 @@ pub struct FaultRule {
 pub trait ArgumentsMatcher: fmt::Debug + Send + Sync {
     /// Whether the arguments meet the condition.
     fn matches(&self, arguments: &Value) -> bool;
-}
-
-/// Selects calls among those that match a rule. Counted for each conversation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FaultTrigger {
-    /// The call with this number, from 1.
-    Nth(u64),
-    /// Each call whose number is a multiple of this one; 1 selects all calls.
-    Every(u64),
-    /// Calls selected at random with this probability. The same arguments are selected in the same way whenever the seed is the
-    /// same, in any order of calls.
-    Rate {
-        /// Seed of the selection.
-        seed: u64,
-        /// Probability between 0 and 1.
-        rate: f64,
-    },
 }
 
 /// A fault of one call.

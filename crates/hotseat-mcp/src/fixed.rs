@@ -32,13 +32,25 @@ pub(crate) enum FixedStep {
     Done(Result<Value, RpcError>),
 }
 
+/// An invalid definition of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum FixedAnswerError {
+    #[error("an answer must be an object or a text")]
+    NoAnswer,
+    #[error("`{0}` of an answer must be a list")]
+    NoList(&'static str),
+    #[error("`{0}` of an answer has an invalid entry")]
+    InvalidEntry(&'static str),
+}
+
 impl FixedAnswer {
     /// Reads an answer: `result` or `error`, with `progress`, `logs`, `changes` and `ask`. Without `result`, all other members
     /// are the result. A text is a result with this text.
     ///
     /// # Errors
     /// If a member has the wrong type.
-    pub fn from_json(answer: &Value) -> Result<FixedAnswer, String> {
+    pub fn from_json(answer: &Value) -> Result<FixedAnswer, FixedAnswerError> {
         let members = match answer {
             Value::String(text) => {
                 let result = McpToolResult::from_text(text.as_str());
@@ -48,14 +60,14 @@ impl FixedAnswer {
                 });
             }
             Value::Object(members) => members,
-            _ => return Err("an answer must be an object or a text".to_string()),
+            _ => return Err(FixedAnswerError::NoAnswer),
         };
-        let list = |key: &str| match members.get(key) {
+        let list = |key: &'static str| match members.get(key) {
             None => Ok(&[][..]),
             Some(Value::Array(items)) => Ok(items.as_slice()),
-            Some(_) => Err(format!("`{key}` of an answer must be a list")),
+            Some(_) => Err(FixedAnswerError::NoList(key)),
         };
-        let wrong = |key: &str| format!("`{key}` of an answer has an invalid entry");
+        let wrong = FixedAnswerError::InvalidEntry;
         let progress = list("progress")?.iter().map(|step| step.as_f64().ok_or_else(|| wrong("progress")));
         let log =
             |entry: &Value| Some((entry.get("level")?.as_str()?.to_string(), entry.get("data")?.clone()));

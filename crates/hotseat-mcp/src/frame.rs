@@ -49,8 +49,8 @@ pub struct RpcError {
 
 impl RpcError {
     /// Creates an error without data.
-    pub fn new(code: i64, message: impl Into<String>) -> RpcError {
-        RpcError { code, message: message.into(), data: None }
+    pub fn new(code: i64, message: impl ToString) -> RpcError {
+        RpcError { code, message: message.to_string(), data: None }
     }
 
     /// The same error with data.

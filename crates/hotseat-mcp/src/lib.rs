@@ -52,16 +52,19 @@ pub use answer::{
 };
 pub use bridge::{BridgeError, bridge_lines, run_bridge};
 pub use definition::{
-    LaunchedUpstream, McpLimits, McpOptions, McpPrompt, McpResource, McpTool, MockContent, ServerDefinition,
-    ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
+    DefinitionProblem, LaunchedUpstream, McpLimits, McpOptions, McpPrompt, McpResource, McpTool, MockContent,
+    ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
 };
-pub use definition_file::{FixedAnswerer, read_mock};
+pub use definition_file::{FixedAnswerer, MockFileError, read_mock};
 pub use event::{McpEvent, McpEventKind};
-pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, UnreachedFault};
-pub use fixed::FixedAnswer;
+pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, UnreachedFault};
+pub use fixed::{FixedAnswer, FixedAnswerError};
 pub use frame::{Frame, FrameError, RpcError};
-pub use listing::list_contents;
-pub use recording::{McpExchange, McpRecording, McpReplaySource, RecordingLineError, SecretRemover};
+pub use hotseat_serve::FaultTrigger;
+pub use listing::{ListingError, list_contents};
+pub use recording::{
+    McpExchange, McpRecording, McpReplaySource, RecordingLineError, RecordingProblem, SecretRemover,
+};
 pub use revision::{ProtocolRevision, error_code};
 pub use server::{McpConversation, McpError, McpServers};
 

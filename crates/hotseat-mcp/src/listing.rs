@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::definition::{McpOptions, ServerDefinition, ServerKind, Upstream};
 use crate::definition_file::FixedAnswerer;
-use crate::frame::Frame;
+use crate::frame::{Frame, RpcError};
 use crate::recording::McpRecording;
 use crate::revision::ProtocolRevision;
-use crate::server::{McpConversation, McpServers};
+use crate::server::{McpConversation, McpError, McpServers};
 use crate::sse::EventScanner;
 
 /// Maximum number of pages of one list.
@@ -28,24 +28,49 @@ const LISTS: [(&str, &str); 4] = [
     ("prompts", "prompts/list"),
 ];
 
+/// A server whose lists cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum ListingError {
+    #[error(transparent)]
+    Proxy(#[from] McpError),
+    #[error("{0}")]
+    Client(#[source] reqwest::Error),
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("the server did not answer `{0}`")]
+    NoAnswer(String),
+    #[error("the answer to `{0}` is too long")]
+    TooLong(String),
+    #[error("`{method}`: {source}")]
+    Refused { method: String, source: Box<RpcError> },
+    #[error("the server answered `{method}` with HTTP status {status} and no JSON-RPC response")]
+    NoResponse { method: String, status: StatusCode },
+    #[error("{0}")]
+    Failed(String),
+    #[error("nothing was recorded")]
+    Nothing,
+}
+
 /// Asks a server for its lists, page by page, and returns the exchanges.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses the handshake or a list that it announces.
-pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, String> {
+pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, ListingError> {
     let definition = ServerDefinition::new("server", ServerKind::Proxy(upstream));
     let options = McpOptions { record: true, ..McpOptions::default() };
-    let servers = McpServers::start(vec![definition], options).map_err(|error| error.to_string())?;
-    let opened = servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new());
-    let mut conversation = opened.map_err(|error| error.to_string())?;
+    let servers = McpServers::start(vec![definition], options)?;
+    let mut conversation =
+        servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new())?;
     let url = conversation.url("server").unwrap_or_default();
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client =
-        Client::builder().no_proxy().tls_certs_only([]).build().map_err(|error| error.to_string())?;
-    if let Err(message) = (ListingClient { client, url, session: None }).list().await {
-        return Err(server_failure(&mut conversation).unwrap_or(message));
+    let client = Client::builder().no_proxy().tls_certs_only([]).build().map_err(ListingError::Client)?;
+    if let Err(error) = (ListingClient { client, url, session: None }).list().await {
+        return Err(server_failure(&mut conversation).map_or(error, ListingError::Failed));
     }
-    conversation.recording("server").ok_or_else(|| "nothing was recorded".to_string())
+    conversation.recording("server").ok_or(ListingError::Nothing)
 }
 
 /// Describes the failure of the server, if it has failed.
@@ -67,7 +92,7 @@ struct ListingClient {
 
 impl ListingClient {
     /// Requests all pages of all lists.
-    async fn list(mut self) -> Result<(), String> {
+    async fn list(mut self) -> Result<(), ListingError> {
         let params = json!({
             "protocolVersion": ProtocolRevision::NEWEST_WITH_HANDSHAKE.name(),
             "capabilities": {},
@@ -92,7 +117,7 @@ impl ListingClient {
         Ok(())
     }
 
-    async fn send(&self, message: &Value) -> Result<Response, String> {
+    async fn send(&self, message: &Value) -> Result<Response, ListingError> {
         let mut request = self
             .client
             .post(&self.url)
@@ -104,34 +129,37 @@ impl ListingClient {
         let sent = tokio::time::timeout(ANSWER_TIMEOUT, request.body(message.to_string()).send()).await;
         match sent {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(format!("the server cannot be reached: {}", error.without_url())),
-            Err(_) => Err(format!("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs())),
+            Ok(Err(error)) => Err(ListingError::Unreachable(error.without_url())),
+            Err(_) => Err(ListingError::Timeout),
         }
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> Result<Value, String> {
+    async fn request(&mut self, method: &str, params: Value) -> Result<Value, ListingError> {
         let message = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
         let response = self.send(&message).await?;
         if let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
             self.session = Some(session.to_string());
         }
         let answered = tokio::time::timeout(ANSWER_TIMEOUT, read_answer(response, method)).await;
-        answered.map_err(|_| format!("the server did not answer `{method}`"))?
+        answered.map_err(|_| ListingError::NoAnswer(method.to_string()))?
     }
 }
 
-async fn read_answer(mut response: Response, method: &str) -> Result<Value, String> {
+async fn read_answer(mut response: Response, method: &str) -> Result<Value, ListingError> {
+    let refused = |error| ListingError::Refused { method: method.to_string(), source: Box::new(error) };
     let status = response.status();
     let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
     let is_stream = content_type.is_some_and(|text| text.starts_with("text/event-stream"));
     let mut scanner = EventScanner::new(MAX_ANSWER_BYTES);
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
+    while let Some(piece) =
+        response.chunk().await.map_err(|error| ListingError::Client(error.without_url()))?
+    {
         let events = if is_stream { scanner.push(&piece) } else { Ok(Vec::new()) };
-        let too_long = || format!("the answer to `{method}` is too long");
+        let too_long = || ListingError::TooLong(method.to_string());
         for data in events.map_err(|_| too_long())? {
             if let Ok(Frame::Response { outcome, .. }) = Frame::parse(&data) {
-                return outcome.map_err(|error| format!("`{method}`: {error}"));
+                return outcome.map_err(refused);
             }
         }
         if !is_stream {
@@ -142,9 +170,7 @@ async fn read_answer(mut response: Response, method: &str) -> Result<Value, Stri
         }
     }
     match Frame::parse(&body) {
-        Ok(Frame::Response { outcome, .. }) => outcome.map_err(|error| format!("`{method}`: {error}")),
-        _ => {
-            Err(format!("the server answered `{method}` with HTTP status {status} and no JSON-RPC response"))
-        }
+        Ok(Frame::Response { outcome, .. }) => outcome.map_err(refused),
+        _ => Err(ListingError::NoResponse { method: method.to_string(), status }),
     }
 }

@@ -57,13 +57,32 @@ pub struct McpReplaySource {
 }
 
 /// Error of a recording file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {message}")]
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {problem}")]
 pub struct RecordingLineError {
     /// Number of the line, from 1.
     pub line: usize,
     /// What is wrong.
-    pub message: String,
+    #[source]
+    pub problem: RecordingProblem,
+}
+
+/// Problem of a line of a recording.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum RecordingProblem {
+    #[error("the recording is empty")]
+    Empty,
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("this is no recording of MCP traffic (`{FORMAT_NAME}`)")]
+    NoRecording,
+    #[error("the recording was made by a newer version")]
+    NewerVersion,
+    #[error("`method` is missing")]
+    NoMethod,
+    #[error("an exchange needs `result` or `error`")]
+    NoOutcome,
 }
 
 /// Removes secrets from texts.
@@ -128,12 +147,13 @@ impl McpExchange {
         line
     }
 
-    fn from_json(line: &Value) -> Result<McpExchange, String> {
-        let method = line.get("method").and_then(Value::as_str).ok_or("`method` is missing")?.to_string();
+    fn from_json(line: &Value) -> Result<McpExchange, RecordingProblem> {
+        let method =
+            line.get("method").and_then(Value::as_str).ok_or(RecordingProblem::NoMethod)?.to_string();
         let outcome = match (line.get("result"), line.get("error")) {
             (Some(result), None) => Ok(result.clone()),
             (None, Some(error)) => Err(RpcError::from_json(error)),
-            _ => return Err("an exchange needs `result` or `error`".to_string()),
+            _ => return Err(RecordingProblem::NoOutcome),
         };
         Ok(McpExchange {
             conversation: line.get("conversation").and_then(Value::as_str).map(str::to_string),
@@ -177,25 +197,25 @@ impl McpRecording {
     /// If a line is invalid, or the format is newer.
     pub fn read(text: &str) -> Result<McpRecording, RecordingLineError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let wrong = |index: usize, message: String| RecordingLineError { line: index + 1, message };
+        let wrong = |index: usize, problem| RecordingLineError { line: index + 1, problem };
         let parse = |index: usize, line: &str| {
-            serde_json::from_str::<Value>(line).map_err(|error| wrong(index, error.to_string()))
+            serde_json::from_str::<Value>(line).map_err(|error| wrong(index, error.into()))
         };
         let Some((index, head)) = lines.next() else {
-            return Err(wrong(0, "the recording is empty".to_string()));
+            return Err(wrong(0, RecordingProblem::Empty));
         };
         let head = parse(index, head)?;
         if head["format"] != FORMAT_NAME {
-            return Err(wrong(index, format!("this is no recording of MCP traffic (`{FORMAT_NAME}`)")));
+            return Err(wrong(index, RecordingProblem::NoRecording));
         }
         if head["version"].as_u64().is_none_or(|version| version > FORMAT_VERSION) {
-            return Err(wrong(index, "the recording was made by a newer version".to_string()));
+            return Err(wrong(index, RecordingProblem::NewerVersion));
         }
         let server = head["server"].as_str().unwrap_or_default().to_string();
         let mut exchanges = Vec::new();
         for (index, line) in lines {
             let exchange = McpExchange::from_json(&parse(index, line)?);
-            exchanges.push(exchange.map_err(|message| wrong(index, message))?);
+            exchanges.push(exchange.map_err(|problem| wrong(index, problem))?);
         }
         Ok(McpRecording { server, exchanges })
     }

@@ -11,9 +11,11 @@ use crate::server_calls::{
     InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name, join_server_calls,
 };
 use crate::{
-    AgentRunFinished, AssistantMessage, ErrorInfo, Event, InterruptRaised, LlmFaultInjected, Millis, Origin,
-    PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset, ToolArguments, ToolInvocation,
-    TopicGraph, TopicReason, TopicStep, TopicsDeclared, TurnStart, UsageTotals, apply_patch,
+    AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, Event, InterruptAnswered, InterruptRaised,
+    LlmFaultInjected, McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Origin, PatchBudget,
+    Payload, ReasoningMessage, RoleAnswered, SimulationEnded, SimulationStarted, StateDelta, TimeOffset,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvocation, TopicGraph, TopicReason, TopicStep,
+    TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage, apply_patch,
 };
 
 /// Code of a call of a model whose reply could not be read.
@@ -240,6 +242,16 @@ pub struct ToolResult {
     pub origin: Origin,
 }
 
+impl ToolResult {
+    fn completed(p: &ToolCompleted) -> ToolResult {
+        ToolResult { value: p.output.clone(), failed: false, origin: p.origin }
+    }
+
+    fn failed(p: &ToolFailed) -> ToolResult {
+        ToolResult { value: Value::String(p.error.message.clone()), failed: true, origin: p.origin }
+    }
+}
+
 impl AgentToolCall {
     /// Creates a call that only an MCP server of the test saw.
     pub(crate) fn from_server_call(call: ServerCall) -> Self {
@@ -376,88 +388,175 @@ impl TracedConversation {
             }
             // An input to a sub-agent is the input of a call, not a user message.
             Payload::UserMessage(p) if self.subagent_turns.contains_key(&p.turn_id) => {}
-            Payload::UserMessage(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.user = Some(p.content.clone());
-                turn.attachments.clone_from(&p.attachments);
-            }),
+            Payload::UserMessage(p) => self.set_user_message(p),
             Payload::AssistantMessage(p) => self.add_message(p, event),
-            Payload::ReasoningMessage(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.reasoning.push(ReasoningText { id: p.message_id.clone(), content: p.content.clone() });
-            }),
+            Payload::ReasoningMessage(p) => self.add_reasoning(p),
             Payload::McpConnected(_) => self.services.has_connected = true,
             Payload::LlmCallStarted(_) => self.services.has_called_model = true,
             Payload::LlmCallFailed(p) => self.services.add_failure(&p.error),
             Payload::ToolInvoked(p) if p.server.is_some() => self.add_server_call(p, event),
             Payload::ToolInvoked(p) => self.add_call(p, event),
             Payload::ToolArguments(p) => self.set_arguments(p, at),
-            Payload::ToolCompleted(p) => {
-                let result = ToolResult { value: p.output.clone(), failed: false, origin: p.origin };
-                self.end_call(&p.tool_call_id, result, at, wall);
-            }
-            Payload::ToolFailed(p) => {
-                let value = Value::String(p.error.message.clone());
-                let result = ToolResult { value, failed: true, origin: p.origin };
-                self.end_call(&p.tool_call_id, result, at, wall);
-            }
-            Payload::McpArgumentsInvalid(p) => self.update_server_call(&p.tool_call_id, |call| {
-                call.argument_errors.extend(p.errors.iter().cloned());
-            }),
+            Payload::ToolCompleted(p) => self.end_call(&p.tool_call_id, ToolResult::completed(p), at, wall),
+            Payload::ToolFailed(p) => self.end_call(&p.tool_call_id, ToolResult::failed(p), at, wall),
+            Payload::McpArgumentsInvalid(p) => self.add_argument_errors(p),
             Payload::McpArgumentsUnchecked(p) => {
                 self.update_server_call(&p.tool_call_id, |call| call.arguments_unchecked = true);
             }
-            Payload::McpFaultInjected(p) => self.update_server_call(&p.tool_call_id, |call| {
-                call.faults.push(InjectedFault { kind: p.fault.clone(), rule: p.rule, effect: p.effect, at });
-            }),
-            Payload::McpAnswerLost(p) => self.update_server_call(&p.tool_call_id, |call| {
-                call.lost_success = Some(p.success);
-                call.ended = Some(at);
-            }),
+            Payload::McpFaultInjected(p) => self.add_fault(p, at),
+            Payload::McpAnswerLost(p) => self.lose_answer(p, at),
             Payload::StateSnapshot(p) => self.set_state(p.state.clone()),
-            Payload::StateDelta(p) => match &p.state {
-                Some(state) => self.set_state(state.clone()),
-                None if p.applied => self.patch_state(&p.patch),
-                None => {}
-            },
+            Payload::StateDelta(p) => self.apply_delta(p),
             Payload::AgentRunFinished(p) => self.finish_run(p),
-            Payload::TurnSpent(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.usage_totals = UsageTotals::sum(turn.usage_totals.iter().chain([&p.spent]));
-            }),
+            Payload::TurnSpent(p) => self.add_usage(p),
             Payload::LlmCallCompleted(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.finish_reason = Some(finish_reason(&p.stop_reason));
             }),
-            Payload::LlmFaultInjected(p) => {
-                self.update_turn(&p.turn_id, |turn| turn.model_faults.push(p.clone()));
-            }
-            Payload::AwaitingInput(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.awaiting = Some(AwaitingReport { awaiting: p.awaiting, hint: p.hint.clone() });
-            }),
+            Payload::LlmFaultInjected(p) => self.add_model_fault(p),
+            Payload::AwaitingInput(p) => self.set_awaiting(p),
             Payload::AgentRunFailed(p) => {
                 self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
             }
             Payload::InterruptRaised(p) => self.raise_interrupt(p),
-            Payload::InterruptAnswered(p) => self.update_turn(&p.turn_id, |turn| {
-                let open = turn.interrupts.iter_mut().rev().find(|i| i.id == p.interrupt_id);
-                if let Some(interrupt) = open {
-                    interrupt.answer = Some((p.status.clone(), p.payload.clone()));
-                }
-            }),
+            Payload::InterruptAnswered(p) => self.answer_interrupt(p),
             Payload::TopicsDeclared(p) => self.declare_topics(p),
             Payload::TopicChanged(p) | Payload::TopicKept(p) => self.set_topic(p),
-            Payload::SimulationStarted(p) => self.simulations.push(SimulationSpan {
-                first_turn: p.turn,
-                goal: p.goal.clone(),
-                max_turns: p.max_turns,
-                ended: None,
-            }),
-            Payload::SimulationEnded(p) => {
-                if let Some(simulation) = self.simulations.last_mut() {
-                    simulation.ended = Some(p.clone());
-                }
-            }
+            Payload::SimulationStarted(p) => self.start_simulation(p),
+            Payload::SimulationEnded(p) => self.end_simulation(p),
             Payload::RoleAnswered(p) => self.update_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
             Payload::Note(p) => self.update_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
             // The effects of internal events of the runtime are in the turns, messages and calls above.
-            _ => {}
+            Payload::TurnWaiting(_)
+            | Payload::TurnResumed(_)
+            | Payload::AsyncTracked(_)
+            | Payload::AsyncCompleted(_)
+            | Payload::AsyncCancelled(_)
+            | Payload::MoveRecorded(_)
+            | Payload::MoveResult(_)
+            | Payload::ToolRetry(_)
+            | Payload::ContextAssemblyStarted(_)
+            | Payload::ContextAssemblyCompleted(_)
+            | Payload::ContextAssemblyFailed(_)
+            | Payload::MemoryExtractionStarted(_)
+            | Payload::MemoryExtractionCompleted(_)
+            | Payload::MemoryExtractionFailed(_)
+            | Payload::AgentCallStarted(_)
+            | Payload::AgentCallContext(_)
+            | Payload::AgentCallCompleted(_)
+            | Payload::AgentCallFailed(_)
+            | Payload::DefinitionChanged(_)
+            | Payload::ParticipantAdded(_)
+            | Payload::ParticipantRemoved(_)
+            | Payload::ConversationCreated(_)
+            | Payload::ConversationClosed(_)
+            | Payload::WorkflowStarted(_)
+            | Payload::WorkflowCompleted(_)
+            | Payload::WorkflowFailed(_)
+            | Payload::TokenCreated(_)
+            | Payload::TokenStatusChanged(_)
+            | Payload::TaskStarted(_)
+            | Payload::TaskCompleted(_)
+            | Payload::TaskFailed(_)
+            | Payload::TaskStepStarted(_)
+            | Payload::TaskStepCompleted(_)
+            | Payload::ActionStarted(_)
+            | Payload::ActionCompleted(_)
+            | Payload::ActionFailed(_)
+            | Payload::MemoryWritten(_)
+            | Payload::MemoryRead(_)
+            | Payload::MemoryDeleted(_)
+            | Payload::MemorySearched(_)
+            | Payload::RuntimeError(_)
+            | Payload::InputIgnored(_)
+            | Payload::AgentRunStarted(_)
+            | Payload::StepStarted(_)
+            | Payload::StepFinished(_)
+            | Payload::SubagentStarted(_)
+            | Payload::SubagentFinished(_)
+            | Payload::SubagentFailed(_)
+            | Payload::Custom(_)
+            | Payload::Raw(_)
+            | Payload::Other(..) => {}
+        }
+    }
+
+    fn set_user_message(&mut self, p: &UserMessage) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.user = Some(p.content.clone());
+            turn.attachments.clone_from(&p.attachments);
+        });
+    }
+
+    fn add_reasoning(&mut self, p: &ReasoningMessage) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.reasoning.push(ReasoningText { id: p.message_id.clone(), content: p.content.clone() });
+        });
+    }
+
+    fn add_usage(&mut self, p: &TurnSpent) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.usage_totals = UsageTotals::sum(turn.usage_totals.iter().chain([&p.spent]));
+        });
+    }
+
+    fn add_model_fault(&mut self, p: &LlmFaultInjected) {
+        self.update_turn(&p.turn_id, |turn| turn.model_faults.push(p.clone()));
+    }
+
+    fn add_argument_errors(&mut self, p: &McpArgumentsInvalid) {
+        self.update_server_call(&p.tool_call_id, |call| {
+            call.argument_errors.extend(p.errors.iter().cloned())
+        });
+    }
+
+    fn apply_delta(&mut self, p: &StateDelta) {
+        match &p.state {
+            Some(state) => self.set_state(state.clone()),
+            None if p.applied => self.patch_state(&p.patch),
+            None => {}
+        }
+    }
+
+    fn add_fault(&mut self, p: &McpFaultInjected, at: TimeOffset) {
+        self.update_server_call(&p.tool_call_id, |call| {
+            call.faults.push(InjectedFault { kind: p.fault.clone(), rule: p.rule, effect: p.effect, at });
+        });
+    }
+
+    fn lose_answer(&mut self, p: &McpAnswerLost, at: TimeOffset) {
+        self.update_server_call(&p.tool_call_id, |call| {
+            call.lost_success = Some(p.success);
+            call.ended = Some(at);
+        });
+    }
+
+    fn set_awaiting(&mut self, p: &AwaitingInput) {
+        self.update_turn(&p.turn_id, |turn| {
+            turn.awaiting = Some(AwaitingReport { awaiting: p.awaiting, hint: p.hint.clone() });
+        });
+    }
+
+    fn answer_interrupt(&mut self, p: &InterruptAnswered) {
+        self.update_turn(&p.turn_id, |turn| {
+            let open = turn.interrupts.iter_mut().rev().find(|i| i.id == p.interrupt_id);
+            if let Some(interrupt) = open {
+                interrupt.answer = Some((p.status.clone(), p.payload.clone()));
+            }
+        });
+    }
+
+    fn start_simulation(&mut self, p: &SimulationStarted) {
+        self.simulations.push(SimulationSpan {
+            first_turn: p.turn,
+            goal: p.goal.clone(),
+            max_turns: p.max_turns,
+            ended: None,
+        });
+    }
+
+    fn end_simulation(&mut self, p: &SimulationEnded) {
+        if let Some(simulation) = self.simulations.last_mut() {
+            simulation.ended = Some(p.clone());
         }
     }
 

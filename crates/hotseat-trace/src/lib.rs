@@ -42,7 +42,7 @@ pub use invariants::{
     EventSelector, InvariantOptions, InvariantViolation, OrderConstraint, OrderRule,
     assert_conversation_invariants, check_invariants, order_violations,
 };
-pub use patch::{PatchBudget, apply_patch};
+pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};

@@ -10,6 +10,50 @@ const MAX_COPIED_BYTES: usize = 64 * 1024 * 1024;
 /// Memory of a JSON value in bytes, excluding its text.
 const VALUE_BYTES: usize = 72;
 
+/// Error of a patch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum PatchError {
+    #[error("a patch must be a list of operations")]
+    NoList,
+    #[error("operation {number} ({name}): {source}")]
+    Operation { number: usize, name: String, source: PatchProblem },
+}
+
+/// Problem of one operation of a patch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum PatchProblem {
+    #[error("the patches of this conversation copied or moved more than {} MB", MAX_COPIED_BYTES / (1024 * 1024))]
+    CopyLimit,
+    #[error("the document would be nested {0} levels deep, but at most {MAX_DEPTH} is allowed")]
+    TooDeep(usize),
+    #[error("`op` is missing")]
+    NoOperation,
+    #[error("unknown operation")]
+    UnknownOperation,
+    #[error("`value` is missing")]
+    NoValue,
+    #[error("`{0}` is missing or not a string")]
+    NoPointer(&'static str),
+    #[error("`{0}` is not a JSON Pointer: it must begin with a slash")]
+    NoSlash(&'static str),
+    #[error("invalid escape in a JSON Pointer: write `~0` for `~` and `~1` for `/`")]
+    InvalidEscape,
+    #[error("not a valid list index")]
+    InvalidIndex,
+    #[error("the list has {0} elements")]
+    ListEnd(usize),
+    #[error("the path does not exist in the document")]
+    NoSuchPlace,
+    #[error("the document has a different value there")]
+    Different,
+    #[error("a value cannot be moved into itself")]
+    MoveIntoItself,
+    #[error("the whole document cannot be removed")]
+    RemoveDocument,
+}
+
 /// Limits the bytes that patches copy within the documents of one conversation.
 #[derive(Debug, Clone)]
 pub struct PatchBudget {
@@ -23,21 +67,18 @@ impl Default for PatchBudget {
 }
 
 impl PatchBudget {
-    fn charge(&mut self, bytes: usize) -> Result<(), String> {
+    fn charge(&mut self, bytes: usize) -> Result<(), PatchProblem> {
         match self.remaining.checked_sub(bytes) {
             Some(left) => {
                 self.remaining = left;
                 Ok(())
             }
-            None => {
-                let most = MAX_COPIED_BYTES / (1024 * 1024);
-                Err(format!("the patches of this conversation copied or moved more than {most} MB"))
-            }
+            None => Err(PatchProblem::CopyLimit),
         }
     }
 
     /// Charges the size of a value and returns its nesting depth.
-    fn charge_value(&mut self, value: &Value) -> Result<usize, String> {
+    fn charge_value(&mut self, value: &Value) -> Result<usize, PatchProblem> {
         match value {
             Value::String(text) => self.charge(VALUE_BYTES + text.len())?,
             Value::Null | Value::Bool(_) | Value::Number(_) => self.charge(VALUE_BYTES)?,
@@ -61,17 +102,21 @@ impl PatchBudget {
 ///
 /// # Errors
 /// If an operation does not apply, or would nest, copy or move too much. The message names the operation.
-pub fn apply_patch(document: &mut Value, patch: &Value, allowance: &mut PatchBudget) -> Result<(), String> {
+pub fn apply_patch(
+    document: &mut Value,
+    patch: &Value,
+    allowance: &mut PatchBudget,
+) -> Result<(), PatchError> {
     let Value::Array(operations) = patch else {
-        return Err("a patch must be a list of operations".to_string());
+        return Err(PatchError::NoList);
     };
     let mut patching = PatchApplication { document, allowance, undo: Vec::new() };
     for (place, operation) in operations.iter().enumerate() {
-        if let Err(words) = patching.apply(operation) {
+        if let Err(source) = patching.apply(operation) {
             patching.roll_back();
             let name = operation.get("op").and_then(Value::as_str).unwrap_or("without `op`");
-            let name: String = name.chars().take(20).collect();
-            return Err(format!("operation {} ({name}): {words}", place + 1));
+            let name = name.chars().take(20).collect();
+            return Err(PatchError::Operation { number: place + 1, name, source });
         }
     }
     Ok(())
@@ -101,9 +146,9 @@ enum UndoStep {
 type Pointer = Vec<String>;
 
 impl PatchApplication<'_> {
-    fn apply(&mut self, operation: &Value) -> Result<(), String> {
+    fn apply(&mut self, operation: &Value) -> Result<(), PatchProblem> {
         let path = parse_pointer(operation, "path")?;
-        let value = || operation.get("value").ok_or_else(|| "`value` is missing".to_string());
+        let value = || operation.get("value").ok_or(PatchProblem::NoValue);
         match operation.get("op").and_then(Value::as_str) {
             Some("add") => {
                 let value = value()?;
@@ -126,7 +171,7 @@ impl PatchApplication<'_> {
             Some("move") => {
                 let from = parse_pointer(operation, "from")?;
                 if path.len() > from.len() && path.starts_with(&from) {
-                    return Err("a value cannot be moved into itself".to_string());
+                    return Err(PatchProblem::MoveIntoItself);
                 }
                 check_depth(&path, self.allowance.charge_value(find(self.document, &from)?)?)?;
                 if path == from {
@@ -137,14 +182,14 @@ impl PatchApplication<'_> {
             }
             Some("test") => match find(self.document, &path)? == value()? {
                 true => Ok(()),
-                false => Err("the document has a different value there".to_string()),
+                false => Err(PatchProblem::Different),
             },
-            Some(_) => Err("unknown operation".to_string()),
-            None => Err("`op` is missing".to_string()),
+            Some(_) => Err(PatchProblem::UnknownOperation),
+            None => Err(PatchProblem::NoOperation),
         }
     }
 
-    fn add(&mut self, mut path: Pointer, value: Value) -> Result<(), String> {
+    fn add(&mut self, mut path: Pointer, value: Value) -> Result<(), PatchProblem> {
         let Some(last) = path.pop() else {
             let before = std::mem::replace(self.document, value);
             self.undo.push(UndoStep::Document(before));
@@ -158,18 +203,18 @@ impl PatchApplication<'_> {
             Value::Array(values) => {
                 let place = if last == "-" { values.len() } else { parse_index(&last)? };
                 if place > values.len() {
-                    return Err(format!("the list has {} elements", values.len()));
+                    return Err(PatchProblem::ListEnd(values.len()));
                 }
                 self.allowance.charge((values.len() - place) / 4)?;
                 values.insert(place, value);
                 self.undo.push(UndoStep::Inserted(path, place));
             }
-            _ => return Err(NO_SUCH_PLACE.to_string()),
+            _ => return Err(PatchProblem::NoSuchPlace),
         }
         Ok(())
     }
 
-    fn replace(&mut self, mut path: Pointer, value: Value) -> Result<(), String> {
+    fn replace(&mut self, mut path: Pointer, value: Value) -> Result<(), PatchProblem> {
         let before = std::mem::replace(find_mut(self.document, &path)?, value);
         self.undo.push(match path.pop() {
             Some(last) => UndoStep::Child(path, last, Some(before)),
@@ -179,25 +224,25 @@ impl PatchApplication<'_> {
     }
 
     /// Removes and returns a value. The undo step holds a copy, so no value is shared.
-    fn remove(&mut self, mut path: Pointer) -> Result<Value, String> {
-        let Some(last) = path.pop() else { return Err("the whole document cannot be removed".to_string()) };
+    fn remove(&mut self, mut path: Pointer) -> Result<Value, PatchProblem> {
+        let Some(last) = path.pop() else { return Err(PatchProblem::RemoveDocument) };
         match find_mut(self.document, &path)? {
             Value::Object(members) => {
-                let value = members.remove(&last).ok_or(NO_SUCH_PLACE)?;
+                let value = members.remove(&last).ok_or(PatchProblem::NoSuchPlace)?;
                 self.undo.push(UndoStep::Child(path, last, Some(value.clone())));
                 Ok(value)
             }
             Value::Array(values) => {
                 let place = parse_index(&last)?;
                 if place >= values.len() {
-                    return Err(format!("the list has {} elements", values.len()));
+                    return Err(PatchProblem::ListEnd(values.len()));
                 }
                 self.allowance.charge((values.len() - place) / 4)?;
                 let value = values.remove(place);
                 self.undo.push(UndoStep::Removed(path, place, value.clone()));
                 Ok(value)
             }
-            _ => Err(NO_SUCH_PLACE.to_string()),
+            _ => Err(PatchProblem::NoSuchPlace),
         }
     }
 
@@ -230,15 +275,10 @@ impl PatchApplication<'_> {
     }
 }
 
-/// Error for a pointer to a missing value.
-const NO_SUCH_PLACE: &str = "the path does not exist in the document";
-
 /// Checks that a value of the given depth may be placed at a path.
-fn check_depth(path: &Pointer, depth: usize) -> Result<(), String> {
+fn check_depth(path: &Pointer, depth: usize) -> Result<(), PatchProblem> {
     match path.len() + depth {
-        deep if deep > MAX_DEPTH => Err(format!(
-            "the document would be nested {deep} levels deep, but at most {MAX_DEPTH} is allowed"
-        )),
+        deep if deep > MAX_DEPTH => Err(PatchProblem::TooDeep(deep)),
         _ => Ok(()),
     }
 }
@@ -252,57 +292,57 @@ fn depth(value: &Value) -> usize {
 }
 
 /// Parses a JSON Pointer (RFC 6901) from a member of an operation.
-fn parse_pointer(operation: &Value, member: &str) -> Result<Pointer, String> {
+fn parse_pointer(operation: &Value, member: &'static str) -> Result<Pointer, PatchProblem> {
     let Some(text) = operation.get(member).and_then(Value::as_str) else {
-        return Err(format!("`{member}` is missing or not a string"));
+        return Err(PatchProblem::NoPointer(member));
     };
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let Some(names) = text.strip_prefix('/') else {
-        return Err(format!("`{member}` is not a JSON Pointer: it must begin with a slash"));
+        return Err(PatchProblem::NoSlash(member));
     };
     // A pointer longer than the maximum depth cannot match; the rest need not be parsed.
     let names: Pointer =
         names.split('/').take(MAX_DEPTH + 1).map(unescape_token).collect::<Result<_, _>>()?;
-    if names.len() > MAX_DEPTH { Err(NO_SUCH_PLACE.to_string()) } else { Ok(names) }
+    if names.len() > MAX_DEPTH { Err(PatchProblem::NoSuchPlace) } else { Ok(names) }
 }
 
-fn unescape_token(name: &str) -> Result<String, String> {
+fn unescape_token(name: &str) -> Result<String, PatchProblem> {
     let mut rest = name.split('~');
     let first = rest.next().unwrap_or("").to_string();
     rest.try_fold(first, |name, part| match (part.strip_prefix('0'), part.strip_prefix('1')) {
         (Some(part), _) => Ok(name + "~" + part),
         (_, Some(part)) => Ok(name + "/" + part),
-        _ => Err("invalid escape in a JSON Pointer: write `~0` for `~` and `~1` for `/`".to_string()),
+        _ => Err(PatchProblem::InvalidEscape),
     })
 }
 
 /// Parses an array index of a pointer: digits without sign or leading zeros.
-fn parse_index(name: &str) -> Result<usize, String> {
+fn parse_index(name: &str) -> Result<usize, PatchProblem> {
     let plain = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
     match name.parse() {
         Ok(place) if plain => Ok(place),
-        _ => Err("not a valid list index".to_string()),
+        _ => Err(PatchProblem::InvalidIndex),
     }
 }
 
-fn find<'v>(document: &'v Value, path: &[String]) -> Result<&'v Value, String> {
+fn find<'v>(document: &'v Value, path: &[String]) -> Result<&'v Value, PatchProblem> {
     let found = path.iter().try_fold(document, |value, name| match value {
         Value::Object(members) => members.get(name),
         Value::Array(values) => values.get(parse_index(name).ok()?),
         _ => None,
     });
-    found.ok_or_else(|| NO_SUCH_PLACE.to_string())
+    found.ok_or(PatchProblem::NoSuchPlace)
 }
 
-fn find_mut<'v>(document: &'v mut Value, path: &[String]) -> Result<&'v mut Value, String> {
+fn find_mut<'v>(document: &'v mut Value, path: &[String]) -> Result<&'v mut Value, PatchProblem> {
     let found = path.iter().try_fold(document, |value, name| match value {
         Value::Object(members) => members.get_mut(name),
         Value::Array(values) => values.get_mut(parse_index(name).ok()?),
         _ => None,
     });
-    found.ok_or_else(|| NO_SUCH_PLACE.to_string())
+    found.ok_or(PatchProblem::NoSuchPlace)
 }
 
 #[cfg(test)]
@@ -314,7 +354,7 @@ mod tests {
     fn apply_to(mut document: Value, patch: &Value) -> Result<Value, (String, Value)> {
         match apply_patch(&mut document, patch, &mut PatchBudget::default()) {
             Ok(()) => Ok(document),
-            Err(words) => Err((words, document)),
+            Err(error) => Err((error.to_string(), document)),
         }
     }
 

@@ -374,20 +374,10 @@ mod tests {
             self.at(
                 time,
                 Payload::ToolInvoked(ToolInvocation {
-                    turn_id: "t".into(),
-                    tool_call_id: id.into(),
-                    tool_name: tool.into(),
-                    target_type: None,
-                    target_id: None,
-                    r#async: false,
                     input: Some(arguments),
-                    started_us: None,
-                    origin: Origin::Stream,
-                    subagent: None,
-                    message_id: None,
-                    invocation_mode: None,
                     server: Some("bank".into()),
                     agent_call_id: agent_call_id.map(Arc::from),
+                    ..ToolInvocation::new("t".into(), id.into(), tool)
                 }),
             )
         }

@@ -128,8 +128,8 @@ pub struct AttemptFailure {
 
 impl AttemptFailure {
     /// Creates a failure with the default responsible party of its kind.
-    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        AttemptFailure { kind, fault: kind.fault(), message: message.into(), detail: None }
+    pub fn new(kind: FailureKind, message: impl ToString) -> Self {
+        AttemptFailure { kind, fault: kind.fault(), message: message.to_string(), detail: None }
     }
 
     /// Adds detail lines. A blank `detail` is ignored.

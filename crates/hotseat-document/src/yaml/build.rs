@@ -328,7 +328,7 @@ impl<'s> YamlTreeBuilder<'s> {
         Diagnostic { help: said.help.map(str::to_owned), ..mistake }
     }
 
-    fn error(&self, message: impl Into<String>, span: Range<usize>) -> Diagnostic {
+    fn error(&self, message: impl ToString, span: Range<usize>) -> Diagnostic {
         Diagnostic::new(message).at(SourceSpan::new(self.source, span))
     }
 

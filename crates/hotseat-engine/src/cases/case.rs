@@ -876,7 +876,7 @@ impl CaseTurn {
     pub fn load_attachments(&mut self, folders: &[&Path]) -> Result<(), String> {
         for part in &mut self.content {
             if let ContentPart::Media(media) = part {
-                media.load(folders)?;
+                media.load(folders).map_err(|error| error.to_string())?;
             }
         }
         Ok(())

@@ -144,7 +144,7 @@ impl McpSettings {
         let mut settings = (**above).clone();
         for (name, place, entry) in view.entries().into_iter().flatten() {
             let Some(map) = entry.tagged(&MCP_SERVER) else { continue };
-            if !is_server_name(name) {
+            if !is_service_name(name) {
                 let message = format!("`{name}` is not a name of a server: use letters, digits, `-` and `_`");
                 diagnostics.push(Diagnostic::new(message).at(place));
                 continue;
@@ -517,8 +517,8 @@ impl ToolsFile {
                 .into_iter()
                 .find_map(Value::as_array)
                 .ok_or_else(|| format!("`{}` has no list `tools`", self.path))?;
-            let tools = entries.iter().map(McpTool::from_json).collect::<Result<Vec<_>, String>>();
-            let tools = tools.map_err(|words| format!("`{}`: {words}", self.path))?;
+            let tools = entries.iter().map(McpTool::from_json).collect::<Result<Vec<_>, _>>();
+            let tools = tools.map_err(|error| format!("`{}`: {error}", self.path))?;
             let definition = ServerDefinition::mock("tools", tools.clone());
             definition.validate().map_err(|error| format!("`{}`: {error}", self.path))?;
             Ok(tools)
@@ -672,6 +672,6 @@ pub fn hidden_calls(place: &SourceSpan) -> Diagnostic {
 }
 
 /// True if a server may have this name, which variables contain.
-fn is_server_name(name: &str) -> bool {
+pub(super) fn is_service_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }

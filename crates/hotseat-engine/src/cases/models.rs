@@ -8,16 +8,15 @@ use std::time::Duration;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, NodeView, SourceSpan, nearest,
 };
-use hotseat_mcp::FaultTrigger as CallSelection;
 use hotseat_model::script::{ModelScript, ScriptedModel};
 use hotseat_model::serve::{
-    CassetteFile, FaultKind, FaultTrigger, ModelCassette, ModelFault, ModelRelay, RecordTarget, ReplaySource,
-    ServedModel, ServedSource, TextCleaner,
+    CassetteFile, FaultKind, ModelCassette, ModelFault, ModelRelay, RecordTarget, ReplaySource, ServedModel,
+    ServedSource, TextCleaner,
 };
 use hotseat_model::{LiveModel, Secret};
 
 use super::limits::from_millis;
-use super::mcp::read_trigger;
+use super::mcp::{is_service_name, read_trigger};
 use super::models_shape::{MODEL_FAULT, MODEL_FAULT_ACTION, MODEL_RELAY, MODEL_REPLAY, MODEL_SOURCE};
 use super::variables::diagnostic_at;
 
@@ -108,7 +107,7 @@ impl ModelSettings {
         let mut settings = (**above).clone();
         for (name, place, entry) in view.entries().into_iter().flatten() {
             let Some(map) = entry.tagged(&MODEL_SOURCE) else { continue };
-            if !is_model_name(name) {
+            if !is_service_name(name) {
                 let message = format!("`{name}` is not a name of a model: use letters, digits, `-` and `_`");
                 diagnostics.push(Diagnostic::new(message).at(place));
                 continue;
@@ -351,11 +350,7 @@ fn script_node(entry: &DocumentNode) -> DocumentNode {
 fn read_faults(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<PlacedFault> {
     let entries = map.list("faults").into_iter().flatten().filter_map(|view| view.map(&MODEL_FAULT));
     let read = |entry: MapView<'_>| {
-        let trigger = match read_trigger(&entry, diagnostics)? {
-            CallSelection::Nth(number) => FaultTrigger::Nth(number),
-            CallSelection::Every(number) => FaultTrigger::Every(number),
-            CallSelection::Rate { seed, rate } => FaultTrigger::Rate { seed, rate },
-        };
+        let trigger = read_trigger(&entry, diagnostics)?;
         let kind = read_fault_kind(entry.get("do")?, diagnostics)?;
         Some(PlacedFault { place: entry.place(), fault: ModelFault { trigger, kind } })
     };
@@ -394,9 +389,4 @@ fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<
             None
         }
     }
-}
-
-/// True if a model may have this name, which variables contain.
-fn is_model_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }

@@ -379,7 +379,7 @@ pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> NodeValue 
 }
 
 /// Creates a diagnostic at a place.
-pub(super) fn diagnostic_at(place: Option<SourceSpan>, message: impl Into<String>) -> Diagnostic {
+pub(super) fn diagnostic_at(place: Option<SourceSpan>, message: impl ToString) -> Diagnostic {
     let diagnostic = Diagnostic::new(message);
     match place {
         Some(place) => diagnostic.at(place),

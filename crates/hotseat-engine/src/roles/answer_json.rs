@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use hotseat_checks::read_json;
+use hotseat_checks::{JsonAnswerError, read_json};
 
 /// Parses the answer of a role. Unescaped line breaks and tabs within strings, a common error of models, are
 /// accepted since they are unambiguous.
 ///
 /// # Errors
-/// If the answer is not exactly one JSON value. The message is phrased to follow "it".
-pub(super) fn read_answer(text: &str) -> Result<Value, String> {
+/// If the answer is not exactly one JSON value.
+pub(super) fn read_answer(text: &str) -> Result<Value, JsonAnswerError> {
     read_json(&escape_controls(text))
 }
 

@@ -48,9 +48,7 @@ pub async fn start_agents(
     let (project, http) = (&outside.project, &outside.target_env.http);
     let mut agents = StartedAgents::new();
     for agent in plan.contacted_agents() {
-        let Some(start) =
-            agent.start.as_ref().map(|start| outside.with_model_addresses(outside.start_command(start)))
-        else {
+        let Some(start) = agent.start.as_ref().map(|start| outside.start_command(start)) else {
             continue;
         };
         let mut interrupted = control.clone();

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use hotseat_mcp::{BRIDGE_VARIABLE, McpConversation};
 use hotseat_trace::{AttemptFailure, FailureKind, Verdict};
 use serde_json::Value;
 
 use super::attempt_result::{Attempt, test_failure};
+use super::attempt_services::{AttemptMcp, AttemptModels};
 use super::cancellation::CancellationSignal;
 use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext, set_identity_env};
 use super::hooks::HookOutput;
-use super::mcp_servers::AttemptMcp;
-use super::models_served::AttemptModels;
 use super::plan::SelectedCase;
 use super::recheck;
 use crate::cases::{McpAddresses, TestCase, VariableScope};
@@ -114,7 +114,9 @@ async fn run_case_conversation(
                 outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
             let mut env = outside.target_env.clone();
             if let Some(mcp) = &mcp {
-                Arc::make_mut(&mut env.environment).extend(mcp.bridge());
+                let bridge = mcp.conversation().map(McpConversation::bridge_address);
+                let bridge = bridge.map(|address| (BRIDGE_VARIABLE.to_string(), address));
+                Arc::make_mut(&mut env.environment).extend(bridge);
             }
             let mut agent = target.open(&env);
             if let Some(mcp) = mcp {
@@ -167,8 +169,7 @@ fn service_addresses(
     mcp: Option<&AttemptMcp>,
     models: Option<&AttemptModels>,
 ) -> Option<BTreeMap<String, String>> {
-    let of_models = models.map(|models| models.addresses().collect::<Vec<_>>());
-    match (mcp.map(|mcp| mcp.addresses.clone()), of_models) {
+    match (mcp.map(AttemptMcp::addresses), models.map(AttemptModels::addresses)) {
         (None, None) => None,
         (of_mcp, of_models) => {
             Some(of_mcp.into_iter().flatten().chain(of_models.into_iter().flatten()).collect())

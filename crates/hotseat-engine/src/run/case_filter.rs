@@ -1,6 +1,6 @@
 //! Filters for cases by name, text and tag, the same for every command and front end.
 
-use hotseat_checks::Pattern;
+use hotseat_checks::{Pattern, PatternError};
 
 /// Maximum length of a keyword expression.
 const MAX_EXPRESSION_BYTES: usize = 10_000;
@@ -37,27 +37,41 @@ pub struct CaseLabels<'a> {
     pub tags: &'a [String],
 }
 
+/// An invalid value of a selection flag.
+#[derive(Debug, Clone, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum CaseFilterError {
+    #[error("{flag} {text:?} is not a valid regular expression: {source}")]
+    Pattern { flag: &'static str, text: String, source: PatternError },
+    #[error("-k {text:?} is not a valid expression: {source}")]
+    Keywords { text: String, source: KeywordError },
+}
+
 impl CaseFilter {
     /// Compiles the values of the selection flags.
     ///
     /// # Errors
-    /// If a regular expression or the keyword expression is invalid. The message names the flag.
+    /// If a regular expression or the keyword expression is invalid.
     pub fn compile(
         names: &[String],
         keywords: Option<&str>,
         texts: &[String],
         tags: &[String],
         excluded_tags: &[String],
-    ) -> Result<CaseFilter, String> {
-        let compile = |flag: &str, written: &[String]| -> Result<Vec<Pattern>, String> {
-            let invalid = |text: &String, error: String| {
-                format!("{flag} {text:?} is not a valid regular expression: {error}")
+    ) -> Result<CaseFilter, CaseFilterError> {
+        let compile = |flag: &'static str, written: &[String]| -> Result<Vec<Pattern>, CaseFilterError> {
+            let pattern = |text: &String| {
+                Pattern::compile(text).map_err(|source| CaseFilterError::Pattern {
+                    flag,
+                    text: text.clone(),
+                    source,
+                })
             };
-            written.iter().map(|text| Pattern::compile(text).map_err(|error| invalid(text, error))).collect()
+            written.iter().map(pattern).collect()
         };
         let expression = keywords.map(|text| {
             KeywordExpression::parse(text)
-                .map_err(|error| format!("-k {text:?} is not a valid expression: {error}"))
+                .map_err(|source| CaseFilterError::Keywords { text: text.to_string(), source })
         });
         Ok(CaseFilter {
             words: Vec::new(),
@@ -132,26 +146,39 @@ enum KeywordToken {
     Close,
 }
 
+/// An invalid keyword expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum KeywordError {
+    #[error("it is longer than {MAX_EXPRESSION_BYTES} bytes")]
+    TooLong,
+    #[error("the quote at column {0} is not closed")]
+    OpenQuote(usize),
+    #[error("the quotes at column {0} are empty")]
+    EmptyQuotes(usize),
+    #[error("too many nested brackets at column {0}")]
+    TooDeep(usize),
+    #[error("expected {expected} at column {column}{}", .is_word.then_some("; quotes join the words of one text").unwrap_or_default())]
+    Unexpected { expected: &'static str, column: usize, is_word: bool },
+}
+
 impl KeywordExpression {
     /// Parses an expression.
     ///
     /// # Errors
-    /// If it is empty, too long, too deeply nested, or malformed. The message has the column of the error.
-    pub fn parse(text: &str) -> Result<KeywordExpression, String> {
+    /// If it is empty, too long, too deeply nested, or malformed.
+    pub fn parse(text: &str) -> Result<KeywordExpression, KeywordError> {
         if text.len() > MAX_EXPRESSION_BYTES {
-            return Err(format!("it is longer than {MAX_EXPRESSION_BYTES} bytes"));
+            return Err(KeywordError::TooLong);
         }
         let mut parser =
             KeywordParser { tokens: keyword_tokens(text)?, next: 0, end: text.chars().count() + 1 };
         let root = parser.any(0)?;
-        match parser.peek() {
-            None => Ok(KeywordExpression { root }),
-            Some(KeywordToken::Word(_)) => {
-                let wrong = parser.unexpected("expected `and`, `or` or the end");
-                Err(format!("{wrong}; quotes join the words of one text"))
-            }
-            Some(_) => Err(parser.unexpected("expected `and`, `or` or the end")),
-        }
+        let is_word = match parser.peek() {
+            None => return Ok(KeywordExpression { root }),
+            Some(token) => matches!(token, KeywordToken::Word(_)),
+        };
+        Err(KeywordError::Unexpected { expected: "`and`, `or` or the end", column: parser.column(), is_word })
     }
 
     /// True if the expression holds for a case.
@@ -209,12 +236,15 @@ impl KeywordParser {
         is_next
     }
 
-    fn unexpected(&self, words: &str) -> String {
-        let column = self.tokens.get(self.next).map_or(self.end, |(_, column)| *column);
-        format!("{words} at column {column}")
+    fn column(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.end, |(_, column)| *column)
     }
 
-    fn any(&mut self, depth: usize) -> Result<KeywordNode, String> {
+    fn unexpected(&self, expected: &'static str) -> KeywordError {
+        KeywordError::Unexpected { expected, column: self.column(), is_word: false }
+    }
+
+    fn any(&mut self, depth: usize) -> Result<KeywordNode, KeywordError> {
         let mut parts = vec![self.all(depth)?];
         while self.accepts(&KeywordToken::Or) {
             parts.push(self.all(depth)?);
@@ -222,7 +252,7 @@ impl KeywordParser {
         Ok(KeywordNode::Any(parts))
     }
 
-    fn all(&mut self, depth: usize) -> Result<KeywordNode, String> {
+    fn all(&mut self, depth: usize) -> Result<KeywordNode, KeywordError> {
         let mut parts = vec![self.unary(depth)?];
         while self.accepts(&KeywordToken::And) {
             parts.push(self.unary(depth)?);
@@ -230,9 +260,9 @@ impl KeywordParser {
         Ok(KeywordNode::All(parts))
     }
 
-    fn unary(&mut self, depth: usize) -> Result<KeywordNode, String> {
+    fn unary(&mut self, depth: usize) -> Result<KeywordNode, KeywordError> {
         if depth > MAX_EXPRESSION_DEPTH {
-            return Err(self.unexpected("too many nested brackets"));
+            return Err(KeywordError::TooDeep(self.column()));
         }
         if self.accepts(&KeywordToken::Not) {
             return Ok(KeywordNode::Not(Box::new(self.unary(depth + 1)?)));
@@ -241,7 +271,7 @@ impl KeywordParser {
             let inner = self.any(depth + 1)?;
             return match self.accepts(&KeywordToken::Close) {
                 true => Ok(inner),
-                false => Err(self.unexpected("expected `)`")),
+                false => Err(self.unexpected("`)`")),
             };
         }
         match self.peek() {
@@ -250,13 +280,13 @@ impl KeywordParser {
                 self.next += 1;
                 Ok(word)
             }
-            _ => Err(self.unexpected("expected a word")),
+            _ => Err(self.unexpected("a word")),
         }
     }
 }
 
 /// Splits an expression into words, operators and brackets, each with its column.
-fn keyword_tokens(text: &str) -> Result<Vec<(KeywordToken, usize)>, String> {
+fn keyword_tokens(text: &str) -> Result<Vec<(KeywordToken, usize)>, KeywordError> {
     let mut tokens = Vec::new();
     let mut characters = text.chars().enumerate().peekable();
     while let Some((index, character)) = characters.next() {
@@ -270,11 +300,11 @@ fn keyword_tokens(text: &str) -> Result<Vec<(KeywordToken, usize)>, String> {
                     match characters.next() {
                         Some((_, end)) if end == quote => break,
                         Some((_, inner)) => word.push(inner),
-                        None => return Err(format!("the quote at column {} is not closed", index + 1)),
+                        None => return Err(KeywordError::OpenQuote(index + 1)),
                     }
                 }
                 if word.is_empty() {
-                    return Err(format!("the quotes at column {} are empty", index + 1));
+                    return Err(KeywordError::EmptyQuotes(index + 1));
                 }
                 KeywordToken::Word(word)
             }
@@ -345,7 +375,7 @@ mod tests {
             (&deep, "too many nested brackets at column 52"),
             (&"a ".repeat(6_000), "it is longer than 10000 bytes"),
         ] {
-            assert_eq!(KeywordExpression::parse(expression).unwrap_err(), words, "{expression}");
+            assert_eq!(KeywordExpression::parse(expression).unwrap_err().to_string(), words, "{expression}");
         }
         let flat = vec!["a"; 2_000].join(" or ");
         assert!(KeywordExpression::parse(&flat).is_ok());

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::attempt_services::RunModels;
 use super::backlog::ReportBacklog;
 use super::cassettes::RunCassettes;
 use super::mcp_servers::RunMcp;
-use super::models_served::RunModels;
 use super::recheck_source::RecheckSource;
 use super::running::RunningConversations;
 use crate::cases::{HookCommand, HumanInput, McpAddresses, TestCase, VariableScope};

@@ -1,7 +1,7 @@
 //! MCP servers of a run: one listener, and a conversation with them for each attempt.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_mcp::{
@@ -12,10 +12,11 @@ use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
+use super::attempt_services::{AttemptMcp, SharedService, check_parallel};
 use super::cassettes::{AttemptCassette, server_file};
 use super::context::RunContext;
 use super::mcp_recordings::ConversationRecording;
-use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, SweptFault, addresses};
+use super::mcp_servers::{GroupLauncher, RunMcp, SweptFault};
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{DefinitionContext, TestCase};
 use crate::config::StartCommand;
@@ -48,32 +49,21 @@ impl RunContext {
     pub fn start_mcp(&mut self, plan: &RunPlan, parallel: usize) -> Result<(), Diagnostic> {
         let Some(first) = plan.first_case_with_mcp() else { return Ok(()) };
         let started_with = plan.agents().find(|agent| agent.starts_with_mcp());
-        if let Some(agent) = started_with.filter(|_| parallel > 1) {
-            let who = agent.name.as_deref().map_or("the agent".to_string(), |name| format!("agent `{name}`"));
-            let message = format!(
-                "{who} receives the address of an MCP server when it starts, so concurrent conversations would mix: `parallel` is {parallel}"
-            );
-            let help = "set `parallel: 1`, or pass `${MCP.NAME.url}` with each request: in `headers`, `body` or `forwardedProps`";
-            return Err(Diagnostic::new(message).help(help));
-        }
+        check_parallel(started_with, parallel, "an MCP server", "MCP")?;
         let launcher = Arc::new(GroupLauncher(self.target_env.servers));
         let options = McpOptions { launcher: Some(launcher), ..McpOptions::default() };
         let failed = |error: McpError| Diagnostic::new(error.to_string());
         let servers = McpServers::start(Vec::new(), options).map_err(failed)?;
         let shared = match started_with {
             None => None,
+            // Each attempt reopens it with its own servers.
             Some(_) => {
-                // Each attempt reopens it with its own servers.
-                let conversation = self.open_conversation(&servers, first, &AttemptSettings::default());
-                let conversation = conversation.map_err(failed)?;
-                Some(SharedConversation {
-                    addresses: addresses(&conversation),
-                    bridge: conversation.bridge_address(),
-                    slot: Arc::new(Mutex::new(Some(conversation))),
-                })
+                Some(self.open_conversation(&servers, first, &AttemptSettings::default()).map_err(failed)?)
             }
         };
-        self.mcp = Some(RunMcp { servers, shared, recorder: Arc::default() });
+        let bridge = shared.as_ref().map(McpConversation::bridge_address);
+        let shared = shared.map(SharedService::new);
+        self.mcp = Some(RunMcp { servers, shared, bridge, recorder: Arc::default() });
         Ok(())
     }
 
@@ -114,16 +104,18 @@ impl RunContext {
         self.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.recorder.write(&self.project.root))
     }
 
-    /// Fills the addresses of MCP servers into the start command of an agent.
+    /// Fills the addresses of MCP servers and served models into the start command of an agent.
     pub(super) fn start_command(&self, start: &StartCommand) -> StartCommand {
         let mut start = start.clone();
-        let Some(shared) = self.mcp.as_ref().and_then(|mcp| mcp.shared.as_ref()) else { return start };
-        for text in start.command.iter_mut().chain(start.env.values_mut()) {
-            for (name, address) in &shared.addresses {
-                *text = text.replace(&format!("${{MCP.{name}.url}}"), address);
-            }
+        if let Some(shared) = self.mcp.as_ref().and_then(|mcp| mcp.shared.as_ref()) {
+            shared.fill_addresses(&mut start);
         }
-        start.env.entry(BRIDGE_VARIABLE.to_string()).or_insert_with(|| shared.bridge.clone());
+        if let Some(shared) = self.models.as_ref().and_then(|models| models.shared.as_ref()) {
+            shared.fill_addresses(&mut start);
+        }
+        if let Some(bridge) = self.mcp.as_ref().and_then(|mcp| mcp.bridge.as_ref()) {
+            start.env.entry(BRIDGE_VARIABLE.to_string()).or_insert_with(|| bridge.clone());
+        }
         start
     }
 
@@ -137,9 +129,9 @@ impl RunContext {
         let Some(mcp) = self.mcp.as_ref().filter(|_| !case.mcp.is_empty() && contacts) else {
             return Ok(None);
         };
-        let home = mcp.shared_slot(selected.agent.as_deref());
-        let kept = home.as_ref().and_then(|home| home.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let conversation = match kept {
+        let is_shared = selected.agent.as_ref().is_some_and(|agent| agent.starts_with_mcp());
+        let (home, kept) = mcp.shared.as_ref().filter(|_| is_shared).map(SharedService::lease).unzip();
+        let conversation = match kept.flatten() {
             Some(mut conversation) => match call_between_conversations(&mut conversation) {
                 Some(failure) => {
                     // The agent keeps its addresses for the next attempt.

@@ -1,7 +1,5 @@
 //! Served models of a run: started with it, and opened for each attempt.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use hotseat_document::Diagnostic;
 use hotseat_model::serve::{
     ModelServers, ServeLimits, ServedConversation, ServedModelEventKind, TextCleaner,
@@ -9,11 +7,11 @@ use hotseat_model::serve::{
 use hotseat_targets::AgentSession;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
+use super::attempt_services::{AttemptModels, RunModels, SharedService, check_parallel};
 use super::context::RunContext;
-use super::models_served::{AttemptModels, RunModels, SharedModels, addresses};
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{CassetteFiles, ModelOpening, RelayMode, TestCase};
-use crate::config::StartCommand;
+use crate::session::ModelAgent;
 
 impl RunContext {
     /// Starts the server of models, if a case has any. `parallel` is the number of concurrent conversations.
@@ -23,22 +21,13 @@ impl RunContext {
     pub fn start_models(&mut self, plan: &RunPlan, parallel: usize) -> Result<(), Diagnostic> {
         let Some(first) = plan.first_case_with_models() else { return Ok(()) };
         let started_with = plan.agents().find(|agent| agent.starts_with_models());
-        if let Some(agent) = started_with.filter(|_| parallel > 1) {
-            let who = agent.name.as_deref().map_or("the agent".to_string(), |name| format!("agent `{name}`"));
-            let message = format!(
-                "{who} receives the address of a served model when it starts, so concurrent conversations would mix: `parallel` is {parallel}"
-            );
-            let help = "set `parallel: 1`, or pass `${MODELS.NAME.url}` with each request: in `headers`, `body` or `forwardedProps`";
-            return Err(Diagnostic::new(message).help(help));
-        }
+        check_parallel(started_with, parallel, "a served model", "MODELS")?;
         let failed = |error| Diagnostic::new(format!("models cannot be served: {error}"));
         let servers = ModelServers::start(ServeLimits::default()).map_err(failed)?;
         let cassettes = CassetteFiles::default();
         let shared = started_with.map(|_| {
             let opening = self.opening(first.id.clone(), &cassettes, None);
-            let conversation = servers.open_conversation(&first.id, first.models.open(&opening));
-            let addresses = addresses(&conversation).collect();
-            SharedModels { addresses, slot: Arc::new(Mutex::new(Some(conversation))) }
+            SharedService::new(servers.open_conversation(&first.id, first.models.open(&opening)))
         });
         self.models = Some(RunModels { servers, shared, cassettes });
         Ok(())
@@ -52,14 +41,16 @@ impl RunContext {
         case: &TestCase,
         agent: Box<dyn AgentSession>,
     ) -> Box<dyn AgentSession> {
+        let Some((conversation, home)) = models.take() else { return agent };
         // Hooks may have set variables.
-        let models = match &self.models {
+        let conversation = match &self.models {
             Some(run) if case.has_hooks() => {
-                models.reopened(case, &self.model_opening(selected, &run.cassettes))
+                let opening = self.model_opening(selected, &run.cassettes);
+                conversation.reopen(&case.id, case.models.open(&opening))
             }
-            _ => models,
+            _ => conversation,
         };
-        models.attach(agent)
+        Box::new(ModelAgent::new(agent, conversation, home))
     }
 
     fn model_opening<'a>(
@@ -82,17 +73,6 @@ impl RunContext {
         ModelOpening { lane, root: &self.project.root, cassettes, cleaner, relays }
     }
 
-    /// Fills the addresses of served models into the start command of an agent.
-    pub(super) fn with_model_addresses(&self, mut start: StartCommand) -> StartCommand {
-        let shared = self.models.as_ref().and_then(|models| models.shared.as_ref());
-        for (name, address) in shared.iter().flat_map(|shared| &shared.addresses) {
-            for text in start.command.iter_mut().chain(start.env.values_mut()) {
-                *text = text.replace(&format!("${{MODELS.{name}.url}}"), address);
-            }
-        }
-        start
-    }
-
     /// Opens the conversation of an attempt with its served models, if the case has any and its agent is contacted.
     ///
     /// # Errors
@@ -107,9 +87,9 @@ impl RunContext {
             return Ok(None);
         };
         let opening = self.model_opening(selected, &models.cassettes);
-        let home = models.shared_slot(selected.agent.as_deref());
-        let kept = home.as_ref().and_then(|home| home.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let conversation = match kept {
+        let is_shared = selected.agent.as_ref().is_some_and(|agent| agent.starts_with_models());
+        let (home, kept) = models.shared.as_ref().filter(|_| is_shared).map(SharedService::lease).unzip();
+        let conversation = match kept.flatten() {
             Some(mut conversation) => {
                 let called = call_between_conversations(&mut conversation);
                 let conversation = conversation.reopen(&case.id, case.models.open(&opening));

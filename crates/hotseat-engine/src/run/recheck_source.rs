@@ -1,5 +1,6 @@
 //! Saved conversations that a run evaluates again.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use super::attempt_result::Attempt;
@@ -16,8 +17,13 @@ pub trait SavedConversations: Send + Sync {
     /// Loads one saved attempt, from 1.
     ///
     /// # Errors
-    /// A message if it cannot be loaded.
-    fn load_attempt(&self, suite: &str, id: &str, number: usize) -> Result<Attempt, String>;
+    /// If it cannot be loaded.
+    fn load_attempt(
+        &self,
+        suite: &str,
+        id: &str,
+        number: usize,
+    ) -> Result<Attempt, Box<dyn Error + Send + Sync>>;
 }
 
 /// Saved conversations to re-evaluate.

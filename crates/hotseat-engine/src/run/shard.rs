@@ -17,16 +17,20 @@ pub struct Shard {
     pub of: usize,
 }
 
+/// A text that is no shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a shard such as 2/5 for the second of five")]
+pub struct ShardError;
+
 impl Shard {
     /// Parses `2/5`.
     ///
     /// # Errors
-    /// A message if the text is not a valid shard.
-    pub fn parse(text: &str) -> Result<Shard, String> {
-        let wrong = || "expected a shard such as 2/5 for the second of five".to_string();
-        let (number, of) = text.split_once('/').ok_or_else(wrong)?;
-        let (number, of) = (number.parse().map_err(|_| wrong())?, of.parse().map_err(|_| wrong())?);
-        if number == 0 || number > of { Err(wrong()) } else { Ok(Shard { number, of }) }
+    /// If the text is not a valid shard.
+    pub fn parse(text: &str) -> Result<Shard, ShardError> {
+        let (number, of) = text.split_once('/').ok_or(ShardError)?;
+        let (number, of) = (number.parse().map_err(|_| ShardError)?, of.parse().map_err(|_| ShardError)?);
+        if number == 0 || number > of { Err(ShardError) } else { Ok(Shard { number, of }) }
     }
 
     /// True if a case, given by suite name and id, belongs to this shard.

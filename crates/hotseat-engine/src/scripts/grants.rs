@@ -35,15 +35,18 @@ pub struct HostPattern {
     port: Option<u16>,
 }
 
+/// A text that is no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a host: write `api.example.com`, `*.example.com` or `127.0.0.1:8080`")]
+pub struct HostPatternError(String);
+
 impl HostPattern {
     /// Parses a pattern.
     ///
     /// # Errors
     /// If the text is not a host.
-    pub fn parse(text: &str) -> Result<HostPattern, String> {
-        let wrong = || {
-            format!("`{text}` is not a host: write `api.example.com`, `*.example.com` or `127.0.0.1:8080`")
-        };
+    pub fn parse(text: &str) -> Result<HostPattern, HostPatternError> {
+        let wrong = || HostPatternError(text.to_string());
         if text.contains(['/', '?', '#', '@']) || text.chars().any(char::is_whitespace) {
             return Err(wrong());
         }

@@ -11,5 +11,5 @@ pub use capabilities::{
     BoundFunction, HostRequester, HostRequests, ProcessFuture, ProcessRunner, ScriptCapabilities,
     ScriptOutput,
 };
-pub use grants::{HostPattern, ScriptGrants};
+pub use grants::{HostPattern, HostPatternError, ScriptGrants};
 pub use library::{FunctionError, ScriptFunction, ScriptLibrary, ScriptSearchPath};

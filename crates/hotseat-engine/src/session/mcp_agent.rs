@@ -309,20 +309,10 @@ impl McpObserver {
         self.calls.insert(call, known);
         self.open.insert(call);
         let invoked = ToolInvocation {
-            turn_id,
-            tool_call_id: id,
-            tool_name: tool.into(),
-            target_type: None,
-            target_id: None,
-            r#async: false,
             input: Some(arguments),
-            started_us: None,
-            origin: Origin::Stream,
-            subagent: None,
-            message_id: None,
-            invocation_mode: None,
             server: Some(server.into()),
             agent_call_id,
+            ..ToolInvocation::new(turn_id, id, tool)
         };
         self.events.emit(at, Payload::ToolInvoked(invoked))
     }

@@ -35,20 +35,9 @@ impl ModelToolCalls {
         let open = OpenToolCall { turn_id: turn_id.clone(), id: id.clone() };
         self.open.insert((model.clone(), call.id), open);
         Payload::ToolInvoked(ToolInvocation {
-            turn_id: turn_id.clone(),
-            tool_call_id: id,
-            tool_name: call.name.into(),
-            target_type: None,
-            target_id: None,
-            r#async: false,
             input: Some(call.arguments),
-            started_us: None,
             origin: Origin::Model,
-            subagent: None,
-            message_id: None,
-            invocation_mode: None,
-            server: None,
-            agent_call_id: None,
+            ..ToolInvocation::new(turn_id.clone(), id, call.name)
         })
     }
 

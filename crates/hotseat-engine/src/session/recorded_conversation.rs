@@ -62,7 +62,7 @@ pub struct RecordedOutcome {
 }
 
 /// Returns the failure of a case that cannot be re-evaluated because its conversation is missing or differs.
-pub fn rerun_required(message: impl Into<String>, detail: impl std::fmt::Display) -> AttemptFailure {
+pub fn rerun_required(message: impl ToString, detail: impl std::fmt::Display) -> AttemptFailure {
     AttemptFailure::new(FailureKind::NotKept, message)
         .with_detail(format!("{detail}\n{RERUN_HINT}").trim_start())
 }

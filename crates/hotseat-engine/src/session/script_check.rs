@@ -40,7 +40,7 @@ pub(super) async fn run_script_check(
     let ScriptOutput { result, console: console_lines } =
         function.call(arguments(scripted, &input), scripted.timeout, DEFAULT_FUNCTION_TIMEOUT).await;
     let judgement = match result {
-        Ok(returned) => ScriptCheck::parse_judgement(&returned),
+        Ok(returned) => ScriptCheck::parse_judgement(&returned).map_err(|error| error.to_string()),
         Err(error) => {
             let shown = error.diagnostic().render(false, 100);
             Err(format!("{error}\n{shown}"))

@@ -307,7 +307,7 @@ impl CommandContext<'_> {
         let judging = JudgeSettings {
             judge: match RoleReference::parse(&self.text("judge")) {
                 Ok(judge) => Some(judge),
-                Err(words) => return CommandReply::Invalid(words),
+                Err(error) => return CommandReply::Invalid(error.to_string()),
             },
             connector: options["connector"].as_str().map(str::to_string),
             ..JudgeSettings::default()

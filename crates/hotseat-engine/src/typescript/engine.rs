@@ -91,9 +91,10 @@ fn with_patterns(hidden: ScriptHost) -> ScriptHost {
         arguments.get(place).and_then(Value::as_str).unwrap_or_default().to_string()
     };
     let translated = move |arguments: &[Value]| {
-        let pattern = translate_javascript_regex(&text(arguments, 0), &text(arguments, 1))?;
-        let compiled = Pattern::compile(&pattern)?;
-        Ok::<_, String>((pattern, compiled))
+        let pattern = translate_javascript_regex(&text(arguments, 0), &text(arguments, 1));
+        let pattern = pattern.map_err(|error| error.to_string())?;
+        let compiled = Pattern::compile(&pattern).map_err(|error| error.to_string())?;
+        Ok((pattern, compiled))
     };
     let told = |result: Result<Value, String>| match result {
         Ok(value) => json!({ "value": value }),

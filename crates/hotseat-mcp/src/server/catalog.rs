@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::definition::McpTool;
+use crate::definition::{DefinitionProblem, McpTool};
 use crate::frame::RpcError;
 use crate::revision::error_code;
 
@@ -30,17 +30,20 @@ impl ToolCatalog {
     ///
     /// # Errors
     /// If two tools have the same name, or a schema is invalid or refers to another document.
-    pub(super) fn new(tools: &[McpTool]) -> Result<ToolCatalog, String> {
+    pub(super) fn new(tools: &[McpTool]) -> Result<ToolCatalog, DefinitionProblem> {
         let mut catalog = ToolCatalog { entries: Vec::new(), tools: HashMap::new() };
         for tool in tools {
             let arguments = jsonschema::options()
                 .with_pattern_options(jsonschema::PatternOptions::regex())
                 .build(&tool.input_schema)
-                .map_err(|error| format!("`inputSchema` of the tool `{}` is invalid: {error}", tool.name))?;
+                .map_err(|error| DefinitionProblem::Schema {
+                    tool: tool.name.clone(),
+                    source: Box::new(error),
+                })?;
             catalog.entries.push(tool.to_json());
             let compiled = CompiledTool { tool: tool.clone(), arguments };
             if catalog.tools.insert(tool.name.clone(), compiled).is_some() {
-                return Err(format!("two tools have the name `{}`", tool.name));
+                return Err(DefinitionProblem::DuplicateTool(tool.name.clone()));
             }
         }
         Ok(catalog)

@@ -2,33 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ring::digest::{SHA256, digest};
+use hotseat_serve::{FaultCounters, GARBAGE};
 use serde_json::{Value, json};
 
 use super::outbound::AnswerDelivery;
 use crate::canonical::canonical_text;
-use crate::fault::{FaultKind, FaultRule, FaultTrigger, UnreachedFault};
+use crate::fault::{FaultKind, FaultRule, UnreachedFault};
 use crate::lock;
 
 /// Maximum size of the answer of a fault.
 const MAX_HUGE_BYTES: usize = 256 * 1024 * 1024;
-/// Text of an answer that is no JSON.
-const GARBAGE: &str = "\u{1}}{ this is not JSON: 0x00ff <html>";
 
-/// Counters of the fault rules of one server in one conversation.
-pub(super) struct FaultCounters {
-    rules: Vec<RuleCounter>,
-}
-
-#[derive(Default)]
-struct RuleCounter {
-    matching: AtomicU64,
-    injected: AtomicU64,
-    /// Numbers of equal calls, for selection at random. At most one entry for each call.
-    equal_calls: Mutex<HashMap<u64, u64>>,
+/// State of the fault rules of one server in one conversation.
+pub(super) struct FaultState {
+    counters: FaultCounters,
     /// Results of the last calls by tool, for stale answers.
     previous: Mutex<HashMap<String, Value>>,
 }
@@ -41,85 +30,57 @@ pub(super) struct SelectedFault {
     pub(super) previous: Option<Value>,
 }
 
-impl FaultCounters {
-    pub(super) fn new(rules: &[FaultRule]) -> FaultCounters {
-        FaultCounters { rules: rules.iter().map(|_| RuleCounter::default()).collect() }
+impl FaultState {
+    pub(super) fn new(rules: &[FaultRule]) -> FaultState {
+        FaultState { counters: FaultCounters::new(rules.len()), previous: Mutex::default() }
     }
 
     /// Counts a call for all rules, and returns the fault of the first rule that selects it.
     pub(super) fn select(&self, rules: &[FaultRule], tool: &str, arguments: &Value) -> Option<SelectedFault> {
-        let mut selected = None;
-        for (index, (rule, counter)) in rules.iter().zip(&self.rules).enumerate() {
-            let applies = rule.tool.as_deref().is_none_or(|name| name == tool)
-                && rule.arguments.as_ref().is_none_or(|condition| condition.matches(arguments));
-            if !applies {
-                continue;
-            }
-            let number = counter.matching.fetch_add(1, Ordering::Relaxed) + 1;
-            let is_due = match rule.trigger {
-                FaultTrigger::Nth(nth) => number == nth,
-                FaultTrigger::Every(every) => number.is_multiple_of(every.max(1)),
-                FaultTrigger::Rate { seed, rate } => counter.is_drawn(seed, rate, tool, arguments),
-            };
-            let previous = match rule.kind {
-                FaultKind::Stale => lock(&counter.previous).get(tool).cloned(),
-                _ => None,
-            };
-            let is_possible = rule.kind != FaultKind::Stale || previous.is_some();
-            if is_due && is_possible && selected.is_none() {
-                counter.injected.fetch_add(1, Ordering::Relaxed);
-                selected = Some(SelectedFault { rule: index, kind: rule.kind.clone(), previous });
-            }
-        }
-        selected
+        let counted = rules.iter().enumerate().filter(|(_, rule)| {
+            rule.is_about(tool)
+                && rule.arguments.as_ref().is_none_or(|condition| condition.matches(arguments))
+        });
+        let is_possible =
+            |rule: usize| rules[rule].kind != FaultKind::Stale || lock(&self.previous).contains_key(tool);
+        let rule =
+            self.counters.select(counted.map(|(index, rule)| (index, rule.trigger)), is_possible, || {
+                format!("{tool}\0{}", canonical_text(arguments))
+            })?;
+        let kind = rules[rule].kind.clone();
+        let previous = match kind {
+            FaultKind::Stale => lock(&self.previous).get(tool).cloned(),
+            _ => None,
+        };
+        Some(SelectedFault { rule, kind, previous })
     }
 
     /// Stores the result of a call for rules that answer with it later.
     pub(super) fn remember(&self, rules: &[FaultRule], tool: &str, result: &Value) {
-        for (rule, counter) in rules.iter().zip(&self.rules) {
-            if rule.kind == FaultKind::Stale && rule.tool.as_deref().is_none_or(|name| name == tool) {
-                lock(&counter.previous).insert(tool.to_string(), result.clone());
-            }
+        if rules.iter().any(|rule| rule.kind == FaultKind::Stale && rule.is_about(tool)) {
+            lock(&self.previous).insert(tool.to_string(), result.clone());
         }
     }
 
     /// Returns the rules that selected no call.
     pub(super) fn unreached(&self, server: &str, rules: &[FaultRule]) -> Vec<UnreachedFault> {
-        let unreached = rules.iter().zip(&self.rules).enumerate();
+        let unreached = self.counters.unreached().into_iter();
         unreached
-            .filter(|(_, (_, counter))| counter.injected.load(Ordering::Relaxed) == 0)
-            .map(|(index, (rule, counter))| UnreachedFault {
+            .map(|(rule, matching_calls)| UnreachedFault {
                 server: server.to_string(),
-                rule: index,
-                tool: rule.tool.clone(),
-                kind: rule.kind.clone(),
-                matching_calls: counter.matching.load(Ordering::Relaxed),
+                rule,
+                tool: rules[rule].tool.clone(),
+                kind: rules[rule].kind.clone(),
+                matching_calls,
             })
             .collect()
     }
 }
 
-impl RuleCounter {
-    /// Whether a call is selected at random. Depends on the seed, the call and the number of equal calls before it, and not on
-    /// the order of different calls.
-    fn is_drawn(&self, seed: u64, rate: f64, tool: &str, arguments: &Value) -> bool {
-        let call = draw(&[&seed.to_string(), tool, &canonical_text(arguments)]);
-        let number = {
-            let mut equal_calls = lock(&self.equal_calls);
-            let count = equal_calls.entry(call).or_default();
-            *count += 1;
-            *count
-        };
-        // 53 bits are exact in a float.
-        let drawn = (draw(&[&call.to_string(), &number.to_string()]) >> 11) as f64 / (1_u64 << 53) as f64;
-        drawn < rate
+impl FaultRule {
+    fn is_about(&self, tool: &str) -> bool {
+        self.tool.as_deref().is_none_or(|name| name == tool)
     }
-}
-
-/// Returns a number that looks random, from texts.
-fn draw(texts: &[&str]) -> u64 {
-    let hash = digest(&SHA256, texts.join("\0").as_bytes());
-    hash.as_ref().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Changes the result of a call after its effect, and returns how to deliver it.

@@ -1,18 +1,16 @@
-//! The HTTP listener: connections, access checks, paths and bodies.
+//! The HTTP listener: paths and bodies of requests.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, Request, StatusCode, header};
-use hyper::server::conn::http1;
+use axum::http::{Method, Request, StatusCode};
+use hotseat_serve::{AcceptLimits, LoopbackServer, check_access};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
-use tokio::net::TcpListener;
 
-use super::connections::ConnectionRoom;
-use super::outbound::{AbortedConnection, HttpOutcome, error_response, text_response};
+use super::outbound::{HttpOutcome, error_response, text_response};
 use super::requests;
 use super::rpc_request::McpHttpRequest;
 use super::state::{ConversationLookup, ConversationState, RunState};
@@ -20,52 +18,24 @@ use crate::event::McpEventKind;
 use crate::frame::Frame;
 use crate::revision::error_code;
 
-/// Maximum size of the head of a request, in bytes.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Maximum time until the head of a request has arrived, and maximum time between requests of a connection. Agents keep their
 /// connections for a whole conversation.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum time until the body of a request has arrived.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Delay after a failed accept, for example if too many files are open.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Answers requests until the future is dropped.
-pub(super) async fn accept(listener: TcpListener, run: Arc<RunState>) {
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
-    let room = ConnectionRoom::new(run.limits.max_connections);
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            continue;
-        };
-        let Some(open) = room.enter().await else { return };
-        // Small answers must not wait for acknowledgements of earlier ones.
-        let _ = stream.set_nodelay(true);
-        let (run, used) = (run.clone(), open.clone());
-        let service = service_fn(move |request| {
-            let (run, busy) = (run.clone(), used.clone().begin_request());
-            async move {
-                Ok::<_, AbortedConnection>(answer(run, request).await?.map(|body| busy.until_sent(body)))
-            }
-        });
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(async move {
-            // Errors of a connection are disconnects, or faults of ours.
-            tokio::select! {
-                _ = connection => {}
-                () = open.wait_closed() => {}
-            }
-        });
-    }
+/// Starts the listener.
+pub(super) fn start(run: Arc<RunState>, port: u16) -> io::Result<LoopbackServer> {
+    let max_connections = run.limits.max_connections;
+    let limits = AcceptLimits { max_connections, head_timeout: HEAD_TIMEOUT, ..AcceptLimits::default() };
+    LoopbackServer::start("mcp", port, service_fn(move |request| answer(run.clone(), request)), limits)
 }
 
 async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> HttpOutcome {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
-    if let Err(message) = check_origin(&parts.headers) {
-        return Ok(error_response(StatusCode::FORBIDDEN, error_code::INVALID_REQUEST, message));
+    if let Err(error) = check_access(&parts.headers) {
+        return Ok(error_response(StatusCode::FORBIDDEN, error_code::INVALID_REQUEST, error));
     }
     let mut path = parts.uri.path().trim_start_matches('/').split('/');
     let (Some("mcp"), Some(server), Some(token), None) = (path.next(), path.next(), path.next(), path.next())
@@ -122,29 +92,6 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
 async fn read_body(body: hyper::body::Incoming, conversation: &ConversationState) -> Option<Bytes> {
     let read = axum::body::to_bytes(Body::new(body), conversation.limits.max_message_bytes);
     tokio::time::timeout(BODY_TIMEOUT, read).await.ok()?.ok()
-}
-
-/// Pages of foreign sites must not reach the servers through a browser, even by a name that resolves to
-/// this machine.
-fn check_origin(headers: &HeaderMap) -> Result<(), String> {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if !is_loopback(host) {
-        return Err("the header `Host` must name this machine".to_string());
-    }
-    match headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default()) {
-        None => Ok(()),
-        Some(origin) if origin.split_once("://").is_some_and(|(_, host)| is_loopback(host)) => Ok(()),
-        Some(_) => Err("pages of other sites must not use this server".to_string()),
-    }
-}
-
-/// Whether an authority, with or without port, is the loopback interface.
-fn is_loopback(authority: &str) -> bool {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    };
-    matches!(host, "127.0.0.1" | "localhost" | "[::1]")
 }
 
 fn closed_response() -> axum::http::Response<Body> {

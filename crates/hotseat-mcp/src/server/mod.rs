@@ -2,7 +2,6 @@
 
 mod calls;
 mod catalog;
-mod connections;
 mod contents;
 mod faults;
 mod headers;
@@ -25,12 +24,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
-use tokio::sync::{mpsc, oneshot};
+use hotseat_serve::LoopbackServer;
+use tokio::sync::mpsc;
 
 use crate::answer::ToolAnswerer;
-use crate::definition::{McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
+use crate::definition::{DefinitionProblem, McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
 use crate::event::McpEvent;
 use crate::fault::UnreachedFault;
 use crate::lock;
@@ -51,12 +50,12 @@ pub enum McpError {
         source: io::Error,
     },
     /// A definition is invalid.
-    #[error("MCP server `{server}`: {message}")]
+    #[error("MCP server `{server}`: {source}")]
     Definition {
         /// Name of the server.
         server: String,
         /// What is wrong.
-        message: String,
+        source: DefinitionProblem,
     },
 }
 
@@ -64,10 +63,8 @@ pub enum McpError {
 /// conversations.
 pub struct McpServers {
     run: Arc<RunState>,
-    address: SocketAddr,
+    listener: LoopbackServer,
     definitions: Vec<ServerDefinition>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl McpServers {
@@ -78,33 +75,15 @@ impl McpServers {
     pub fn start(definitions: Vec<ServerDefinition>, options: McpOptions) -> Result<McpServers, McpError> {
         server_states(&definitions)?;
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-        let listen = |source| McpError::Listen { address: wanted, source };
-        let listener = std::net::TcpListener::bind(wanted).map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen)?;
         let run = Arc::new(RunState::new(options));
-        let (stop, stopped) = oneshot::channel();
-        let shared = run.clone();
-        let serve = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            tokio::select! {
-                () = http::accept(listener, shared) => {}
-                _ = stopped => {}
-            }
-            io::Result::Ok(())
-        };
-        let thread = std::thread::Builder::new()
-            .name("mcp".to_string())
-            // Fails only if the listener cannot be registered; then requests are refused by the system.
-            .spawn(move || drop(runtime.block_on(serve)))
-            .map_err(listen)?;
-        Ok(McpServers { run, address, definitions, stop: Some(stop), thread: Some(thread) })
+        let listener = http::start(run.clone(), wanted.port())
+            .map_err(|source| McpError::Listen { address: wanted, source })?;
+        Ok(McpServers { run, listener, definitions })
     }
 
     /// Address of the listener.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Opens a conversation. `definitions` replace those of the run with the same names, and add to them.
@@ -127,23 +106,11 @@ impl McpServers {
         self.run.insert(state.clone());
         Ok(McpConversation {
             id: id.to_string(),
-            address: self.address,
+            address: self.address(),
             run: self.run.clone(),
             state,
             events,
         })
-    }
-}
-
-impl Drop for McpServers {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        // An answerer may hold the last reference; its thread cannot wait for itself.
-        if let Some(thread) =
-            self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id())
-        {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -161,33 +128,30 @@ impl ServerDefinition {
 fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Arc<ServerState>>, McpError> {
     let mut states = BTreeMap::new();
     for definition in definitions {
-        let wrong = |message: String| McpError::Definition { server: definition.name.clone(), message };
+        let wrong = |source| McpError::Definition { server: definition.name.clone(), source };
         let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if definition.name.is_empty() || !definition.name.chars().all(is_name_char) {
-            return Err(wrong("a name consists of letters, digits, `-`, `_` and `.`".to_string()));
+            return Err(wrong(DefinitionProblem::ServerName));
         }
         let (source, tools) = source_of(&definition.kind).map_err(wrong)?;
         let tools = ToolCatalog::new(&tools).map_err(wrong)?;
         let state = Arc::new(ServerState::new(definition.clone(), source, tools));
         if states.insert(definition.name.clone(), state).is_some() {
-            return Err(McpError::Definition {
-                server: definition.name.clone(),
-                message: "two servers have this name".to_string(),
-            });
+            return Err(wrong(DefinitionProblem::DuplicateServer));
         }
     }
     Ok(states)
 }
 
 /// Returns the source of the answers, and the tools that the server lists itself.
-fn source_of(kind: &ServerKind) -> Result<(AnswerSource, Vec<McpTool>), String> {
+fn source_of(kind: &ServerKind) -> Result<(AnswerSource, Vec<McpTool>), DefinitionProblem> {
     match kind {
         ServerKind::Mock(content) => Ok((AnswerSource::Mock, content.tools.clone())),
         ServerKind::Proxy(Upstream::Url { url, headers }) => {
             Ok((AnswerSource::Url(UrlUpstream::new(url, headers)?), Vec::new()))
         }
         ServerKind::Proxy(Upstream::Command(command)) if command.argv.is_empty() => {
-            Err("the command of the server is empty".to_string())
+            Err(DefinitionProblem::EmptyCommand)
         }
         ServerKind::Proxy(Upstream::Command(command)) => {
             Ok((AnswerSource::Command(CommandUpstream::new(command.clone())), Vec::new()))
@@ -252,9 +216,8 @@ impl McpConversation {
     /// # Errors
     /// If the server does not exist, or a tool is invalid.
     pub fn set_tools(&self, server: &str, tools: &[McpTool]) -> Result<(), McpError> {
-        let wrong = |message: String| McpError::Definition { server: server.to_string(), message };
-        let state =
-            self.state.servers.get(server).ok_or_else(|| wrong("there is no such server".to_string()))?;
+        let wrong = |source| McpError::Definition { server: server.to_string(), source };
+        let state = self.state.servers.get(server).ok_or_else(|| wrong(DefinitionProblem::UnknownServer))?;
         state.set_tools(ToolCatalog::new(tools).map_err(wrong)?);
         Ok(())
     }

@@ -103,7 +103,7 @@ pub(super) fn json_response(status: StatusCode, body: Body) -> Response<Body> {
 }
 
 /// A response with a JSON-RPC error that belongs to no request.
-pub(super) fn error_response(status: StatusCode, code: i64, message: impl Into<String>) -> Response<Body> {
+pub(super) fn error_response(status: StatusCode, code: i64, message: impl ToString) -> Response<Body> {
     let outcome = Err(RpcError::new(code, message));
     let frame = Frame::Response { id: Value::Null, outcome };
     json_response(status, Body::from(frame.to_json().to_string()))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::catalog::ToolCatalog;
-use super::faults::FaultCounters;
+use super::faults::FaultState;
 use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
@@ -279,7 +279,7 @@ pub(super) struct ServerState {
     pub(super) tools: RwLock<Arc<ToolCatalog>>,
     /// Sessions of clients with a handshake, by their identifiers.
     pub(super) sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
-    pub(super) faults: FaultCounters,
+    pub(super) faults: FaultState,
     pub(super) changes: ListChanges,
     tool_calls: Mutex<HashMap<String, u64>>,
     clients: Mutex<HashSet<(ProtocolRevision, String)>>,
@@ -289,7 +289,7 @@ pub(super) struct ServerState {
 impl ServerState {
     pub(super) fn new(definition: ServerDefinition, source: AnswerSource, tools: ToolCatalog) -> ServerState {
         ServerState {
-            faults: FaultCounters::new(&definition.faults),
+            faults: FaultState::new(&definition.faults),
             tools: RwLock::new(Arc::new(tools)),
             sessions: Mutex::default(),
             changes: ListChanges::new(),

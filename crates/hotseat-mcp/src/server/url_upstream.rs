@@ -6,6 +6,8 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
+use crate::definition::DefinitionProblem;
+
 /// Maximum time to connect to a proxied server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// HTTP clients of a run: one for servers on this machine, one for all others. Created when they are needed.
@@ -51,14 +53,14 @@ impl UrlUpstream {
     pub(super) fn new<'a>(
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,
-    ) -> Result<UrlUpstream, String> {
-        let url = Url::parse(url).map_err(|error| format!("the URL of the server is invalid: {error}"))?;
+    ) -> Result<UrlUpstream, DefinitionProblem> {
+        let url = Url::parse(url).map_err(|error| DefinitionProblem::Url(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err("the URL of the server must begin with http:// or https://".to_string());
+            return Err(DefinitionProblem::UrlScheme);
         }
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            let wrong = || format!("the header `{name}` is invalid");
+            let wrong = || DefinitionProblem::Header(name.clone());
             let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
             map.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
         }

@@ -134,5 +134,5 @@ fn broken_recordings_name_their_line() {
     assert_eq!(error.unwrap_err().to_string(), "line 2: `method` is missing");
     assert!(McpRecording::read("{}").is_err());
     let newer = McpRecording::read("{\"format\":\"hotseat-mcp-recording\",\"version\":2}");
-    assert!(newer.unwrap_err().message.contains("newer"));
+    assert!(newer.unwrap_err().to_string().contains("newer"));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hotseat_document::SourceSpan;
 
 use super::condition::{ConditionMatches, RuleCondition};
-use super::template::{JsonTemplate, TemplateContext, TemplateSet, TextTemplate};
+use super::template::{JsonTemplate, TemplateContext, TemplateError, TemplateSet, TextTemplate};
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelToolCall, StopReason, TokenUsage};
 
 /// Identifies a rule of a script.
@@ -140,7 +140,7 @@ impl ReplyTemplate {
         request: &ModelRequest,
         context: &TemplateContext<'_>,
         templates: &TemplateSet,
-    ) -> Result<ModelReply, String> {
+    ) -> Result<ModelReply, TemplateError> {
         let text = match &self.content {
             ContentTemplate::None => String::new(),
             ContentTemplate::Text(text) => templates.render_text(text, context)?,
@@ -170,7 +170,7 @@ impl ErrorTemplate {
         rule: &RuleId,
         context: &TemplateContext<'_>,
         templates: &TemplateSet,
-    ) -> Result<ModelError, String> {
+    ) -> Result<ModelError, TemplateError> {
         let message = match &self.message {
             Some(text) => templates.render_text(text, context)?,
             None => format!("{rule} simulates a failure: {}", self.kind),

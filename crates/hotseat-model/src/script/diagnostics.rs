@@ -12,7 +12,7 @@ pub(super) struct ScriptDiagnostics {
 }
 
 impl ScriptDiagnostics {
-    pub(super) fn add(&mut self, place: Option<&SourceSpan>, message: impl Into<String>) {
+    pub(super) fn add(&mut self, place: Option<&SourceSpan>, message: impl ToString) {
         self.push(place, Diagnostic::new(message));
     }
 

@@ -180,17 +180,17 @@ impl TemplateSet {
     /// Renders a text.
     ///
     /// # Errors
-    /// If a template uses a value that the request does not have, as a message.
+    /// If a template uses a value that the request does not have.
     pub(super) fn render_text(
         &self,
         text: &TextTemplate,
         context: &TemplateContext,
-    ) -> Result<String, String> {
+    ) -> Result<String, TemplateError> {
         match text {
             TextTemplate::Plain(text) => Ok(text.clone()),
             TextTemplate::Template(source) => {
-                let template = self.environment.get_template(source).map_err(|error| error_text(&error))?;
-                template.render(context.value()).map_err(|error| render_error(source, &error))
+                let template = self.environment.get_template(source).map_err(TemplateError::Syntax)?;
+                template.render(context.value()).map_err(|error| render_error(source, error))
             }
         }
     }
@@ -198,24 +198,23 @@ impl TemplateSet {
     /// Renders the strings of a JSON value.
     ///
     /// # Errors
-    /// If a template uses a value that the request does not have, as a message.
+    /// If a template uses a value that the request does not have.
     pub(super) fn render_json(
         &self,
         tree: &JsonTemplate,
         context: &TemplateContext,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, TemplateError> {
         Ok(match tree {
             JsonTemplate::Plain(value) => value.clone(),
             JsonTemplate::Text(text) => Value::String(self.render_text(text, context)?),
             JsonTemplate::Expression(source) => {
-                let compiled =
-                    self.environment.compile_expression(source).map_err(|error| error_text(&error))?;
-                let value = compiled.eval(context.value()).map_err(|error| render_error(source, &error))?;
+                let compiled = self.environment.compile_expression(source).map_err(TemplateError::Syntax)?;
+                let value = compiled.eval(context.value()).map_err(|error| render_error(source, error))?;
                 if value.is_undefined() {
-                    return Err(format!("`{{{{{source}}}}}` has no value in this request"));
+                    return Err(TemplateError::NoValue(source.clone()));
                 }
-                serde_json::to_value(&value)
-                    .map_err(|error| format!("`{{{{{source}}}}}` is not JSON: {error}"))?
+                let no_json = |error| TemplateError::NoJson { expression: source.clone(), source: error };
+                serde_json::to_value(&value).map_err(no_json)?
             }
             JsonTemplate::List(trees) => Value::Array(
                 trees.iter().map(|tree| self.render_json(tree, context)).collect::<Result<_, _>>()?,
@@ -224,10 +223,25 @@ impl TemplateSet {
                 members
                     .iter()
                     .map(|(key, tree)| Ok((key.clone(), self.render_json(tree, context)?)))
-                    .collect::<Result<_, String>>()?,
+                    .collect::<Result<_, _>>()?,
             ),
         })
     }
+}
+
+/// A template that cannot be rendered for a request.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TemplateError {
+    #[error("{}", error_text(.0))]
+    Syntax(#[source] minijinja::Error),
+    #[error("{0:?} uses a value that this request does not have")]
+    Undefined(String),
+    #[error("{template:?}: {}", error_text(.source))]
+    Rendering { template: String, source: minijinja::Error },
+    #[error("`{{{{{0}}}}}` has no value in this request")]
+    NoValue(String),
+    #[error("`{{{{{expression}}}}}` is not JSON: {source}")]
+    NoJson { expression: String, source: serde_json::Error },
 }
 
 /// Values of a request for templates, computed on first use.
@@ -346,12 +360,10 @@ fn error_text(error: &minijinja::Error) -> String {
     }
 }
 
-fn render_error(source: &str, error: &minijinja::Error) -> String {
-    let source = shorten(source.trim());
+fn render_error(template: &str, error: minijinja::Error) -> TemplateError {
+    let template = shorten(template.trim()).to_string();
     match error.kind() {
-        minijinja::ErrorKind::UndefinedError => {
-            format!("{source:?} uses a value that this request does not have")
-        }
-        _ => format!("{source:?}: {}", error_text(error)),
+        minijinja::ErrorKind::UndefinedError => TemplateError::Undefined(template),
+        _ => TemplateError::Rendering { template, source: error },
     }
 }

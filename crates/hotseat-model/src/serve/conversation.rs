@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::answer_source::AnswerSource;
-use super::faults::{FaultCounters, UnreachedFault};
+use super::faults::{FaultState, UnreachedFault};
 use super::limits::ServeLimits;
 use super::served_model::ServedModel;
 use super::{ServedModelEvent, ServedModelEventKind};
@@ -75,7 +75,7 @@ impl ServedConversation {
             let state = ModelState {
                 name: name.as_str().into(),
                 source: AnswerSource::new(served.source, &name),
-                faults: FaultCounters::new(served.faults),
+                faults: FaultState::new(served.faults),
             };
             (name, Arc::new(state))
         });
@@ -163,7 +163,7 @@ impl Drop for ServedConversation {
 pub(super) struct ModelState {
     pub(super) name: Arc<str>,
     pub(super) source: AnswerSource,
-    pub(super) faults: FaultCounters,
+    pub(super) faults: FaultState,
 }
 
 /// State that all requests of a conversation share.

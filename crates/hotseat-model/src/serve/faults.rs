@@ -1,9 +1,9 @@
 //! Faults of a model: calls that fail, arrive late, arrive broken or do not arrive.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use hotseat_serve::{FaultCounters, FaultTrigger};
 
 use crate::recording::digest;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest};
@@ -17,23 +17,6 @@ pub struct ModelFault {
     pub trigger: FaultTrigger,
     /// The fault.
     pub kind: FaultKind,
-}
-
-/// Selects calls. Counted for each conversation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FaultTrigger {
-    /// The call with this number, from 1.
-    Nth(u64),
-    /// Each call whose number is a multiple of this one; 1 selects all calls.
-    Every(u64),
-    /// Calls selected at random with this probability. Equal requests are selected in the same way whenever the seed is the
-    /// same, in any order of different requests.
-    Rate {
-        /// Seed of the selection.
-        seed: u64,
-        /// Probability between 0 and 1.
-        rate: f64,
-    },
 }
 
 /// A fault of one call.
@@ -196,24 +179,15 @@ impl fmt::Display for UnreachedFault {
     }
 }
 
-/// Counters of the fault rules of one model in one conversation.
-pub(super) struct FaultCounters {
+/// State of the fault rules of one model in one conversation.
+pub(super) struct FaultState {
     rules: Vec<ModelFault>,
-    counters: Mutex<Vec<RuleCounter>>,
+    counters: FaultCounters,
 }
 
-#[derive(Default)]
-struct RuleCounter {
-    counted: u64,
-    injected: u64,
-    /// Numbers of equal requests, for selection at random. At most one entry for each call.
-    equal_requests: HashMap<u64, u64>,
-}
-
-impl FaultCounters {
-    pub(super) fn new(rules: Vec<ModelFault>) -> FaultCounters {
-        let counters = Mutex::new(rules.iter().map(|_| RuleCounter::default()).collect());
-        FaultCounters { rules, counters }
+impl FaultState {
+    pub(super) fn new(rules: Vec<ModelFault>) -> FaultState {
+        FaultState { counters: FaultCounters::new(rules.len()), rules }
     }
 
     /// Counts a call for the rules that need no reply, and returns the first one that selects it.
@@ -249,56 +223,22 @@ impl FaultCounters {
         request: &ModelRequest,
         is_counted: impl Fn(&FaultKind) -> bool,
     ) -> Option<(usize, FaultKind)> {
-        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut selected = None;
-        for (index, (rule, counter)) in self.rules.iter().zip(counters.iter_mut()).enumerate() {
-            if is_counted(&rule.kind) && counter.is_due(rule.trigger, request) && selected.is_none() {
-                counter.injected += 1;
-                selected = Some((index, rule.kind.clone()));
-            }
-        }
-        selected
+        let counted = self.rules.iter().enumerate().filter(|(_, rule)| is_counted(&rule.kind));
+        let counted = counted.map(|(index, rule)| (index, rule.trigger));
+        let rule = self.counters.select(counted, |_| true, || digest(request))?;
+        Some((rule, self.rules[rule].kind.clone()))
     }
 
     /// Returns the rules that selected no call.
     pub(super) fn unreached(&self, model: &str) -> Vec<UnreachedFault> {
-        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let rules = self.rules.iter().zip(counters.iter()).enumerate();
-        rules
-            .filter(|(_, (_, counter))| counter.injected == 0)
-            .map(|(index, (rule, counter))| UnreachedFault {
+        let unreached = self.counters.unreached().into_iter();
+        unreached
+            .map(|(rule, counted_calls)| UnreachedFault {
                 model: model.to_owned(),
-                rule: index,
-                kind: rule.kind.clone(),
-                counted_calls: counter.counted,
+                rule,
+                kind: self.rules[rule].kind.clone(),
+                counted_calls,
             })
             .collect()
     }
-}
-
-impl RuleCounter {
-    /// Counts a call, and returns true if the rule selects it.
-    fn is_due(&mut self, trigger: FaultTrigger, request: &ModelRequest) -> bool {
-        self.counted += 1;
-        match trigger {
-            FaultTrigger::Nth(number) => self.counted == number,
-            FaultTrigger::Every(every) => self.counted.is_multiple_of(every.max(1)),
-            FaultTrigger::Rate { seed, rate } => {
-                let request = u64::from_str_radix(&digest(request), 16).unwrap_or_default();
-                let number = self.equal_requests.entry(request).or_default();
-                *number += 1;
-                // 53 bits are exact in a float.
-                let drawn = (mix(mix(request ^ mix(seed)) ^ *number) >> 11) as f64 / (1_u64 << 53) as f64;
-                drawn < rate
-            }
-        }
-    }
-}
-
-/// Mixes the bits of a number, so that similar numbers have different results (SplitMix64).
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }

@@ -1,27 +1,25 @@
-//! The listener: access checks, addresses and bodies of requests.
+//! The listener: addresses and bodies of requests.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use hotseat_serve::{LoopbackServer, TowerToHyperService, check_access};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::accept::accept;
 use super::answer_source::AnswerSource;
 use super::call::ServedCall;
 use super::conversation::{ConversationState, ModelState, RunState, ServedConversation};
 use super::exchange::ExchangeRequest;
 use super::limits::ServeLimits;
-use super::local::is_local;
 use super::respond::{Answer, error_response, json_response};
 use super::served_model::ServedModel;
 use super::{Dialect, ServedModelEventKind};
@@ -35,9 +33,7 @@ const MAX_JSON_VALUES: usize = 1_000_000;
 /// all conversations.
 pub struct ModelServers {
     run: Arc<RunState>,
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    listener: LoopbackServer,
 }
 
 impl ModelServers {
@@ -46,47 +42,20 @@ impl ModelServers {
     /// # Errors
     /// If the listener or its thread cannot be started.
     pub fn start(limits: ServeLimits) -> io::Result<ModelServers> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let accept_limits = limits.accept;
         let run = Arc::new(RunState::new(limits));
-        let routes = Router::new().fallback(answer).with_state(run.clone());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let serve = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let stopping = watch::Sender::new(false);
-            tokio::select! {
-                () = accept(listener, routes, accept_limits, stopping, std::future::pending()) => {}
-                _ = stopped => {}
-            }
-            io::Result::Ok(())
-        };
-        let thread = std::thread::Builder::new()
-            .name("models".to_owned())
-            // Fails only if the listener cannot be registered; then the system refuses requests.
-            .spawn(move || drop(runtime.block_on(serve)))?;
-        Ok(ModelServers { run, address, stop: Some(stop), thread: Some(thread) })
+        let routes = TowerToHyperService::new(Router::new().fallback(answer).with_state(run.clone()));
+        Ok(ModelServers { run, listener: LoopbackServer::start("models", 0, routes, accept_limits)? })
     }
 
     /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Opens a conversation with these models. Scripts see `id` as the conversation.
     pub fn open_conversation(&self, id: &str, models: BTreeMap<String, ServedModel>) -> ServedConversation {
-        ServedConversation::open(self.address, self.run.clone(), id, models)
-    }
-}
-
-impl Drop for ModelServers {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        ServedConversation::open(self.address(), self.run.clone(), id, models)
     }
 }
 
@@ -102,8 +71,8 @@ struct ServedPath {
 
 async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response {
     let arrived = Instant::now();
-    if let Err(message) = check_access(request.headers()) {
-        return refusal(Dialect::ChatCompletions, 403, message);
+    if let Err(error) = check_access(request.headers()) {
+        return refusal(Dialect::ChatCompletions, 403, error.to_string());
     }
     let path = match find_path(&run, request.uri().path()) {
         Ok(path) => path,
@@ -144,19 +113,6 @@ async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response 
                 .await;
             refusal(dialect.unwrap_or(Dialect::ChatCompletions), 404, message)
         }
-    }
-}
-
-/// Pages of foreign sites must not reach models through a browser, even by a name that resolves to this machine.
-fn check_access(headers: &HeaderMap) -> Result<(), String> {
-    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    if !text(&header::HOST).is_some_and(is_local) {
-        return Err("the header `host` must name this machine".to_owned());
-    }
-    match text(&header::ORIGIN) {
-        None => Ok(()),
-        Some(origin) if origin.split_once("://").is_some_and(|(_, host)| is_local(host)) => Ok(()),
-        Some(_) => Err("pages of other sites must not use this server".to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::accept::AcceptLimits;
+use hotseat_serve::AcceptLimits;
 
 /// Limits of a server of models.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! [`Dialect`] are answered by the same [`Model`](crate::Model), by a provider behind a [`ModelRelay`], or from a recording of
 //! its answers. Each request is an event of its conversation.
 
-mod accept;
 mod answer_source;
 mod call;
 mod cassette;
@@ -14,19 +13,17 @@ mod exchange;
 mod faults;
 mod http;
 mod limits;
-mod local;
 mod relay;
 mod respond;
 mod served_model;
 
 pub use crate::providers::served::Dialect;
-pub use accept::{AcceptLimits, accept};
 pub use cassette::{CassetteFile, ModelCassette, RecordTarget, RelayedExchange, ReplaySource, TextCleaner};
 pub use conversation::ServedConversation;
-pub use faults::{FaultKind, FaultTrigger, ModelFault, UnreachedFault};
+pub use faults::{FaultKind, ModelFault, UnreachedFault};
+pub use hotseat_serve::FaultTrigger;
 pub use http::ModelServers;
 pub use limits::ServeLimits;
-pub use local::is_local;
 pub use relay::ModelRelay;
 pub use served_model::{ServedModel, ServedSource};
 

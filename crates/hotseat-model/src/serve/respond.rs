@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
+use hotseat_serve::GARBAGE;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -15,8 +16,6 @@ use super::call::CallPiece;
 use crate::providers::served::{ReplyHead, ReplyWriter, error_status};
 use crate::{ModelError, ModelErrorKind, ModelReply};
 
-/// An answer that is no JSON.
-const GARBAGE: &str = "\u{1}}{ this is not JSON: 0x00ff <html>";
 /// Maximum number of pieces that are sent at once.
 const MAX_PIECES_AT_ONCE: usize = 256;
 

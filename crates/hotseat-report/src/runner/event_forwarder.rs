@@ -3,6 +3,7 @@
 //! Events are saved before they are reported, so everything a user or program has seen survives a kill. The
 //! run does not wait for files and terminals; if they lag many events behind, no new conversation starts.
 
+use std::error::Error;
 use std::panic;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -31,8 +32,8 @@ pub trait RunSaver: Send {
     /// Saves events, all or none of them.
     ///
     /// # Errors
-    /// If they cannot be saved; the text says why.
-    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String>;
+    /// If they cannot be saved.
+    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// Shows conversations to viewers while they are running, until the end of the run.
     fn show_live(&mut self, _running: Arc<RunningConversations>) {}
@@ -182,7 +183,7 @@ fn forward_events(
             && let Err(error) = saver.save_events(&events)
         {
             reporters.warnings.push(format!("this run is not saved: {error}"));
-            not_saved = Some(error);
+            not_saved = Some(error.to_string());
         }
         // The saved part must not look like a killed run.
         if let (Some(saver), Some(reason)) = (&mut saver, &not_saved) {

@@ -1,6 +1,7 @@
 //! Saves a run while it is executed.
 
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -518,8 +519,8 @@ impl RunSaver for RunWriter {
         &self.state.id
     }
 
-    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String> {
-        self.write_events(events).map_err(|error| error.to_string())
+    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(self.write_events(events)?)
     }
 
     fn show_live(&mut self, running: Arc<RunningConversations>) {

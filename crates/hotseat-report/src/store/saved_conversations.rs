@@ -1,6 +1,7 @@
 //! Conversations of a saved run, as the source of a recheck.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -88,20 +89,23 @@ impl SavedConversations for SavedRunConversations {
         Some((kept.attempts, kept.case_ref.agent))
     }
 
-    fn load_attempt(&self, suite: &str, id: &str, number: usize) -> Result<Attempt, String> {
+    fn load_attempt(
+        &self,
+        suite: &str,
+        id: &str,
+        number: usize,
+    ) -> Result<Attempt, Box<dyn Error + Send + Sync>> {
         let run = &self.run;
         let Some(kept) = self.cases.get(&(suite.to_string(), id.to_string())) else {
-            return Err(format!(
-                "run {run} has no conversation of this case{}",
-                self.suggest_suites(suite, id)
-            ));
+            let others = self.suggest_suites(suite, id);
+            return Err(format!("run {run} has no conversation of this case{others}").into());
         };
         if !kept.ended {
-            return Err(format!("the case was interrupted in run {run}, or never started"));
+            return Err(format!("the case was interrupted in run {run}, or never started").into());
         }
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        store.attempt(&self.parts, &kept.case_ref, kept.place, number).map_err(|error| error.to_string())
+        Ok(store.attempt(&self.parts, &kept.case_ref, kept.place, number)?)
     }
 }
 

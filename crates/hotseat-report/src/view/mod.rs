@@ -7,14 +7,14 @@
 mod answers;
 mod http;
 
-use std::future::{Future, IntoFuture as _};
+use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_serve::{AcceptLimits, TowerToHyperService, accept};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -78,24 +78,11 @@ impl ViewServer {
     }
 
     /// Answers requests until `stop` completes. Pages that wait for changes then receive the current state.
-    ///
-    /// # Errors
-    /// If the listener fails.
-    pub async fn run(self, stop: impl Future<Output = ()>, on_trouble: OnStoreError) -> io::Result<()> {
-        let (end, ending) = watch::channel(false);
-        let mut graceful = ending.clone();
-        let shared = http::ViewState::new(self.options, self.address, ending, on_trouble);
-        let served = axum::serve(self.listener, http::routes(Arc::new(shared)));
-        let served = served.with_graceful_shutdown(async move {
-            let _ = graceful.wait_for(|ends| *ends).await;
-        });
-        let mut served = pin!(served.into_future());
-        tokio::select! {
-            broken = &mut served => return broken,
-            () = stop => {}
-        }
-        let _ = end.send(true);
-        // Clients that read too slowly are disconnected.
-        tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await.unwrap_or(Ok(()))
+    pub async fn run(self, stop: impl Future<Output = ()>, on_trouble: OnStoreError) {
+        let end = watch::Sender::new(false);
+        let shared = http::ViewState::new(self.options, self.address, end.subscribe(), on_trouble);
+        let routes = TowerToHyperService::new(http::routes(Arc::new(shared)));
+        let limits = AcceptLimits { shutdown_timeout: SHUTDOWN_TIMEOUT, ..AcceptLimits::default() };
+        accept(self.listener, routes, limits, end, stop).await;
     }
 }

@@ -67,8 +67,9 @@ impl DecisionApplier<'_> {
             Decision::AppendMessage { turn, role, content, has_tool_use } => {
                 self.append_message(turn, *role, content, *has_tool_use)?
             }
-            Decision::DispatchContextAssembly { at, workflow, input } => {
-                self.dispatch_context_assembly(at, workflow, input)?
+            Decision::DispatchContextAssembly { at, workflow, input }
+            | Decision::DispatchMemoryExtraction { at, workflow, input } => {
+                self.dispatch_hook(at, workflow, input)?
             }
             Decision::AcceptContext { at, request, tokens } => self.accept_context(at, request, *tokens)?,
             Decision::FailContext { at, failure, exhausted } => self.fail_context(at, failure, *exhausted)?,
@@ -130,9 +131,6 @@ impl DecisionApplier<'_> {
             Decision::ResumeFromTool { turn, call } => self.resume_from_tool(turn, call)?,
             Decision::AsyncOperationCompleted { turn, call } => self.async_operation_completed(turn, call)?,
             Decision::CancelOperation { turn, call, reason } => self.cancel_operation(turn, call, reason)?,
-            Decision::DispatchMemoryExtraction { at, workflow, input } => {
-                self.dispatch_memory_extraction(at, workflow, input)?
-            }
             Decision::AcceptExtraction { at } => self.accept_extraction(at)?,
             Decision::FailExtraction { at, failure, exhausted } => {
                 self.fail_extraction(at, failure, *exhausted)?
@@ -308,24 +306,30 @@ impl DecisionApplier<'_> {
         Ok(())
     }
 
-    fn dispatch_context_assembly(
+    fn dispatch_hook(
         &mut self,
         at: &HookAddress,
         workflow: &WorkflowId,
         input: &Value,
     ) -> Result<(), RuntimeFault> {
         let turn = active_turn(self.state, &at.turn)?;
-        turn.update_transcript();
         turn.runs += 1;
-        turn.phase = TurnPhase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
-        let agent = turn.agent.clone();
-        self.out.event(Payload::ContextAssemblyStarted(hook_started(at, workflow.0.clone())));
-        set_timer(
-            self.state,
-            &at.turn,
-            TimerKind::ContextDeadline,
-            self.now + self.limits.context.timeout_ms,
-        );
+        let (agent, started) = (turn.agent.clone(), hook_started(at, workflow.0.clone()));
+        let (attempt, run) = (at.attempt, Some(at.run.clone()));
+        let (event, timer, limit) = match at.kind {
+            HookKind::ContextAssembly => {
+                turn.update_transcript();
+                turn.phase = TurnPhase::Assembling { attempt, run };
+                (Payload::ContextAssemblyStarted(started), TimerKind::ContextDeadline, self.limits.context)
+            }
+            HookKind::MemoryExtraction => {
+                turn.phase = TurnPhase::Extracting { attempt, run };
+                let (timer, limit) = (TimerKind::ExtractionDeadline, self.limits.extraction);
+                (Payload::MemoryExtractionStarted(started), timer, limit)
+            }
+        };
+        self.out.event(event);
+        set_timer(self.state, &at.turn, timer, self.now + limit.timeout_ms);
         let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
         self.out.effect(self.state, ConversationEffect::RunHook { at, agent, workflow, input });
         Ok(())
@@ -658,28 +662,6 @@ impl DecisionApplier<'_> {
         Ok(())
     }
 
-    fn dispatch_memory_extraction(
-        &mut self,
-        at: &HookAddress,
-        workflow: &WorkflowId,
-        input: &Value,
-    ) -> Result<(), RuntimeFault> {
-        let turn = active_turn(self.state, &at.turn)?;
-        turn.runs += 1;
-        turn.phase = TurnPhase::Extracting { attempt: at.attempt, run: Some(at.run.clone()) };
-        let agent = turn.agent.clone();
-        self.out.event(Payload::MemoryExtractionStarted(hook_started(at, workflow.0.clone())));
-        set_timer(
-            self.state,
-            &at.turn,
-            TimerKind::ExtractionDeadline,
-            self.now + self.limits.extraction.timeout_ms,
-        );
-        let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
-        self.out.effect(self.state, ConversationEffect::RunHook { at, agent, workflow, input });
-        Ok(())
-    }
-
     fn accept_extraction(&mut self, at: &HookAddress) -> Result<(), RuntimeFault> {
         active_turn(self.state, &at.turn)?.phase = TurnPhase::Closing;
         settle_hook(self.state, at);
@@ -748,20 +730,13 @@ impl DecisionApplier<'_> {
             completed_at: None,
         });
         self.out.event(Payload::ToolInvoked(ToolInvocation {
-            turn_id: turn.0.clone(),
-            tool_call_id: call.0.clone(),
-            tool_name: Arc::from(&**tool),
             target_type: Some(target_type.into()),
             target_id: Some(target_id),
             r#async: is_async,
             input: Some(input.clone()),
-            started_us: None,
-            origin: Origin::Stream,
             subagent,
-            message_id: None,
             invocation_mode,
-            server: None,
-            agent_call_id: None,
+            ..ToolInvocation::new(turn.0.clone(), call.0.clone(), &**tool)
         }));
         Ok(())
     }

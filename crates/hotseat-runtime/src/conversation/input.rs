@@ -156,13 +156,20 @@ pub enum ApprovalVerdict {
     },
 }
 
+/// An answer that is no verdict.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "expected {{\"approved\": true}}, with `editedArgs` to change the arguments, or {{\"approved\": false, \"reason\": \"…\"}}: {0}"
+)]
+pub struct ApprovalError(#[source] serde_json::Error);
+
 impl ApprovalVerdict {
     /// Parses an answer: `{"approved": true}`, with `editedArgs` to change the arguments, or `{"approved":
     /// false, "reason": "…"}`.
     ///
     /// # Errors
     /// If the answer has another form.
-    pub fn parse(answer: &Value) -> Result<ApprovalVerdict, String> {
+    pub fn parse(answer: &Value) -> Result<ApprovalVerdict, ApprovalError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         struct WireApproval {
@@ -173,12 +180,7 @@ impl ApprovalVerdict {
             reason: Option<String>,
         }
         let WireApproval { approved, edited_args, reason } =
-            WireApproval::deserialize(answer).map_err(|error| {
-                format!(
-                    "expected {{\"approved\": true}}, with `editedArgs` to change the \
-                 arguments, or {{\"approved\": false, \"reason\": \"…\"}}: {error}"
-                )
-            })?;
+            WireApproval::deserialize(answer).map_err(ApprovalError)?;
         Ok(match approved {
             true => ApprovalVerdict::Approved { input: edited_args },
             false => ApprovalVerdict::Declined { reason: reason.unwrap_or_default() },

@@ -28,8 +28,8 @@ pub use context::{built_in_request, canonical_json};
 pub use decision::{Decision, MoveDraft, NextStep};
 pub use effect::{ConversationEffect, EffectKey};
 pub use input::{
-    ApprovalVerdict, ContextEntry, ConversationInput, ConversationOrigin, HookAddress, HookKind,
-    ModelAddress, OperationAddress, ReplyTo, TurnCaller,
+    ApprovalError, ApprovalVerdict, ContextEntry, ConversationInput, ConversationOrigin, HookAddress,
+    HookKind, ModelAddress, OperationAddress, ReplyTo, TurnCaller,
 };
 pub use recorded::ReceivedInputs;
 pub use state::{

@@ -281,6 +281,6 @@ fn check_same(equal: bool, kind: &str, name: &str) -> Result<(), DefinitionError
     }
 }
 
-fn definition_error(place: impl Into<String>, problem: impl Into<String>) -> DefinitionError {
-    DefinitionError { place: place.into(), problem: problem.into() }
+fn definition_error(place: impl Into<String>, problem: impl ToString) -> DefinitionError {
+    DefinitionError { place: place.into(), problem: problem.to_string() }
 }

@@ -103,11 +103,35 @@ pub fn array(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
+/// A schema that is invalid, or not supported.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum SchemaError {
+    #[error("the schema is nested too deeply")]
+    TooDeep,
+    #[error("a JSON Schema must be an object")]
+    NoObject,
+    #[error("the keyword `{0}` is not supported")]
+    Unsupported(String),
+    #[error("`{0}` cannot be {1}")]
+    InvalidValue(String, Value),
+}
+
+impl SchemaError {
+    /// Returns the keyword that is not supported or has an invalid value.
+    pub fn keyword(&self) -> Option<&str> {
+        match self {
+            SchemaError::TooDeep | SchemaError::NoObject => None,
+            SchemaError::Unsupported(keyword) | SchemaError::InvalidValue(keyword, _) => Some(keyword),
+        }
+    }
+}
+
 /// Checks that a schema is valid and supported.
 ///
 /// # Errors
 /// If a keyword is not supported or has an invalid value.
-pub fn check(schema: &Value) -> Result<(), String> {
+pub fn check(schema: &Value) -> Result<(), SchemaError> {
     check_at(schema, MAX_DEPTH, &[SUPPORTED_KEYWORDS])
 }
 
@@ -115,20 +139,20 @@ pub fn check(schema: &Value) -> Result<(), String> {
 ///
 /// # Errors
 /// If a keyword is not supported or has an invalid value.
-pub fn check_client_schema(schema: &Value) -> Result<(), String> {
+pub fn check_client_schema(schema: &Value) -> Result<(), SchemaError> {
     check_at(schema, MAX_DEPTH, &[SUPPORTED_KEYWORDS, UNCHECKED_KEYWORDS])
 }
 
-fn check_at(schema: &Value, depth: usize, known: &[&[&str]]) -> Result<(), String> {
-    let Some(depth) = depth.checked_sub(1) else { return Err("the schema is nested too deeply".to_string()) };
+fn check_at(schema: &Value, depth: usize, known: &[&[&str]]) -> Result<(), SchemaError> {
+    let Some(depth) = depth.checked_sub(1) else { return Err(SchemaError::TooDeep) };
     let keywords = match schema {
         Value::Bool(_) => return Ok(()),
         Value::Object(keywords) => keywords,
-        _ => return Err("a JSON Schema must be an object".to_string()),
+        _ => return Err(SchemaError::NoObject),
     };
     for (keyword, value) in keywords {
         if !known.iter().any(|known| known.contains(&keyword.as_str())) {
-            return Err(format!("the keyword `{keyword}` is not supported"));
+            return Err(SchemaError::Unsupported(keyword.clone()));
         }
         let fits = match keyword.as_str() {
             "type" => types(value).is_some_and(|names| names.iter().all(|name| TYPES.contains(name))),
@@ -143,7 +167,7 @@ fn check_at(schema: &Value, depth: usize, known: &[&[&str]]) -> Result<(), Strin
             _ => true,
         };
         if !fits {
-            return Err(format!("`{keyword}` cannot be {value}"));
+            return Err(SchemaError::InvalidValue(keyword.clone(), value.clone()));
         }
     }
     let members = keywords.get("properties").and_then(Value::as_object);
@@ -422,7 +446,11 @@ mod tests {
 
     #[test]
     fn rejects_unsupported_keywords() {
-        assert_eq!(check(&json!({"typ": "string"})), Err("the keyword `typ` is not supported".to_string()));
+        let error = check(&json!({"typ": "string"})).unwrap_err();
+        assert_eq!(
+            (error.keyword(), &*error.to_string()),
+            (Some("typ"), "the keyword `typ` is not supported")
+        );
         assert!(check(&json!({"type": "strng"})).is_err());
     }
 

@@ -146,7 +146,7 @@ impl AgentLoader {
     }
 
     /// Reports a problem, unless one was already reported within its range.
-    pub(super) fn report(&mut self, place: SourceSpan, message: impl Into<String>) {
+    pub(super) fn report(&mut self, place: SourceSpan, message: impl ToString) {
         self.report_diagnostic(Diagnostic::new(message).at(place));
     }
 

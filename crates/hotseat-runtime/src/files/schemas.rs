@@ -27,8 +27,7 @@ fn check(loader: &mut AgentLoader, node: &DocumentNode, source: &Arc<SourceText>
         return;
     }
     if let Err(problem) = schema::check(&node.to_json()) {
-        // The problem names its keyword in backticks.
-        let keyword = problem.split('`').nth(1);
+        let keyword = problem.keyword();
         let entries = match &node.value {
             NodeValue::Map(entries) => entries.as_slice(),
             _ => &[],

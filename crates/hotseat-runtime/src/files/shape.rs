@@ -196,11 +196,10 @@ const IDLE_TIMEOUT: Field =
 const CALL_TIMEOUT: Field =
     Field::optional("timeout_ms", TIME_LIMIT, "Time limit of the whole call.").default("120000");
 
-static OPENAI: Shape = Shape {
-    name: "OpenAiModel",
-    doc: "A language model with an API compatible with OpenAI chat completions.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["openai"]), "Kind of the model."),
+/// Returns the keys of a model of a provider.
+const fn provider_fields(kind: Field) -> [Field; 14] {
+    [
+        kind,
         MODEL,
         BASE_URL,
         API_KEY,
@@ -214,28 +213,19 @@ static OPENAI: Shape = Shape {
         IDLE_TIMEOUT,
         CALL_TIMEOUT,
         PRICE,
-    ],
+    ]
+}
+
+static OPENAI: Shape = Shape {
+    name: "OpenAiModel",
+    doc: "A language model with an API compatible with OpenAI chat completions.",
+    fields: &provider_fields(Field::required("type", Kind::Choice(&["openai"]), "Kind of the model.")),
 };
 
 static ANTHROPIC: Shape = Shape {
     name: "AnthropicModel",
     doc: "A language model with the Anthropic messages API.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["anthropic"]), "Kind of the model."),
-        MODEL,
-        BASE_URL,
-        API_KEY,
-        HEADERS,
-        TEMPERATURE,
-        MAX_TOKENS,
-        STREAM,
-        EXTRA,
-        CONNECT_TIMEOUT,
-        FIRST_BYTE_TIMEOUT,
-        IDLE_TIMEOUT,
-        CALL_TIMEOUT,
-        PRICE,
-    ],
+    fields: &provider_fields(Field::required("type", Kind::Choice(&["anthropic"]), "Kind of the model.")),
 };
 
 pub(super) static TOOL: Shape = Shape {

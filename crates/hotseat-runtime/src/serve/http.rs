@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{StreamExt as _, stream};
-use hotseat_model::serve::{AcceptLimits, accept, is_local};
+use hotseat_serve::{AcceptLimits, TowerToHyperService, accept, is_local};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -100,8 +100,9 @@ impl AgentServer {
         let limits = AcceptLimits {
             max_connections: self.options.max_connections,
             head_timeout: self.options.head_timeout,
+            ..AcceptLimits::default()
         };
-        accept(self.listener, self.routes, limits, self.stopping, stop).await;
+        accept(self.listener, TowerToHyperService::new(self.routes), limits, self.stopping, stop).await;
     }
 }
 

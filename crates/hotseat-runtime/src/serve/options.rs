@@ -16,7 +16,7 @@ pub struct ServeOptions {
     pub max_body_bytes: usize,
     /// Maximum size of all request bodies in memory together, in bytes.
     pub max_buffered_bytes: usize,
-    /// Maximum number of open connections; further ones wait until one closes.
+    /// Maximum number of open connections. Further ones take the place of idle ones, or wait until one closes.
     pub max_connections: usize,
     /// Time limit for the head of a request, including the next one on a kept-alive connection.
     pub head_timeout: Duration,

@@ -287,9 +287,26 @@ struct RowLocation<'r> {
     row: i64,
 }
 
+/// Problem of one row.
+#[derive(Debug, thiserror::Error)]
+enum RowProblem {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Column(#[from] rusqlite::types::FromSqlError),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("{0} is negative")]
+    Negative(i64),
+    #[error("it follows row {0}, so rows are missing")]
+    MissingRows(usize),
+    #[error("the row contains event {0}")]
+    OtherEvent(u64),
+}
+
 impl RowLocation<'_> {
     /// Reads the row; errors contain its location.
-    fn read_row<T>(&self, read: impl FnOnce() -> Result<T, String>) -> Result<T, SqliteProblem> {
+    fn read_row<T>(&self, read: impl FnOnce() -> Result<T, RowProblem>) -> Result<T, SqliteProblem> {
         let RowLocation { table, owner, row } = self;
         let kind = if *table == "memory" { "agent" } else { "conversation" };
         read().map_err(|problem| {
@@ -299,16 +316,16 @@ impl RowLocation<'_> {
 }
 
 /// Reads a non-negative integer.
-fn read_unsigned(row: &Row<'_>, column: usize) -> Result<u64, String> {
-    let number: i64 = row.get(column).map_err(|error| error.to_string())?;
-    u64::try_from(number).map_err(|_| format!("{number} is negative"))
+fn read_unsigned(row: &Row<'_>, column: usize) -> Result<u64, RowProblem> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| RowProblem::Negative(number))
 }
 
 /// Checks that a row number follows `last`: rows are numbered from 1 without gaps.
-fn check_sequence(number: i64, last: usize) -> Result<(), String> {
+fn check_sequence(number: i64, last: usize) -> Result<(), RowProblem> {
     match usize::try_from(number) == Ok(last + 1) {
         true => Ok(()),
-        false => Err(format!("it follows row {last}, so rows are missing")),
+        false => Err(RowProblem::MissingRows(last)),
     }
 }
 
@@ -342,7 +359,7 @@ fn entries(part: &Connection, conversation: &ConversationId) -> Result<Vec<Store
         entries.push(name.read_row(|| {
             check_sequence(name.row, entries.len())?;
             let offset = hotseat_trace::TimeOffset(read_unsigned(row, 1)?);
-            let stamp = crate::world::DeliveryTime { offset, timestamp: row.get(2).map_err(error_text)? };
+            let stamp = crate::world::DeliveryTime { offset, timestamp: row.get(2)? };
             Ok(StoredEntry { stamp, entry: read_json(row, 3)? })
         })?);
     }
@@ -360,7 +377,7 @@ fn records(part: &Connection, conversation: &ConversationId) -> Result<Vec<Event
             let record: EventRecord = read_json(row, 1)?;
             match i64::try_from(record.sequence) == Ok(name.row) {
                 true => Ok(record),
-                false => Err(format!("the row contains event {}", record.sequence)),
+                false => Err(RowProblem::OtherEvent(record.sequence)),
             }
         })?);
     }
@@ -450,11 +467,11 @@ fn memory_records(agent: &AgentId, mut rows: Rows<'_>) -> Result<Vec<MemoryRecor
         let name = RowLocation { table: "memory", owner: agent.as_str(), row: row.get(0)? };
         records.push(name.read_row(|| {
             Ok(MemoryRecord {
-                id: row.get::<_, String>(1).map_err(error_text)?.into(),
+                id: row.get::<_, String>(1)?.into(),
                 agent: agent.clone(),
-                kind: row.get(2).map_err(error_text)?,
-                content: row.get(3).map_err(error_text)?,
-                significance: row.get(4).map_err(error_text)?,
+                kind: row.get(2)?,
+                content: row.get(3)?,
+                significance: row.get(4)?,
                 created_at: read_unsigned(row, 5)?,
             })
         })?);
@@ -462,18 +479,12 @@ fn memory_records(agent: &AgentId, mut rows: Rows<'_>) -> Result<Vec<MemoryRecor
     Ok(records)
 }
 
-fn error_text(error: rusqlite::Error) -> String {
-    error.to_string()
-}
-
 fn to_json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, String> {
-    let text = row.get_ref(column).map_err(error_text)?;
-    let text = text.as_str().map_err(|error| error.to_string())?;
-    serde_json::from_str(text).map_err(|error| error.to_string())
+fn read_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, RowProblem> {
+    Ok(serde_json::from_str(row.get_ref(column)?.as_str()?)?)
 }
 
 fn to_i64(number: u64) -> i64 {

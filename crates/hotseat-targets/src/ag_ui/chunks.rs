@@ -39,12 +39,31 @@ pub struct ChunkExpander {
     lanes: Vec<OpenLane>,
 }
 
+/// A chunk that cannot be assigned to an item.
+#[derive(Debug, thiserror::Error)]
+pub enum ChunkError {
+    #[error("a TEXT_MESSAGE_CHUNK of message {id} has the role {role}, its first one {first}")]
+    OtherRole { id: Arc<str>, role: String, first: String },
+    #[error("a TOOL_CALL_CHUNK of call {id} names the tool {name}, its first one {first}")]
+    OtherTool { id: Arc<str>, name: Arc<str>, first: Arc<str> },
+    #[error("the first {0} of a message has no messageId")]
+    NoMessageId(&'static str),
+    #[error("the first TOOL_CALL_CHUNK of a call has no toolCallId")]
+    NoCallId,
+    #[error("the first TOOL_CALL_CHUNK of call {0} has no toolCallName")]
+    NoToolName(Arc<str>),
+    #[error("a {0} without subagentRunId matches several open messages")]
+    Ambiguous(&'static str),
+    #[error("more than {MAX_OPEN_LANES} sub-agents have open items at once")]
+    TooManyLanes,
+}
+
 impl ChunkExpander {
     /// Appends the events that `event` represents to `out`.
     ///
     /// # Errors
     /// If a chunk cannot be assigned to an item.
-    pub fn expand(&mut self, event: Event, out: &mut Vec<Event>) -> Result<(), String> {
+    pub fn expand(&mut self, event: Event, out: &mut Vec<Event>) -> Result<(), ChunkError> {
         match event {
             Event::TextChunk(chunk) => return self.expand_text(chunk, out),
             Event::ToolChunk(chunk) => return self.expand_tool(chunk, out),
@@ -88,7 +107,7 @@ impl ChunkExpander {
         out.extend(self.lanes.drain(..).map(OpenLane::end_event));
     }
 
-    fn expand_text(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), String> {
+    fn expand_text(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
         let lane = self.find_lane("TEXT_MESSAGE_CHUNK", &chunk.subagent_run_id, |open| match open {
             OpenItem::Text { id, .. } => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
@@ -98,14 +117,12 @@ impl ChunkExpander {
                 if wanted.as_ref().is_none_or(|wanted| wanted == id) =>
             {
                 let first = role.as_deref().unwrap_or("assistant");
-                if let Some(other) = chunk.role.filter(|other| other != first) {
-                    return Err(format!(
-                        "a TEXT_MESSAGE_CHUNK of message {id} has the role {other}, its first one {first}"
-                    ));
+                if let Some(role) = chunk.role.filter(|other| other != first) {
+                    return Err(ChunkError::OtherRole { id: id.clone(), role, first: first.to_string() });
                 }
                 id.clone()
             }
-            (_, None) => return Err("the first TEXT_MESSAGE_CHUNK of a message has no messageId".to_string()),
+            (_, None) => return Err(ChunkError::NoMessageId("TEXT_MESSAGE_CHUNK")),
             (_, Some(message_id)) => {
                 self.close_lane(&lane, out);
                 self.open_item(&lane, OpenItem::Text { id: message_id.clone(), role: chunk.role.clone() })?;
@@ -124,7 +141,7 @@ impl ChunkExpander {
         Ok(())
     }
 
-    fn expand_tool(&mut self, chunk: ToolChunk, out: &mut Vec<Event>) -> Result<(), String> {
+    fn expand_tool(&mut self, chunk: ToolChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
         let lane = self.find_lane("TOOL_CALL_CHUNK", &chunk.subagent_run_id, |open| match open {
             OpenItem::Tool { id, .. } => chunk.tool_call_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
@@ -135,18 +152,15 @@ impl ChunkExpander {
                     if wanted.as_ref().is_none_or(|wanted| wanted == id) =>
                 {
                     if let Some(other) = chunk.tool_call_name.filter(|other| other != name) {
-                        return Err(format!(
-                            "a TOOL_CALL_CHUNK of call {id} names the tool {other}, its first one {name}"
-                        ));
+                        let (id, first) = (id.clone(), name.clone());
+                        return Err(ChunkError::OtherTool { id, name: other, first });
                     }
                     id.clone()
                 }
-                (_, None) => return Err("the first TOOL_CALL_CHUNK of a call has no toolCallId".to_string()),
+                (_, None) => return Err(ChunkError::NoCallId),
                 (_, Some(tool_call_id)) => {
                     let Some(tool_call_name) = chunk.tool_call_name else {
-                        return Err(format!(
-                            "the first TOOL_CALL_CHUNK of call {tool_call_id} has no toolCallName"
-                        ));
+                        return Err(ChunkError::NoToolName(tool_call_id));
                     };
                     self.close_lane(&lane, out);
                     self.open_item(
@@ -168,7 +182,7 @@ impl ChunkExpander {
         Ok(())
     }
 
-    fn expand_reasoning(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), String> {
+    fn expand_reasoning(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), ChunkError> {
         let lane = self.find_lane("REASONING_MESSAGE_CHUNK", &chunk.subagent_run_id, |open| match open {
             OpenItem::Reasoning { id } => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
@@ -179,9 +193,7 @@ impl ChunkExpander {
             {
                 id.clone()
             }
-            (_, None) => {
-                return Err("the first REASONING_MESSAGE_CHUNK of a message has no messageId".to_string());
-            }
+            (_, None) => return Err(ChunkError::NoMessageId("REASONING_MESSAGE_CHUNK")),
             (_, Some(message_id)) => {
                 self.close_lane(&lane, out);
                 self.open_item(&lane, OpenItem::Reasoning { id: message_id.clone() })?;
@@ -221,7 +233,12 @@ impl ChunkExpander {
     }
 
     /// Returns the lane of a chunk: its tag, or the only lane that an untagged chunk can belong to.
-    fn find_lane(&self, what: &str, tag: &Lane, goes_on: impl Fn(&OpenItem) -> bool) -> Result<Lane, String> {
+    fn find_lane(
+        &self,
+        what: &'static str,
+        tag: &Lane,
+        goes_on: impl Fn(&OpenItem) -> bool,
+    ) -> Result<Lane, ChunkError> {
         if tag.is_some() || self.lanes.iter().any(|open| open.lane.is_none() && goes_on(&open.open)) {
             return Ok(tag.clone());
         }
@@ -229,15 +246,13 @@ impl ChunkExpander {
         match (candidates.next(), candidates.next()) {
             (None, _) => Ok(None),
             (Some(open), None) => Ok(open.lane.clone()),
-            (Some(_), Some(_)) => {
-                Err(format!("a {what} without subagentRunId matches several open messages"))
-            }
+            (Some(_), Some(_)) => Err(ChunkError::Ambiguous(what)),
         }
     }
 
-    fn open_item(&mut self, lane: &Lane, open: OpenItem) -> Result<(), String> {
+    fn open_item(&mut self, lane: &Lane, open: OpenItem) -> Result<(), ChunkError> {
         if self.lanes.len() >= MAX_OPEN_LANES {
-            return Err(format!("more than {MAX_OPEN_LANES} sub-agents have open items at once"));
+            return Err(ChunkError::TooManyLanes);
         }
         self.lanes.push(OpenLane { lane: lane.clone(), open, is_interrupted: false });
         Ok(())

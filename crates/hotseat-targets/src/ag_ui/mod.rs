@@ -38,8 +38,7 @@ use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts};
 use crate::recorder::TraceRecorder;
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, CallVisibility, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
-    too_many_requests,
+    AgentInput, AgentSession, BoxFuture, MAX_CLIENT_REQUESTS, ProtocolCapabilities, too_many_requests,
 };
 
 /// An AG-UI target and the settings of its requests.
@@ -182,7 +181,7 @@ impl AgUiSession {
             };
             let too_long =
                 fed.err().map(|_| format!("an event is longer than {} bytes", sse::MAX_EVENT_BYTES));
-            if let Some(message) = broken.or(too_long) {
+            if let Some(message) = broken.map(|error| error.to_string()).or(too_long) {
                 let at = recorder.now();
                 // Data before the error is kept; further problems at the end are ignored.
                 let _ = run.finish(at, &mut |payload| recorder.emit(payload));
@@ -210,7 +209,7 @@ impl AgUiSession {
             (None, Ok(RunEnd::Truncated)) => Err(truncated_stream(received, &decoder, &open, None).into()),
             (None, Ok(RunEnd::Failed(error))) => Err(TurnError::Run(error)),
             (None, Ok(RunEnd::Finished(finished))) => Ok(finished),
-            (None, Err(message)) => Err(AttemptFailure::new(FailureKind::ProtocolError, message).into()),
+            (None, Err(error)) => Err(AttemptFailure::new(FailureKind::ProtocolError, error).into()),
         }
     }
 }
@@ -221,12 +220,7 @@ impl AgentSession for AgUiSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities {
-            history: true,
-            attachments: true,
-            options: true,
-            calls: CallVisibility::Protocol,
-        }
+        ProtocolCapabilities::ALL
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

@@ -70,6 +70,11 @@ pub struct ThreadTurn {
 
 /// Maximum number of messages that snapshots may replace in a turn: each snapshot replaces all messages.
 const MAX_REPLACED_MESSAGES: usize = 10_000_000;
+
+/// Snapshots replace too many messages in one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("MESSAGES_SNAPSHOT is sent too often for a conversation of this length")]
+pub struct TooManySnapshots;
 /// Maximum number of bytes searched in one run for texts repeated as parts of others.
 pub(super) const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 
@@ -403,7 +408,7 @@ impl ConversationThread {
     ///
     /// # Errors
     /// If snapshots replace more messages than allowed in one turn.
-    pub fn replace_history(&mut self, snapshot: &[Arc<MessageObject>]) -> Result<(), String> {
+    pub fn replace_history(&mut self, snapshot: &[Arc<MessageObject>]) -> Result<(), TooManySnapshots> {
         if self.turn.earlier.is_none() {
             self.turn.earlier = Some(self.earlier_messages());
         }
@@ -414,7 +419,7 @@ impl ConversationThread {
         let ours = std::mem::take(&mut self.history);
         self.turn.replaced_messages += ours.iter().count();
         if self.turn.replaced_messages > MAX_REPLACED_MESSAGES {
-            return Err("MESSAGES_SNAPSHOT is sent too often for a conversation of this length".to_string());
+            return Err(TooManySnapshots);
         }
         if !ours.iter().any(is_kept) {
             self.history = snapshot.iter().cloned().map(HistoryMessage::Json).collect();

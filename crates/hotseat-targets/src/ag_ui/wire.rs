@@ -170,6 +170,17 @@ impl WireInterrupt {
     }
 }
 
+/// A text that is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The text is no JSON object with a `type`.
+    #[error("not an event, {reason}: {text}")]
+    NoEvent { reason: String, text: String },
+    /// A known type lacks a member, or has one of the wrong type.
+    #[error("{event}: {}", without_place(.source))]
+    Member { event: String, source: serde_json::Error },
+}
+
 /// Declares [`Event`]: its variants, their type names, and how bodies are parsed.
 macro_rules! events {
     ($($variant:ident($body:ty) = $($name:literal)|+),+ $(,)?) => {
@@ -190,7 +201,7 @@ macro_rules! events {
             /// # Errors
             /// If the text is not a JSON object with a `type`, or a known type lacks a member or has one of
             /// the wrong type.
-            pub fn parse(text: &str) -> Result<Received, String> {
+            pub fn parse(text: &str) -> Result<Received, WireError> {
                 let text = readable(text);
                 // Only text sent in pieces can be continued by the next event.
                 let text = &*if may_be_piece(&text) { text } else { Cow::Owned(joined(text.into_owned())) };
@@ -200,9 +211,9 @@ macro_rules! events {
                 };
                 let event = match &*head.r#type {
                     $($($name)|+ => {
-                        let body = serde_json::from_str::<$body>(text).map_err(|error| match error.is_data() {
-                            true => format!("{}: {}", head.r#type, without_place(&error)),
-                            false => not_an_event(text, &error),
+                        let body = serde_json::from_str::<$body>(text).map_err(|source| match source.is_data() {
+                            true => WireError::Member { event: head.r#type.to_string(), source },
+                            false => not_an_event(text, &source),
                         })?;
                         Event::$variant(body)
                     })+
@@ -311,7 +322,7 @@ fn may_be_piece(text: &str) -> bool {
         || ["_CONTENT", "_ARGS", "_CHUNK"].iter().any(|kind| text.contains(&format!("{kind}\"")))
 }
 
-fn not_an_event(text: &str, error: &serde_json::Error) -> String {
+fn not_an_event(text: &str, error: &serde_json::Error) -> WireError {
     let reason = match serde_json::from_str::<Value>(text) {
         _ if error.to_string().starts_with("duplicate field") => without_place(error),
         Ok(Value::Object(object)) if object.contains_key("type") => "its `type` is not text".to_string(),
@@ -319,7 +330,7 @@ fn not_an_event(text: &str, error: &serde_json::Error) -> String {
         Ok(_) => "it is not a JSON object".to_string(),
         Err(_) => format!("it is not JSON ({error})"),
     };
-    format!("not an event, {reason}: {}", excerpt(text, 200))
+    WireError::NoEvent { reason, text: excerpt(text, 200).into_owned() }
 }
 
 /// Returns the text of a JSON error without its position, which is meaningless in a stream.
@@ -395,8 +406,7 @@ mod tests {
             r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x","parentMessageId":null,"rawEvent":null,"zzz":1}"#,
         );
         let without = Event::parse(r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x"}"#);
-        assert_eq!(with, without);
-        assert!(with.is_ok());
+        assert_eq!(with.unwrap(), without.unwrap());
     }
 
     #[test]
@@ -416,7 +426,7 @@ mod tests {
                 "TEXT_MESSAGE_CONTENT: invalid type: integer `5`, expected a string",
             ),
         ] {
-            let error = Event::parse(text).unwrap_err();
+            let error = Event::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
@@ -427,11 +437,11 @@ mod tests {
         for second in
             [r#","type":"CUSTOM"}"#, r#","\u0074ype":"TOOL_CALL_START"}"#, r#", "typ\u0065" : "RAW"}"#]
         {
-            let error = Event::parse(&format!("{first}{second}")).unwrap_err();
+            let error = Event::parse(&format!("{first}{second}")).unwrap_err().to_string();
             assert!(error.contains("duplicate field `type`"), "{second}: {error}");
         }
         let late = r#"{"name":"x","type":"CUSTOM","value":1,"type":"CUSTOM"}"#;
-        assert!(Event::parse(late).unwrap_err().contains("duplicate field `type`"));
+        assert!(Event::parse(late).unwrap_err().to_string().contains("duplicate field `type`"));
         assert!(Event::parse(&format!("{first}}}")).is_ok());
     }
 
@@ -451,7 +461,7 @@ mod tests {
 
     #[test]
     fn accepts_unknown_types() {
-        let read = Event::parse(r#"{"type":"SOMETHING_NEW","x":1}"#).map(|received| received.event);
-        assert_eq!(read, Ok(Event::Unknown("SOMETHING_NEW".into())));
+        let read = Event::parse(r#"{"type":"SOMETHING_NEW","x":1}"#).unwrap();
+        assert_eq!(read.event, Event::Unknown("SOMETHING_NEW".into()));
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout_at;
 use crate::connection::TurnError;
 use crate::message::{ContentPart, ConversationMessage, MessageRole, ToolReply};
 use crate::recorder::TraceRecorder;
-use crate::target::{AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities};
+use crate::target::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities};
 use crate::target::{CallArguments, TurnRecorder};
 
 /// Opens conversations with an agent in the test program.
@@ -166,12 +166,7 @@ impl AgentSession for CodeAgentSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities {
-            history: true,
-            attachments: false,
-            options: true,
-            calls: CallVisibility::Protocol,
-        }
+        ProtocolCapabilities { attachments: false, ..ProtocolCapabilities::ALL }
     }
 
     fn seed_history(

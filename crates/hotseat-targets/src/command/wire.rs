@@ -101,7 +101,7 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         let message = format!("line {number} of the program's output {words}: {}", excerpt(line, 200));
         AttemptFailure::new(FailureKind::ProtocolError, message)
     };
-    check_value_count(line).map_err(&wrong)?;
+    check_value_count(line).map_err(|error| wrong(error.to_string()))?;
     let text = readable(line);
     let mut value: Value =
         serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON ({error})")))?;

@@ -47,11 +47,16 @@ impl LineBuffer {
     }
 }
 
+/// A JSON text with too many values. The message follows the name of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("holds more than {MAX_JSON_VALUES} JSON values")]
+pub(crate) struct TooManyValues;
+
 /// Checks that a JSON text does not contain too many values.
 ///
 /// # Errors
-/// If it does; the text is a predicate that follows the name of the text.
-pub(crate) fn check_value_count(text: &str) -> Result<(), String> {
+/// If it does.
+pub(crate) fn check_value_count(text: &str) -> Result<(), TooManyValues> {
     if text.len() <= MAX_JSON_VALUES {
         return Ok(());
     }
@@ -59,7 +64,7 @@ pub(crate) fn check_value_count(text: &str) -> Result<(), String> {
     // harmless.
     let values = memchr::memchr3_iter(b',', b'[', b'{', text.as_bytes()).take(MAX_JSON_VALUES + 1).count();
     match values > MAX_JSON_VALUES {
-        true => Err(format!("holds more than {MAX_JSON_VALUES} JSON values")),
+        true => Err(TooManyValues),
         false => Ok(()),
     }
 }

@@ -36,8 +36,8 @@ use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
 use crate::target::template::message_json;
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, CallVisibility, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
-    check_unoffered_call, too_many_requests, unanswered_interrupt,
+    AgentInput, AgentSession, BoxFuture, MAX_CLIENT_REQUESTS, ProtocolCapabilities, check_unoffered_call,
+    too_many_requests, unanswered_interrupt,
 };
 
 /// A target that runs an agent in this process.
@@ -500,12 +500,7 @@ impl AgentSession for EmbeddedSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities {
-            history: true,
-            attachments: false,
-            options: true,
-            calls: CallVisibility::Protocol,
-        }
+        ProtocolCapabilities { attachments: false, ..ProtocolCapabilities::ALL }
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

@@ -108,15 +108,23 @@ impl MappedResponse {
     }
 }
 
+/// A text that is no JSONPath.
+#[derive(Debug, thiserror::Error)]
+#[error("`{text}` is not a JSONPath: {source}")]
+pub struct MappingPathError {
+    text: String,
+    source: serde_json_path::ParseError,
+}
+
 impl MappingPath {
     /// Compiles a path written under `key`.
     ///
     /// # Errors
-    /// If it is not a JSONPath; the text says why.
-    pub fn compile(key: &'static str, text: &str) -> Result<MappingPath, String> {
+    /// If it is not a JSONPath.
+    pub fn compile(key: &'static str, text: &str) -> Result<MappingPath, MappingPathError> {
         match JsonPath::parse(text) {
             Ok(path) => Ok(MappingPath { key, text: text.to_string(), path }),
-            Err(error) => Err(format!("`{text}` is not a JSONPath: {error}")),
+            Err(source) => Err(MappingPathError { text: text.to_string(), source }),
         }
     }
 

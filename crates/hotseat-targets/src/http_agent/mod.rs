@@ -12,7 +12,9 @@ use reqwest::{Method, Url};
 use serde_json::Value;
 
 use self::mapping::MappedResponse;
-pub use self::mapping::{AwaitingRule, CallPaths, LastEventRule, MappingPath, ResponseMapping};
+pub use self::mapping::{
+    AwaitingRule, CallPaths, LastEventRule, MappingPath, MappingPathError, ResponseMapping,
+};
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::lines::LineBuffer;

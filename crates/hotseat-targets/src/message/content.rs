@@ -147,22 +147,34 @@ pub fn media_parts(parts: &[ContentPart]) -> impl Iterator<Item = &MediaAttachme
     })
 }
 
+/// An attachment that cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum AttachmentError {
+    #[error("no such file: {file}; tried {}", .tried.join(", "))]
+    Missing { file: String, tried: Vec<String> },
+    #[error("{} is larger than 64 MiB", .0.display())]
+    TooLarge(PathBuf),
+    #[error("cannot read {}: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+}
+
 impl MediaAttachment {
     /// Reads the attached file from the first folder that contains it.
     ///
     /// # Errors
     /// If no folder contains it, or it cannot be read.
-    pub fn load(&mut self, folders: &[&Path]) -> Result<(), String> {
+    pub fn load(&mut self, folders: &[&Path]) -> Result<(), AttachmentError> {
         let MediaSource::File(written) = &self.source else { return Ok(()) };
         let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();
         tried.dedup();
         let Some(path) = tried.iter().find(|path| path.is_file()) else {
-            let tried: Vec<String> = tried.iter().map(|path| path.display().to_string()).collect();
-            return Err(format!("no such file: {written}; tried {}", tried.join(", ")));
+            let tried = tried.iter().map(|path| path.display().to_string()).collect();
+            return Err(AttachmentError::Missing { file: written.clone(), tried });
         };
-        let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+        let unreadable = |source| AttachmentError::Unreadable { path: path.clone(), source };
         if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_ATTACHMENT_BYTES {
-            return Err(format!("{} is larger than 64 MiB", path.display()));
+            return Err(AttachmentError::TooLarge(path.clone()));
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
         let name = || path.file_name().map(|name| name.to_string_lossy().into_owned());

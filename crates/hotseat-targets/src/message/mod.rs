@@ -8,8 +8,8 @@ mod tool_output;
 mod tool_reply;
 
 pub use content::{
-    ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
-    joined_text, media_parts, merge_json,
+    AttachmentError, ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall,
+    MessageRole, joined_text, media_parts, merge_json,
 };
 pub use identity::RequestIdentity;
 pub use scripted_answers::{

@@ -88,11 +88,14 @@ pub struct InterruptRequest<'a> {
 /// Returns the errors of an interrupt answer against the JSON Schema of the interrupt; empty if it is valid.
 ///
 /// # Errors
-/// If the schema is invalid; the text says why.
-pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<String>, String> {
+/// If the schema is invalid.
+pub fn response_schema_errors(
+    schema: &Value,
+    payload: &Value,
+) -> Result<Vec<String>, Box<jsonschema::ValidationError<'static>>> {
     // Patterns are matched in linear time, because the agent supplies them.
     let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
-    let validator = options.build(schema).map_err(|error| error.to_string())?;
+    let validator = options.build(schema).map_err(Box::new)?;
     let diagnostics = validator.iter_errors(payload).map(|error| {
         let at = error.instance_path().to_string();
         if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }

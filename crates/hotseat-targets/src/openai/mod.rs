@@ -31,8 +31,8 @@ use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
 use crate::target::template::{CaseInputs, TemplateValues, fill_json};
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, CallVisibility, HistoryMode, MAX_CLIENT_REQUESTS,
-    ProtocolCapabilities, check_unoffered_call, too_many_requests,
+    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
+    check_unoffered_call, too_many_requests,
 };
 use crate::target::{TurnRecorder, output_text};
 
@@ -328,12 +328,7 @@ impl AgentSession for ChatSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities {
-            history: true,
-            attachments: true,
-            options: true,
-            calls: CallVisibility::Protocol,
-        }
+        ProtocolCapabilities::ALL
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

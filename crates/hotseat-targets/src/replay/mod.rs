@@ -29,8 +29,7 @@ use crate::recording::{
     RecordedTurn, file_name,
 };
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, unanswered_call,
-    unanswered_interrupt,
+    AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, unanswered_call, unanswered_interrupt,
 };
 
 /// Hint for a recording that no longer matches.
@@ -504,12 +503,7 @@ impl AgentSession for ReplaySession {
 
     /// The recorded agent received everything that the case sends.
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities {
-            history: true,
-            attachments: true,
-            options: true,
-            calls: CallVisibility::Protocol,
-        }
+        ProtocolCapabilities::ALL
     }
 
     fn seed_history(&mut self, _messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

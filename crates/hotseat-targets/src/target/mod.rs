@@ -119,6 +119,16 @@ pub struct ProtocolCapabilities {
     pub calls: CallVisibility,
 }
 
+impl ProtocolCapabilities {
+    /// All parts, and calls that the protocol shows.
+    pub const ALL: ProtocolCapabilities = ProtocolCapabilities {
+        history: true,
+        attachments: true,
+        options: true,
+        calls: CallVisibility::Protocol,
+    };
+}
+
 /// What shows the tool calls of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallVisibility {

@@ -321,6 +321,15 @@ points! {
     workflow_started: WorkflowStarted => |p| Some(p.run_id.to_string());
     agent_started: AgentCallStarted => |p| Some(p.call_id.to_string());
     agent_context: AgentCallContext => |p| Some(p.call_id.to_string());
+    assembly_outcome: ContextAssemblyCompleted | ContextAssemblyFailed => |p| Some(p.turn_id.to_string());
+    assembly_outcome_run: ContextAssemblyCompleted | ContextAssemblyFailed => |p| Some(p.run_id.to_string());
+    extraction_event: MemoryExtractionStarted | MemoryExtractionCompleted | MemoryExtractionFailed =>
+        |p| Some(p.turn_id.to_string());
+    llm_outcome: LlmCallCompleted | LlmCallFailed => |p| Some(p.turn_id.to_string());
+    tool_outcome: ToolCompleted | ToolFailed => |p| Some(p.tool_call_id.to_string());
+    task_ended: TaskCompleted | TaskFailed => |p| Some(p.run_id.to_string());
+    workflow_ended: WorkflowCompleted | WorkflowFailed => |p| Some(p.run_id.to_string());
+    agent_outcome: AgentCallCompleted | AgentCallFailed => |p| Some(p.call_id.to_string());
 }
 
 /// Selects every event of a turn except the first.
@@ -328,72 +337,5 @@ fn in_turn(payload: &Payload) -> Option<String> {
     match payload {
         Payload::TurnStarted(_) | Payload::RuntimeError(_) | Payload::InputIgnored(_) => None,
         other => other.turn_id().map(ToString::to_string),
-    }
-}
-
-fn assembly_outcome(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::ContextAssemblyCompleted(_) | Payload::ContextAssemblyFailed(_) => {
-            payload.turn_id().map(ToString::to_string)
-        }
-        _ => None,
-    }
-}
-
-fn assembly_outcome_run(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::ContextAssemblyCompleted(p) => Some(p.run_id.to_string()),
-        Payload::ContextAssemblyFailed(p) => Some(p.run_id.to_string()),
-        _ => None,
-    }
-}
-
-fn extraction_event(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::MemoryExtractionStarted(_)
-        | Payload::MemoryExtractionCompleted(_)
-        | Payload::MemoryExtractionFailed(_) => payload.turn_id().map(ToString::to_string),
-        _ => None,
-    }
-}
-
-fn llm_outcome(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::LlmCallCompleted(_) | Payload::LlmCallFailed(_) => {
-            payload.turn_id().map(ToString::to_string)
-        }
-        _ => None,
-    }
-}
-
-fn tool_outcome(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::ToolCompleted(p) => Some(p.tool_call_id.to_string()),
-        Payload::ToolFailed(p) => Some(p.tool_call_id.to_string()),
-        _ => None,
-    }
-}
-
-fn task_ended(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::TaskCompleted(p) => Some(p.run_id.to_string()),
-        Payload::TaskFailed(p) => Some(p.run_id.to_string()),
-        _ => None,
-    }
-}
-
-fn workflow_ended(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::WorkflowCompleted(p) => Some(p.run_id.to_string()),
-        Payload::WorkflowFailed(p) => Some(p.run_id.to_string()),
-        _ => None,
-    }
-}
-
-fn agent_outcome(payload: &Payload) -> Option<String> {
-    match payload {
-        Payload::AgentCallCompleted(p) => Some(p.call_id.to_string()),
-        Payload::AgentCallFailed(p) => Some(p.call_id.to_string()),
-        _ => None,
     }
 }

@@ -176,3 +176,25 @@ pub enum InvocationMode {
     /// In the caller's conversation: it sees the history, and its messages are visible to all.
     LoopIn,
 }
+
+impl ToolInvocation {
+    /// Creates a call without arguments and without details.
+    pub fn new(turn_id: Arc<str>, tool_call_id: Arc<str>, tool_name: impl Into<Arc<str>>) -> ToolInvocation {
+        ToolInvocation {
+            turn_id,
+            tool_call_id,
+            tool_name: tool_name.into(),
+            target_type: None,
+            target_id: None,
+            r#async: false,
+            input: None,
+            started_us: None,
+            origin: Origin::Stream,
+            subagent: None,
+            message_id: None,
+            invocation_mode: None,
+            server: None,
+            agent_call_id: None,
+        }
+    }
+}

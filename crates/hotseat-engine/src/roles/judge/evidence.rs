@@ -42,7 +42,7 @@ impl EvidenceText {
     ///
     /// # Errors
     /// If it is too long and must not be shortened.
-    pub fn new(shown: EvidenceScope<'_>, limit: EvidenceBudget) -> Result<EvidenceText, String> {
+    pub fn new(shown: EvidenceScope<'_>, limit: EvidenceBudget) -> Result<EvidenceText, EvidenceTooLong> {
         let mut entries = build_entries(shown);
         let mut left_out = Vec::new();
         let mut lines = render_lines(&entries);
@@ -86,6 +86,16 @@ impl EvidenceText {
     }
 }
 
+/// Evidence that is too long and must not be shortened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the conversation is too long for the judge: it has {length} characters of evidence, and the limit is {limit}; increase `evidence` of `judge`, or allow shortening with `evidence: {{ on_overflow: truncate }}`"
+)]
+pub struct EvidenceTooLong {
+    length: usize,
+    limit: usize,
+}
+
 /// Size limit of evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvidenceBudget {
@@ -97,21 +107,18 @@ pub struct EvidenceBudget {
 
 impl EvidenceBudget {
     /// Rejects evidence that is too long and must not be shortened.
-    fn ensure_fits(self, length: usize) -> Result<(), String> {
+    fn ensure_fits(self, length: usize) -> Result<(), EvidenceTooLong> {
         if length <= self.max_characters || self.on_overflow == EvidenceOverflow::Truncate {
             return Ok(());
         }
-        Err(format!(
-            "the conversation is too long for the judge: it has {length} characters of evidence, and the limit is {}; increase `evidence` of `judge`, or allow shortening with `evidence: {{ on_overflow: truncate }}`",
-            self.max_characters
-        ))
+        Err(EvidenceTooLong { length, limit: self.max_characters })
     }
 
     /// Applies the limit to the message of a free-form judge, and returns descriptions of omitted parts.
     ///
     /// # Errors
     /// If the message is too long and must not be shortened, or remains too long.
-    pub fn fit_message(self, message: &mut Map<String, Value>) -> Result<Vec<String>, String> {
+    pub fn fit_message(self, message: &mut Map<String, Value>) -> Result<Vec<String>, EvidenceTooLong> {
         let length = |message: &Map<String, Value>| json!(message).to_string().chars().count();
         let whole = length(message);
         self.ensure_fits(whole)?;
@@ -415,7 +422,7 @@ mod tests {
         let refuse =
             |characters| EvidenceBudget { max_characters: characters, on_overflow: EvidenceOverflow::Error };
         assert_eq!(EvidenceText::new(shown, refuse(2_000)).unwrap().omissions, [""; 0]);
-        let error = EvidenceText::new(shown, refuse(1_000)).unwrap_err();
+        let error = EvidenceText::new(shown, refuse(1_000)).unwrap_err().to_string();
         assert!(error.contains("the limit is 1000;") && error.contains("on_overflow"), "{error}");
 
         let message = || json!({"criteria": "c", "output": "x".repeat(1_000)}).as_object().unwrap().clone();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::evidence::EvidenceBudget;
+use super::evidence::{EvidenceBudget, EvidenceTooLong};
 use super::{JudgeEvidence, Judgement, PreparedQuestion};
 use crate::roles::answer_json::read_answer;
 use crate::roles::{Dialogue, excerpt, role_options};
@@ -19,7 +19,7 @@ pub(super) fn prepare_question(
     open: &FreeFormCriterion,
     seen: JudgeEvidence<'_>,
     budget: EvidenceBudget,
-) -> Result<PreparedQuestion, String> {
+) -> Result<PreparedQuestion, EvidenceTooLong> {
     let mut metadata = Map::new();
     metadata.insert("test_mode".to_string(), json!("validator"));
     metadata.insert("test_id".to_string(), json!(seen.test_id));
@@ -63,7 +63,7 @@ pub(super) fn prepare_question(
 /// Parses a judgement: one JSON object with `passed`.
 pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), String> {
     let wrong = |why: &str| format!("invalid response format: it {why}; {}", excerpt(text));
-    let answer = read_answer(text).map_err(|why| wrong(&why))?;
+    let answer = read_answer(text).map_err(|why| wrong(&why.to_string()))?;
     if !answer.is_object() {
         return Err(wrong("is not a JSON object"));
     }

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 pub use topic::{TopicCandidate, TopicClassification, TopicConfidence, TopicQuestion};
 
 pub(super) use self::evidence::escape_unsafe;
-use self::evidence::{EvidenceBudget, EvidenceScope, EvidenceText};
+use self::evidence::{EvidenceBudget, EvidenceScope, EvidenceText, EvidenceTooLong};
 use self::prompt::JudgePrompt;
 use super::recorded_answers::{NOT_ASKED, RecordedAnswers, RecordedQuestion};
 use super::{RetryAdvice, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, role_options};
@@ -321,7 +321,7 @@ impl JudgeRole {
     }
 
     /// Response for a judge that could not be asked.
-    fn error_response<T>(&self, words: String) -> JudgeResponse<T> {
+    fn error_response<T>(&self, words: impl ToString) -> JudgeResponse<T> {
         let none = Some(0);
         let by = JudgeUsage {
             judge: self.role.label().clone(),
@@ -329,7 +329,7 @@ impl JudgeRole {
             output_tokens: none,
             ..JudgeUsage::default()
         };
-        JudgeResponse { outcome: Err(words), usage: by, exchanges: Vec::new() }
+        JudgeResponse { outcome: Err(words.to_string()), usage: by, exchanges: Vec::new() }
     }
 
     /// Prepares a question with a built-in prompt. The evidence is placed between the instructions and the
@@ -343,7 +343,7 @@ impl JudgeRole {
         told: &str,
         tools: &[String],
         seen: JudgeEvidence<'_>,
-    ) -> Result<PreparedQuestion, String> {
+    ) -> Result<PreparedQuestion, EvidenceTooLong> {
         let JudgeEvidence { opening, turns, first_judged, .. } = seen;
         let evidence =
             EvidenceText::new(EvidenceScope { opening, turns, first_judged, tools }, self.evidence)?;

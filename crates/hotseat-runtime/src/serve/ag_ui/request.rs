@@ -2,10 +2,11 @@
 
 use hotseat_model::ModelTool;
 use serde::Deserialize;
-use serde::de::Deserializer;
 use serde_json::Value;
 
-use super::super::client::{RequestError, check_id, client_tool, content_string, parse_member};
+use super::super::client::{
+    RequestError, check_id, client_tool, content_string, nullable, parse_body, parse_member,
+};
 use crate::conversation::{ApprovalVerdict, ContextEntry};
 
 /// Validated input of a run.
@@ -117,18 +118,12 @@ struct WireResume {
     payload: Value,
 }
 
-/// Deserialises a member that may be absent or `null` as its default.
-fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(input)?.unwrap_or_default())
-}
-
 /// Parses the body of a request.
 ///
 /// # Errors
 /// If it is not a run input or contains something that the agent does not support.
 pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| RequestError::bad_request("body", format!("the body is not JSON: {error}")))?;
+    let value = parse_body(body)?;
     let written: WireThreadInput = parse_member("body", value)?;
     check_id("threadId", &written.thread_id)?;
     check_id("runId", &written.run_id)?;

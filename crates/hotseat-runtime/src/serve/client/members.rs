@@ -1,13 +1,25 @@
 //! Members that the requests of several protocols contain.
 
 use hotseat_model::ModelTool;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::Value;
 
 use super::request_error::RequestError;
 
 /// Maximum length of a thread or run id, in bytes.
 const MAX_ID_BYTES: usize = 256;
+
+/// Deserialises a member that may be absent or `null` as its default.
+pub fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or_default())
+}
+
+/// Parses the body of a request.
+pub fn parse_body(body: &[u8]) -> Result<Value, RequestError> {
+    serde_json::from_slice(body)
+        .map_err(|error| RequestError::bad_request("body", format!("the body is not JSON: {error}")))
+}
 
 /// Deserialises a part of a request. Errors name its position.
 pub fn parse_member<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, RequestError> {

@@ -2,10 +2,9 @@
 
 use hotseat_model::ModelTool;
 use serde::Deserialize;
-use serde::de::Deserializer;
 use serde_json::Value;
 
-use super::super::client::{RequestError, client_tool, content_string, parse_member};
+use super::super::client::{RequestError, client_tool, content_string, nullable, parse_body, parse_member};
 use crate::conversation::ContextEntry;
 
 /// Validated request.
@@ -117,18 +116,12 @@ struct WireChatFunction {
     parameters: Value,
 }
 
-/// Deserialises a member that may be absent or `null` as its default.
-fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(input)?.unwrap_or_default())
-}
-
 /// Parses the body of a request.
 ///
 /// # Errors
 /// If it is malformed or asks for something that the agent does not support.
 pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
-    let value: Value = serde_json::from_slice(body)
-        .map_err(|error| RequestError::bad_request("body", format!("the body is not JSON: {error}")))?;
+    let value = parse_body(body)?;
     let written: WireCompletionRequest = parse_member("body", value)?;
     reject_unsupported(&written)?;
     let mut context = Vec::new();

@@ -7,6 +7,7 @@ use hotseat_trace::{Custom, InterruptRaised};
 use serde_json::Value;
 
 use super::super::wire;
+use super::error::{EventProblem, ProtocolViolation};
 use super::run::{OpenInterrupt, PayloadSink, RunFold};
 
 impl RunFold<'_> {
@@ -38,13 +39,13 @@ impl RunFold<'_> {
         &mut self,
         outcome: &wire::WireOutcome,
         out: PayloadSink<'_>,
-    ) -> Result<Vec<OpenInterrupt>, String> {
+    ) -> Result<Vec<OpenInterrupt>, ProtocolViolation> {
         let legacy = std::mem::take(&mut self.legacy_interrupts);
         match outcome.r#type.as_str() {
             "success" => {}
             "cancelled" => self.note(out, "the agent reports that the run was cancelled".to_string()),
             "interrupt" if outcome.interrupts.is_empty() && legacy.is_empty() => {
-                return Err(self.at_event("RUN_FINISHED has outcome `interrupt` but lists no interrupts"));
+                return Err(self.at_event(EventProblem::NoInterrupts));
             }
             "interrupt" if outcome.interrupts.is_empty() => {}
             "interrupt" => {

@@ -5,6 +5,7 @@
 //! snapshot counts as well.
 
 mod calls;
+mod error;
 mod interrupts;
 mod run;
 mod snapshot;
@@ -18,15 +19,13 @@ use hotseat_trace::{
 };
 use serde_json::{Value, json};
 
+use self::error::{EventProblem, MAX_RUN_BOUNDARIES, ProtocolViolation};
 pub use self::run::{
     FinishedRun, FoldOptions, OpenInterrupt, PayloadSink, ProtocolStrictness, RunEnd, RunFold, RunRequest,
     UnansweredCall,
 };
 use super::wire::{self, Event};
 use crate::connection::lines::check_value_count;
-
-/// Maximum number of run starts and ends in one response; each one checks all open items.
-const MAX_RUN_BOUNDARIES: usize = 200;
 
 impl RunFold<'_> {
     /// Returns the number of received events.
@@ -53,7 +52,12 @@ impl RunFold<'_> {
     ///
     /// # Errors
     /// If it is not a valid event, or violates a rule under strict rules.
-    pub fn receive(&mut self, data: &str, at: TimeOffset, out: PayloadSink<'_>) -> Result<(), String> {
+    pub fn receive(
+        &mut self,
+        data: &str,
+        at: TimeOffset,
+        out: PayloadSink<'_>,
+    ) -> Result<(), ProtocolViolation> {
         self.received += 1;
         if self.options.keep_raw {
             let event = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
@@ -63,8 +67,8 @@ impl RunFold<'_> {
             self.note(out, "`[DONE]` is not an event of this protocol; ignored".to_string());
             return Ok(());
         }
-        check_value_count(data).map_err(|words| self.at_event(&format!("it {words}")))?;
-        let received = Event::parse(data).map_err(|error| self.at_event(&error))?;
+        check_value_count(data).map_err(|error| self.at_event(error.into()))?;
+        let received = Event::parse(data).map_err(|error| self.at_event(error.into()))?;
         if received.null_subagent {
             self.report_violation(
                 "`subagentRunId` is null; omit it or set it to the id of a sub-agent".to_string(),
@@ -76,14 +80,14 @@ impl RunFold<'_> {
         let followed = expanded.drain(..).try_for_each(|event| self.process(event, at, out));
         self.expanded = expanded;
         followed?;
-        expansion.map_err(|error| self.at_event(&error))
+        expansion.map_err(|error| self.at_event(error.into()))
     }
 
     /// Ends the run at the end of the stream: closes open items and returns how the run ended.
     ///
     /// # Errors
     /// If the run ended regularly but has results or arguments of an unknown call.
-    pub fn finish(mut self, at: TimeOffset, out: PayloadSink<'_>) -> Result<RunEnd, String> {
+    pub fn finish(mut self, at: TimeOffset, out: PayloadSink<'_>) -> Result<RunEnd, ProtocolViolation> {
         let mut closed = Vec::new();
         self.expander.close_all(&mut closed);
         for event in closed {
@@ -96,11 +100,11 @@ impl RunFold<'_> {
         if let Some(error) = self.failed {
             return Ok(RunEnd::Failed(error));
         }
-        if let Some((what, id)) = self.orphan() {
-            return Err(format!("{what} arrived for tool call {id}, but no event names its tool"));
+        if let Some((part, id)) = self.orphan() {
+            return Err(ProtocolViolation::UnknownCall { part, id: id.clone() });
         }
         if let Some(id) = self.unknown_awaited() {
-            return Err(format!("RUN_FINISHED lists the pending tool call {id}, which was never announced"));
+            return Err(ProtocolViolation::UnknownPendingCall(id.clone()));
         }
         let unanswered = self.unanswered();
         Ok(RunEnd::Finished(FinishedRun { interrupts: self.interrupts, unanswered }))
@@ -110,8 +114,8 @@ impl RunFold<'_> {
         self.thread.turn.id.clone()
     }
 
-    fn at_event(&self, words: &str) -> String {
-        format!("event {}: {words}", self.received)
+    fn at_event(&self, problem: EventProblem) -> ProtocolViolation {
+        ProtocolViolation::Event { number: self.received, problem }
     }
 
     fn note(&mut self, out: PayloadSink<'_>, message: String) {
@@ -123,9 +127,9 @@ impl RunFold<'_> {
     }
 
     /// Reports a violated protocol rule.
-    fn report_violation(&mut self, rule: String, out: PayloadSink<'_>) -> Result<(), String> {
+    fn report_violation(&mut self, rule: String, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         match self.options.strictness {
-            ProtocolStrictness::Strict => Err(self.at_event(&rule)),
+            ProtocolStrictness::Strict => Err(self.at_event(EventProblem::Rule(rule))),
             ProtocolStrictness::Lenient => {
                 self.note(out, rule);
                 Ok(())
@@ -134,13 +138,16 @@ impl RunFold<'_> {
     }
 
     /// Processes one event after chunk expansion.
-    fn process(&mut self, event: Event, at: TimeOffset, out: PayloadSink<'_>) -> Result<(), String> {
+    fn process(
+        &mut self,
+        event: Event,
+        at: TimeOffset,
+        out: PayloadSink<'_>,
+    ) -> Result<(), ProtocolViolation> {
         if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
             self.boundaries += 1;
             if self.boundaries > MAX_RUN_BOUNDARIES {
-                return Err(self.at_event(&format!(
-                    "runs start and end more than {MAX_RUN_BOUNDARIES} times in one answer"
-                )));
+                return Err(self.at_event(EventProblem::TooManyRuns));
             }
         }
         if let Some(rule) = self.rules.check(&event) {
@@ -162,7 +169,7 @@ impl RunFold<'_> {
             Event::StateSnapshot(e) => self.state_snapshot(e, out),
             Event::StateDelta(e) => self.state_delta(e, out),
             Event::MessagesSnapshot(e) => {
-                return self.messages_snapshot(e.messages, at).map_err(|words| self.at_event(&words));
+                return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
             }
             Event::ActivitySnapshot(e) => self.activity_snapshot(e, out),
             Event::ActivityDelta(e) => self.activity_delta(e, out),
@@ -269,7 +276,7 @@ impl RunFold<'_> {
         out(AgentRunStarted { turn_id: self.turn_id(), run_id, protocol_version: e.protocol_version }.into());
     }
 
-    fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), String> {
+    fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
         self.settle(out);
         let outcome = e.outcome.unwrap_or(wire::WireOutcome {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES};
+use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES, TooManySnapshots};
 use super::super::wire::{self, MessageObject};
 use super::run::{CallSighting, PayloadSink, RunFold, TurnSnapshot};
 
@@ -18,7 +18,7 @@ impl RunFold<'_> {
         &mut self,
         messages: Vec<MessageObject>,
         seen: TimeOffset,
-    ) -> Result<(), String> {
+    ) -> Result<(), TooManySnapshots> {
         let messages: Vec<Arc<MessageObject>> = messages.into_iter().map(Arc::new).collect();
         self.thread.replace_history(&messages)?;
         // Actions of the agent stay even if a later snapshot omits them.

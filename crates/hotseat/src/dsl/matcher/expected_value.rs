@@ -62,7 +62,9 @@ impl ExpectedValue {
         match (self, found) {
             (_, None) => Ok(false),
             (ExpectedValue::Value(wanted), Some(found)) => Ok(json_equal(found, wanted)),
-            (ExpectedValue::Condition(written), found) => parse_condition(written)?.is_met(found),
+            (ExpectedValue::Condition(written), found) => {
+                parse_condition(written)?.is_met(found).map_err(|error| error.to_string())
+            }
             (ExpectedValue::Predicate(_, fits), Some(found)) => Ok(fits(found)),
             (ExpectedValue::Invalid(words), _) => Err(words.clone()),
         }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Room for connections. A client that opens many of them and sends nothing must not keep others out.
 pub(super) struct ConnectionRoom {
@@ -34,13 +34,12 @@ impl ConnectionRoom {
     }
 
     /// Adds a connection. Without room, the oldest idle connection is closed; if all are busy, this waits until one ends.
-    pub(super) async fn enter(&self) -> Option<Arc<OpenConnection>> {
+    pub(super) async fn enter(&self) -> Result<Arc<OpenConnection>, AcquireError> {
         let permit = match self.permits.clone().try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
                 self.close_idle();
-                // The semaphore is never closed.
-                self.permits.clone().acquire_owned().await.ok()?
+                self.permits.clone().acquire_owned().await?
             }
         };
         let connection = Arc::new(OpenConnection {
@@ -54,7 +53,7 @@ impl ConnectionRoom {
             open.retain(|connection| connection.strong_count() > 0);
         }
         open.push_back(Arc::downgrade(&connection));
-        Some(connection)
+        Ok(connection)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Weak<OpenConnection>>> {

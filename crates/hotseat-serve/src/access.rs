@@ -1,6 +1,35 @@
-//! Host names of the local machine.
+//! Access from this machine only.
 
 use std::net::IpAddr;
+
+use axum::http::{HeaderMap, HeaderName, header};
+
+/// A request from elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// The request is for another host.
+    #[error("the header `Host` must name this machine")]
+    Host,
+    /// A page of another site sent the request.
+    #[error("pages of other sites must not use this server")]
+    Origin,
+}
+
+/// Pages of foreign sites must not reach a server through a browser, even by a name that resolves to this machine.
+///
+/// # Errors
+/// If a request has the headers of such a page.
+pub fn check_access(headers: &HeaderMap) -> Result<(), AccessError> {
+    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if !text(&header::HOST).is_some_and(is_local) {
+        return Err(AccessError::Host);
+    }
+    match text(&header::ORIGIN) {
+        None => Ok(()),
+        Some(origin) if origin.split_once("://").is_some_and(|(_, host)| is_local(host)) => Ok(()),
+        Some(_) => Err(AccessError::Origin),
+    }
+}
 
 /// Returns true if a `Host` header names the local machine.
 pub fn is_local(host: &str) -> bool {

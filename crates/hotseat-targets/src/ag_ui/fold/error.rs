@@ -1,0 +1,49 @@
+//! Errors of a run of the agent.
+
+use std::sync::Arc;
+
+use super::super::chunks::ChunkError;
+use super::super::thread::TooManySnapshots;
+use super::super::wire::WireError;
+use crate::connection::lines::TooManyValues;
+
+/// Maximum number of run starts and ends in one response; each one checks all open items.
+pub(super) const MAX_RUN_BOUNDARIES: usize = 200;
+
+/// A violation of the protocol that ends a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtocolViolation {
+    /// An event cannot be processed.
+    #[error("event {number}: {problem}")]
+    Event {
+        number: u64,
+        #[source]
+        problem: EventProblem,
+    },
+    /// A part of a call belongs to no call.
+    #[error("{part} arrived for tool call {id}, but no event names its tool")]
+    UnknownCall { part: &'static str, id: Arc<str> },
+    /// The agent waits for a call that it did not make.
+    #[error("RUN_FINISHED lists the pending tool call {0}, which was never announced")]
+    UnknownPendingCall(Arc<str>),
+}
+
+/// Problem of one event.
+#[derive(Debug, thiserror::Error)]
+pub enum EventProblem {
+    #[error("it {0}")]
+    Values(#[from] TooManyValues),
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error(transparent)]
+    Chunk(#[from] ChunkError),
+    #[error(transparent)]
+    Snapshots(#[from] TooManySnapshots),
+    /// A rule about the order of events, under strict rules.
+    #[error("{0}")]
+    Rule(String),
+    #[error("runs start and end more than {MAX_RUN_BOUNDARIES} times in one answer")]
+    TooManyRuns,
+    #[error("RUN_FINISHED has outcome `interrupt` but lists no interrupts")]
+    NoInterrupts,
+}
