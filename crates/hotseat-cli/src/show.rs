@@ -134,6 +134,14 @@ fn show_run(
             events = None;
         }
     });
+    // An incomplete run has no last event.
+    for (path, reporter) in &mut all {
+        if let Err(error) = reporter.flush()
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            failed = Some(not_writable(path, error));
+        }
+    }
     replayed.map_err(|error| report_store_error(&error, context))?;
     if let Some(exit) = failed {
         return Err(exit);

@@ -24,7 +24,7 @@ pub(super) struct DispatchState {
     first_failure: Option<String>,
     /// Started, unfinished cases by index in the run. A new case starts only if no open case needs another
     /// attempt, so there are never more open cases than running attempts.
-    open_cases: BTreeMap<usize, OpenCase>,
+    open_cases: BTreeMap<usize, Box<OpenCase>>,
     /// Number of running attempts.
     running_attempts: usize,
     pub(super) summary: RunSummary,
@@ -117,7 +117,8 @@ impl DispatchState {
             ),
         };
         let index = selected.index;
-        self.open_cases.insert(index, OpenCase { selected, plan: course, started: 0, finished: Vec::new() });
+        let open = OpenCase { selected, plan: course, started: 0, finished: Vec::new() };
+        self.open_cases.insert(index, Box::new(open));
     }
 
     /// Records a finished attempt. Returns the outcome if its case has finished too.
@@ -136,7 +137,7 @@ impl DispatchState {
         if (wants_more && self.control == RunControl::Run) || open.finished.len() < open.started {
             return None;
         }
-        let OpenCase { selected, plan: course, finished: ended, .. } = self.open_cases.remove(&index)?;
+        let OpenCase { selected, plan: course, finished: ended, .. } = *self.open_cases.remove(&index)?;
         let outcome = match course {
             AttemptPlan::Retried(_) => CaseOutcome::from_retries(selected.case_ref, ended, wants_more),
             AttemptPlan::Repeated(series) => CaseOutcome::from_repeats(selected.case_ref, &series, ended),

@@ -59,7 +59,8 @@ impl WorkerPool {
             let _alive = alive;
             conversation.await
         };
-        all.spawn_on(holding, &self.handle)
+        // A task is copied several times; the future is large.
+        all.spawn_on(Box::pin(holding), &self.handle)
     }
 }
 

@@ -52,7 +52,8 @@ impl<'c> Session<'c> {
                 Ok(input) => input,
                 Err(ending) => return ending,
             };
-            if let Err(failure) = self.run_turn(input).await {
+            // The futures around this one would be copied with it.
+            if let Err(failure) = Box::pin(self.run_turn(input)).await {
                 return ConversationEnding::Failed(failure);
             }
         }

@@ -53,6 +53,14 @@ pub trait Reporter: Send {
     /// If output cannot be written.
     fn report(&mut self, event: &RunEvent) -> io::Result<()>;
 
+    /// Writes what earlier events left unwritten. It is called when no event is pending.
+    ///
+    /// # Errors
+    /// If output cannot be written.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Updates displayed times. It is called from time to time while there are no events.
     ///
     /// # Errors

@@ -197,6 +197,7 @@ fn forward_events(
             reporters.report(event);
             backlog.remove(1);
         }
+        reporters.flush();
         for waiter in settled {
             // The waiting side may be gone.
             match waiter {

@@ -31,11 +31,21 @@ impl ReporterSet {
 
     /// Passes an event to all reporters.
     pub(super) fn report(&mut self, event: &RunEvent) {
+        self.write(|reporter| reporter.report(event));
+    }
+
+    /// Lets all reporters write what is unwritten.
+    pub(super) fn flush(&mut self) {
+        self.write(|reporter| reporter.flush());
+    }
+
+    /// Drops the reporters for which `write` fails.
+    fn write(&mut self, mut write: impl FnMut(&mut dyn Reporter) -> io::Result<()>) {
         let mut lost: Vec<String> = Vec::new();
         let errors = &mut self.errors;
         self.reporters.retain_mut(|(name, reporter)| {
             lost.iter().for_each(|output| reporter.output_failed(output));
-            match reporter.report(event) {
+            match write(&mut **reporter) {
                 Ok(()) => true,
                 // A closed pipe is not an error: `hotseat test | head`.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,

@@ -59,6 +59,12 @@ pub enum ChunkError {
 }
 
 impl ChunkExpander {
+    /// Returns true if `event` represents only itself and no item is open.
+    pub fn passes_on(&self, event: &Event) -> bool {
+        let is_chunk = matches!(event, Event::TextChunk(_) | Event::ToolChunk(_) | Event::ReasoningChunk(_));
+        self.lanes.is_empty() && !is_chunk
+    }
+
     /// Appends the events that `event` represents to `out`.
     ///
     /// # Errors
@@ -68,7 +74,6 @@ impl ChunkExpander {
             Event::TextChunk(chunk) => return self.expand_text(chunk, out),
             Event::ToolChunk(chunk) => return self.expand_tool(chunk, out),
             Event::ReasoningChunk(chunk) => return self.expand_reasoning(chunk, out),
-            _ if self.lanes.is_empty() => {}
             // These events do not end a message.
             Event::Raw(_)
             | Event::ActivitySnapshot(_)

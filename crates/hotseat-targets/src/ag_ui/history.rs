@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::id_map::IdMap;
 use super::wire::{self, MessageObject};
 
 /// Messages in order, with indexes.
@@ -13,13 +14,13 @@ use super::wire::{self, MessageObject};
 pub struct MessageHistory {
     groups: Vec<MessageGroup>,
     /// Last message of each id.
-    by_id: HashMap<Arc<str>, MessageSlot>,
+    by_id: IdMap<MessageSlot>,
     /// Last message of each id and role, for ids that messages of several roles share.
     by_role: HashMap<(String, String), MessageSlot>,
     /// Last message that contains a call, and the index in it.
-    callers: HashMap<Arc<str>, (MessageSlot, usize)>,
+    callers: IdMap<(MessageSlot, usize)>,
     /// Results of each call, in order.
-    results: HashMap<Arc<str>, Vec<MessageSlot>>,
+    results: IdMap<Vec<MessageSlot>>,
 }
 
 /// A message. There may be very many calls and results, so they become JSON only when it is needed.
@@ -318,7 +319,7 @@ impl MessageHistory {
     /// of the call there.
     pub fn insert_result(&mut self, result: ResultMessage) -> MessageSlot {
         let caller = self.caller(&result.call_id);
-        let known = self.results.entry(result.call_id.clone()).or_default();
+        let known = self.results.get_or_insert_with(&result.call_id, Vec::new);
         while let Some(slot) = known.pop_if(|slot| caller.is_none_or(|caller| *slot > caller)) {
             let place = slot.place.checked_sub(1);
             let Some(gone) = place.and_then(|place| self.groups[slot.group].results[place].take()) else {
@@ -358,7 +359,7 @@ impl MessageHistory {
         let Some(message) = Self::message(&self.groups, slot) else { return };
         let role = message.role();
         if let Some(id) = message.shared_id() {
-            let last = self.by_id.entry(id.clone()).or_insert(slot);
+            let last = self.by_id.get_or_insert_with(&id, || slot);
             let other =
                 Self::message(&self.groups, *last).map(HistoryMessage::role).filter(|other| *other != role);
             if let Some(other) = other {
@@ -370,7 +371,7 @@ impl MessageHistory {
             *last = slot.max(*last);
         }
         let mut index_call = |id: Arc<str>, place: usize| {
-            let last = self.callers.entry(id).or_insert((slot, place));
+            let last = self.callers.get_or_insert_with(&id, || (slot, place));
             *last = (slot, place).max(*last);
         };
         let answered = match message {
@@ -391,7 +392,7 @@ impl MessageHistory {
             }
         };
         if let Some(id) = answered {
-            let slots = self.results.entry(id).or_default();
+            let slots = self.results.get_or_insert_with(&id, Vec::new);
             if slots.is_empty() {
                 slots.reserve_exact(1);
             }

@@ -10,6 +10,7 @@ mod content;
 mod event_times;
 mod fold;
 mod history;
+mod id_map;
 mod request;
 mod sequence;
 mod thread;

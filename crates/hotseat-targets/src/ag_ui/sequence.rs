@@ -3,9 +3,10 @@
 //! The target's strictness decides if a violation is an error or a note: real producers break some of these
 //! rules although their meaning is clear.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::id_map::IdMap;
 use super::wire::Event;
 
 /// The sub-agent of an entity; `None` for the agent itself.
@@ -37,7 +38,7 @@ pub struct SequenceRules {
 
 /// Started entities of one kind, open or ended. Ids are unique per kind only.
 #[derive(Debug, Default)]
-struct StartedEntities(HashMap<Arc<str>, StartedEntity>);
+struct StartedEntities(IdMap<StartedEntity>);
 
 #[derive(Debug)]
 struct StartedEntity {

@@ -9,6 +9,7 @@ use hotseat_trace::PatchBudget;
 use serde_json::{Map, Value, json};
 
 use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
+use super::id_map::IdMap;
 use super::wire::{self, MessageObject};
 use crate::message::json_text::readable;
 
@@ -36,11 +37,11 @@ pub struct ConversationThread {
     /// The current turn.
     pub turn: ThreadTurn,
     /// Calls by wire id; if an id was used twice, the later call.
-    pub calls: HashMap<Arc<str>, KnownCall>,
+    pub(super) calls: IdMap<KnownCall>,
     /// Known ids by alias: snapshots may use other ids for calls of the current turn.
-    aliases: HashMap<Arc<str>, Arc<str>>,
+    aliases: IdMap<Arc<str>>,
     /// Aliases by known id, in order.
-    aliases_by_id: HashMap<Arc<str>, Vec<Arc<str>>>,
+    aliases_by_id: IdMap<Vec<Arc<str>>>,
     /// Number of calls, used to make repeated ids unique.
     call_count: usize,
     /// Activities by message id: they are displayed and never sent back.
@@ -85,7 +86,7 @@ pub struct RecordedTexts {
     hasher: RandomState,
     /// Texts that differ when trimmed.
     all: TextsByHash,
-    by_id: HashMap<Arc<str>, TextsByHash>,
+    by_id: IdMap<TextsByHash>,
 }
 
 /// Texts by the hash of their trimmed form.
@@ -99,7 +100,7 @@ impl RecordedTexts {
         if !equal.iter().any(|known| known.trim() == text.trim()) {
             equal.push(text.clone());
         }
-        let of_message = self.by_id.entry(id.clone()).or_default().entry(hash).or_default();
+        let of_message = self.by_id.get_or_insert_with(id, HashMap::new).entry(hash).or_default();
         let is_new = !of_message.contains(text);
         if is_new {
             of_message.push(text.clone());
@@ -255,9 +256,9 @@ impl ConversationThread {
             is_state_recorded: false,
             patching: PatchBudget::default(),
             turn: ThreadTurn::default(),
-            calls: HashMap::new(),
-            aliases: HashMap::new(),
-            aliases_by_id: HashMap::new(),
+            calls: IdMap::default(),
+            aliases: IdMap::default(),
+            aliases_by_id: IdMap::default(),
             call_count: 0,
             activities: HashMap::new(),
         }
@@ -303,7 +304,7 @@ impl ConversationThread {
     /// Adds an alias of a call.
     pub fn add_alias(&mut self, name: Arc<str>, known: Arc<str>) {
         if self.aliases.insert(name.clone(), known.clone()).is_none() {
-            self.aliases_by_id.entry(known).or_default().push(name);
+            self.aliases_by_id.get_or_insert_with(&known, Vec::new).push(name);
         }
     }
 

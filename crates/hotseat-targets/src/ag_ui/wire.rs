@@ -4,14 +4,19 @@
 //! errors, and a `null` sent by older producers is read as absent.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
-use serde::de::IgnoredAny;
+use memchr::memmem;
+use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+
+/// Metadata of an event.
+pub(super) type EventMetadata = Option<Box<Map<String, Value>>>;
 
 /// A message of the conversation: a JSON object with all members kept.
 pub type MessageObject = Map<String, Value>;
@@ -24,6 +29,24 @@ fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads an id or a name directly into shared memory. Nearly every event has one.
+fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    struct SharedText;
+
+    impl Visitor<'_> for SharedText {
+        type Value = Arc<str>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Arc<str>, E> {
+            Ok(text.into())
+        }
+    }
+    deserializer.deserialize_str(SharedText)
 }
 
 /// Reads an informational text member: text as it is, anything else as JSON.
@@ -46,16 +69,16 @@ macro_rules! bodies {
                 #[serde(default)]
                 pub subagent_run_id: Option<Arc<str>>,
                 #[serde(default)]
-                pub metadata: Option<Map<String, Value>>,
+                pub metadata: EventMetadata,
             }
         )+
     };
 }
 
 bodies! {
-    TextStart { message_id: Arc<str>, #[serde(default)] role: Option<String>, #[serde(default)] name: Option<String> }
-    TextDelta { message_id: Arc<str>, delta: String }
-    Ended { message_id: Arc<str> }
+    TextStart { #[serde(deserialize_with = "shared")] message_id: Arc<str>, #[serde(default)] role: Option<String>, #[serde(default)] name: Option<String> }
+    TextDelta { #[serde(deserialize_with = "shared")] message_id: Arc<str>, delta: String }
+    Ended { #[serde(deserialize_with = "shared")] message_id: Arc<str> }
     TextChunk {
         #[serde(default)] message_id: Option<Arc<str>>,
         #[serde(default)] role: Option<String>,
@@ -63,12 +86,12 @@ bodies! {
         #[serde(default)] name: Option<String>,
     }
     ToolStart {
-        tool_call_id: Arc<str>,
-        tool_call_name: Arc<str>,
+        #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
+        #[serde(deserialize_with = "shared")] tool_call_name: Arc<str>,
         #[serde(default)] parent_message_id: Option<Arc<str>>,
     }
-    ToolArgs { tool_call_id: Arc<str>, delta: String }
-    ToolEnd { tool_call_id: Arc<str> }
+    ToolArgs { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>, delta: String }
+    ToolEnd { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str> }
     ToolChunk {
         #[serde(default)] tool_call_id: Option<Arc<str>>,
         #[serde(default)] tool_call_name: Option<Arc<str>>,
@@ -76,7 +99,7 @@ bodies! {
         #[serde(default, deserialize_with = "nullable")] delta: String,
     }
     ToolResult {
-        tool_call_id: Arc<str>,
+        #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
         content: Value,
         #[serde(default)] message_id: Option<Arc<str>>,
         #[serde(default, deserialize_with = "said")] error: Option<String>,
@@ -225,6 +248,7 @@ macro_rules! events {
     };
 }
 
+// Events are moved several times, so rare large ones are boxed.
 events! {
     TextStart(TextStart) = "TEXT_MESSAGE_START",
     TextContent(TextDelta) = "TEXT_MESSAGE_CONTENT",
@@ -234,16 +258,16 @@ events! {
     ToolArgs(ToolArgs) = "TOOL_CALL_ARGS",
     ToolEnd(ToolEnd) = "TOOL_CALL_END",
     ToolChunk(ToolChunk) = "TOOL_CALL_CHUNK",
-    ToolResult(ToolResult) = "TOOL_CALL_RESULT",
+    ToolResult(Box<ToolResult>) = "TOOL_CALL_RESULT",
     StateSnapshot(StateSnapshot) = "STATE_SNAPSHOT",
     StateDelta(StateDelta) = "STATE_DELTA",
     MessagesSnapshot(MessagesSnapshot) = "MESSAGES_SNAPSHOT",
-    ActivitySnapshot(ActivitySnapshot) = "ACTIVITY_SNAPSHOT",
-    ActivityDelta(ActivityDelta) = "ACTIVITY_DELTA",
+    ActivitySnapshot(Box<ActivitySnapshot>) = "ACTIVITY_SNAPSHOT",
+    ActivityDelta(Box<ActivityDelta>) = "ACTIVITY_DELTA",
     Raw(RawEvent) = "RAW",
-    Custom(CustomEvent) = "CUSTOM",
+    Custom(Box<CustomEvent>) = "CUSTOM",
     RunStarted(RunStarted) = "RUN_STARTED",
-    RunFinished(RunFinished) = "RUN_FINISHED",
+    RunFinished(Box<RunFinished>) = "RUN_FINISHED",
     RunError(RunError) = "RUN_ERROR",
     StepStarted(Step) = "STEP_STARTED",
     StepFinished(Step) = "STEP_FINISHED",
@@ -274,6 +298,10 @@ pub struct Received {
     pub null_subagent: bool,
 }
 
+/// Finds keys that make [`Head::in_front`] parse an event in full.
+static TYPE_KEY: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new("\"type\""));
+static SUBAGENT_KEY: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new("subagentRunId"));
+
 /// Members read before the type is known.
 #[derive(Deserialize)]
 struct Head<'a> {
@@ -292,10 +320,11 @@ impl<'a> Head<'a> {
         let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_'))?;
         let name = &rest[..end];
         let rest = &rest[end..];
+        let has = |part: &memmem::Finder<'_>| part.find(rest.as_bytes()).is_some();
         // A second `type` is an error, found only by parsing the whole text. It may be escaped.
-        let may_repeat = rest.contains("\"type\"") || rest.contains("\\u00");
-        let plain =
-            rest.starts_with('"') && KNOWN.contains(&name) && !may_repeat && !rest.contains("subagentRunId");
+        let may_repeat = has(&TYPE_KEY)
+            || memchr::memchr(b'\\', rest.as_bytes()).is_some_and(|at| rest[at..].contains("\\u00"));
+        let plain = rest.starts_with('"') && KNOWN.contains(&name) && !may_repeat && !has(&SUBAGENT_KEY);
         plain.then_some(Head { r#type: Cow::Borrowed(name), subagent_run_id: Tag::Absent })
     }
 }
@@ -318,7 +347,9 @@ impl<'de> Deserialize<'de> for Tag {
 
 /// Returns true if an event has no lone surrogate, or may be continued by another event.
 fn may_be_piece(text: &str) -> bool {
-    !text.contains(json_text::MARK)
+    // The mark is no ASCII, unlike most events.
+    text.is_ascii()
+        || !text.contains(json_text::MARK)
         || ["_CONTENT", "_ARGS", "_CHUNK"].iter().any(|kind| text.contains(&format!("{kind}\"")))
 }
 
@@ -386,12 +417,12 @@ pub fn calls(message: &MessageObject) -> impl Iterator<Item = CallInMessage<'_>>
 }
 
 /// Merges metadata member by member; later values replace earlier ones.
-pub(super) fn merge_metadata(into: &mut MessageObject, metadata: Option<Map<String, Value>>) {
+pub(super) fn merge_metadata(into: &mut MessageObject, metadata: EventMetadata) {
     let Some(metadata) = metadata else { return };
     match into.get_mut("metadata") {
-        Some(Value::Object(known)) => known.extend(metadata),
+        Some(Value::Object(known)) => known.extend(*metadata),
         _ => {
-            into.insert("metadata".to_string(), Value::Object(metadata));
+            into.insert("metadata".to_string(), Value::Object(*metadata));
         }
     }
 }

@@ -288,7 +288,8 @@ impl ArrivalReceiver {
 
     async fn wait_for_bytes(&mut self, limits: TurnLimits<'_>) -> Result<Option<Bytes>, ReadError> {
         if self.pending.is_empty() {
-            self.pending = self.next_batch(limits).await?;
+            // Most pieces arrived with another one, so their future should be small.
+            self.pending = Box::pin(self.next_batch(limits)).await?;
         }
         let next = match (self.take_piece(), &self.pending.end) {
             (Some(ArrivedPiece { at, bytes }), _) => (at, Ok(Some(bytes))),

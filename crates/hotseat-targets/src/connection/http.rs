@@ -44,11 +44,9 @@ impl HttpClient {
 
     /// Returns the client for a URL.
     fn client(&self, url: &Url) -> Result<&reqwest::Client, AttemptFailure> {
-        let loopback = match url.host() {
-            Some(host) => match host.to_string().trim_matches(['[', ']']) {
-                "localhost" => true,
-                host => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
-            },
+        let loopback = match url.host_str().map(|host| host.trim_matches(['[', ']'])) {
+            Some("localhost") => true,
+            Some(host) => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
             None => false,
         };
         let client = match (url.scheme(), loopback) {
@@ -112,7 +110,8 @@ impl HttpClient {
         request: reqwest::RequestBuilder,
     ) -> Result<oneshot::Receiver<ResponseResult>, AttemptFailure> {
         let (mut told, head) = oneshot::channel();
-        self.reader.handle()?.spawn(async move {
+        // A task is copied several times; the future is large.
+        self.reader.handle()?.spawn(Box::pin(async move {
             let answered = tokio::select! {
                 answered = request.send() => answered,
                 () = told.closed() => return,
@@ -126,7 +125,7 @@ impl HttpClient {
             let headers = std::mem::take(answered.headers_mut());
             let deliver = |body| told.send(Ok(HttpResponse { status, url, headers, body })).is_ok();
             arriving.forward_with(answered, body, deliver).await;
-        });
+        }));
         Ok(head)
     }
 

@@ -13,18 +13,18 @@ use super::traffic::EventSize;
 /// Maximum nesting depth of an event; common JSON readers accept twice as much.
 const MAX_DEPTH: usize = 64;
 
-/// Limits the nesting depth of an event: deeper values are replaced by their JSON text. Also returns the size
-/// of the event.
-pub(super) fn limit_depth(mut event: Event) -> (Event, EventSize) {
+/// Limits the nesting depth of an event: deeper values are replaced by their JSON text. Returns the size of the
+/// event.
+pub(super) fn limit_depth(event: &mut Event) -> EventSize {
     // A text has no structure, and its length need not be measured.
     let text = event.payload.agent_text_mut().map(std::mem::take);
-    let (mut size, depth) = measure(&event);
+    let (mut size, depth) = measure(event);
     if let (Some(known), Some(text)) = (event.payload.agent_text_mut(), text) {
         size.bytes += text.len() as u64;
         *known = text;
     }
     if depth.is_some_and(|depth| depth <= MAX_DEPTH) {
-        return (event, size);
+        return size;
     }
     let name = event.payload.type_name();
     let cut = event
@@ -34,7 +34,7 @@ pub(super) fn limit_depth(mut event: Event) -> (Event, EventSize) {
     if let Ok(payload) = cut {
         event.payload = payload;
     }
-    (event, size)
+    size
 }
 
 fn cut_at_depth(value: Value, room: usize) -> Value {

@@ -222,7 +222,8 @@ impl TraceRecorder {
         let is_call = matches!(payload, Payload::ToolInvoked(_));
         // Raw events are kept only on request, and their bytes have been counted already.
         let is_raw = matches!(payload, Payload::Raw(_));
-        let (event, size) = limit_depth(Event { sequence: self.sequence + 1, offset, timestamp, payload });
+        let mut event = Event { sequence: self.sequence + 1, offset, timestamp, payload };
+        let size = limit_depth(&mut event);
         let is_recorded =
             is_counted || self.traffic.count_event(if is_raw { EventSize::default() } else { size }, is_call);
         if !is_recorded {

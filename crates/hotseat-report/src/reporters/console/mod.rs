@@ -34,6 +34,9 @@ use super::failures::FailureList;
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{AttemptPolicy, CaseOutcome, RunControl, RunSettings, RunSummary};
 
+/// Size of unwritten output that is written before the next event.
+const MAX_UNWRITTEN_BYTES: usize = 64 * 1024;
+
 /// Reporter that writes human-readable text.
 pub struct ConsoleReporter<W> {
     out: W,
@@ -48,6 +51,8 @@ pub struct ConsoleReporter<W> {
     why_not_run: String,
     /// Reports that could not be written.
     lost: Vec<String>,
+    /// Output that is not written yet: short cases share a system call.
+    unwritten: String,
     /// True if a progress line is displayed at the bottom.
     has_progress_line: bool,
     /// The output before the next one.
@@ -88,6 +93,7 @@ impl<W: Write + Send> ConsoleReporter<W> {
             not_run: 0,
             why_not_run: String::new(),
             lost: Vec::new(),
+            unwritten: String::new(),
             has_progress_line: false,
             preceding: PrecedingOutput::Rule,
         }
@@ -194,7 +200,6 @@ impl<W: Write + Send> Reporter for ConsoleReporter<W> {
             RunEvent::SweepEnded(report) => self.with_gaps(sweep::table(&self.options, report)),
             RunEvent::Ended(summary) => self.summary(summary),
         };
-        // Writes everything at once.
         if std::mem::take(&mut self.has_progress_line) {
             text.insert_str(0, "\r\x1b[2K");
         }
@@ -202,9 +207,19 @@ impl<W: Write + Send> Reporter for ConsoleReporter<W> {
         if self.has_progress_line {
             text.push_str(&self.progress.bottom_line(&self.options));
         }
-        if text.is_empty() {
+        self.unwritten.push_str(&text);
+        match event {
+            RunEvent::Ended(_) => self.flush(),
+            _ if self.unwritten.len() >= MAX_UNWRITTEN_BYTES => self.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.unwritten.is_empty() {
             return Ok(());
         }
+        let text = std::mem::take(&mut self.unwritten);
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }

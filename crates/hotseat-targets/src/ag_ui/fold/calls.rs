@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_trace::{ErrorInfo, Origin, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::history::ResultMessage;
 use super::super::thread::{KnownArguments, ResultSource};
@@ -59,12 +59,12 @@ impl RunFold<'_> {
 
     /// Notes that a call started or continued in this run.
     pub(super) fn add_to_run(&mut self, id: &Arc<str>) {
-        if self.calls_in_run.insert(id.clone()) {
+        if self.calls_in_run.insert(id.clone(), ()).is_none() {
             self.calls_in_order.push(id.clone());
         }
     }
 
-    pub(super) fn add_call_metadata(&mut self, id: &Arc<str>, metadata: Option<Map<String, Value>>) {
+    pub(super) fn add_call_metadata(&mut self, id: &Arc<str>, metadata: wire::EventMetadata) {
         if metadata.is_some()
             && let Some(Value::Object(entry)) = self.thread.call_entry(id)
         {
@@ -331,8 +331,8 @@ impl RunFold<'_> {
         let held_up: HashSet<&Arc<str>> =
             self.interrupts.iter().filter_map(|interrupt| interrupt.call.as_ref()).collect();
         // An agent may still await a call of an earlier run.
-        let of_run: HashSet<&Arc<str>> = self.calls_in_order.iter().collect();
-        let mut earlier: Vec<&Arc<str>> = awaited.iter().filter(|id| !of_run.contains(id)).collect();
+        let mut earlier: Vec<&Arc<str>> =
+            awaited.iter().filter(|id| !self.calls_in_run.contains_key(id)).collect();
         earlier.sort();
         let calls = self.calls_in_order.iter().chain(earlier);
         let calls = calls.filter_map(|id| Some((id, self.thread.calls.get(id)?)));

@@ -75,6 +75,9 @@ impl RunFold<'_> {
                 out,
             )?;
         }
+        if self.expander.passes_on(&received.event) {
+            return self.process(received.event, at, out);
+        }
         let mut expanded = std::mem::take(&mut self.expanded);
         let expansion = self.expander.expand(received.event, &mut expanded);
         let followed = expanded.drain(..).try_for_each(|event| self.process(event, at, out));
@@ -165,18 +168,18 @@ impl RunFold<'_> {
                 self.add_call_metadata(&id, e.metadata);
                 self.tool_end(&id, out);
             }
-            Event::ToolResult(e) => self.tool_result(e, Origin::Stream, out),
+            Event::ToolResult(e) => self.tool_result(*e, Origin::Stream, out),
             Event::StateSnapshot(e) => self.state_snapshot(e, out),
             Event::StateDelta(e) => self.state_delta(e, out),
             Event::MessagesSnapshot(e) => {
                 return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
             }
-            Event::ActivitySnapshot(e) => self.activity_snapshot(e, out),
-            Event::ActivityDelta(e) => self.activity_delta(e, out),
+            Event::ActivitySnapshot(e) => self.activity_snapshot(*e, out),
+            Event::ActivityDelta(e) => self.activity_delta(*e, out),
             Event::Raw(_) => {}
-            Event::Custom(e) => self.custom(e, out),
+            Event::Custom(e) => self.custom(*e, out),
             Event::RunStarted(e) => self.run_started(e, out),
-            Event::RunFinished(e) => return self.run_finished(e, out),
+            Event::RunFinished(e) => return self.run_finished(*e, out),
             Event::RunError(e) => self.run_failed(e, out),
             Event::StepStarted(e) => out(Payload::StepStarted(Step { turn_id, name: e.step_name })),
             Event::StepFinished(e) => out(Payload::StepFinished(Step { turn_id, name: e.step_name })),

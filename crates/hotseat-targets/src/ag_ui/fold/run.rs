@@ -7,6 +7,7 @@ use hotseat_trace::{ErrorInfo, Origin, Payload, TimeOffset};
 use serde_json::Value;
 
 use super::super::chunks::ChunkExpander;
+use super::super::id_map::IdMap;
 use super::super::sequence::SequenceRules;
 use super::super::thread::ConversationThread;
 use super::super::wire::{self, Event, MessageObject};
@@ -94,16 +95,16 @@ pub struct RunFold<'t> {
     pub(super) is_abandoned: bool,
     /// First error reported by the agent. Later runs do not clear it.
     pub(super) failed: Option<ErrorInfo>,
-    pub(super) open_texts: HashMap<Arc<str>, OpenText>,
+    pub(super) open_texts: IdMap<OpenText>,
     /// Reasoning in order of its start; `None` once complete.
     pub(super) reasonings: Vec<Option<OpenReasoning>>,
     /// Indexes of the open reasoning, by id.
     pub(super) open_reasonings: HashMap<Option<Arc<str>>, Vec<usize>>,
-    pub(super) open_calls: HashMap<Arc<str>, OpenCall>,
+    pub(super) open_calls: IdMap<OpenCall>,
     /// Calls started or continued in this run, in order.
     pub(super) calls_in_order: Vec<Arc<str>>,
     /// The same calls as a set.
-    pub(super) calls_in_run: HashSet<Arc<str>>,
+    pub(super) calls_in_run: IdMap<()>,
     /// Results of unknown calls; a later event or snapshot may still announce the call.
     pub(super) orphan_results: Vec<wire::ToolResult>,
     /// Message snapshots not yet compared with the events: the last one, and the messages of earlier ones
@@ -217,12 +218,12 @@ impl<'t> RunFold<'t> {
             ended: false,
             is_abandoned: false,
             failed: None,
-            open_texts: HashMap::new(),
+            open_texts: IdMap::default(),
             reasonings: Vec::new(),
             open_reasonings: HashMap::new(),
-            open_calls: HashMap::new(),
+            open_calls: IdMap::default(),
             calls_in_order: Vec::new(),
-            calls_in_run: HashSet::new(),
+            calls_in_run: IdMap::default(),
             orphan_results: Vec::new(),
             snapshots: Vec::new(),
             searched_bytes: 0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotseat_trace::{AssistantMessage, Origin, ReasoningMessage, TimeOffset};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::wire::{self, merge_metadata};
 use super::run::{OpenReasoning, OpenText, PayloadSink, RunFold};
@@ -25,7 +25,7 @@ impl RunFold<'_> {
             started: at,
             subagent: e.subagent_run_id,
         };
-        self.open_texts.entry(e.message_id).or_insert(open);
+        self.open_texts.get_or_insert_with(&e.message_id, || open);
     }
 
     pub(super) fn text_content(&mut self, e: wire::TextDelta, at: TimeOffset) {
@@ -45,12 +45,7 @@ impl RunFold<'_> {
         }
     }
 
-    pub(super) fn text_end(
-        &mut self,
-        id: &Arc<str>,
-        metadata: Option<Map<String, Value>>,
-        out: PayloadSink<'_>,
-    ) {
+    pub(super) fn text_end(&mut self, id: &Arc<str>, metadata: wire::EventMetadata, out: PayloadSink<'_>) {
         let Some(mut open) = self.open_texts.remove(id) else { return };
         open.text = joined(open.text);
         let message = self.thread.message_mut(id, &open.role);

@@ -338,6 +338,10 @@ impl<R: Reporter> Reporter for QuietReporter<R> {
             event => self.0.report(event),
         }
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Agents of the examples, each created once.
