@@ -78,6 +78,10 @@ impl Pattern {
     /// If the expression is invalid. The message also names features of other dialects that are not
     /// supported.
     pub fn compile(written: &str) -> Result<Pattern, String> {
+        // Building the matcher of a literal text is faster than looking it up.
+        if let Some(matcher) = unescaped_literal(written) {
+            return Ok(Pattern { source: written.to_string(), matcher });
+        }
         let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = compiled().matchers.get(written).cloned();
         let matcher = match known {
@@ -125,9 +129,6 @@ impl Pattern {
 
 /// Builds the matcher of an expression.
 fn build_matcher(written: &str) -> Result<MatchStrategy, String> {
-    if let Some(text) = unescaped_literal(written) {
-        return Ok(text);
-    }
     let (expression, flags) = split_flags(written);
     let has = |flag: char| flags.contains(flag);
     let hir = ParserBuilder::new()
