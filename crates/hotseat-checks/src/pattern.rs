@@ -91,6 +91,10 @@ impl Pattern {
     /// # Errors
     /// If the expression is invalid.
     pub fn compile(written: &str) -> Result<Pattern, PatternError> {
+        // Building the matcher of a literal text is faster than looking it up.
+        if let Some(matcher) = unescaped_literal(written) {
+            return Ok(Pattern { source: written.to_string(), matcher });
+        }
         let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = compiled().matchers.get(written).cloned();
         let matcher = match known {
@@ -138,9 +142,6 @@ impl Pattern {
 
 /// Builds the matcher of an expression.
 fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
-    if let Some(text) = unescaped_literal(written) {
-        return Ok(text);
-    }
     let (expression, flags) = split_flags(written);
     let has = |flag: char| flags.contains(flag);
     let hir = ParserBuilder::new()

@@ -137,7 +137,7 @@ impl<'a> MapView<'a> {
         match &node.value {
             NodeValue::Map(entries) => {
                 let is_alias = |entry: &MapEntry| {
-                    shape.fields.iter().any(|field| field.aliases.contains(&entry.key.text.as_str()))
+                    shape.field(&entry.key.text).is_some_and(|field| field.key != entry.key.text)
                 };
                 let has_aliases = entries.iter().any(is_alias);
                 Some(MapView { node, entries, source, shape, has_aliases })

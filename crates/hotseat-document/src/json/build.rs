@@ -220,17 +220,19 @@ impl JsonParser<'_> {
     /// Skips white space and comments.
     fn skip_blank(&mut self) -> Result<(), Diagnostic> {
         loop {
-            let rest = self.text[self.at..].trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
-            let start = self.text.len() - rest.len();
+            let is_space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+            self.at += self.text.as_bytes()[self.at..].iter().take_while(is_space).count();
+            let rest = &self.text[self.at..];
             if rest.starts_with("//") {
-                self.at = start + rest.find('\n').unwrap_or(rest.len());
+                self.at += rest.find('\n').unwrap_or(rest.len());
             } else if let Some(comment) = rest.strip_prefix("/*") {
                 let Some(end) = comment.find("*/") else {
-                    return Err(self.error("this comment has no end".to_owned(), start..start + 2));
+                    return Err(self.error("this comment has no end".to_owned(), self.at..self.at + 2));
                 };
-                self.at = start + 2 + end + 2;
+                self.at += 2 + end + 2;
+            } else if rest.starts_with('\u{FEFF}') {
+                self.at += '\u{FEFF}'.len_utf8();
             } else {
-                self.at = start;
                 return Ok(());
             }
         }

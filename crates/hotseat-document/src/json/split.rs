@@ -149,6 +149,11 @@ impl<R: BufRead> JsonStream<R> {
     /// Reads to the end of a value.
     fn scan(&mut self) -> Result<Option<ScannedValue>, Diagnostic> {
         let (line, column) = (self.bytes.line, self.bytes.column);
+        if self.layout != StreamState::Start
+            && let Some(bytes) = self.bytes.take_line_object()
+        {
+            return Ok(Some(ScannedValue { bytes, line, column, broken: false }));
+        }
         let mut scanned = ScannedValue { bytes: Vec::new(), line, column, broken: false };
         let mut open: Vec<u8> = Vec::new();
         // Last significant byte, and the first significant bytes.
@@ -415,6 +420,45 @@ fn is_literal(bytes: &[u8]) -> bool {
         || str::from_utf8(bytes).is_ok_and(|text| super::number::parse_number(text).is_ok())
 }
 
+/// Returns the length of the leading object, if it ends on its first line and contains no comments.
+fn line_object_length(bytes: &[u8]) -> Option<usize> {
+    const MAX_OPEN: usize = 64;
+    // The open brackets, innermost last: 1 for an object, 0 for a list.
+    let (mut brackets, mut depth) = (0_u64, 0);
+    let mut at = 0;
+    loop {
+        match *bytes.get(at)? {
+            open @ (b'{' | b'[') if depth < MAX_OPEN => {
+                brackets = brackets << 1 | u64::from(open == b'{');
+                depth += 1;
+            }
+            close @ (b'}' | b']') if depth > 0 && (brackets & 1 == 1) == (close == b'}') => {
+                brackets >>= 1;
+                depth -= 1;
+            }
+            b'"' => at = string_end(bytes, at + 1)?,
+            b'{' | b'[' | b'}' | b']' | b'\n' | b'/' => return None,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at).filter(|_| bytes[0] == b'{');
+        }
+    }
+}
+
+/// Returns the offset of the quote that ends a string on its line.
+fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr3(b'"', b'\\', b'\n', bytes.get(at..)?)?;
+        match bytes[at] {
+            b'"' => return Some(at),
+            b'\\' if bytes.get(at + 1) != Some(&b'\n') => at += 2,
+            _ => return None,
+        }
+    }
+}
+
 /// Reads a stream byte by byte and tracks the position.
 #[derive(Debug)]
 struct ByteReader<R> {
@@ -483,6 +527,20 @@ impl<R: BufRead> ByteReader<R> {
         out.extend_from_slice(text);
         self.reader.consume(length);
         length > 0
+    }
+
+    /// Takes a whole object if it is buffered, on one line and without comments. Reading the lines of a large file
+    /// byte by byte would take most of the time of splitting.
+    fn take_line_object(&mut self) -> Option<Vec<u8>> {
+        if !self.put_back.is_empty() {
+            return None;
+        }
+        let buffer = self.reader.fill_buf().ok()?;
+        let object = buffer[..line_object_length(buffer)?].to_vec();
+        let characters = object.iter().filter(|byte| !matches!(byte, 0x80..=0xBF)).count();
+        self.column = self.column.saturating_add(u32::try_from(characters).unwrap_or(u32::MAX));
+        self.reader.consume(object.len());
+        Some(object)
     }
 
     /// Skips a byte order mark.
