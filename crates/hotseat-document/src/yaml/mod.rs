@@ -7,7 +7,6 @@
 
 mod build;
 mod scalar;
-mod simple;
 mod split;
 mod syntax_error;
 
@@ -25,10 +24,7 @@ use super::place::SourceText;
 /// An empty source is [`NodeValue::Null`](super::NodeValue::Null). A source with several documents is an error; use
 /// [`documents`] to split such a file.
 pub fn parse(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
-    match simple::parse_document(&source.text) {
-        Some(node) => Ok(node),
-        None => build::parse_document(source),
-    }
+    build::parse_document(source)
 }
 
 /// Splits a stream into documents, reading no further than the next one.
