@@ -53,12 +53,12 @@ pub(super) struct UpstreamError {
 
 impl UpstreamError {
     /// The server did not get the request.
-    pub(super) fn without_effect(message: impl Into<String>) -> UpstreamError {
+    pub(super) fn without_effect(message: impl ToString) -> UpstreamError {
         RpcError::new(error_code::INTERNAL_ERROR, message).into()
     }
 
     /// The server got the request, and did not answer it.
-    pub(super) fn broken_off(message: impl Into<String>) -> UpstreamError {
+    pub(super) fn broken_off(message: impl ToString) -> UpstreamError {
         let error = RpcError::new(error_code::INTERNAL_ERROR, message);
         UpstreamError { error, is_broken_off: true }
     }
