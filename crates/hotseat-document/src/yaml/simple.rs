@@ -14,8 +14,9 @@ const MAX_KEY_BYTES: usize = 100;
 
 /// Parses a document, or returns `None` if it does not have the common form.
 pub(super) fn parse_document(text: &str) -> Option<DocumentNode> {
-    let is_control = |byte: u8| byte < b' ' && byte != b'\n';
-    if text.bytes().any(is_control) || text.contains('\u{FEFF}') {
+    // Without an early end, all bytes are compared at once.
+    let has_control = text.bytes().fold(false, |any, byte| any | ((byte < b' ') & (byte != b'\n')));
+    if has_control || text.contains('\u{FEFF}') {
         return None;
     }
     let mut reader = SimpleReader { text, next_start: 0, ahead: None };
@@ -160,7 +161,8 @@ impl<'t> SimpleReader<'t> {
     fn inline(&self, start: usize, end: usize, depth: usize) -> Option<DocumentNode> {
         if !matches!(self.text.as_bytes()[start], b'"' | b'\'' | b'{' | b'[') {
             let text = &self.text[start..end];
-            let ends_early = text.contains(": ") || text.contains(" #") || text.ends_with(':');
+            let is_end = |pair: &[u8]| matches!(pair, b": " | b" #");
+            let ends_early = text.as_bytes().windows(2).any(is_end) || text.ends_with(':');
             return if ends_early { None } else { self.plain(start, end) };
         }
         self.flow(start, end, depth).filter(|node| node.span.end == end)
@@ -278,8 +280,11 @@ fn quoted(text: &str) -> Option<(String, usize)> {
     let mut from = 1;
     loop {
         let at = from + memchr::memchr2(quote, b'\\', &bytes[from..])?;
-        content.push_str(&text[from..at]);
         let next = bytes.get(at + 1).copied();
+        if from == 1 && bytes[at] == quote && (quote == b'"' || next != Some(b'\'')) {
+            return Some((text[1..at].to_owned(), at + 1));
+        }
+        content.push_str(&text[from..at]);
         match (bytes[at], next) {
             // A single quote is escaped by another one, and a backslash means itself beside it.
             (b'\'', Some(b'\'')) => content.push('\''),
