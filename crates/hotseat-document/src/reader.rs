@@ -123,8 +123,10 @@ pub struct MapView<'a> {
     entries: &'a [MapEntry],
     source: &'a Arc<SourceText>,
     shape: &'static Shape,
-    /// True if a key has an alternative spelling. Otherwise keys are found without searching the shape.
-    has_aliases: bool,
+    /// The first entry with an alternative spelling, and its main key. Other keys are found without searching the
+    /// shape.
+    first_alias: Option<(&'static str, &'a MapEntry)>,
+    has_more_aliases: bool,
 }
 
 impl<'a> MapView<'a> {
@@ -136,11 +138,12 @@ impl<'a> MapView<'a> {
     ) -> Option<Self> {
         match &node.value {
             NodeValue::Map(entries) => {
-                let is_alias = |entry: &MapEntry| {
-                    shape.field(&entry.key.text).is_some_and(|field| field.key != entry.key.text)
-                };
-                let has_aliases = entries.iter().any(is_alias);
-                Some(MapView { node, entries, source, shape, has_aliases })
+                let mut aliases = entries.iter().filter_map(|entry| {
+                    let field = shape.field(&entry.key.text)?;
+                    (field.key != entry.key.text).then_some((field.key, entry))
+                });
+                let (first_alias, has_more_aliases) = (aliases.next(), aliases.next().is_some());
+                Some(MapView { node, entries, source, shape, first_alias, has_more_aliases })
             }
             _ => None,
         }
@@ -162,14 +165,14 @@ impl<'a> MapView<'a> {
             "`{}` has no key `{key}`",
             self.shape.name
         );
-        if !self.has_aliases {
-            return self.entries.iter().find(|entry| entry.key.text == key);
+        let is_meant = |entry: &&MapEntry| entry.key.text == key;
+        let is_alias =
+            |entry: &&MapEntry| self.shape.field(&entry.key.text).is_some_and(|field| field.key == key);
+        match self.first_alias {
+            Some((meant, entry)) if meant == key => Some(entry),
+            Some(_) if self.has_more_aliases => self.entries.iter().find(is_alias),
+            Some(_) | None => self.entries.iter().find(is_meant),
         }
-        let field = self.shape.field(key);
-        let is_meant = |entry: &&MapEntry| {
-            field.is_some_and(|field| field.spellings().any(|spelling| spelling == entry.key.text))
-        };
-        self.entries.iter().find(is_meant)
     }
 
     /// Returns the mapping as a node.

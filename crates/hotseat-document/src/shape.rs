@@ -168,7 +168,9 @@ impl Field {
 impl Shape {
     /// Returns the field of a key in any of its spellings.
     pub fn field(&self, key: &str) -> Option<&'static Field> {
-        self.fields.iter().find(|field| field.key == key || field.aliases.contains(&key))
+        self.fields
+            .iter()
+            .find(|field| field.key == key || (!field.aliases.is_empty() && field.aliases.contains(&key)))
     }
 
     /// Returns the field that has this key as one of its other names.

@@ -222,6 +222,10 @@ impl JsonParser<'_> {
         loop {
             let is_space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
             self.at += self.text.as_bytes()[self.at..].iter().take_while(is_space).count();
+            // Comments and byte order marks are rare.
+            if !matches!(self.peek(), Some(b'/' | 0xEF)) {
+                return Ok(());
+            }
             let rest = &self.text[self.at..];
             if rest.starts_with("//") {
                 self.at += rest.find('\n').unwrap_or(rest.len());

@@ -25,6 +25,9 @@ pub struct YamlStream<R> {
     pending: PendingDocument,
 }
 
+/// Maximum number of bytes reserved for a document before it is read.
+const MAX_RESERVED_BYTES: usize = 4096;
+
 /// Lines of the current document.
 #[derive(Debug)]
 struct PendingDocument {
@@ -151,7 +154,10 @@ impl<R: BufRead> YamlStream<R> {
     }
 
     fn take_pending(&mut self, next: PendingDocument) -> PendingDocument {
-        std::mem::replace(&mut self.pending, next)
+        let document = std::mem::replace(&mut self.pending, next);
+        // Documents of a stream mostly have similar lengths.
+        self.pending.bytes.reserve(document.bytes.len().min(MAX_RESERVED_BYTES));
+        document
     }
 
     fn source(&self, document: PendingDocument) -> Result<Arc<SourceText>, Diagnostic> {
