@@ -109,7 +109,7 @@ pub struct TestCase {
     /// Action when the agent is done and another turn is written.
     pub on_complete: OnComplete,
     /// Markers that show that the agent waits, if it does not report this itself.
-    pub signs: AwaitingMarkers,
+    pub signs: Arc<AwaitingMarkers>,
     /// True if the conversation continues after a turn with failed checks.
     pub continue_on_failure: bool,
     /// The program that drives the session, for cases without written turns.
@@ -610,7 +610,7 @@ fn read_case(
         &document.inherited
     });
     let every_turn =
-        AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto(inherited.turn.clone());
+        AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto((*inherited.turn).clone());
     // Names are shown in reports; hook variables are not available here.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
@@ -635,7 +635,7 @@ fn read_case(
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
     let mut checks = AssertionBlock::read(map.get("assert"), diagnostics)
-        .merged_onto(inherited.case.clone())
+        .merged_onto((*inherited.case).clone())
         .into_checks();
     checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
     checks.extend(expected_check(map));
@@ -838,16 +838,16 @@ fn simulated_user(
 }
 
 /// Decodes the awaiting markers. Unset values are inherited.
-pub fn awaiting_markers(map: &MapView<'_>, above: &AwaitingMarkers) -> AwaitingMarkers {
+pub fn awaiting_markers(map: &MapView<'_>, above: &Arc<AwaitingMarkers>) -> Arc<AwaitingMarkers> {
     let Some(written) = map.get("awaiting").and_then(|view| view.map(&AWAITING)) else {
         return above.clone();
     };
     let tools =
         written.list("tools").map(|tools| tools.into_iter().filter_map(NodeView::text).map(str::to_string));
-    AwaitingMarkers {
+    Arc::new(AwaitingMarkers {
         tools: tools.map_or_else(|| above.tools.clone(), Iterator::collect),
         questions: written.bool("questions").unwrap_or(above.questions),
-    }
+    })
 }
 
 /// Decodes `expected`. It is a hard check only if there is no other assertion.

@@ -18,11 +18,11 @@ pub type ParseSource = fn(&Arc<SourceText>) -> Result<DocumentNode, Diagnostics>
 #[derive(Debug, Clone, Default)]
 pub struct InheritedSettings {
     /// Assertions of each conversation.
-    pub case: AssertionBlock,
+    pub case: Arc<AssertionBlock>,
     /// Assertions of each turn.
-    pub turn: AssertionBlock,
+    pub turn: Arc<AssertionBlock>,
     /// Markers that show that the agent waits.
-    pub signs: AwaitingMarkers,
+    pub signs: Arc<AwaitingMarkers>,
 }
 
 /// Inherited settings by agent name.

@@ -2,8 +2,9 @@
 //! differ if these differ.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use super::awaiting_markers::AwaitingMarkers;
 use super::case::TestCase;
 use super::topics::{CaseTopics, TopicCheckPolicy, TopicDefinition, TopicTrigger};
 use hotseat_checks::{Check, CheckKind, ScriptCheck};
@@ -47,9 +48,24 @@ impl TestCase {
         if let Some(scenario) = &self.scenario {
             add("scenario", scenario.fingerprint.clone());
         }
-        let _ = writeln!(all, "awaiting: {:?}", self.signs);
+        match *self.signs == DEFAULT_SIGNS.0 {
+            true => all.push_str(&DEFAULT_SIGNS.1),
+            false => all.push_str(&canonical_signs(&self.signs)),
+        }
         all
     }
+}
+
+/// The default markers and their text. Nearly all cases have them, and formatting them for each takes longer than
+/// all other inherited settings.
+static DEFAULT_SIGNS: LazyLock<(AwaitingMarkers, String)> = LazyLock::new(|| {
+    let signs = AwaitingMarkers::default();
+    let text = canonical_signs(&signs);
+    (signs, text)
+});
+
+fn canonical_signs(signs: &AwaitingMarkers) -> String {
+    format!("awaiting: {signs:?}\n")
 }
 
 /// One-line text of a check with everything that affects its result.

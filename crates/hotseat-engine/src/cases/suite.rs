@@ -19,7 +19,10 @@ use hotseat_document::{
 /// Maximum number of documents decoded at a time, and minimum number for which it pays off to start a thread. A
 /// JSON value is decoded several times faster than a YAML document.
 const YAML_BATCH: BatchSize = BatchSize { max: 128, min_per_thread: 32 };
-const JSON_BATCH: BatchSize = BatchSize { max: 512, min_per_thread: 128 };
+const JSON_BATCH: BatchSize = BatchSize { max: 256, min_per_thread: 64 };
+
+/// Size of the buffer through which a suite is read: small beside the memory of a run, and hundreds of cases.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Number of available cores. Determined once, since this reads system files.
 static CORE_COUNT: LazyLock<usize> =
@@ -102,26 +105,27 @@ impl Suite {
         &'a self,
         decoding: DecodeSettings<'a>,
     ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
-        self.read_cases(decoding, self.syntax().batch_size())
+        self.read_cases(decoding, self.syntax().batch_size(), Some(SeenCaseIds::default()))
     }
 
-    /// Like [`Suite::cases`], on the calling thread only and without reading ahead, which needs less memory.
+    /// Decodes its cases again, on the calling thread only and without reading ahead, which needs less memory. Does
+    /// not look for duplicate ids, which [`Suite::cases`] has found.
     pub fn cases_sequential<'a>(
         &'a self,
         decoding: DecodeSettings<'a>,
     ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
-        self.read_cases(decoding, BatchSize { max: 1, min_per_thread: 1 })
+        self.read_cases(decoding, BatchSize { max: 1, min_per_thread: 1 }, None)
     }
 
     fn read_cases<'a>(
         &'a self,
         decoding: DecodeSettings<'a>,
         size: BatchSize,
+        mut seen: Option<SeenCaseIds>,
     ) -> Box<dyn Iterator<Item = DecodedCase> + Send + 'a> {
         let opened: std::io::Result<Reader> = match &self.content {
-            SuiteContent::File => {
-                open_file(&self.path).map(|file| -> Reader { Box::new(BufReader::new(file)) })
-            }
+            SuiteContent::File => open_file(&self.path)
+                .map(|file| -> Reader { Box::new(BufReader::with_capacity(READ_BUFFER_BYTES, file)) }),
             SuiteContent::Text(text) => Ok(Box::new(Cursor::new(text.clone()))),
             SuiteContent::Program => return Box::new(std::iter::empty()),
         };
@@ -140,7 +144,6 @@ impl Suite {
                 None
             }
         };
-        let mut names = SeenCaseIds::default();
         Box::new(std::iter::from_fn(move || {
             if decoded.is_empty() {
                 let mut batch: Vec<_> = documents.iter_mut().flatten().take(size.max).collect();
@@ -163,9 +166,12 @@ impl Suite {
                     }
                 }
                 let with = DecodeContext { decoding, shared: &shared, folders: &folders };
-                decoded.extend(
-                    decode_all(&batch, syntax, size, with).into_iter().map(|case| names.check(case?)),
-                );
+                decoded.extend(decode_all(&batch, syntax, size, with).into_iter().map(
+                    |case| match &mut seen {
+                        Some(seen) => seen.check(case?),
+                        None => case,
+                    },
+                ));
                 if decoded.is_empty() && !any {
                     let help = "a case needs a `name` and `turns`; `hotseat init` creates an example";
                     let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);

@@ -8,10 +8,9 @@ use std::time::Duration;
 use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabilities};
 use super::start::StartCommand;
 use crate::cases::{
-    AssertionBlock, InheritedSettings, MODEL_PREFIX, McpAddresses, VariableScope, awaiting_markers, escape,
-    from_millis, interpolate, node_mcp_references, references,
+    AssertionBlock, InheritedSettings, MODEL_PREFIX, McpAddresses, TestCase, VariableScope, awaiting_markers,
+    escape, from_millis, interpolate, node_mcp_references, references,
 };
-use crate::cases::{AwaitingMarkers, TestCase};
 use crate::session::SessionTimeouts;
 use hotseat_document::{
     self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
@@ -89,9 +88,9 @@ impl ProjectAgent {
         let shape = TARGET.shape_of(node).expect("the shape was checked");
         let map = MapView::from_node(&filled, source, shape).expect("the shape was checked");
         let inherited = InheritedSettings {
-            case: AssertionBlock::read(map.get("assert"), mistakes),
-            turn: AssertionBlock::read(map.get("turn_assert"), mistakes),
-            signs: awaiting_markers(&map, &AwaitingMarkers::default()),
+            case: AssertionBlock::read(map.get("assert"), mistakes).into(),
+            turn: AssertionBlock::read(map.get("turn_assert"), mistakes).into(),
+            signs: awaiting_markers(&map, &Arc::default()),
         };
         let has_start = shape.field("start").is_some() && unset.is_empty();
         let start = if has_start { StartCommand::read(&map, root, mistakes) } else { None };

@@ -64,7 +64,7 @@ pub struct CaseInfo {
     #[serde(default)]
     pub interactive: bool,
     /// Markers that show that the agent waits, if it does not report this itself.
-    pub signs: AwaitingMarkers,
+    pub signs: Arc<AwaitingMarkers>,
     /// The scenario of the case, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<Arc<CaseScenario>>,

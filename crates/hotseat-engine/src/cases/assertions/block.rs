@@ -14,12 +14,13 @@ use crate::cases::limits::from_millis;
 use crate::cases::patterns::{read_argument_patterns, read_patterns};
 use crate::cases::variables::diagnostic_at;
 
-/// The checks of one level: target, case or turn.
+/// The checks of one level: target, case or turn. Limits are boxed because few levels have some, and each has room
+/// for several checks.
 #[derive(Debug, Clone, Default)]
 pub struct AssertionBlock {
     tools: BlockPart<Vec<Check>>,
-    timing: BlockPart<TimingChecks>,
-    budget: BlockPart<BudgetChecks>,
+    timing: BlockPart<Box<TimingChecks>>,
+    budget: BlockPart<Box<BudgetChecks>>,
     text: BlockPart<Vec<Check>>,
     typed: BlockPart<Vec<Check>>,
 }
@@ -37,7 +38,7 @@ enum BlockPart<T> {
 }
 
 /// Time limits. Each one replaces the inherited one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct TimingChecks {
     duration: Option<Check>,
     gap: Option<Check>,
@@ -45,7 +46,7 @@ struct TimingChecks {
 }
 
 /// Usage limits. Each one replaces the inherited one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct BudgetChecks {
     tokens: Option<Check>,
     cost: Option<Check>,
@@ -89,8 +90,8 @@ impl AssertionBlock {
     fn read_parts(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> AssertionBlock {
         let block = AssertionBlock {
             tools: BlockPart::read(map, "tools", |map| tool_checks(map, diagnostics)),
-            timing: BlockPart::read(map, "timing", timing_checks),
-            budget: BlockPart::read(map, "budget", |map| budget_checks(map, diagnostics)),
+            timing: BlockPart::read(map, "timing", |map| Box::new(timing_checks(map))),
+            budget: BlockPart::read(map, "budget", |map| Box::new(budget_checks(map, diagnostics))),
             text: BlockPart::read(map, "text", |map| text_checks(map, diagnostics)),
             typed: BlockPart::Inherited,
         };
@@ -122,12 +123,17 @@ impl AssertionBlock {
     /// The checks in report order.
     pub fn into_checks(self) -> Vec<Check> {
         let AssertionBlock { tools, timing, budget, text, typed } = self;
-        let mut checks = tools.into_added();
-        let TimingChecks { duration, gap, idle } = timing.into_added();
-        let BudgetChecks { tokens, cost, calls } = budget.into_added();
-        checks.extend([duration, gap, idle, tokens, cost, calls].into_iter().flatten());
-        checks.extend(text.into_added());
-        checks.extend(typed.into_added());
+        let mut checks = tools.into_added().unwrap_or_default();
+        if let Some(timing) = timing.into_added() {
+            let TimingChecks { duration, gap, idle } = *timing;
+            checks.extend([duration, gap, idle].into_iter().flatten());
+        }
+        if let Some(budget) = budget.into_added() {
+            let BudgetChecks { tokens, cost, calls } = *budget;
+            checks.extend([tokens, cost, calls].into_iter().flatten());
+        }
+        checks.extend(text.into_added().into_iter().flatten());
+        checks.extend(typed.into_added().into_iter().flatten());
         checks
     }
 
@@ -138,7 +144,7 @@ impl AssertionBlock {
     }
 }
 
-impl<T: Default> BlockPart<T> {
+impl<T> BlockPart<T> {
     fn read(map: &MapView<'_>, key: &str, read: impl FnOnce(&MapView<'_>) -> T) -> BlockPart<T> {
         match (map.has(key), map.map(key)) {
             (false, _) => BlockPart::Inherited,
@@ -155,32 +161,32 @@ impl<T: Default> BlockPart<T> {
         }
     }
 
-    /// Returns the added checks; none if the part is not set or cleared.
-    fn into_added(self) -> T {
+    /// Returns the added checks; `None` if the part is not set or cleared.
+    fn into_added(self) -> Option<T> {
         match self {
-            BlockPart::Added(checks) => checks,
-            BlockPart::Inherited | BlockPart::Cleared => T::default(),
+            BlockPart::Added(checks) => Some(checks),
+            BlockPart::Inherited | BlockPart::Cleared => None,
         }
     }
 }
 
 impl TimingChecks {
-    fn merged_onto(self, inherited: TimingChecks) -> TimingChecks {
-        TimingChecks {
+    fn merged_onto(self: Box<Self>, inherited: Box<TimingChecks>) -> Box<TimingChecks> {
+        Box::new(TimingChecks {
             duration: self.duration.or(inherited.duration),
             gap: self.gap.or(inherited.gap),
             idle: self.idle.or(inherited.idle),
-        }
+        })
     }
 }
 
 impl BudgetChecks {
-    fn merged_onto(self, inherited: BudgetChecks) -> BudgetChecks {
-        BudgetChecks {
+    fn merged_onto(self: Box<Self>, inherited: Box<BudgetChecks>) -> Box<BudgetChecks> {
+        Box::new(BudgetChecks {
             tokens: self.tokens.or(inherited.tokens),
             cost: self.cost.or(inherited.cost),
             calls: self.calls.or(inherited.calls),
-        }
+        })
     }
 }
 
@@ -268,27 +274,26 @@ fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
 /// Decodes an entry of `require` into up to four checks, each with its own position.
 fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, diagnostics: &mut Diagnostics) {
     let calls = call_filter(entry, diagnostics);
-    let by_arguments = CallFilter { result: Vec::new(), ..calls.clone() };
-
+    let by_arguments = || CallFilter { result: Vec::new(), ..calls.clone() };
     let count = read_count(entry.map("count"), diagnostics);
-    let place = entry.place_of("count").unwrap_or_else(|| name_place(entry));
-    // A negative condition or an order alone does not require a call; the count does.
-    checks.push(Check::new(CheckKind::ToolCount(ToolCount { calls: calls.clone(), count }), place));
-
+    let mut conditions = Vec::new();
     if let Some(place) = entry.place_of("args_not_match") {
         let arguments = read_argument_patterns(entry, "args_not_match", diagnostics);
-        let kind =
-            CheckKind::ForbiddenArguments(ForbiddenArguments { calls: by_arguments.clone(), arguments });
-        checks.push(Check::new(kind, place));
+        let kind = CheckKind::ForbiddenArguments(ForbiddenArguments { calls: by_arguments(), arguments });
+        conditions.push(Check::new(kind, place));
     }
     for (pattern, place) in read_patterns(entry, "result_not_match", diagnostics) {
-        let kind = CheckKind::ForbiddenResult(ForbiddenResult { calls: by_arguments.clone(), pattern });
-        checks.push(Check::new(kind, place));
+        let kind = CheckKind::ForbiddenResult(ForbiddenResult { calls: by_arguments(), pattern });
+        conditions.push(Check::new(kind, place));
     }
     if let (Some(after), Some(place)) = (entry.text("after"), entry.place_of("after")) {
-        checks
-            .push(Check::new(CheckKind::CalledAfter(CalledAfter { calls, after: after.to_string() }), place));
+        let called = CalledAfter { calls: calls.clone(), after: after.to_string() };
+        conditions.push(Check::new(CheckKind::CalledAfter(called), place));
     }
+    // A negative condition or an order alone does not require a call; the count does.
+    let place = entry.place_of("count").unwrap_or_else(|| name_place(entry));
+    checks.push(Check::new(CheckKind::ToolCount(ToolCount { calls, count }), place));
+    checks.extend(conditions);
 }
 
 fn name_place(entry: &MapView<'_>) -> SourceSpan {
