@@ -77,13 +77,17 @@ impl ServerCall {
         })
     }
 
-    /// True if the tool took effect, or may have: it ran and did not fail, whether or not its answer arrived. An answer that was
-    /// lost decides, because the agent may have got an error in its place.
+    /// True if the tool took effect, or may have: it ran and did not fail, whether or not its answer arrived.
     pub fn has_effect(&self) -> bool {
-        let succeeded = self.lost_success.or_else(|| self.result.as_ref().map(|result| !result.failed));
-        // Without an outcome, a fault after the effect is still delaying the answer.
-        let is_delayed = !self.faults.is_empty();
-        succeeded.unwrap_or(is_delayed) && self.faults.iter().all(|fault| fault.effect)
+        let took_effect = match (self.lost_success, &self.result) {
+            // The agent may have got an error in place of the answer.
+            (Some(true), _) => true,
+            (_, Some(result)) => !result.failed,
+            (Some(false), None) => false,
+            // A fault after the effect is still delaying the answer.
+            (None, None) => !self.faults.is_empty(),
+        };
+        took_effect && self.faults.iter().all(|fault| fault.effect)
     }
 }
 
@@ -496,6 +500,38 @@ mod tests {
             .iter()
             .map(|call| call.server_call.as_ref().unwrap().has_effect());
         assert_eq!(effects.collect::<Vec<_>>(), [true, true]);
+    }
+
+    #[test]
+    fn a_call_whose_fault_met_a_question_takes_effect_with_its_result() {
+        let fault = McpFaultInjected {
+            turn_id: "t".into(),
+            tool_call_id: "s1".into(),
+            server: "bank".into(),
+            tool: "pay".into(),
+            fault: "delay".into(),
+            rule: 0,
+            effect: true,
+        };
+        let lost = |success| McpAnswerLost { turn_id: "t".into(), tool_call_id: "s1".into(), success };
+        let begun = || Events::new().seen(1, "s1", "pay", json!({})).at(2, fault.clone());
+        let failed = ToolFailed {
+            turn_id: "t".into(),
+            tool_call_id: "s1".into(),
+            error: ErrorInfo { code: None, message: "the server has ended".into(), retriable: None },
+            origin: Origin::Stream,
+        };
+        let cases = [
+            (begun(), true),
+            (begun().at(3, lost(false)), false),
+            (begun().at(3, lost(false)).result(4, "s1", json!("ok")), true),
+            (begun().at(3, lost(true)).at(4, failed), true),
+        ];
+        for (place, (events, expected)) in cases.into_iter().enumerate() {
+            let conversation = events.end();
+            let call = conversation.call("s1").unwrap();
+            assert_eq!(call.server_call.as_ref().unwrap().has_effect(), expected, "case {place}");
+        }
     }
 
     #[test]

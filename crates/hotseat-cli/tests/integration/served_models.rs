@@ -383,3 +383,19 @@ fn faults_break_relayed_and_replayed_answers() {
     let expected = "the fault `empty` changes a reply, which only models with a script can do";
     assert!(output.stderr.contains(expected), "{}", output.stderr);
 }
+
+#[test]
+fn an_ignored_member_that_is_no_pointer_is_an_error() {
+    let agent = agent();
+    for model in [
+        "{ type: replay, file: a.jsonl, ignore: [messages/0/content] }",
+        "{ type: relay, url: 'http://127.0.0.1:1', ignore: [/a, messages/0/content] }",
+    ] {
+        let case = format!("name: a\nmodels: {{ main: {model} }}\nturns: [{{ user: hello }}]\n");
+        let output = project(&agent, "", &case).hotseat(&["test"]);
+        for words in ["`messages/0/content` is no JSON Pointer", "did you mean `/messages/0/content`?"] {
+            assert!(output.stderr.contains(words), "{output}");
+        }
+        assert!(output.stderr.contains("a.test.yaml:2:"), "{output}");
+    }
+}

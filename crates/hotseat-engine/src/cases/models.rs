@@ -293,7 +293,8 @@ fn read_source(
     }
     if std::ptr::eq(map.shape(), &MODEL_REPLAY) {
         let recording = ModelFile::new(map, "file", map.text("file").unwrap_or_default());
-        return Ok(Some(ReplySource::Replay { recording, ignored: ignored_members(map) }));
+        let ignored = ignored_members(map, diagnostics)?;
+        return Ok(Some(ReplySource::Replay { recording, ignored }));
     }
     if map.has("use") && !map.has("rules") {
         let message = "`use` belongs to `rules`; a script in a file has its own";
@@ -318,10 +319,19 @@ fn read_source(
     }
 }
 
-/// JSON Pointers to members of requests that may differ from the recording.
-fn ignored_members(map: &MapView<'_>) -> Vec<String> {
-    let ignored = map.list("ignore").into_iter().flatten().filter_map(NodeView::text);
-    ignored.map(str::to_string).collect()
+/// JSON Pointers to members of requests that may differ from the recording. An error is already reported.
+fn ignored_members(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<Vec<String>, ()> {
+    let mut ignored = Vec::new();
+    for entry in map.list("ignore").into_iter().flatten() {
+        let pointer = entry.text().unwrap_or_default();
+        if !pointer.starts_with('/') {
+            let wrong = Diagnostic::new(format!("`{pointer}` is no JSON Pointer")).at(entry.place());
+            diagnostics.push(wrong.help(format!("did you mean `/{pointer}`?")));
+            return Err(());
+        }
+        ignored.push(pointer.to_string());
+    }
+    Ok(ignored)
 }
 
 fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplySource, ()> {
@@ -329,8 +339,9 @@ fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplyS
     let headers: Vec<(String, Secret)> =
         headers.filter_map(|(name, _, value)| Some((name.to_string(), Secret::new(value.text()?)))).collect();
     let record = map.text("record").map(str::to_string);
+    let ignored = ignored_members(map, diagnostics)?;
     match ModelRelay::new(map.text("url").unwrap_or_default(), &headers) {
-        Ok(relay) => Ok(ReplySource::Relay { relay: Arc::new(relay), record, ignored: ignored_members(map) }),
+        Ok(relay) => Ok(ReplySource::Relay { relay: Arc::new(relay), record, ignored }),
         Err(error) => {
             diagnostics.push(Diagnostic::new(error.message).at(map.place()));
             Err(())

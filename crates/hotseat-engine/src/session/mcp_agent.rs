@@ -128,6 +128,7 @@ struct ObservedCall {
     arguments: String,
     /// False if a fault keeps the tool from taking effect, or the server waits for input of the user.
     may_take_effect: bool,
+    has_fault: bool,
     /// Whether the server ended the call without an answer.
     is_broken_off: bool,
 }
@@ -220,6 +221,10 @@ impl ServiceObserver for McpObserver {
             }
             McpEventKind::InputRequested { call, requests } => {
                 self.set_may_take_effect(call, false);
+                // The fault has met a question, before the effect.
+                if let Some(known) = self.calls.get(&call).filter(|known| known.has_fault) {
+                    self.events.emit(at, known.lost_answer(false))?;
+                }
                 let names: Vec<&str> = requests.keys().map(String::as_str).collect();
                 self.events.note(at, format!("MCP server `{server}` asked for input: {}", names.join(", ")))
             }
@@ -235,6 +240,7 @@ impl ServiceObserver for McpObserver {
             }
             McpEventKind::FaultInjected { call, rule, fault } => {
                 let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
+                known.has_fault = true;
                 known.may_take_effect &= fault.has_effect();
                 let injected = McpFaultInjected {
                     turn_id: known.turn_id.clone(),
@@ -304,6 +310,7 @@ impl McpObserver {
             tool: tool.clone(),
             arguments: shown,
             may_take_effect: true,
+            has_fault: false,
             is_broken_off: false,
         };
         self.calls.insert(call, known);

@@ -182,6 +182,28 @@ done
 "#;
 
 #[tokio::test]
+async fn headers_of_a_proxy_replace_those_of_the_client() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let head = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            tokio::io::AsyncReadExt::read_buf(&mut stream, &mut head).await.unwrap();
+        }
+        String::from_utf8_lossy(&head).to_lowercase()
+    });
+    let headers = [("Authorization".to_string(), "Bearer real".to_string())].into();
+    let proxy = proxy_of(Upstream::Url { url, headers }, Vec::new());
+    let request = stateless(&proxy.url(), "tools/call", json!({"name": "charge", "arguments": {}}));
+    // The server closes the connection without an answer.
+    let _ = request.header("authorization", "Bearer agent").send().await;
+    let head = head.await.unwrap();
+    assert_eq!(head.matches("authorization:").count(), 1, "{head}");
+    assert!(head.contains("authorization: bearer real"), "{head}");
+}
+
+#[tokio::test]
 async fn a_client_cancels_its_own_call_of_a_shared_program() {
     let Upstream::Command(command) = program() else { panic!("a program") };
     let argv = ["sh", "-c", WAITING_PROGRAM].map(str::to_string).to_vec();
