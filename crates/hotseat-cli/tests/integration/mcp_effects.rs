@@ -64,25 +64,20 @@ assert: [{ type: idempotent, tool: charge_card, key: order_id }]
 #[test]
 fn a_call_that_a_proxied_server_does_not_answer_may_have_taken_effect() {
     // Reads the call and ends, or reads it and never answers.
-    for (program, manner, detail) in [
-        ("read line", "patient", "the program of the server has ended"),
-        ("while read line; do :; done", "impatient", "the client cancelled its call"),
-    ] {
+    for (program, manner) in [("read line", "patient"), ("while read line; do :; done", "impatient")] {
         let server = format!("mcp: {{ bank: {{ type: proxy, command: [sh, -c, '{program}'] }} }}\n");
-        let calls = match manner {
-            "patient" => r#"[{"order_id": "o-1"}, {"order_id": "o-1"}]"#,
-            _ => r#"[{"order_id": "o-1"}]"#,
-        };
         let suite = format!(
-            "name: a\nturns: [{{ user: '{manner} {calls}' }}]\nassert: [{{ type: idempotent, tool: charge_card, key: order_id }}]\n"
+            "name: a\nturns: [{{ user: '{manner} [{{\"order_id\": \"o-1\"}}]' }}]\nassert: [{{ type: idempotent, tool: charge_card, key: order_id }}]\n"
         );
         let tested = run(&server, &suite, &["-v"]);
-        assert!(tested.output.stdout.contains(detail), "{}", tested.output);
         let calls = tested.case("a")["turns"][0]["tool_calls"].as_array().expect("calls").clone();
-        assert!(calls.iter().all(|call| call["answer_lost"] == true), "{calls:#?}");
+        assert!(!calls.is_empty() && calls.iter().all(|call| call["answer_lost"] == true), "{calls:#?}");
         match manner {
-            "patient" => tested.assert_failure("a", "assertion", &["2 effects for order_id"]),
-            _ => tested.assert_all_passed(),
+            "patient" => tested.assert_failure("a", "test_error", &["the program `sh` ended"]),
+            _ => {
+                tested.assert_all_passed();
+                assert!(tested.output.stdout.contains("the client cancelled its call"), "{}", tested.output);
+            }
         };
     }
 }

@@ -807,7 +807,9 @@ fn suite_changed_during_run_fails_run() {
     let agent = FakeAgent::start(|request| {
         FakeRun::for_request(request).started().gate("open").text("hi").finished()
     });
-    let line = |n: usize| format!("{{\"id\":\"c{n}\",\"input\":\"hi\"}}\n");
+    // More than the reader takes at once.
+    let input = "hi ".repeat(50);
+    let line = |n: usize| format!("{{\"id\":\"c{n}\",\"input\":\"{input}\"}}\n");
     let of = |count: usize| (0..count).map(line).collect::<String>();
     let project = Project::with_agent(&agent).file("a.test.jsonl", &of(1_400));
     let running = project
