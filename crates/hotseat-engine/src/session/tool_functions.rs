@@ -14,6 +14,8 @@ use crate::scripts::{ScriptCapabilities, ScriptOutput};
 
 /// Maximum number of characters of an unusable result in a message.
 const MAX_SHOWN_CHARS: usize = 200;
+/// Maximum size of the console output that is kept, in bytes. The agent decides how often a function is called.
+const MAX_CONSOLE_BYTES: usize = 1024 * 1024;
 
 /// Calls functions of scripts that answer tools in one conversation.
 #[derive(Debug, Clone)]
@@ -22,14 +24,39 @@ pub struct ScriptToolFunctions {
     test_id: String,
     /// The MCP server whose tools are answered.
     server: Option<String>,
-    console_lines: Arc<Mutex<Vec<String>>>,
+    console: Arc<Mutex<KeptConsole>>,
+}
+
+/// Console output of all calls in a conversation.
+#[derive(Debug, Default)]
+struct KeptConsole {
+    lines: Vec<String>,
+    bytes: usize,
+}
+
+impl KeptConsole {
+    fn keep(&mut self, lines: Vec<String>) {
+        for line in lines {
+            if self.bytes > MAX_CONSOLE_BYTES {
+                return;
+            }
+            // Accounts for the overhead of a line.
+            self.bytes += line.len() + 32;
+            self.lines.push(match self.bytes > MAX_CONSOLE_BYTES {
+                true => {
+                    format!("(more than {MAX_CONSOLE_BYTES} bytes of console output; the rest is omitted)")
+                }
+                false => line,
+            });
+        }
+    }
 }
 
 impl ScriptToolFunctions {
     /// Creates the functions of a case, with their permissions.
     pub fn new(permissions: ScriptCapabilities, test_id: &str) -> ScriptToolFunctions {
         let test_id = test_id.to_string();
-        ScriptToolFunctions { permissions, test_id, server: None, console_lines: Arc::default() }
+        ScriptToolFunctions { permissions, test_id, server: None, console: Arc::default() }
     }
 
     /// The functions for tools of an MCP server. Their console output is the same as that of the others.
@@ -39,7 +66,7 @@ impl ScriptToolFunctions {
 
     /// Takes the lines that the functions wrote to `console`.
     pub fn take_console(&self) -> Vec<String> {
-        std::mem::take(&mut *self.console_lines.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.console.lock().unwrap_or_else(PoisonError::into_inner).lines)
     }
 
     async fn answer(
@@ -60,7 +87,7 @@ impl ScriptToolFunctions {
         let context = json!({"tool": tool, "server": self.server, "number": number, "test_id": self.test_id});
         let ScriptOutput { result, console } =
             bound.call(vec![arguments, context], None, DEFAULT_FUNCTION_TIMEOUT).await;
-        self.console_lines.lock().unwrap_or_else(PoisonError::into_inner).extend(console);
+        self.console.lock().unwrap_or_else(PoisonError::into_inner).keep(console);
         match result {
             Ok(returned) => read_reply(returned).map_err(|words| failed(words).with_detail(place.as_str())),
             Err(error) => {
@@ -93,5 +120,22 @@ fn read_reply(returned: Value) -> Result<ToolReply, String> {
             members.extend(found.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
             wrong(&Value::Object(members))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeptConsole, MAX_CONSOLE_BYTES};
+
+    #[test]
+    fn the_console_of_many_calls_is_bounded() {
+        let mut console = KeptConsole::default();
+        for _ in 0..1_000 {
+            console.keep(vec!["a".repeat(100_000), String::new()]);
+        }
+        let kept: usize = console.lines.iter().map(String::len).sum();
+        assert!(kept <= MAX_CONSOLE_BYTES && kept > MAX_CONSOLE_BYTES / 2, "{kept}");
+        let last = console.lines.last().expect("a line");
+        assert!(last.contains("the rest is omitted"), "{last}");
     }
 }
