@@ -49,6 +49,9 @@ fn keys_of_peers_are_answered() {
         ("name: a\nturns: [{ user: hi }]\nassert: [contains: hi]\n", "write `{ type: contains, value: … }`"),
         ("name: a\nvars: { x: 1 }\nturns: [{ user: hi }]\n", "`scenarios:`"),
         ("providers: [openai]\n", "`agents:` of hotseat.yaml"),
+        ("suite: { target: { type: http } }\n", "`agents:` of hotseat.yaml"),
+        ("name: a\nendpoint: 'http://x/'\nturns: [{ user: hi }]\n", "`agents:` of hotseat.yaml"),
+        ("name: a\nturns: [{ user: hi, require: [pay] }]\n", "`assert: { tools: { require: [NAME]"),
         ("defaultTest: {}\n", "under `suite:` in a first document"),
         (
             "name: a\nturns: [{ user: hi }]\nassert: [{ type: llm-rubric, value: polite }]\n",

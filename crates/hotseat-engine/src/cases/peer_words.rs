@@ -3,7 +3,7 @@
 use hotseat_document::Diagnostics;
 
 /// Keys of other tools.
-const PEER_KEYS: [(&[&str], &str); 8] = [
+const PEER_KEYS: [(&[&str], &str); 9] = [
     (
         &["prompt", "prompts", "query", "question", "messages", "conversation", "steps"],
         "write what the user says under `turns:`, such as `turns: [{ user: Hello }]`",
@@ -17,7 +17,7 @@ const PEER_KEYS: [(&[&str], &str); 8] = [
         "write the values into the turns; `scenarios:` runs a case once for each of several sets of values",
     ),
     (
-        &["providers", "provider", "targets"],
+        &["providers", "provider", "targets", "target", "agents", "endpoint"],
         "agents are under `target:` or `agents:` of hotseat.yaml; a case selects one with `agent: NAME`",
     ),
     (
@@ -25,6 +25,7 @@ const PEER_KEYS: [(&[&str], &str); 8] = [
         "write `args_match: { NAME: PATTERN }` in a block `tools:`, or `arguments: { NAME: VALUE }` in \
          `{ type: tool_called, … }`",
     ),
+    (&["require", "forbid", "tools"], "write `assert: { tools: { require: [NAME], forbid: [NAME] } }`"),
     (&["model", "models"], "models are under `connectors:` of hotseat.yaml; the agent chooses its own"),
     (
         &["defaultTest", "default_test", "defaults"],

@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::case::TestCase;
 use super::decoding::{DecodeContext, DecodeSettings, ParseSource};
+use super::peer_words::explain_peer_words;
 use super::shape::CASE;
 use super::shared_settings::SharedSettings;
 use super::variables::{McpAddresses, VariableScope, interpolate};
@@ -317,7 +318,7 @@ fn read_head(
     check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
     diagnostics.extend(keys_next_to_suite(&node, source));
     if !diagnostics.is_empty() {
-        return Some(Err(diagnostics));
+        return Some(Err(explain_peer_words(diagnostics)));
     }
     let hook_variables = BTreeMap::new();
     let DecodeSettings { environment, redactor, .. } = decoding;
