@@ -8,6 +8,9 @@ use super::call_text::format_call;
 use super::calls::{self, NamedTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
+/// Why the check cannot be decided: the test has injected no fault that it is about.
+const NO_FAULT: &str = "no such fault was injected";
+
 /// After a fault the agent retries a limited number of times, and does not call some tools.
 #[derive(Debug, Clone)]
 pub struct AfterFault {
@@ -54,10 +57,14 @@ impl CheckBehavior for AfterFault {
         true
     }
 
+    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+        (!scope.calls().any(|(_, call)| self.is_meant(call))).then(|| NO_FAULT.to_string())
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made: Vec<(usize, &AgentToolCall)> = scope.calls().collect();
         let Some(first) = made.iter().position(|(_, call)| self.is_meant(call)) else {
-            return CheckDecision::not_applicable("no such fault was injected".to_string());
+            return CheckDecision::not_applicable(NO_FAULT.to_string());
         };
         let show = |(turn, call): &(usize, &AgentToolCall)| format_call(*turn, call);
         let mut broken = Vec::new();

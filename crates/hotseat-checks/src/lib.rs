@@ -319,6 +319,11 @@ impl Check {
         self.kind.behavior().undecided_reason(scope)
     }
 
+    /// Returns true if the check is about faults that the test injects.
+    pub fn needs_fault(&self) -> bool {
+        matches!(self.kind, CheckKind::AfterFault(_))
+    }
+
     /// Returns true if the check measures time.
     pub fn is_timing(&self) -> bool {
         self.kind.behavior().is_timing()

@@ -202,7 +202,10 @@ impl ShapeChecker<'_> {
                     NodeValue::String(text) => nearest(text, tagged.all_words()),
                     _ => None,
                 };
-                let help = near.map(|near| format!("did you mean `{near}`?"));
+                let help = match near {
+                    Some(near) => Some(format!("did you mean `{near}`?")),
+                    None => tagged.untagged.map(|shape| untagged_advice(tagged.key, shape)),
+                };
                 self.mistakes.push(Diagnostic { help, ..mistake });
             }
         }
@@ -341,6 +344,13 @@ fn list_tags(tagged: &TaggedShapes) -> String {
         text.push_str(&format!("; a mapping without it has {}", keys.join(", ")));
     }
     text
+}
+
+/// Returns what a mapping without the key is.
+fn untagged_advice(key: &str, shape: &Shape) -> String {
+    let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
+    let doc = shape.doc.split_once(". ").map_or(shape.doc.trim_end_matches('.'), |(first, _)| first);
+    format!("without `{key}`: {}{} ({})", doc[..1].to_lowercase(), &doc[1..], keys.join(", "))
 }
 
 fn has_key(entries: &[MapEntry], key: &str) -> bool {

@@ -38,6 +38,8 @@ pub struct McpCall {
     pub revision: ProtocolRevision,
     /// `_meta` of the request, for example with `traceparent`.
     pub meta: Map<String, Value>,
+    /// Capabilities of the client, such as `elicitation`.
+    pub capabilities: Map<String, Value>,
     /// The client's answers to the input requests of an earlier answer; empty in the first round.
     pub input_responses: Map<String, Value>,
     /// Value of [`InputRequired::state`] of the previous round.
@@ -167,7 +169,23 @@ pub(crate) struct ListChanges {
     pub(crate) resources: watch::Sender<u64>,
 }
 
+/// Receivers of the changes of all lists.
+pub(crate) struct ListChangeReceivers {
+    pub(crate) tools: watch::Receiver<u64>,
+    pub(crate) prompts: watch::Receiver<u64>,
+    pub(crate) resources: watch::Receiver<u64>,
+}
+
 impl ListChanges {
+    /// Receives the changes from now on.
+    pub(crate) fn subscribe(&self) -> ListChangeReceivers {
+        ListChangeReceivers {
+            tools: self.tools.subscribe(),
+            prompts: self.prompts.subscribe(),
+            resources: self.resources.subscribe(),
+        }
+    }
+
     pub(crate) fn new() -> ListChanges {
         let version = || watch::Sender::new(0);
         ListChanges { tools: version(), prompts: version(), resources: version() }

@@ -1,6 +1,6 @@
 //! Definitions of servers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,36 @@ pub struct MockContent {
     pub page_size: Option<usize>,
 }
 
+impl MockContent {
+    /// Checks that all tools are offered in the end.
+    ///
+    /// # Errors
+    /// If a tool is offered after one that does not exist, or after itself.
+    pub fn check_offers(&self) -> Result<(), DefinitionProblem> {
+        let indexes: HashMap<&str, usize> =
+            self.tools.iter().enumerate().map(|(index, tool)| (tool.name.as_str(), index)).collect();
+        // Number of the walk that visited a tool.
+        let mut visited: Vec<Option<usize>> = vec![None; self.tools.len()];
+        for walk in 0..self.tools.len() {
+            let mut index = walk;
+            while visited[index].is_none() {
+                visited[index] = Some(walk);
+                let tool = &self.tools[index];
+                let Some(after) = &tool.offered_after else { break };
+                let Some(next) = indexes.get(after.as_str()) else {
+                    let (tool, after) = (tool.name.clone(), after.clone());
+                    return Err(DefinitionProblem::OfferedAfterUnknown { tool, after });
+                };
+                if visited[*next] == Some(walk) {
+                    return Err(DefinitionProblem::NeverOffered(tool.name.clone()));
+                }
+                index = *next;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A tool of a mock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpTool {
@@ -86,6 +116,8 @@ pub struct McpTool {
     pub output_schema: Option<Value>,
     /// All other members, such as `title` and `annotations`.
     pub extra: Map<String, Value>,
+    /// Tool of the same mock that must take effect in a conversation before this one is offered.
+    pub offered_after: Option<String>,
 }
 
 /// Problem of a definition.
@@ -118,12 +150,23 @@ pub enum DefinitionProblem {
     Schema { tool: String, source: Box<jsonschema::ValidationError<'static>> },
     #[error("two tools have the name `{0}`")]
     DuplicateTool(String),
+    #[error("the tool `{tool}` is offered after `{after}`, which the server does not have")]
+    OfferedAfterUnknown { tool: String, after: String },
+    #[error("the tool `{0}` is never offered: `offered_after` leads back to it")]
+    NeverOffered(String),
 }
 
 impl McpTool {
     /// A tool with this name and schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: Value) -> McpTool {
-        McpTool { name: name.into(), description: None, input_schema, output_schema: None, extra: Map::new() }
+        McpTool {
+            name: name.into(),
+            description: None,
+            input_schema,
+            output_schema: None,
+            extra: Map::new(),
+            offered_after: None,
+        }
     }
 
     /// Reads an entry of `tools/list`.
@@ -145,7 +188,7 @@ impl McpTool {
             return Err(DefinitionProblem::NoSchema(name));
         }
         let output_schema = extra.shift_remove("outputSchema");
-        Ok(McpTool { name, description, input_schema, output_schema, extra })
+        Ok(McpTool { name, description, input_schema, output_schema, extra, offered_after: None })
     }
 
     /// Writes an entry of `tools/list`.

@@ -9,7 +9,7 @@ use crate::answer::{AnswerFuture, McpAnswer, McpCall, McpToolResult, ToolAnswere
 use crate::definition::{
     DefinitionProblem, McpPrompt, McpResource, McpTool, MockContent, ServerDefinition, ServerKind,
 };
-use crate::fixed::{FixedAnswer, FixedAnswerError, FixedStep};
+use crate::fixed::{FixedAnswer, FixedAnswerError};
 
 /// Answers calls with fixed answers, by the name of the tool.
 #[derive(Debug, Default)]
@@ -42,10 +42,10 @@ impl ToolAnswerer for FixedAnswerer {
             let none = Map::new();
             let arguments = call.arguments.as_object().unwrap_or(&none);
             let values = BTreeMap::from([("arguments", arguments)]);
-            match answer.step(&values, call.input_state.as_ref(), &call.input_responses) {
-                FixedStep::Ask(input) => McpAnswer::InputRequired(input),
-                FixedStep::Done(Ok(result)) => McpAnswer::Result(McpToolResult::from_json(&result)),
-                FixedStep::Done(Err(error)) => McpAnswer::Error(error),
+            let (state, responses) = (call.input_state.as_ref(), &call.input_responses);
+            match answer.complete(&values, state, responses, &call.capabilities) {
+                Ok(result) => McpAnswer::Result(McpToolResult::from_json(&result)),
+                Err(input) => (*input).into(),
             }
         })
     }
@@ -67,12 +67,14 @@ pub enum MockFileError {
     Tool(#[from] DefinitionProblem),
     #[error("tool `{tool}`: {source}")]
     ToolAnswer { tool: String, source: FixedAnswerError },
+    #[error("tool `{tool}`: `offeredAfter` must be the name of a tool")]
+    OfferedAfter { tool: String },
     #[error(transparent)]
     Answer(#[from] FixedAnswerError),
 }
 
 /// Reads the definition of a mock with its answers: the members `name`, `instructions`, `pageSize`, `tools` (entries of
-/// `tools/list`, each with `answer`), `resources`, `resourceTemplates` and `prompts` (entries of their lists, each with `contents`,
+/// `tools/list`, each with `answer` and `offeredAfter`), `resources`, `resourceTemplates` and `prompts` (entries of their lists, each with `contents`,
 /// or `messages` and `ask`).
 ///
 /// # Errors
@@ -98,8 +100,14 @@ pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), M
                 .map_err(|source| MockFileError::ToolAnswer { tool: tool.name.clone(), source })?;
             answers.insert(tool.name.clone(), answer);
         }
+        match tool.extra.shift_remove("offeredAfter") {
+            None => {}
+            Some(Value::String(after)) => tool.offered_after = Some(after),
+            Some(_) => return Err(MockFileError::OfferedAfter { tool: tool.name }),
+        }
         content.tools.push(tool);
     }
+    content.check_offers()?;
     for (key, name, answer) in
         [("resources", "uri", "contents"), ("resourceTemplates", "uriTemplate", "contents")]
     {

@@ -88,12 +88,14 @@ pub enum McpEventKind {
         /// What is wrong, one text for each violation.
         violations: Vec<String>,
     },
-    /// A call names a tool that the server does not have.
+    /// A call names a tool that the server does not have, or does not offer yet.
     UnknownTool {
         /// Number of the call.
         call: u64,
         /// The unknown name.
         tool: String,
+        /// The tool that must take effect before the server offers this one.
+        offered_after: Option<String>,
     },
     /// No answer fits a call, or no recorded exchange fits a request.
     Unmatched {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::answer::{InputRequired, McpToolResult};
+use crate::answer::McpToolResult;
 use crate::frame::RpcError;
+use crate::input_rounds::{InputRounds, InputRoundsError, UnansweredInput};
 
 /// Members of a fixed answer that say how to answer, and are no part of the result.
 const ANSWER_MEMBERS: [&str; 6] = ["progress", "logs", "changes", "ask", "error", "result"];
@@ -19,21 +20,14 @@ pub struct FixedAnswer {
     pub logs: Vec<(String, Value)>,
     /// Lists that the call changes: `tools`, `prompts`.
     pub changes: Vec<String>,
-    /// Requests for input, by round and name. The next round begins when all requests of a round have valid answers.
-    pub rounds: Vec<Map<String, Value>>,
+    /// Questions that precede the answer.
+    pub ask: InputRounds,
     /// The result or the error. Texts may contain `${arguments.NAME}`, `${variables.NAME}` and `${inputs.NAME}`.
     pub outcome: Result<Value, RpcError>,
 }
 
-/// Next step of an answer with rounds of input.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum FixedStep {
-    Ask(InputRequired),
-    Done(Result<Value, RpcError>),
-}
-
 /// An invalid definition of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say the same")]
 pub enum FixedAnswerError {
     #[error("an answer must be an object or a text")]
@@ -42,6 +36,8 @@ pub enum FixedAnswerError {
     NoList(&'static str),
     #[error("`{0}` of an answer has an invalid entry")]
     InvalidEntry(&'static str),
+    #[error(transparent)]
+    Ask(#[from] InputRoundsError),
 }
 
 impl FixedAnswer {
@@ -75,7 +71,7 @@ impl FixedAnswer {
         let changes = list("changes")?
             .iter()
             .map(|entry| entry.as_str().map(str::to_string).ok_or_else(|| wrong("changes")));
-        let rounds = list("ask")?.iter().map(|round| round.as_object().cloned().ok_or_else(|| wrong("ask")));
+        let ask = members.get("ask").map(InputRounds::from_json).transpose()?;
         let outcome = match (members.get("error"), members.get("result")) {
             (Some(error), _) => Err(RpcError::from_json(error)),
             (None, Some(result)) => Ok(result.clone()),
@@ -89,45 +85,28 @@ impl FixedAnswer {
             progress: progress.collect::<Result<_, _>>()?,
             logs: logs.collect::<Result<_, _>>()?,
             changes: changes.collect::<Result<_, _>>()?,
-            rounds: rounds.collect::<Result<_, _>>()?,
+            ask: ask.unwrap_or_default(),
             outcome,
         })
     }
 
-    /// Returns the next step, from the state of the previous one and the answers of the client.
-    pub(crate) fn step(
+    /// Returns the result, if all questions are answered.
+    ///
+    /// # Errors
+    /// If the answer is an error, and as [`InputRounds::collect`].
+    pub(crate) fn complete(
         &self,
         values: &BTreeMap<&str, &Map<String, Value>>,
         state: Option<&Value>,
         responses: &Map<String, Value>,
-    ) -> FixedStep {
-        let mut round = state.and_then(|state| state["round"].as_u64()).unwrap_or(0) as usize;
-        let mut inputs = state.and_then(|state| state["inputs"].as_object()).cloned().unwrap_or_default();
-        if let Some(requests) = self.rounds.get(round) {
-            for (name, request) in requests {
-                if let Some(response) = responses.get(name).filter(|response| is_valid(request, response)) {
-                    inputs.insert(name.clone(), response.clone());
-                }
-            }
-            // A client without a capability is not asked for it, so one answer of the round is enough to continue.
-            if requests.keys().all(|name| inputs.contains_key(name))
-                || (!responses.is_empty() && responses.keys().all(|name| inputs.contains_key(name)))
-            {
-                round += 1;
-            }
-        }
-        match self.rounds.get(round) {
-            Some(requests) => FixedStep::Ask(InputRequired {
-                requests: requests.clone(),
-                state: Some(json!({"round": round, "inputs": inputs})),
-            }),
-            None => {
-                let mut values = values.clone();
-                values.insert("inputs", &inputs);
-                FixedStep::Done(
-                    self.outcome.as_ref().map(|result| fill_in(result, &values)).map_err(Clone::clone),
-                )
-            }
+        capabilities: &Map<String, Value>,
+    ) -> Result<Value, Box<UnansweredInput>> {
+        let inputs = self.ask.collect(state, responses, capabilities)?;
+        let mut values = values.clone();
+        values.insert("inputs", &inputs);
+        match &self.outcome {
+            Ok(result) => Ok(fill_in(result, &values)),
+            Err(error) => Err(Box::new(UnansweredInput::Error(error.clone()))),
         }
     }
 }
@@ -138,28 +117,9 @@ impl Default for FixedAnswer {
             progress: Vec::new(),
             logs: Vec::new(),
             changes: Vec::new(),
-            rounds: Vec::new(),
+            ask: InputRounds::default(),
             outcome: Ok(json!({"content": []})),
         }
-    }
-}
-
-/// Whether a response has the form that its request demands.
-fn is_valid(request: &Value, response: &Value) -> bool {
-    let Some(response) = response.as_object() else { return false };
-    match request["method"].as_str() {
-        Some("elicitation/create") => match response.get("action").and_then(Value::as_str) {
-            Some("accept") => {
-                let content = response.get("content").cloned().unwrap_or_else(|| json!({}));
-                let schema = &request["params"]["requestedSchema"];
-                !schema.is_object() || jsonschema::is_valid(schema, &content)
-            }
-            Some("decline" | "cancel") => true,
-            _ => false,
-        },
-        Some("sampling/createMessage") => response.contains_key("content"),
-        Some("roots/list") => response.get("roots").is_some_and(Value::is_array),
-        _ => true,
     }
 }
 

@@ -41,6 +41,7 @@ mod event;
 mod fault;
 mod fixed;
 mod frame;
+mod input_rounds;
 mod listing;
 mod recording;
 mod revision;
@@ -61,6 +62,7 @@ pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, UnreachedFault};
 pub use fixed::{FixedAnswer, FixedAnswerError};
 pub use frame::{Frame, FrameError, RpcError};
 pub use hotseat_serve::FaultTrigger;
+pub use input_rounds::{InputRounds, InputRoundsError, UnansweredInput};
 pub use listing::{ListingError, list_contents};
 pub use recording::{
     McpExchange, McpRecording, McpReplaySource, RecordingLineError, RecordingProblem, SecretRemover,

@@ -35,7 +35,7 @@ mod watched;
 mod workspace;
 
 pub use fake_agent::{FakeAgent, ListenOptions};
-pub use mcp_client::McpClient;
+pub use mcp_client::{McpClient, McpStream};
 pub use model_client::ModelClient;
 pub use post::{PostAnswer, post, post_within};
 pub use redact::{REDACTIONS, redact};

@@ -42,13 +42,7 @@ pub fn post_within(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Result<PostAnswer, String> {
-    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("not an address: {url}"));
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let head = format!(
-        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
+    let (host, head) = request_head("POST", url, headers, body.len());
     let lost = |error: std::io::Error| format!("no answer: {error}");
     let mut stream = TcpStream::connect(host).map_err(lost)?;
     stream.set_read_timeout(Some(limit)).map_err(lost)?;
@@ -59,6 +53,25 @@ pub fn post_within(
     let (head, body) = text.split_once("\r\n\r\n").ok_or("no answer: the connection closed")?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     Ok(PostAnswer { status, head: head.to_string(), body: body.to_string() })
+}
+
+/// Returns the host of an HTTP address, and the head of a request with a JSON body.
+///
+/// # Panics
+/// If it is not an HTTP address.
+pub(crate) fn request_head<'a>(
+    method: &str,
+    url: &'a str,
+    headers: &[(&str, &str)],
+    body_bytes: usize,
+) -> (&'a str, String) {
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("not an address: {url}"));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!(
+        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{headers}Connection: close\r\nContent-Length: {body_bytes}\r\n\r\n"
+    );
+    (host, head)
 }
 
 impl PostAnswer {

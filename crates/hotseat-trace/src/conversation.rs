@@ -252,6 +252,13 @@ impl ToolResult {
     }
 }
 
+impl ConversationTurn {
+    /// True if the agent called a tool, also if only an MCP server of the test saw it.
+    pub fn has_calls(&self) -> bool {
+        !self.tool_calls.is_empty() || !self.server_calls.is_empty()
+    }
+}
+
 impl AgentToolCall {
     /// Creates a call that only an MCP server of the test saw.
     pub(crate) fn from_server_call(call: ServerCall) -> Self {
@@ -354,6 +361,8 @@ pub struct AgentInterrupt {
     pub message: Option<String>,
     /// Id of the tool call that is paused.
     pub tool_call_id: Option<Arc<str>>,
+    /// MCP server of the test that asks the user. None if the agent asks.
+    pub server: Option<Arc<str>>,
     /// Status and payload of the answer.
     pub answer: Option<(Arc<str>, Option<Value>)>,
 }
@@ -567,6 +576,7 @@ impl TracedConversation {
                 reason: p.reason.clone(),
                 message: p.message.clone(),
                 tool_call_id: p.tool_call_id.clone(),
+                server: p.server.clone(),
                 answer: None,
             });
         });

@@ -81,6 +81,7 @@ pub fn overrides(args: &TestArgs, input: Option<&TestInput>) -> CaseOverrides {
             (_, false, true) => Some(HumanPolicy::Always(PromptPolicy::WhenAwaited)),
             (_, false, false) => None,
         },
+        is_sweep: args.sweep.faults.is_some(),
     }
 }
 

@@ -237,6 +237,9 @@ fn try_run(
     let PreparedTest { input, project, http, mut plan, resumed, rechecking } =
         prepare(&mut args, task, context)?;
     check_plan(&args, &mut plan, &project, context)?;
+    if rechecking.is_none() && args.sweep.faults.is_none() && !plan.faultless_checks.is_empty() {
+        return Err(context.reject(std::mem::take(&mut plan.faultless_checks)));
+    }
     let keep = event_retention(&args, resumed.is_some(), &project, context);
     // A recheck needs no target, since no agent is contacted.
     let reached = plan.contacted_agents().filter(|_| rechecking.is_none());

@@ -246,6 +246,15 @@ fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_questi
     project.workspace.file("a.test.yaml", &SUITE.replace("name: c", "name: d"));
     let run = project.test(&["--cassettes", "cassettes"]);
     run.assert_failure("d", "test_error", &["no cassette", "models.jsonl", "--record-cassettes"]);
+    // A cassette that was changed is not missing.
+    project.workspace.file("a.test.yaml", SUITE);
+    let folder = project.workspace.path("cassettes");
+    let parts = std::fs::read_dir(folder).expect("cassettes").map(|entry| entry.expect("a folder").path());
+    for part in parts.map(|folder| folder.join("models.jsonl")).filter(|path| path.exists()) {
+        std::fs::write(part, "{ no JSON").expect("a changed cassette");
+    }
+    let run = project.test(&["--cassettes", "cassettes"]);
+    run.assert_failure("b", "test_error", &["the cassette is damaged: ", "models.jsonl: line 1"]);
     let requests = agent.requests().len();
     let refused = project.hotseat(&["test", "--cassettes", "casettes"]);
     assert_eq!(refused.code, 2, "{refused}");

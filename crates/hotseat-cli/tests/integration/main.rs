@@ -47,6 +47,7 @@ mod mcp_command;
 mod mcp_effects;
 mod mcp_joined_calls;
 mod mcp_program_failures;
+mod mcp_questions;
 mod model_tool_calls;
 mod named_hooks;
 mod openai;

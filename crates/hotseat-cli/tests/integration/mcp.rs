@@ -57,6 +57,9 @@ fn act(bank: &McpClient, text: &str) -> String {
                 _ => format!("{:?}", bank.call("charge_card", &arguments(id))),
             },
         },
+        // Acts without a word.
+        ["silent", id] => bank.call("charge_card", &arguments(id)).map(|_| String::new()).unwrap_or_default(),
+        ["mute"] => String::new(),
         ["list"] => bank.tools().unwrap_or_default().join(","),
         ["invalid"] => format!("{:?}", bank.call("charge_card", &json!({"order_id": 1}))),
         ["unknown"] => format!("{:?}", bank.call("refund", &json!({}))),
@@ -266,6 +269,14 @@ fn mistakes_are_reported_before_anything_is_contacted() {
         (
             "name: a\nturns: [{ user: hi, assert: [{ type: after_fault }] }]\n",
             "`after_fault` needs `max_retries` or `forbid`",
+        ),
+        (
+            "name: a\nturns:\n  - user: pay o-1\n    assert: [{ type: after_fault, max_retries: 1 }]\n",
+            "what the agent does after a fault, but the case injects none\n --> a.test.yaml:4:14",
+        ),
+        (
+            "name: a\nmodels: { m: { type: scripted, rules: [{ reply: Hi }] } }\nturns: [{ user: hi }]\n",
+            "without `type`: a scripted language model",
         ),
     ] {
         let output = bank_project(&agent, suite).hotseat(&["test"]);
@@ -534,6 +545,35 @@ turns: [{ user: naive o-1 }]
         let refused = project.hotseat(&[&["test"], arguments].concat());
         assert!(refused.code == 2 && refused.stderr.contains(words), "{refused}");
     }
+}
+
+#[test]
+fn assertions_about_faults_apply_to_the_faults_of_a_sweep() {
+    let suite = "name: a
+turns: [{ user: naive o-1 }]
+assert: [{ type: after_fault, tool: charge_card, max_retries: 0 }, { type: after_fault, tool: find_charge, max_retries: 0 }]
+";
+    let arguments = ["--faults", "sweep", "--fault-kinds", "is_error,delay"];
+    let run = bank_project(&plain_agent(), suite).test(&arguments);
+    // The conversation without a fault passes, and the retry after one fails.
+    assert_eq!(
+        swept(&run),
+        ["a: charge_card 1 delay: recovered 0", "a: charge_card 1 is_error: failed 1"],
+        "{}",
+        run.output
+    );
+    assert_eq!(run.case("a")["status"], "passed", "{}", run.output);
+}
+
+#[test]
+fn an_empty_reply_after_a_call_is_judged_by_assertions() {
+    let called = "assert: { tools: { require: [charge_card] } }";
+    let run = run(&format!(
+        "name: acts\nturns: [{{ user: silent o-1, {called} }}, {{ user: pay o-1 }}]\n---\nname: mute\nturns: [{{ user: mute }}]\n---\nname: text\nturns: [{{ user: silent o-1, assert: {{ text: {{ must_match: paid }} }} }}]\n"
+    ));
+    assert_eq!(run.case("acts")["status"], "passed", "{}", run.output);
+    run.assert_failure("mute", "protocol_error", &["no text and no tool call"]);
+    run.assert_failure("text", "assertion", &["paid"]);
 }
 
 // Proxies.

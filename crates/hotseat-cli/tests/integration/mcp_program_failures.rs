@@ -47,6 +47,35 @@ fn a_program_that_ends_is_an_error_of_the_test_with_its_last_words() {
 }
 
 #[test]
+fn a_program_whose_message_answers_no_request_is_an_error_of_the_test() {
+    let deep = "'{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":' + '[' * 500 + ']' * 500 + '}'";
+    for (line, words) in [
+        (
+            "'{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":{}}'",
+            r#"answered with the id \"1\", which no request has"#,
+        ),
+        ("'{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}'", "answered with the id 77, which no request has"),
+        (
+            "'{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"no JSON\"}}'",
+            "which no request has: no JSON (code -32700)",
+        ),
+        (deep, "printed an invalid message: the message is no JSON: recursion limit exceeded"),
+    ] {
+        let program = format!(
+            "import sys\nfor line in sys.stdin:\n    print('{{\"level\": \"info\"}}')\n    print({line}, flush=True)\n"
+        );
+        let agent = plain_agent();
+        let config = format!(
+            "{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n",
+            plain_target(&agent)
+        );
+        let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
+        let run = Project::with_config(&config).file("bank.py", &program).suite("a", suite).test(&[]);
+        run.assert_failure("a", "test_error", &["MCP server `bank` failed: the program `python3`", words]);
+    }
+}
+
+#[test]
 fn a_program_that_does_not_start_is_an_error_of_the_test() {
     let run = run("command: [./no-such-bank]", "pay o-1");
     let words = "MCP server `bank` failed: the program `./no-such-bank` cannot be started: ";

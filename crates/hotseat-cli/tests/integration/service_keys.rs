@@ -22,7 +22,7 @@ fn samples() -> Vec<KeySample> {
     let answers = json!([
         {"args_match": {"order_id": "^o"}, "content": {"ok": true}, "once": true},
         {"error": "declined"},
-        {"use": "scripts:bank.charge"},
+        {"use": "scripts:bank.charge", "ask": {"sure": {"message": "Sure?", "schema": {"type": "object"}}}},
     ]);
     let schema = json!({"type": "object"});
     let mock = json!({
@@ -31,7 +31,7 @@ fn samples() -> Vec<KeySample> {
         "tools": [
             {"name": "charge", "description": "Charges.", "inputSchema": schema, "outputSchema": schema, "annotations": {"readOnlyHint": true}, "answers": answers},
             {"name": "second", "parameters": schema, "output_schema": schema, "answers": [{"script": "bank.charge"}]},
-            {"name": "third", "input_schema": schema},
+            {"name": "third", "input_schema": schema, "offered_after": "charge"},
         ],
     });
     let program = json!({"type": "proxy", "command": ["./bank"], "env": {"A": "b"}, "cwd": ".", "faults": [{"rate": 0.5, "seed": 3, "do": "stale"}]});
@@ -47,10 +47,11 @@ fn samples() -> Vec<KeySample> {
                 ("McpTool", "/mcp/bank/tools/0"),
                 ("McpTool", "/mcp/bank/tools/1"),
                 ("McpTool", "/mcp/bank/tools/2"),
-                ("ToolAnswer", "/mcp/bank/tools/0/answers/0"),
-                ("ToolAnswer", "/mcp/bank/tools/0/answers/1"),
-                ("ToolAnswer", "/mcp/bank/tools/0/answers/2"),
-                ("ToolAnswer", "/mcp/bank/tools/1/answers/0"),
+                ("McpToolAnswer", "/mcp/bank/tools/0/answers/0"),
+                ("McpToolAnswer", "/mcp/bank/tools/0/answers/1"),
+                ("McpToolAnswer", "/mcp/bank/tools/0/answers/2"),
+                ("McpToolAnswer", "/mcp/bank/tools/1/answers/0"),
+                ("McpQuestion", "/mcp/bank/tools/0/answers/2/ask/sure"),
                 ("McpFault", "/mcp/bank/faults/0"),
             ],
         },
@@ -120,7 +121,7 @@ fn samples() -> Vec<KeySample> {
         KeySample {
             name: "assertions",
             keys: json!({
-                "mcp": {"bank": {"type": "mock", "tools": [{"name": "charge"}, {"name": "refund"}]}},
+                "mcp": {"bank": {"type": "mock", "tools": [{"name": "charge"}, {"name": "refund"}], "faults": [{"do": "is_error"}]}},
                 "assert": [
                     {"type": "idempotent", "tool": "charge", "key": "order_id", "server": "bank", "negate": true, "message": "once"},
                     {"type": "after_fault", "tool": "charge", "server": "bank", "max_retries": 2, "forbid": ["refund"], "negate": true, "message": "calm"},

@@ -58,8 +58,7 @@ turns: [{ user: pay o-1, assert: { text: { must_match: '\"written\"' } } }, { us
     );
     run.assert_all_passed();
     let calls = calls(&run, "a");
-    let context =
-        |number: u32| json!({"tool": "charge_card", "server": "bank", "number": number, "test_id": "a"});
+    let context = |number: u32| json!({"tool": "charge_card", "server": "bank", "number": number, "inputs": {}, "test_id": "a"});
     assert_eq!(calls[0]["result"], json!({"order": "o-1", "cents": 500, "context": context(1)}));
     assert_eq!(calls[1]["error"], "card declined");
     assert_eq!(calls[2]["result"], json!({"order": "o-2", "cents": 500, "context": context(3)}));

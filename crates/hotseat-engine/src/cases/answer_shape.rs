@@ -1,9 +1,9 @@
-//! Shape of the answers of client-side tools and of tools of mocked MCP servers.
+//! Shapes of the answers of client-side tools and of tools of mocked MCP servers.
 
 use super::assertions::ARGUMENT_PATTERNS;
 use hotseat_document::{Field, Kind, Shape};
 
-/// Shape of an answer.
+/// Shape of an answer of a client-side tool.
 pub static TOOL_ANSWER: Shape = Shape {
     name: "ToolAnswer",
     doc: "Answer of a tool: one of `content`, `error` and `use`.",
@@ -18,5 +18,37 @@ pub static TOOL_ANSWER: Shape = Shape {
         )
         .aliases(&["script"]),
         Field::optional("once", Kind::Bool, "Used for one call only.").default("false"),
+    ],
+};
+
+/// Shape of an answer of a tool of a mocked MCP server.
+pub static MCP_TOOL_ANSWER: Shape = Shape {
+    name: "McpToolAnswer",
+    doc: "Answer of a tool of a mock: one of `content`, `error` and `use`, after the questions of `ask`.",
+    fields: &[
+        TOOL_ANSWER.fields[0],
+        TOOL_ANSWER.fields[1],
+        TOOL_ANSWER.fields[2],
+        TOOL_ANSWER.fields[3],
+        TOOL_ANSWER.fields[4],
+        Field::optional(
+            "ask",
+            Kind::Map(&Kind::Shape(&MCP_QUESTION)),
+            "Questions to the user of the client, by names. The answer is given when all of them are accepted; a question that is declined or cancelled makes the tool fail.",
+        ),
+    ],
+};
+
+/// Shape of a question.
+pub static MCP_QUESTION: Shape = Shape {
+    name: "McpQuestion",
+    doc: "A question of a mock to the user of the client.",
+    fields: &[
+        Field::required("message", Kind::NonEmptyText, "The question."),
+        Field::optional(
+            "schema",
+            Kind::JsonMap,
+            "JSON Schema of the answer, with `type: object`. A response that violates it is an error. Without it the user only accepts or declines.",
+        ),
     ],
 };

@@ -58,6 +58,8 @@ pub struct TestCase {
     pub skip: Option<String>,
     /// True if the case is marked `only`, which skips the other tests of its file.
     pub only: bool,
+    /// True if a sweep of faults runs the case.
+    pub is_swept: bool,
     /// Time limit for all turns.
     pub timeout: Option<Duration>,
     /// Number of retries on failure, if set.
@@ -238,6 +240,17 @@ impl TestCase {
         let of_turns = of_turns.chain(&self.turn_defaults.checks);
         let of_case = self.checks.iter().chain(&self.final_checks);
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// Diagnostic of an assertion about faults, if the case injects none.
+    pub fn faultless_check(&self) -> Option<Diagnostic> {
+        if self.mcp.servers().any(|(_, server)| !server.faults.is_empty()) {
+            return None;
+        }
+        let check = self.every_check().find(|check| check.is_hard() && check.needs_fault())?;
+        let message = "this asserts what the agent does after a fault, but the case injects none";
+        let help = "add `faults` to the case or to a server, or run it with `--faults sweep`";
+        Some(Diagnostic::new(message).at(check.place.clone()).help(help))
     }
 
     /// Functions that answer client-side tools and tools of MCP servers.
@@ -651,6 +664,7 @@ fn read_case(
         named: name.is_some(),
         skip: read_skip(map).map(shown),
         only: false,
+        is_swept: false,
         timeout: read_timeout(map, diagnostics),
         retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
         reliability: read_reliability(map, diagnostics),
@@ -748,6 +762,7 @@ fn case_mcp(document: &CaseDocument, map: &MapView<'_>, diagnostics: &mut Diagno
     let settings = settings.with_case_faults(map, diagnostics);
     settings.load_files(&document.folders, diagnostics);
     diagnostics.extend(settings.unknown_tools(&settings.fault_tools()));
+    diagnostics.extend(settings.unoffered_tools());
     settings
 }
 

@@ -8,18 +8,21 @@ use std::time::Duration;
 use hotseat_checks::ArgumentPatterns;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
 use hotseat_mcp::{
-    ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, McpRecording, McpReplaySource, McpTool,
-    MockContent, SecretRemover, ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand,
+    ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, FaultTrigger, InputRounds, McpRecording,
+    McpReplaySource, McpTool, MockContent, SecretRemover, ServerDefinition, ServerKind, UnmatchedPolicy,
+    Upstream, UpstreamCommand,
 };
 use hotseat_targets::message::{ClientTool, ToolAnswer};
 use serde_json::{Value, json};
 
+use super::answer_shape::MCP_TOOL_ANSWER;
 use super::limits::from_millis;
 use super::mcp_shape::{
     CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_PROXY, MCP_SERVER, MCP_TOOL,
 };
+use super::mcp_tools::ToolReference;
 use super::patterns::read_argument_patterns;
-use super::script::read_tool_answers;
+use super::script::read_tool_answer;
 use super::variables::diagnostic_at;
 
 /// Maximum size of a file with tools.
@@ -70,7 +73,32 @@ struct MockTool {
     input_schema: Option<Value>,
     output_schema: Option<Value>,
     annotations: Option<Value>,
-    answers: Vec<ToolAnswer>,
+    offered_after: Option<OfferedAfter>,
+    answers: Vec<MockAnswer>,
+}
+
+/// The tool that must take effect before another one is offered.
+#[derive(Debug, Clone)]
+pub(super) struct OfferedAfter {
+    pub(super) tool: String,
+    pub(super) place: SourceSpan,
+}
+
+/// An answer of a tool of a mock.
+#[derive(Debug, Clone)]
+struct MockAnswer {
+    answer: ToolAnswer,
+    /// Questions that precede it.
+    ask: InputRounds,
+}
+
+/// The answers of a mock.
+#[derive(Debug, Default)]
+pub struct MockAnswers {
+    /// The tools with their answers.
+    pub tools: Vec<ClientTool>,
+    /// Questions that precede the answers of each tool, in their order.
+    pub questions: BTreeMap<String, Vec<InputRounds>>,
 }
 
 /// A file with a recorded list of tools, read once.
@@ -318,17 +346,22 @@ impl McpSettings {
         self.servers.iter().map(|(name, server)| server.definition(name, context)).collect()
     }
 
+    /// Diagnostics of tools that can never be offered. Needs loaded files.
+    pub(super) fn unoffered_tools(&self) -> Vec<Diagnostic> {
+        self.servers.iter().filter_map(|(name, server)| server.unoffered_tool(name)).collect()
+    }
+
     /// The answers that the test contains, of all mocks.
     pub(super) fn written_answers(&self) -> impl Iterator<Item = &ToolAnswer> {
         let tools = self.servers.values().flat_map(|server| match &server.source {
             McpSource::Mock { tools, .. } => tools.as_slice(),
             McpSource::Proxy { .. } | McpSource::Replay(_) => &[],
         });
-        tools.flat_map(|tool| &tool.answers)
+        tools.flat_map(|tool| &tool.answers).map(|answer| &answer.answer)
     }
 
     /// The answers of the mocks by the name of the server.
-    pub fn answers(&self) -> BTreeMap<String, Vec<ClientTool>> {
+    pub fn answers(&self) -> BTreeMap<String, MockAnswers> {
         self.servers.iter().map(|(name, server)| (name.clone(), server.answers())).collect()
     }
 }
@@ -365,15 +398,48 @@ impl McpServer {
         tools
     }
 
-    fn answers(&self) -> Vec<ClientTool> {
-        let tools = self.tools().into_iter().map(|tool| ClientTool {
-            name: tool.name,
-            description: tool.description.unwrap_or_default(),
-            parameters: tool.input_schema.unwrap_or(Value::Null),
-            answers: tool.answers,
-            url: None,
-        });
-        tools.collect()
+    /// Diagnostic of a tool that waits for an unknown tool, or for itself.
+    fn unoffered_tool(&self, server: &str) -> Option<Diagnostic> {
+        let McpSource::Mock { tools, list, .. } = &self.source else { return None };
+        // A file that cannot be read has a diagnostic of its own.
+        let is_read = list.as_ref().is_none_or(|file| matches!(file.tools.get(), Some(Ok(_))));
+        if !is_read || tools.iter().all(|tool| tool.offered_after.is_none()) {
+            return None;
+        }
+        let ServerKind::Mock(content) = self.definition(server, &DefinitionContext::for_validation()).kind
+        else {
+            return None;
+        };
+        let problem = content.check_offers().err()?;
+        let (DefinitionProblem::OfferedAfterUnknown { tool, .. } | DefinitionProblem::NeverOffered(tool)) =
+            &problem
+        else {
+            return None;
+        };
+        let after = tools.iter().find(|known| known.name == *tool)?.offered_after.as_ref()?;
+        let names: Vec<String> = content.tools.into_iter().map(|tool| tool.name).collect();
+        match &problem {
+            DefinitionProblem::OfferedAfterUnknown { .. } => {
+                ToolReference::exact(server, &after.tool, &after.place).check(&names)
+            }
+            _ => Some(Diagnostic::new(problem.to_string()).at(after.place.clone())),
+        }
+    }
+
+    fn answers(&self) -> MockAnswers {
+        let mut answers = MockAnswers::default();
+        for tool in self.tools() {
+            let questions = tool.answers.iter().map(|answer| answer.ask.clone()).collect();
+            answers.questions.insert(tool.name.clone(), questions);
+            answers.tools.push(ClientTool {
+                name: tool.name,
+                description: tool.description.unwrap_or_default(),
+                parameters: tool.input_schema.unwrap_or(Value::Null),
+                answers: tool.answers.into_iter().map(|answer| answer.answer).collect(),
+                url: None,
+            });
+        }
+        answers
     }
 
     fn definition(&self, name: &str, context: &DefinitionContext<'_>) -> ServerDefinition {
@@ -431,6 +497,20 @@ impl McpServer {
     }
 }
 
+impl MockAnswer {
+    fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<MockAnswer> {
+        let ask = match map.json("ask").as_ref().map(InputRounds::from_json) {
+            None => InputRounds::default(),
+            Some(Ok(ask)) => ask,
+            Some(Err(problem)) => {
+                diagnostics.push(diagnostic_at(map.place_of("ask"), problem.to_string()));
+                return None;
+            }
+        };
+        Some(MockAnswer { answer: read_tool_answer(map, diagnostics)?, ask })
+    }
+}
+
 impl MockTool {
     fn from_recorded(tool: &McpTool) -> MockTool {
         MockTool {
@@ -439,6 +519,7 @@ impl MockTool {
             input_schema: Some(tool.input_schema.clone()),
             output_schema: tool.output_schema.clone(),
             annotations: tool.extra.get("annotations").cloned(),
+            offered_after: None,
             answers: Vec::new(),
         }
     }
@@ -454,6 +535,7 @@ impl MockTool {
             input_schema: self.input_schema.or(known.input_schema.take()),
             output_schema: self.output_schema.or(known.output_schema.take()),
             annotations: self.annotations.or(known.annotations.take()),
+            offered_after: self.offered_after.or(known.offered_after.take()),
             answers: if self.answers.is_empty() { std::mem::take(&mut known.answers) } else { self.answers },
             name: self.name,
         };
@@ -468,6 +550,7 @@ impl MockTool {
             input_schema: self.input_schema.unwrap_or_else(|| json!({"type": "object"})),
             output_schema: self.output_schema,
             extra,
+            offered_after: self.offered_after.map(|after| after.tool),
         }
     }
 }
@@ -636,7 +719,16 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
             input_schema: entry.json("inputSchema"),
             output_schema: entry.json("outputSchema"),
             annotations: entry.json("annotations"),
-            answers: read_tool_answers(&entry, diagnostics),
+            offered_after: entry.text("offered_after").map(|tool| OfferedAfter {
+                tool: tool.to_string(),
+                place: entry.place_of("offered_after").unwrap_or_else(|| entry.place()),
+            }),
+            answers: entry
+                .list("answers")
+                .into_iter()
+                .flatten()
+                .filter_map(|view| MockAnswer::read(&view.map(&MCP_TOOL_ANSWER)?, diagnostics))
+                .collect(),
         });
     }
     tools

@@ -1,6 +1,6 @@
 //! Shapes of MCP servers: mocks, proxies, replays and their faults.
 
-use super::answer_shape::TOOL_ANSWER;
+use super::answer_shape::MCP_TOOL_ANSWER;
 use super::assertions::ARGUMENT_PATTERNS;
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 
@@ -133,8 +133,13 @@ pub static MCP_TOOL: Shape = Shape {
             "Hints for clients, such as `readOnlyHint` and `idempotentHint`. A sweep of faults lets the agent repeat such tools.",
         ),
         Field::optional(
+            "offered_after",
+            Kind::NonEmptyText,
+            "A tool of the same server. The list contains this tool once that one took effect in the conversation; clients that listen are notified (`tools/list_changed`).",
+        ),
+        Field::optional(
             "answers",
-            Kind::NonEmptyList(&Kind::Shape(&TOOL_ANSWER)),
+            Kind::NonEmptyList(&Kind::Shape(&MCP_TOOL_ANSWER)),
             "Answers of the tool: the first matching one is used.",
         ),
     ],

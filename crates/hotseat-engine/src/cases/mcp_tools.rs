@@ -20,6 +20,12 @@ pub struct ToolReference {
 }
 
 impl ToolReference {
+    /// A reference by the name that the tool has at its server.
+    pub(super) fn exact(server: &str, tool: &str, place: &SourceSpan) -> ToolReference {
+        let (server, tool) = (server.to_string(), tool.to_string());
+        ToolReference { server, tool, is_exact: true, place: place.clone() }
+    }
+
     /// Returns a diagnostic if the server does not have the tool.
     pub fn check(&self, tools: &[String]) -> Option<Diagnostic> {
         let ToolReference { server, tool, is_exact, place } = self;
@@ -45,13 +51,7 @@ impl McpSettings {
         let faults =
             self.servers().flat_map(|(name, server)| server.faults.iter().map(move |one| (name, one)));
         let named = faults.filter_map(|(name, fault)| {
-            let tool = fault.rule.tool.clone()?;
-            Some(ToolReference {
-                server: name.to_string(),
-                tool,
-                is_exact: true,
-                place: fault.tool_place.clone(),
-            })
+            Some(ToolReference::exact(name, fault.rule.tool.as_deref()?, &fault.tool_place))
         });
         named.collect()
     }

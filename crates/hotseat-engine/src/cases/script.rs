@@ -1,6 +1,6 @@
 //! Decodes scripted answers of the client.
 
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
+use hotseat_document::{Diagnostic, Diagnostics, MapView};
 use hotseat_targets::message::{
     ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolFunction, ToolReply, ToolReplySource,
 };
@@ -24,17 +24,16 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
             name,
             description: entry.text("description").unwrap_or_default().to_string(),
             parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
-            answers: read_tool_answers(&entry, diagnostics),
+            answers: entry
+                .list("answers")
+                .into_iter()
+                .flatten()
+                .filter_map(|view| read_tool_answer(&view.map(&TOOL_ANSWER)?, diagnostics))
+                .collect(),
             url: tool_url(&entry, diagnostics),
         });
     }
     tools
-}
-
-/// Decodes the answers of a tool.
-pub(super) fn read_tool_answers(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<ToolAnswer> {
-    let answers = tool.list("answers").into_iter().flatten();
-    answers.filter_map(|view| read_tool_answer(view, diagnostics)).collect()
 }
 
 /// URL that answers calls of a tool. A URL with variables is validated after they are resolved.
@@ -47,8 +46,8 @@ fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<reqwest
     url
 }
 
-fn read_tool_answer(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<ToolAnswer> {
-    let map = view.map(&TOOL_ANSWER)?;
+/// Decodes an answer of a tool.
+pub(super) fn read_tool_answer(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<ToolAnswer> {
     let reply = match (map.json("content"), map.text("error"), map.text("use")) {
         (Some(content), None, None) => ToolReplySource::Written(ToolReply::Content(content)),
         (None, Some(error), None) => ToolReplySource::Written(ToolReply::Error(error.to_string())),
@@ -63,7 +62,7 @@ fn read_tool_answer(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option
         }
     };
     Some(ToolAnswer {
-        arguments: read_argument_patterns(&map, "args_match", diagnostics),
+        arguments: read_argument_patterns(map, "args_match", diagnostics),
         reply,
         once: map.bool("once").unwrap_or(false),
     })

@@ -15,7 +15,7 @@ impl RunContext {
     /// Opens the cassette of an attempt, if the run has cassettes and the agent is contacted.
     ///
     /// # Errors
-    /// If the case has no cassette to replay.
+    /// If the case has no cassette to replay, or it is damaged.
     pub(super) fn open_cassette(
         &self,
         selected: &SelectedCase,
@@ -27,8 +27,8 @@ impl RunContext {
             // Broken conversations are no recordings.
             return Ok(None);
         }
-        let opened = run.open(&selected.suite_name, &selected.case, attempt).map_err(|message| {
-            let failure = AttemptFailure::new(FailureKind::TestError, format!("no cassette: {message}"));
+        let opened = run.open(&selected.suite_name, &selected.case, attempt).map_err(|error| {
+            let failure = AttemptFailure::new(FailureKind::TestError, error.to_string());
             let help = format!("record it with `--record-cassettes {}`", run.folder().display());
             failure.with_detail(help)
         });

@@ -28,6 +28,23 @@ pub struct RunCassettes {
     replacing: Mutex<()>,
 }
 
+/// Why a cassette cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CassetteError {
+    /// The case has none, or one without a part that it needs.
+    #[error("no cassette: {0} was not found")]
+    Missing(String),
+    /// A file cannot be read, or has another content.
+    #[error("the cassette is damaged: {0}")]
+    Damaged(String),
+}
+
+impl CassetteError {
+    fn damaged(path: &Path, problem: impl std::fmt::Display) -> CassetteError {
+        CassetteError::Damaged(format!("{}: {problem}", path.display()))
+    }
+}
+
 /// Whether cassettes are recorded or replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CassetteMode {
@@ -67,12 +84,15 @@ impl RunCassettes {
     }
 
     /// Opens the cassette of an attempt.
+    ///
+    /// # Errors
+    /// If there is none to replay, or it cannot be read.
     pub(super) fn open(
         &self,
         suite_name: &str,
         case: &TestCase,
         attempt: usize,
-    ) -> Result<AttemptCassette, String> {
+    ) -> Result<AttemptCassette, CassetteError> {
         let name = file_name(Some(suite_name), &case.id);
         let name = name.strip_suffix(".json").unwrap_or(&name);
         let target = self.folder.join(name);
@@ -91,25 +111,27 @@ impl RunCassettes {
 
 impl AttemptCassette {
     /// Reads the parts of a cassette that a case needs.
-    fn read(case: &TestCase, folder: &Path) -> Result<AttemptCassette, String> {
+    fn read(case: &TestCase, folder: &Path) -> Result<AttemptCassette, CassetteError> {
         let mut models = ModelCassette::default();
         if case.models.has_relays() {
             let (path, text) = read_part(folder, MODELS_FILE)?;
-            models = ModelCassette::parse(&text)
-                .map_err(|(line, message)| format!("{}: line {line}: {message}", path.display()))?;
+            models = ModelCassette::parse(&text).map_err(|(line, message)| {
+                CassetteError::damaged(&path, format!("line {line}: {message}"))
+            })?;
         }
         let mut servers = BTreeMap::new();
         for name in case.mcp.proxies() {
             let (path, text) = read_part(folder, &server_file(name))?;
             let recording =
-                McpRecording::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+                McpRecording::read(&text).map_err(|error| CassetteError::damaged(&path, error))?;
             servers.insert(name.to_string(), Arc::new(recording));
         }
-        let roles = match std::fs::read_to_string(folder.join(ROLES_FILE)) {
-            Ok(text) => RoleCassette::parse(&text)
-                .map_err(|error| format!("{}: {error}", folder.join(ROLES_FILE).display()))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => RoleCassette::without_answers(),
-            Err(error) => return Err(format!("{}: {error}", folder.join(ROLES_FILE).display())),
+        let roles = match read_part(folder, ROLES_FILE) {
+            Ok((path, text)) => {
+                RoleCassette::parse(&text).map_err(|error| CassetteError::damaged(&path, error))?
+            }
+            Err(CassetteError::Missing(_)) => RoleCassette::without_answers(),
+            Err(damaged) => return Err(damaged),
         };
         let content = CassetteContent::Replayed { models: Arc::new(models), servers };
         Ok(AttemptCassette { content, roles: Arc::new(roles) })
@@ -172,11 +194,14 @@ pub(super) fn server_file(server: &str) -> String {
     format!("{server}.mcp.jsonl")
 }
 
-fn read_part(folder: &Path, name: &str) -> Result<(PathBuf, String), String> {
+fn read_part(folder: &Path, name: &str) -> Result<(PathBuf, String), CassetteError> {
     let path = folder.join(name);
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok((path, text)),
-        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(CassetteError::Missing(path.display().to_string()))
+        }
+        Err(error) => Err(CassetteError::damaged(&path, error)),
     }
 }
 

@@ -76,6 +76,8 @@ pub struct CaseOverrides {
     pub on_missing_input: Option<OnMissingInput>,
     /// Overrides when a human is asked.
     pub human: Option<HumanPolicy>,
+    /// True for a sweep of faults: assertions about other faults than that of the conversation are left out.
+    pub is_sweep: bool,
 }
 
 /// Policy for asking a human, regardless of the case.
@@ -204,10 +206,10 @@ pub(super) fn set_identity_env(identity: &RequestIdentity, hook: &mut HookComman
 impl CaseOverrides {
     /// Applies the overrides to a case.
     pub(super) fn apply_to(self, case: Arc<TestCase>) -> Arc<TestCase> {
-        if let CaseOverrides { on_missing_input: None, human: None } = self {
+        if let CaseOverrides { on_missing_input: None, human: None, is_sweep: false } = self {
             return case;
         }
-        let CaseOverrides { on_missing_input, human: person } = self;
+        let CaseOverrides { on_missing_input, human: person, is_sweep } = self;
         let on_missing_input = on_missing_input.unwrap_or(case.on_missing_input);
         let interactive = match (person, &case.interactive) {
             (None, own) => own.clone(),
@@ -217,7 +219,7 @@ impl CaseOverrides {
         };
         let mut case = case;
         let own = Arc::make_mut(&mut case);
-        (own.on_missing_input, own.interactive) = (on_missing_input, interactive);
+        (own.on_missing_input, own.interactive, own.is_swept) = (on_missing_input, interactive, is_sweep);
         case
     }
 }

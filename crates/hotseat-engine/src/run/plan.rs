@@ -121,6 +121,8 @@ pub struct RunPlan {
     first_with_models: Option<Arc<TestCase>>,
     /// Notes for the user, for example about cases without assertions.
     pub notes: Vec<Diagnostic>,
+    /// Diagnostics of assertions about faults in cases that inject none. Errors, unless the run is a sweep of faults.
+    pub faultless_checks: Vec<Diagnostic>,
     /// Number of selected cases that declare a reliability, and of those that leave it to the project.
     declared: usize,
     undeclared: usize,
@@ -171,6 +173,7 @@ impl RunPlan {
             first_with_mcp: None,
             first_with_models: None,
             notes: Vec::new(),
+            faultless_checks: Vec::new(),
             declared: 0,
             undeclared: 0,
             needs_human: false,
@@ -260,6 +263,9 @@ impl RunPlan {
         diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
         diagnostics.extend(missing_tool_functions(project, named));
         self.needs_human |= case.interactive.is_some();
+        if self.faultless_checks.len() < MAX_NOTES {
+            self.faultless_checks.extend(case.faultless_check());
+        }
         match case_roles(project, named) {
             Ok(found) => self.add_roles(found.into_iter().map(|(_, helper)| helper)),
             Err(wrong) => diagnostics.extend(wrong),

@@ -37,7 +37,7 @@ pub(super) struct CleanRun {
 pub enum SweepOutcome {
     /// The tool took effect as without the fault, with no further call, and the checks passed.
     Recovered,
-    /// The tool took effect as without the fault, after further calls.
+    /// The tool took effect as without the fault, after further calls, and the checks passed.
     CalledAgain,
     /// The tool took no effect, or a check failed, and the agent wrote another text than without the fault.
     ToldUser,
@@ -149,7 +149,7 @@ impl SweepOutcome {
                 _ if !broken.has_faults => SweepOutcome::NotReached,
                 true if has_same_text => SweepOutcome::DidNotNotice,
                 true => SweepOutcome::ToldUser,
-                false if calls_again > 0 => SweepOutcome::CalledAgain,
+                false if passed && calls_again > 0 => SweepOutcome::CalledAgain,
                 false if passed => SweepOutcome::Recovered,
                 false if has_same_text => SweepOutcome::Failed,
                 false => SweepOutcome::ToldUser,

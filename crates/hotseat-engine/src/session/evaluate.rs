@@ -48,7 +48,13 @@ impl CheckEvaluator<'_> {
     ) -> Vec<EvaluatedCheck> {
         let mut decided = Vec::with_capacity(checks.len());
         for check in checks {
-            decided.push(self.evaluate_one(check, looked, recorder).await);
+            // A sweep decides which fault a conversation has, if any.
+            let is_about_other = self.case.is_swept
+                && check.needs_fault()
+                && check.undecided_reason(looked.scope(recorder)).is_some();
+            if !is_about_other {
+                decided.push(self.evaluate_one(check, looked, recorder).await);
+            }
         }
         decided
     }

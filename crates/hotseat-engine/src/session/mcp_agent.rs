@@ -5,53 +5,108 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use hotseat_mcp::{
-    AnswerFuture, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpToolResult, RpcError,
-    ToolAnswerer,
+    AnswerFuture, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpToolResult,
+    RpcError, ToolAnswerer, UnansweredInput,
 };
 use hotseat_targets::AgentSession;
-use hotseat_targets::message::{ClientTool, ScriptedAnswers, ToolFunctionCaller, ToolReply};
-use hotseat_trace::{
-    AttemptFailure, ErrorInfo, FailureKind, McpAnswerLost, McpArgumentsInvalid, McpArgumentsUnchecked,
-    McpConnected, McpFaultInjected, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
+use hotseat_targets::message::{
+    PendingReply, ScriptedAnswers, SelectedAnswer, ToolFunctionCaller, ToolReply,
 };
+use hotseat_trace::{
+    AttemptFailure, ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, McpAnswerLost,
+    McpArgumentsInvalid, McpArgumentsUnchecked, McpConnected, McpFaultInjected, Origin, Payload,
+    ToolCompleted, ToolFailed, ToolInvocation,
+};
+use serde_json::{Map, Value, json};
 
 use super::mcp_call_id::agent_call_id;
 use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents};
 use super::tool_functions::ScriptToolFunctions;
-use crate::cases::ToolReference;
+use crate::cases::{MockAnswers, ToolReference};
 
 /// Answers the calls of mocked MCP servers from the scripted answers of a case.
 #[derive(Debug, Default)]
 pub struct ScriptedServers {
-    servers: Mutex<BTreeMap<String, ScriptedAnswers>>,
+    servers: Mutex<BTreeMap<String, ScriptedServer>>,
+}
+
+#[derive(Debug)]
+struct ScriptedServer {
+    answers: ScriptedAnswers,
+    /// Questions that precede the answers of each tool, in their order.
+    questions: BTreeMap<String, Vec<InputRounds>>,
 }
 
 impl ScriptedServers {
     /// Creates answers for servers by name. Functions compute some of them.
-    pub fn new(answers: BTreeMap<String, Vec<ClientTool>>, functions: Option<&ScriptToolFunctions>) -> Self {
-        let servers = answers.into_iter().map(|(name, tools)| {
+    pub fn new(answers: BTreeMap<String, MockAnswers>, functions: Option<&ScriptToolFunctions>) -> Self {
+        let servers = answers.into_iter().map(|(name, MockAnswers { tools, questions })| {
             let functions =
                 functions.map(|all| Arc::new(all.for_server(&name)) as Arc<dyn ToolFunctionCaller>);
             let answers = ScriptedAnswers::new(tools).with_functions(functions);
-            (name, answers)
+            (name, ScriptedServer { answers, questions })
         });
         ScriptedServers { servers: Mutex::new(servers.collect()) }
     }
 }
 
+impl ScriptedServer {
+    /// Returns the reply to a call.
+    ///
+    /// # Errors
+    /// The answer in place of it: no reply matches, or the user is asked first.
+    fn reply(&mut self, call: &McpCall) -> Result<PendingReply, McpAnswer> {
+        let (tool, arguments) = (&call.tool, &call.arguments);
+        let state = call.input_state.as_ref();
+        // A call that the client continues has its answer already.
+        let selected = match state {
+            Some(state) => Some(SelectedAnswer {
+                index: state["answer"].as_u64().unwrap_or_default() as usize,
+                number: state["number"].as_u64().unwrap_or_default() as usize,
+            }),
+            None => self.answers.select_answer(tool, arguments),
+        };
+        let unmatched =
+            |server: &Self| McpAnswer::Unmatched { nearest: server.answers.nearest_answer(tool, arguments) };
+        let Some(selected) = selected else { return Err(unmatched(self)) };
+        let inputs = match self.questions.get(tool).and_then(|questions| questions.get(selected.index)) {
+            None => Map::new(),
+            Some(ask) => {
+                let rounds = state.map(|state| &state["rounds"]);
+                let collected = ask.collect(rounds, &call.input_responses, &call.capabilities);
+                collected.map_err(|input| asked(*input, selected))?
+            }
+        };
+        let contents = inputs.into_iter().map(|(name, mut response)| {
+            let content = response.get_mut("content").map_or_else(|| json!({}), Value::take);
+            (name, content)
+        });
+        self.answers
+            .selected_reply(tool, arguments, selected, contents.collect())
+            .ok_or_else(|| unmatched(self))
+    }
+}
+
+/// Answers with open questions. The client returns the selected answer with its responses.
+fn asked(input: UnansweredInput, selected: SelectedAnswer) -> McpAnswer {
+    let mut answer = McpAnswer::from(input);
+    if let McpAnswer::InputRequired(input) = &mut answer {
+        let rounds = input.state.take();
+        input.state = Some(json!({"answer": selected.index, "number": selected.number, "rounds": rounds}));
+    }
+    answer
+}
+
 impl ToolAnswerer for ScriptedServers {
     fn answer<'a>(&'a self, call: &'a McpCall) -> AnswerFuture<'a> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let script = servers.get_mut(&call.server);
-        let reply = match script {
-            None => Err(None),
-            Some(script) => script
-                .tool_reply(&call.tool, &call.arguments)
-                .ok_or_else(|| script.nearest_answer(&call.tool, &call.arguments)),
+        let reply = match servers.get_mut(&call.server) {
+            None => Err(McpAnswer::Unmatched { nearest: None }),
+            Some(server) => server.reply(call),
         };
         Box::pin(async move {
             match reply {
-                Err(nearest) => McpAnswer::Unmatched { nearest },
+                Err(answer) => answer,
                 Ok(reply) => match reply.complete().await {
                     Ok(ToolReply::Content(value)) => McpAnswer::Result(McpToolResult::from_value(value)),
                     Ok(ToolReply::Error(text)) => McpAnswer::Result(McpToolResult::error(text)),
@@ -113,8 +168,10 @@ pub struct McpObserver {
     events: TurnEvents,
     /// Turn and id of each call.
     calls: HashMap<u64, ObservedCall>,
-    /// Calls without an answer.
+    /// Calls without an answer, except those that wait for input of the user.
     open: HashSet<u64>,
+    /// Number of questions to the user.
+    interrupts: usize,
     expected: ExpectedCalls,
     /// Reads the conversation once at its end, if it is complete.
     on_end: Option<ConversationReader>,
@@ -128,7 +185,8 @@ struct ObservedCall {
     arguments: String,
     /// False if a fault keeps the tool from taking effect, or the server waits for input of the user.
     may_take_effect: bool,
-    has_fault: bool,
+    /// Questions to the user that wait for a response: their interrupts by their names.
+    questions: BTreeMap<String, Arc<str>>,
     /// Whether the server ended the call without an answer.
     is_broken_off: bool,
 }
@@ -209,8 +267,14 @@ impl ServiceObserver for McpObserver {
                 let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
                 self.events.emit(at, McpArgumentsUnchecked { turn_id, tool_call_id })
             }
-            McpEventKind::UnknownTool { tool, .. } => {
-                self.events.note(at, format!("MCP server `{server}` has no tool `{tool}`"))
+            McpEventKind::UnknownTool { tool, offered_after, .. } => {
+                let message = match offered_after {
+                    None => format!("MCP server `{server}` has no tool `{tool}`"),
+                    Some(after) => {
+                        format!("MCP server `{server}` offers `{tool}` only after `{after}` took effect")
+                    }
+                };
+                self.events.note(at, message)
             }
             McpEventKind::Unmatched { call, method, nearest } => {
                 self.report_unmatched(at, &server, call, &method, nearest)
@@ -219,19 +283,8 @@ impl ServiceObserver for McpObserver {
                 let failure = AttemptFailure::new(FailureKind::ScriptError, message);
                 Err(failure.with_detail(detail.unwrap_or_default()))
             }
-            McpEventKind::InputRequested { call, requests } => {
-                self.set_may_take_effect(call, false);
-                // The fault has met a question, before the effect.
-                if let Some(known) = self.calls.get(&call).filter(|known| known.has_fault) {
-                    self.events.emit(at, known.lost_answer(false))?;
-                }
-                let names: Vec<&str> = requests.keys().map(String::as_str).collect();
-                self.events.note(at, format!("MCP server `{server}` asked for input: {}", names.join(", ")))
-            }
-            McpEventKind::InputProvided { call, .. } => {
-                self.set_may_take_effect(call, true);
-                Ok(())
-            }
+            McpEventKind::InputRequested { call, requests } => self.ask(at, &server, call, &requests),
+            McpEventKind::InputProvided { call, responses } => self.receive_responses(at, call, &responses),
             McpEventKind::CallBrokenOff { call } => {
                 if let Some(known) = self.calls.get_mut(&call) {
                     known.is_broken_off = true;
@@ -240,7 +293,6 @@ impl ServiceObserver for McpObserver {
             }
             McpEventKind::FaultInjected { call, rule, fault } => {
                 let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
-                known.has_fault = true;
                 known.may_take_effect &= fault.has_effect();
                 let injected = McpFaultInjected {
                     turn_id: known.turn_id.clone(),
@@ -283,10 +335,64 @@ impl ObservedCall {
 }
 
 impl McpObserver {
-    fn set_may_take_effect(&mut self, call: u64, may_take_effect: bool) {
-        if let Some(known) = self.calls.get_mut(&call) {
-            known.may_take_effect = may_take_effect;
+    /// Reports the questions of a server to the user of its client. Meanwhile the call has no effect.
+    fn ask(
+        &mut self,
+        at: Instant,
+        server: &str,
+        call: u64,
+        requests: &Map<String, Value>,
+    ) -> Result<(), AttemptFailure> {
+        // The client may answer in a later turn.
+        self.open.remove(&call);
+        let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
+        known.may_take_effect = false;
+        let mut raised = Vec::new();
+        for (name, request) in requests {
+            // A client that gave no response is asked again.
+            if known.questions.contains_key(name) {
+                continue;
+            }
+            self.interrupts += 1;
+            let interrupt_id: Arc<str> = format!("{}-question-{}", known.id, self.interrupts).into();
+            known.questions.insert(name.clone(), interrupt_id.clone());
+            let (method, params) = (&request["method"], &request["params"]);
+            raised.push(InterruptRaised {
+                turn_id: known.turn_id.clone(),
+                interrupt_id,
+                reason: method.as_str().map(str::to_string),
+                message: params["message"].as_str().map(str::to_string),
+                tool_call_id: Some(known.id.clone()),
+                server: Some(server.into()),
+                value: json!({"name": name, "method": method, "params": params}),
+            });
         }
+        raised.into_iter().try_for_each(|event| self.events.emit(at, event))
+    }
+
+    /// Reports the responses of a client to questions of a server.
+    fn receive_responses(
+        &mut self,
+        at: Instant,
+        call: u64,
+        responses: &Map<String, Value>,
+    ) -> Result<(), AttemptFailure> {
+        let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
+        known.may_take_effect = true;
+        self.open.insert(call);
+        let mut answered = Vec::new();
+        for (name, response) in responses {
+            let Some(interrupt_id) = known.questions.remove(name) else { continue };
+            let (status, payload) = match response["action"].as_str() {
+                Some("accept") => ("resolved", response.get("content").cloned()),
+                Some("decline") => ("declined", None),
+                Some("cancel") => ("cancelled", None),
+                _ => ("resolved", Some(response.clone())),
+            };
+            let turn_id = known.turn_id.clone();
+            answered.push(InterruptAnswered { turn_id, interrupt_id, status: status.into(), payload });
+        }
+        answered.into_iter().try_for_each(|event| self.events.emit(at, event))
     }
 
     fn receive_call(
@@ -295,7 +401,7 @@ impl McpObserver {
         server: &str,
         call: u64,
         tool: String,
-        arguments: serde_json::Value,
+        arguments: Value,
         agent_call_id: Option<Arc<str>>,
     ) -> Result<(), AttemptFailure> {
         let Some(turn_id) = self.events.turn.clone() else {
@@ -310,7 +416,7 @@ impl McpObserver {
             tool: tool.clone(),
             arguments: shown,
             may_take_effect: true,
-            has_fault: false,
+            questions: BTreeMap::new(),
             is_broken_off: false,
         };
         self.calls.insert(call, known);

@@ -74,7 +74,7 @@ impl ScriptToolFunctions {
         function: ToolFunction,
         call: ToolFunctionCall,
     ) -> Result<ToolReply, AttemptFailure> {
-        let ToolFunctionCall { tool, arguments, number } = call;
+        let ToolFunctionCall { tool, arguments, number, inputs } = call;
         let place = format!("named at {}", function.place);
         let failed = |words: String| {
             let of_server =
@@ -84,7 +84,13 @@ impl ScriptToolFunctions {
         };
         let found = self.permissions.find(&function.reference).await;
         let bound = found.map_err(|words| failed(words).with_detail(place.as_str()))?;
-        let context = json!({"tool": tool, "server": self.server, "number": number, "test_id": self.test_id});
+        let context = json!({
+            "tool": tool,
+            "server": self.server,
+            "number": number,
+            "inputs": inputs,
+            "test_id": self.test_id,
+        });
         let ScriptOutput { result, console } =
             bound.call(vec![arguments, context], None, DEFAULT_FUNCTION_TIMEOUT).await;
         self.console.lock().unwrap_or_else(PoisonError::into_inner).keep(console);

@@ -17,6 +17,7 @@ use crate::definition::UnmatchedPolicy;
 use crate::event::McpEventKind;
 use crate::fault::FaultKind;
 use crate::frame::{Frame, RpcError};
+use crate::input_rounds::required_capability;
 use crate::lock;
 use crate::recording::ReplayTable;
 use crate::revision::error_code;
@@ -42,12 +43,14 @@ struct CallIdentity {
     tool_number: u64,
     state: Option<Value>,
     is_new: bool,
+    /// Index of the rule of its fault, for a call that continues.
+    fault: Option<usize>,
 }
 
 /// Runs one request `tools/call` to its end.
 pub(super) async fn run(request: RpcRequest) {
-    let call = match open_call(&request).await {
-        Ok(call) => call,
+    let (call, round) = match open_call(&request).await {
+        Ok(opened) => opened,
         Err(error) => {
             request.answer(Err(error)).await;
             return;
@@ -65,30 +68,30 @@ pub(super) async fn run(request: RpcRequest) {
         }
         _ => None,
     };
-    let may_be_broken = !matches!(invalid, Some(McpEventKind::InvalidArguments { .. }));
-    if let Some(kind) = invalid {
+    let is_invalid = matches!(invalid, Some(McpEventKind::InvalidArguments { .. }));
+    if let Some(kind) = invalid.filter(|_| round.is_new) {
         request.report(request.arrived, kind).await;
     }
     if let Some(outcome) = refused {
         return finish(&request, &call, outcome, None).await;
     }
     let rules = &request.server.definition.faults;
-    let fault =
-        may_be_broken.then(|| request.server.faults.select(rules, &call.tool, &call.arguments)).flatten();
-    if let Some(fault) = &fault {
-        let kind =
-            McpEventKind::FaultInjected { call: call.number, rule: fault.rule, fault: fault.kind.clone() };
-        request.report(Instant::now(), kind).await;
-        if !fault.kind.has_effect() {
-            let Some(failed) = fail_before_effect(&request, &fault.kind).await else {
-                return report_cancelled(&request, &call).await;
-            };
-            return report_answer(&request, &call, failed.outcome, failed.delivered).await;
-        }
+    let faults = &request.server.faults;
+    let fault = match round.is_new {
+        _ if is_invalid => None,
+        true => faults.select(rules, &call.tool, &call.arguments),
+        false => round.fault.and_then(|rule| faults.resume(rules, &call.tool, rule)),
+    };
+    if let Some(fault) = fault.as_ref().filter(|fault| !fault.kind.has_effect()) {
+        request.report(Instant::now(), fault.event(call.number)).await;
+        let Some(failed) = fail_before_effect(&request, &fault.kind).await else {
+            return report_cancelled(&request, &call).await;
+        };
+        return report_answer(&request, &call, failed.outcome, failed.delivered).await;
     }
     match execute(&request, call.clone(), fault.as_ref()).await {
         (call, CallEnd::Answer(outcome)) => finish(&request, &call, outcome, fault).await,
-        (call, CallEnd::InputRequired(input)) => ask_again(&request, &call, input).await,
+        (call, CallEnd::InputRequired(input)) => ask_again(&request, &call, input, fault.as_ref()).await,
         (call, CallEnd::Abandoned(outcome)) => report_answer(&request, &call, outcome, false).await,
         (call, CallEnd::Cancelled) => report_cancelled(&request, &call).await,
     }
@@ -106,7 +109,8 @@ async fn refuse_malformed(request: &RpcRequest, call: &McpCall) -> Result<Value,
 async fn refuse_invalid(request: &RpcRequest, call: &McpCall) -> Option<Result<Value, RpcError>> {
     let tools = request.server.tools();
     let Some(tool) = tools.find(&call.tool) else {
-        let kind = McpEventKind::UnknownTool { call: call.number, tool: call.tool.clone() };
+        let offered_after = tools.missing_effect(&call.tool).map(str::to_string);
+        let kind = McpEventKind::UnknownTool { call: call.number, tool: call.tool.clone(), offered_after };
         request.report(request.arrived, kind).await;
         let message = format!("Unknown tool: {}", call.tool);
         return Some(Err(RpcError::new(error_code::INVALID_PARAMS, message)));
@@ -122,7 +126,7 @@ async fn refuse_invalid(request: &RpcRequest, call: &McpCall) -> Option<Result<V
 }
 
 /// Reads and counts the call.
-async fn open_call(request: &RpcRequest) -> Result<McpCall, RpcError> {
+async fn open_call(request: &RpcRequest) -> Result<(McpCall, CallIdentity), RpcError> {
     let invalid = |message: &str| RpcError::new(error_code::INVALID_PARAMS, message);
     let Some(tool) = request.params.get("name").and_then(Value::as_str) else {
         return Err(invalid("`name` of the tool is missing"));
@@ -131,7 +135,7 @@ async fn open_call(request: &RpcRequest) -> Result<McpCall, RpcError> {
         None | Some(Value::Null) => json!({}),
         Some(arguments) => arguments.clone(),
     };
-    let identity = identify(request, tool, &arguments).await?;
+    let mut identity = identify(request, tool, &arguments).await?;
     let input_responses =
         request.params.get("inputResponses").and_then(Value::as_object).cloned().unwrap_or_default();
     if identity.is_new {
@@ -146,7 +150,7 @@ async fn open_call(request: &RpcRequest) -> Result<McpCall, RpcError> {
         let kind = McpEventKind::InputProvided { call: identity.number, responses: input_responses.clone() };
         request.report(request.arrived, kind).await;
     }
-    Ok(McpCall {
+    let call = McpCall {
         number: identity.number,
         tool_number: identity.tool_number,
         server: request.server.name().to_string(),
@@ -154,10 +158,12 @@ async fn open_call(request: &RpcRequest) -> Result<McpCall, RpcError> {
         arguments,
         revision: request.revision,
         meta: request.meta(),
+        capabilities: request.capabilities.clone(),
         input_responses,
-        input_state: identity.state,
+        input_state: identity.state.take(),
         notifier: request.notifier().0,
-    })
+    };
+    Ok((call, identity))
 }
 
 /// Returns the identity of a new call, or of the call that the client continues with its state.
@@ -180,6 +186,7 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
             tool_number: state["toolCall"].as_u64().unwrap_or_default(),
             state: state.get("state").cloned(),
             is_new: false,
+            fault: state["fault"].as_u64().and_then(|rule| usize::try_from(rule).ok()),
         });
     }
     let Some(number) = request.conversation.next_call() else {
@@ -189,7 +196,7 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
         return Err(RpcError::new(error_code::LIMIT_REACHED, message));
     };
     let tool_number = request.server.count_call(tool);
-    Ok(CallIdentity { number, tool_number, state: None, is_new: true })
+    Ok(CallIdentity { number, tool_number, state: None, is_new: true, fault: None })
 }
 
 /// The call that a signed state belongs to.
@@ -243,6 +250,14 @@ async fn execute(
     // Notifications that the answerer sent immediately before its answer.
     while let Ok(message) = notifications.try_recv() {
         let _ = request.out.send(OutFrame::Interim(message)).await;
+    }
+    if let CallEnd::Answer(Ok(result)) = &end
+        && result["isError"] != true
+    {
+        request.server.take_effect(&call.tool);
+    }
+    if let (CallEnd::Answer(_), Some(fault)) = (&end, fault) {
+        request.report(Instant::now(), fault.event(call.number)).await;
     }
     if let (CallEnd::Answer(outcome), Some(delay)) = (&end, fault.and_then(|fault| delay(&fault.kind))) {
         let outcome = outcome.clone();
@@ -322,12 +337,7 @@ async fn unmatched(request: &RpcRequest, call: &McpCall, nearest: Option<String>
 fn keep_supported(request: &RpcRequest, input: &mut InputRequired) -> Result<(), RpcError> {
     let mut missing = Map::new();
     input.requests.retain(|_, question| {
-        let capability = match question["method"].as_str() {
-            Some("elicitation/create") => "elicitation",
-            Some("sampling/createMessage") => "sampling",
-            Some("roots/list") => "roots",
-            _ => return true,
-        };
+        let Some(capability) = required_capability(question) else { return true };
         let is_supported = request.capabilities.contains_key(capability);
         if !is_supported {
             missing.insert(capability.to_string(), json!({}));
@@ -369,8 +379,17 @@ async fn ask_client(request: &RpcRequest, input: &InputRequired) -> Map<String, 
 }
 
 /// Answers with the requests for input; the client calls again with the answers and the state.
-async fn ask_again(request: &RpcRequest, call: &McpCall, input: InputRequired) {
+async fn ask_again(
+    request: &RpcRequest,
+    call: &McpCall,
+    input: InputRequired,
+    fault: Option<&SelectedFault>,
+) {
     let mut state = json!({"call": call.number, "toolCall": call.tool_number});
+    // The fault breaks the answer, not the question.
+    if let Some(fault) = fault {
+        state["fault"] = json!(fault.rule);
+    }
     if let Some(inner) = input.state {
         state["state"] = inner;
     }

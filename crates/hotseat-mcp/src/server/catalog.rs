@@ -1,6 +1,7 @@
 //! The tools of a mock with their compiled schemas, and the pages of lists.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::definition::{DefinitionProblem, McpTool};
 use crate::frame::RpcError;
+use crate::input_rounds::violations;
 use crate::revision::error_code;
 
 /// Maximum number of violations that are reported for one call.
@@ -15,8 +17,14 @@ const MAX_VIOLATIONS: usize = 8;
 
 /// Tools in the order of `tools/list`.
 pub(super) struct ToolCatalog {
+    /// The entries of the offered tools.
     entries: Vec<Value>,
-    tools: HashMap<String, CompiledTool>,
+    /// All tools, also those that are not offered yet.
+    tools: Vec<Arc<CompiledTool>>,
+    /// Indexes of all tools by their names.
+    indexes: Arc<HashMap<String, usize>>,
+    /// Names of the tools that took effect, if another one waits for them.
+    effects: HashSet<String>,
 }
 
 /// A tool with its schema.
@@ -31,7 +39,8 @@ impl ToolCatalog {
     /// # Errors
     /// If two tools have the same name, or a schema is invalid or refers to another document.
     pub(super) fn new(tools: &[McpTool]) -> Result<ToolCatalog, DefinitionProblem> {
-        let mut catalog = ToolCatalog { entries: Vec::new(), tools: HashMap::new() };
+        let mut compiled = Vec::with_capacity(tools.len());
+        let mut indexes = HashMap::with_capacity(tools.len());
         for tool in tools {
             let arguments = jsonschema::options()
                 .with_pattern_options(jsonschema::PatternOptions::regex())
@@ -40,32 +49,63 @@ impl ToolCatalog {
                     tool: tool.name.clone(),
                     source: Box::new(error),
                 })?;
-            catalog.entries.push(tool.to_json());
-            let compiled = CompiledTool { tool: tool.clone(), arguments };
-            if catalog.tools.insert(tool.name.clone(), compiled).is_some() {
+            if indexes.insert(tool.name.clone(), compiled.len()).is_some() {
                 return Err(DefinitionProblem::DuplicateTool(tool.name.clone()));
             }
+            compiled.push(Arc::new(CompiledTool { tool: tool.clone(), arguments }));
         }
-        Ok(catalog)
+        Ok(ToolCatalog::with_effects(compiled, Arc::new(indexes), HashSet::new()))
     }
 
+    fn with_effects(
+        tools: Vec<Arc<CompiledTool>>,
+        indexes: Arc<HashMap<String, usize>>,
+        effects: HashSet<String>,
+    ) -> ToolCatalog {
+        let offered = tools.iter().filter(|tool| is_offered(&tool.tool, &effects));
+        let entries = offered.map(|tool| tool.tool.to_json()).collect();
+        ToolCatalog { entries, tools, indexes, effects }
+    }
+
+    /// Returns the catalog after the effect of a tool, if it offers further tools then.
+    pub(super) fn after_effect(&self, name: &str) -> Option<ToolCatalog> {
+        let waits = |tool: &Arc<CompiledTool>| tool.tool.offered_after.as_deref() == Some(name);
+        if self.effects.contains(name) || !self.tools.iter().any(waits) {
+            return None;
+        }
+        let mut effects = self.effects.clone();
+        effects.insert(name.to_string());
+        Some(ToolCatalog::with_effects(self.tools.clone(), self.indexes.clone(), effects))
+    }
+
+    /// Finds an offered tool.
     pub(super) fn find(&self, name: &str) -> Option<&CompiledTool> {
-        self.tools.get(name)
+        self.tool(name).filter(|tool| is_offered(&tool.tool, &self.effects))
     }
 
+    /// Returns the tool that must take effect before this one is offered.
+    pub(super) fn missing_effect(&self, name: &str) -> Option<&str> {
+        self.tool(name).filter(|tool| !is_offered(&tool.tool, &self.effects))?.tool.offered_after.as_deref()
+    }
+
+    fn tool(&self, name: &str) -> Option<&CompiledTool> {
+        self.tools.get(*self.indexes.get(name)?).map(Arc::as_ref)
+    }
+
+    /// The entries of the offered tools.
     pub(super) fn entries(&self) -> &[Value] {
         &self.entries
     }
 }
 
+fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
+    tool.offered_after.as_ref().is_none_or(|after| effects.contains(after))
+}
+
 impl CompiledTool {
     /// Returns what the arguments violate, one text for each violation.
     pub(super) fn violations(&self, arguments: &Value) -> Vec<String> {
-        let text = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-            "" => error.to_string(),
-            path => format!("{path}: {error}"),
-        };
-        self.arguments.iter_errors(arguments).take(MAX_VIOLATIONS).map(text).collect()
+        violations(&self.arguments, arguments, MAX_VIOLATIONS)
     }
 }
 

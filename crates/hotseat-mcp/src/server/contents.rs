@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::rpc_request::{RpcRequest, list, mock_content};
 use crate::canonical::canonical_text;
 use crate::definition::{McpPrompt, McpResource};
-use crate::fixed::{FixedAnswer, FixedStep};
+use crate::fixed::FixedAnswer;
 use crate::frame::RpcError;
+use crate::input_rounds::UnansweredInput;
 use crate::revision::error_code;
 
 /// Answers a request for resources, prompts or completion; unknown methods are errors.
@@ -148,16 +149,21 @@ fn answer_in_rounds(
     };
     let none = Map::new();
     let responses = request.params.get("inputResponses").and_then(Value::as_object).unwrap_or(&none);
-    match answer.step(values, state.as_ref(), responses) {
-        FixedStep::Done(outcome) => outcome,
-        FixedStep::Ask(_) if !request.revision.is_stateless() => Err(RpcError::new(
-            error_code::INVALID_REQUEST,
-            "this answer needs input of the user, which only revision 2026-07-28 supports here",
-        )),
-        FixedStep::Ask(input) => Ok(json!({
+    let input = match answer.complete(values, state.as_ref(), responses, &request.capabilities) {
+        Ok(result) => return Ok(result),
+        Err(input) => *input,
+    };
+    let refused = |message: &str| Err(RpcError::new(error_code::INVALID_REQUEST, message));
+    match input {
+        UnansweredInput::Asked(_) if !request.revision.is_stateless() => {
+            refused("this answer needs input of the user, which only revision 2026-07-28 supports here")
+        }
+        UnansweredInput::Asked(input) => Ok(json!({
             "resultType": "input_required",
             "inputRequests": input.requests,
             "requestState": request.run.signer.sign(&purpose, &input.state.unwrap_or_default()),
         })),
+        UnansweredInput::Refused(text) => refused(&text),
+        UnansweredInput::Error(error) => Err(error),
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::outbound::AnswerDelivery;
 use crate::canonical::canonical_text;
+use crate::event::McpEventKind;
 use crate::fault::{FaultKind, FaultRule, UnreachedFault};
 use crate::lock;
 
@@ -30,6 +31,13 @@ pub(super) struct SelectedFault {
     pub(super) previous: Option<Value>,
 }
 
+impl SelectedFault {
+    /// The event that reports it.
+    pub(super) fn event(&self, call: u64) -> McpEventKind {
+        McpEventKind::FaultInjected { call, rule: self.rule, fault: self.kind.clone() }
+    }
+}
+
 impl FaultState {
     pub(super) fn new(rules: &[FaultRule]) -> FaultState {
         FaultState { counters: FaultCounters::new(rules.len()), previous: Mutex::default() }
@@ -47,7 +55,12 @@ impl FaultState {
             self.counters.select(counted.map(|(index, rule)| (index, rule.trigger)), is_possible, || {
                 format!("{tool}\0{}", canonical_text(arguments))
             })?;
-        let kind = rules[rule].kind.clone();
+        self.resume(rules, tool, rule)
+    }
+
+    /// Returns the fault of a rule that has selected a call.
+    pub(super) fn resume(&self, rules: &[FaultRule], tool: &str, rule: usize) -> Option<SelectedFault> {
+        let kind = rules.get(rule)?.kind.clone();
         let previous = match kind {
             FaultKind::Stale => lock(&self.previous).get(tool).cloned(),
             _ => None,

@@ -33,6 +33,10 @@ pub(super) fn validate(
     tools: &ToolCatalog,
 ) -> Result<(), RpcError> {
     let Some(version) = body_version(params) else {
+        let named = text(headers, PROTOCOL_VERSION);
+        if let Some(unknown) = named.filter(|name| ProtocolRevision::from_name(name).is_none()) {
+            return Err(unsupported(unknown));
+        }
         let message = format!("`_meta` must contain `{}`", meta::PROTOCOL_VERSION);
         return Err(RpcError::new(error_code::INVALID_PARAMS, message));
     };
@@ -41,9 +45,7 @@ pub(super) fn validate(
         return Err(mismatch("MCP-Protocol-Version", text(headers, PROTOCOL_VERSION), version));
     }
     if !ProtocolRevision::from_name(version).is_some_and(ProtocolRevision::is_stateless) {
-        let supported: Vec<_> = ProtocolRevision::ALL.iter().map(|revision| revision.name()).collect();
-        return Err(RpcError::new(error_code::UNSUPPORTED_VERSION, "Unsupported protocol version")
-            .with_data(json!({"supported": supported, "requested": version})));
+        return Err(unsupported(version));
     }
     if !params["_meta"].get(meta::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
         let message = format!("`_meta` must contain the object `{}`", meta::CLIENT_CAPABILITIES);
@@ -72,6 +74,15 @@ pub(super) fn validate(
         validate_parameters(headers, &tool.tool.input_schema, arguments)?;
     }
     Ok(())
+}
+
+/// The error for a client of an unknown revision, such as `2024-11-05`.
+fn unsupported(revision: &str) -> RpcError {
+    let supported: Vec<_> = ProtocolRevision::ALL.iter().map(|revision| revision.name()).collect();
+    let message =
+        format!("Unsupported protocol version {revision:?}: the server speaks {}", supported.join(", "));
+    RpcError::new(error_code::UNSUPPORTED_VERSION, message)
+        .with_data(json!({"supported": supported, "requested": revision}))
 }
 
 fn mismatch(header: &str, found: Option<&str>, body: &str) -> RpcError {

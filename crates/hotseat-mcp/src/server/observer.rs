@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::StatusCode;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::state::{ConversationState, ServerState};
+use super::faults::SelectedFault;
+use super::rpc_request::McpHttpRequest;
+use super::state::{ConversationState, ServerState, WaitingCall};
 use crate::answer::McpToolResult;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -81,6 +83,10 @@ pub(super) struct ExchangeObserver {
     params: Map<String, Value>,
     /// Number of the call, if the request is one.
     call: Option<u64>,
+    /// True if the call continues after a question to the user.
+    is_continued: bool,
+    /// Index of the rule of its fault.
+    fault: Option<usize>,
     notifications: KeptNotifications,
     /// False if the request does not reach the server.
     is_recorded: bool,
@@ -110,6 +116,8 @@ impl ExchangeObserver {
             method,
             params,
             call: None,
+            is_continued: false,
+            fault: None,
             notifications,
             is_recorded,
             is_ended: false,
@@ -128,10 +136,29 @@ impl ExchangeObserver {
         self.call
     }
 
-    async fn open_call(&self) -> Result<u64, RpcError> {
+    /// Selects the fault of the call. A call that continues keeps its fault.
+    pub(super) fn select_fault(&mut self) -> Option<SelectedFault> {
+        self.call?;
+        let (tool, arguments) = called_tool(&self.params);
+        let (faults, rules) = (&self.server.faults, &self.server.definition.faults);
+        if self.is_continued {
+            return faults.resume(rules, tool, self.fault?);
+        }
+        // As at a mock, calls with invalid arguments get no fault.
+        let violations = self.server.violations(tool, &arguments);
+        if violations.is_some_and(|violations| !violations.is_empty()) {
+            return None;
+        }
+        let fault = faults.select(rules, tool, &arguments);
+        self.fault = fault.as_ref().map(|fault| fault.rule);
+        fault
+    }
+
+    async fn open_call(&mut self) -> Result<u64, RpcError> {
         let state = self.params.get("requestState").and_then(Value::as_str);
         let waiting = state.and_then(|state| lock(&self.server.waiting_calls).get(state).copied());
-        if let Some(call) = waiting {
+        if let Some(WaitingCall { number: call, fault }) = waiting {
+            (self.is_continued, self.fault) = (true, fault);
             let responses =
                 self.params.get("inputResponses").and_then(Value::as_object).cloned().unwrap_or_default();
             self.report(self.arrived, McpEventKind::InputProvided { call, responses }).await;
@@ -182,7 +209,14 @@ impl ExchangeObserver {
     pub(super) async fn report_input_request(&self, message: &Value) {
         if let Some(call) = self.call {
             let request = serde_json::json!({"method": message["method"], "params": message["params"]});
-            let requests = Map::from_iter([(message["id"].to_string(), request)]);
+            let name = message["id"].to_string();
+            {
+                let mut asking = lock(&self.server.asking_calls);
+                if asking.len() < MAX_WAITING_CALLS {
+                    asking.insert(name.clone(), call);
+                }
+            }
+            let requests = Map::from_iter([(name, request)]);
             self.report(Instant::now(), McpEventKind::InputRequested { call, requests }).await;
         }
     }
@@ -216,12 +250,12 @@ impl ExchangeObserver {
         }
         let Some(call) = self.call else { return };
         if let Ok(result) = &outcome
-            && result.get("resultType").and_then(Value::as_str) == Some("input_required")
+            && asks_for_input(result)
         {
             if let Some(state) = result.get("requestState").and_then(Value::as_str) {
                 let mut waiting = lock(&self.server.waiting_calls);
                 if waiting.len() < MAX_WAITING_CALLS {
-                    waiting.insert(state.to_string(), call);
+                    waiting.insert(state.to_string(), WaitingCall { number: call, fault: self.fault });
                 }
             }
             let requests =
@@ -327,6 +361,22 @@ impl Drop for ExchangeObserver {
             runtime.spawn(async move { conversation.report(server.name(), Instant::now(), kind).await });
         }
     }
+}
+
+/// True if a result asks for input of the user.
+pub(super) fn asks_for_input(result: &Value) -> bool {
+    result.get("resultType").and_then(Value::as_str) == Some("input_required")
+}
+
+/// Reports the response of a client to a request of a proxied server, if the request belongs to a call.
+pub(super) async fn report_response(request: &McpHttpRequest, id: &Value, outcome: &Result<Value, RpcError>) {
+    let name = id.to_string();
+    let call = lock(&request.server.asking_calls).remove(&name);
+    let Some(call) = call else { return };
+    // A client that refuses the request has cancelled it.
+    let response = outcome.clone().unwrap_or_else(|_| json!({"action": "cancel"}));
+    let kind = McpEventKind::InputProvided { call, responses: Map::from_iter([(name, response)]) };
+    request.conversation.report(request.server.name(), request.arrived, kind).await;
 }
 
 /// Returns the tool of a call and its arguments. Absent arguments are an empty object.

@@ -33,6 +33,12 @@ impl ProgramFailure {
         ProgramFailure { message: format!("the program `{program}` {how}"), error_output: errors.text() }
     }
 
+    /// A program whose message no request can be answered with.
+    pub(super) fn invalid_message(program: &str, problem: &str, errors: &ErrorOutput) -> ProgramFailure {
+        let message = format!("the program `{program}` {problem}");
+        ProgramFailure { message, error_output: errors.text() }
+    }
+
     /// A program that sent a line without an end.
     pub(super) fn line_too_long(program: &str, max_bytes: usize, errors: &ErrorOutput) -> ProgramFailure {
         let message = format!("the program `{program}` printed a line of more than {max_bytes} bytes");

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::calls::{deliver_broken, fail_before_effect};
 use super::faults::{SelectedFault, delay};
 use super::headers;
-use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, called_tool};
+use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, asks_for_input, report_response};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
 use super::program_failure::ProgramFailure;
 use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
@@ -32,6 +32,10 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
     match frame {
         Some(Ok(Frame::Request { id, method, params })) => {
             handle_request(request, upstream, id, method, params).await
+        }
+        Some(Ok(Frame::Response { id, outcome })) => {
+            report_response(&request, &id, &outcome).await;
+            pass_through(request, upstream, None).await
         }
         Some(Err(error)) => {
             let (code, message) = (Some(error.error.code), error.error.message);
@@ -64,11 +68,11 @@ async fn handle_request(
     let (method_name, arguments) = (method.clone(), params.clone());
     let begun =
         ExchangeObserver::begin(conversation, server, request.arrived, id.clone(), method_name, arguments);
-    let observer = match begun.await {
+    let mut observer = match begun.await {
         Ok(observer) => observer,
         Err(error) => return refuse(id, error, StatusCode::OK).await,
     };
-    let fault = if is_call { select_fault(&request.server, &params) } else { None };
+    let fault = observer.select_fault();
     if fault.is_none() {
         return pass_through(request, upstream, Some(observer)).await;
     }
@@ -90,13 +94,6 @@ async fn handle_request(
     };
     tokio::spawn(exchange(rpc, ProxiedServer::Url(Box::new(request)), fault, observer));
     respond(frames).await
-}
-
-fn select_fault(server: &super::state::ServerState, params: &Map<String, Value>) -> Option<SelectedFault> {
-    let (tool, arguments) = called_tool(params);
-    // As at a mock, calls with invalid arguments get no fault.
-    let is_invalid = server.violations(tool, &arguments).is_some_and(|violations| !violations.is_empty());
-    if is_invalid { None } else { server.faults.select(&server.definition.faults, tool, &arguments) }
 }
 
 /// A proxied server of one request.
@@ -126,9 +123,8 @@ pub(super) async fn forward(request: RpcRequest) {
     let (id, method, params) = (request.id.clone(), request.method.clone(), request.params.clone());
     let begun = ExchangeObserver::begin(conversation, server, request.arrived, id, method, params);
     match begun.await {
-        Ok(observer) => {
-            let is_call = observer.call().is_some();
-            let fault = if is_call { select_fault(&request.server, &request.params) } else { None };
+        Ok(mut observer) => {
+            let fault = observer.select_fault();
             exchange(request, ProxiedServer::Program(link), fault, observer).await;
         }
         Err(error) => {
@@ -144,16 +140,15 @@ async fn exchange(
     fault: Option<SelectedFault>,
     mut observer: ExchangeObserver,
 ) {
-    if let (Some(fault), Some(call)) = (&fault, observer.call()) {
-        let kind = McpEventKind::FaultInjected { call, rule: fault.rule, fault: fault.kind.clone() };
-        request.report(Instant::now(), kind).await;
-        if !fault.kind.has_effect() {
-            observer.leave_unrecorded();
-            if let Some(failed) = fail_before_effect(&request, &fault.kind).await {
-                observer.end(failed.outcome.map_err(UpstreamError::from), failed.delivered).await;
-            }
-            return;
+    if let (Some(fault), Some(call)) = (&fault, observer.call())
+        && !fault.kind.has_effect()
+    {
+        request.report(Instant::now(), fault.event(call)).await;
+        observer.leave_unrecorded();
+        if let Some(failed) = fail_before_effect(&request, &fault.kind).await {
+            observer.end(failed.outcome.map_err(UpstreamError::from), failed.delivered).await;
         }
+        return;
     }
     let running = request.session.as_ref().map(|session| session.register_running(&request.id));
     let cancelled = async {
@@ -198,6 +193,11 @@ async fn exchange(
         observer.end(outcome, true).await;
         request.answer(answer).await;
         return;
+    }
+    // The fault breaks the answer, not a question before it.
+    let fault = fault.filter(|_| !answer.as_ref().is_ok_and(asks_for_input));
+    if let (Some(fault), Some(call)) = (&fault, observer.call()) {
+        request.report(Instant::now(), fault.event(call)).await;
     }
     // The server has carried the call out; only its answer is late.
     if let Some(delay) = fault.as_ref().and_then(|fault| delay(&fault.kind)) {

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use super::calls;
 use super::contents;
 use super::headers;
+use super::observer::report_response;
 use super::outbound::{
     HttpOutcome, MAX_WAITING_FRAMES, OutFrame, empty_response, error_response, event_stream, respond,
 };
@@ -18,6 +19,7 @@ use super::rpc_request::{
 use super::sessions::ClientSession;
 use super::state::{AnswerSource, ServerState};
 use super::{proxy, replay};
+use crate::answer::ListChangeReceivers;
 use crate::definition::ServerKind;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -33,7 +35,7 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
     }
     match request.method {
         Method::POST => handle_post(request).await,
-        Method::GET => Ok(open_listener(&request)),
+        Method::GET => Ok(open_listener(&request).await),
         Method::DELETE => Ok(delete_session(&request)),
         _ => Ok(method_not_allowed()),
     }
@@ -50,6 +52,7 @@ async fn handle_post(request: McpHttpRequest) -> HttpOutcome {
         }
         Ok(Frame::Response { id, outcome }) => match find_session(&request) {
             SessionLookup::Found(session) if session.link.is_some() => {
+                report_response(&request, &id, &outcome).await;
                 if let Some(link) = &session.link {
                     link.send(&Frame::Response { id, outcome }.to_json()).await;
                 }
@@ -287,13 +290,19 @@ fn method_not_allowed() -> axum::http::Response<axum::body::Body> {
 }
 
 /// Opens the stream of a session on which the server reports changes.
-fn open_listener(request: &McpHttpRequest) -> axum::http::Response<axum::body::Body> {
+async fn open_listener(request: &McpHttpRequest) -> axum::http::Response<axum::body::Body> {
     match find_session(request) {
         SessionLookup::Ended => session_ended(),
-        SessionLookup::Unnamed => method_not_allowed(),
+        SessionLookup::Unnamed => {
+            let message = "a stream without a session was requested: the transport HTTP+SSE of revision 2024-11-05 is not supported; send `initialize` by POST first";
+            report_protocol_error(request, error_code::INVALID_REQUEST, message).await;
+            method_not_allowed()
+        }
         SessionLookup::Found(session) => {
             let (out, frames) = mpsc::channel(MAX_WAITING_FRAMES);
-            let (server, conversation) = (request.server.clone(), request.conversation.clone());
+            let conversation = request.conversation.clone();
+            // Before the client gets the head of the response, so that it misses no change.
+            let changes = request.server.changes.subscribe();
             tokio::spawn(async move {
                 let all = ["tools", "prompts", "resources"];
                 let wanted = Map::from_iter(all.map(|list| (format!("{list}ListChanged"), json!(true))));
@@ -303,7 +312,7 @@ fn open_listener(request: &McpHttpRequest) -> axum::http::Response<axum::body::B
                     return proxy::forward_listener(link, &conversation, &out).await;
                 }
                 tokio::select! {
-                    () = send_wanted_changes(&server, &wanted, &out, &no_meta) => {}
+                    () = send_wanted_changes(changes, &wanted, &out, &no_meta) => {}
                     () = conversation.wait_closed() => {}
                     () = out.closed() => {}
                 }
@@ -316,11 +325,10 @@ fn open_listener(request: &McpHttpRequest) -> axum::http::Response<axum::body::B
 /// Sends a notification for each change of a list. Ends when the client disconnects.
 async fn send_changes(
     list: &str,
-    versions: &watch::Sender<u64>,
+    mut versions: watch::Receiver<u64>,
     out: &mpsc::Sender<OutFrame>,
     meta: &Map<String, Value>,
 ) {
-    let mut versions = versions.subscribe();
     while versions.changed().await.is_ok() {
         let mut params = Map::new();
         if !meta.is_empty() {
@@ -335,12 +343,11 @@ async fn send_changes(
 
 /// Sends the changes of all lists that the client wants to know.
 async fn send_wanted_changes(
-    server: &ServerState,
+    changes: ListChangeReceivers,
     wanted: &Map<String, Value>,
     out: &mpsc::Sender<OutFrame>,
     meta: &Map<String, Value>,
 ) {
-    let changes = &server.changes;
     let one = |list: &'static str, versions| async move {
         match is_wanted(wanted, list) {
             true => send_changes(list, versions, out, meta).await,
@@ -348,9 +355,9 @@ async fn send_wanted_changes(
         }
     };
     tokio::select! {
-        () = one("tools", &changes.tools) => {}
-        () = one("prompts", &changes.prompts) => {}
-        () = one("resources", &changes.resources) => {}
+        () = one("tools", changes.tools) => {}
+        () = one("prompts", changes.prompts) => {}
+        () = one("resources", changes.resources) => {}
     }
 }
 
@@ -374,11 +381,12 @@ async fn listen(request: RpcRequest) {
         "method": "notifications/subscriptions/acknowledged",
         "params": {"_meta": meta, "notifications": honoured},
     });
+    let changes = request.server.changes.subscribe();
     if request.out.send(OutFrame::Interim(acknowledgement)).await.is_err() {
         return;
     }
     tokio::select! {
-        () = send_wanted_changes(&request.server, wanted, &request.out, &meta) => {}
+        () = send_wanted_changes(changes, wanted, &request.out, &meta) => {}
         () = request.out.closed() => {}
         () = request.conversation.wait_closed() => {
             request.answer(Ok(json!({"_meta": meta}))).await;

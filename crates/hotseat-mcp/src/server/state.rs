@@ -266,12 +266,22 @@ impl ListedTools {
     }
 }
 
+/// A call of a proxied server that waits for input.
+#[derive(Clone, Copy)]
+pub(super) struct WaitingCall {
+    pub(super) number: u64,
+    /// Index of the rule of its fault.
+    pub(super) fault: Option<usize>,
+}
+
 /// State of one server in one conversation.
 pub(super) struct ServerState {
     pub(super) definition: ServerDefinition,
     pub(super) source: AnswerSource,
     /// Calls of a proxied server that wait for input, by the state that their client sends again.
-    pub(super) waiting_calls: Mutex<HashMap<String, u64>>,
+    pub(super) waiting_calls: Mutex<HashMap<String, WaitingCall>>,
+    /// Calls of a proxied server by the identifiers of its requests to a client with a session.
+    pub(super) asking_calls: Mutex<HashMap<String, u64>>,
     recorded: Mutex<RecordedExchanges>,
     /// Tools that a proxied server listed.
     pub(super) listed: Mutex<ListedTools>,
@@ -297,6 +307,7 @@ impl ServerState {
             clients: Mutex::default(),
             is_connected: AtomicBool::new(false),
             waiting_calls: Mutex::default(),
+            asking_calls: Mutex::default(),
             recorded: Mutex::default(),
             listed: Mutex::default(),
             source,
@@ -391,6 +402,18 @@ impl ServerState {
     pub(super) fn set_tools(&self, tools: ToolCatalog) {
         self.learn_tools(tools);
         self.changes.tools.send_modify(|version| *version += 1);
+    }
+
+    /// Offers the tools that wait for the effect of a tool, and notifies the clients.
+    pub(super) fn take_effect(&self, tool: &str) {
+        let changed = {
+            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let next = tools.after_effect(tool);
+            next.map(|next| *tools = Arc::new(next)).is_some()
+        };
+        if changed {
+            self.changes.tools.send_modify(|version| *version += 1);
+        }
     }
 
     /// Counts a call of a tool and returns its number. Unknown tools are not counted one by one.

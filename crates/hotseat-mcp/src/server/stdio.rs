@@ -221,6 +221,16 @@ async fn write_lines(mut program: LinkedProgram, mut stdin: ChildStdin, mut line
     drop(program.guard);
 }
 
+/// Why the output of a program is read no further.
+enum EndCause {
+    /// The program closed it.
+    Closed,
+    /// A line has more bytes than this.
+    LineTooLong(usize),
+    /// A message answers no request, and the request that it was meant for would wait for ever.
+    InvalidMessage(String),
+}
+
 /// What remains of a program that closed its output.
 struct ProgramEnd {
     program: String,
@@ -232,10 +242,16 @@ struct ProgramEnd {
 
 impl ProgramEnd {
     /// Waits a short time for the exit status and the rest of the error output.
-    async fn describe(self, too_long: Option<usize>) -> ProgramFailure {
+    async fn describe(self, cause: EndCause) -> ProgramFailure {
         let ProgramEnd { program, exit, errors, collected } = self;
-        if let Some(max_bytes) = too_long {
-            return ProgramFailure::line_too_long(&program, max_bytes, &errors);
+        match cause {
+            EndCause::Closed => {}
+            EndCause::LineTooLong(max_bytes) => {
+                return ProgramFailure::line_too_long(&program, max_bytes, &errors);
+            }
+            EndCause::InvalidMessage(problem) => {
+                return ProgramFailure::invalid_message(&program, &problem, &errors);
+            }
         }
         let status = tokio::time::timeout(EXIT_GRACE, exit).await.ok().and_then(Result::ok);
         if let Some(collected) = collected {
@@ -246,8 +262,8 @@ impl ProgramEnd {
     }
 }
 
-/// Reads messages until the program ends. Lines that are too long or no JSON-RPC end it, too: the order of its messages
-/// is lost.
+/// Reads messages until the program ends, or sends a line that is too long or an invalid message. Lines that are no messages are
+/// ignored.
 async fn read_messages(
     stdout: impl AsyncRead + Unpin,
     requests: Arc<LinkRequests>,
@@ -255,13 +271,25 @@ async fn read_messages(
     end: ProgramEnd,
 ) {
     let mut lines = BoundedLines { stdout, buffer: BytesMut::new(), start: 0, max_line_bytes };
-    while let Some(line) = lines.next().await {
-        if let Ok(frame) = Frame::parse(&line) {
-            requests.route(frame).await;
+    let cause = loop {
+        let Some(line) = lines.next().await else {
+            break match lines.start > max_line_bytes {
+                true => EndCause::LineTooLong(max_line_bytes),
+                false => EndCause::Closed,
+            };
+        };
+        let routed = match Frame::parse(&line) {
+            Ok(frame) => requests.route(frame).await,
+            Err(error) if is_message(&line) => {
+                Err(format!("printed an invalid message: {}", error.error.message))
+            }
+            Err(_) => Ok(()),
+        };
+        if let Err(problem) = routed {
+            break EndCause::InvalidMessage(problem);
         }
-    }
-    let too_long = (lines.start > max_line_bytes).then_some(max_line_bytes);
-    let failure = end.describe(too_long).await;
+    };
+    let failure = end.describe(cause).await;
     let open: Vec<_> = {
         let mut open = lock(&requests.open);
         let _ = requests.failure.set(failure.clone());
@@ -273,12 +301,27 @@ async fn read_messages(
     lock(&requests.listener).take();
 }
 
+/// True if a line is meant as a JSON-RPC message: an object with the member `jsonrpc`.
+fn is_message(line: &[u8]) -> bool {
+    const MEMBER: &[u8] = b"\"jsonrpc\"";
+    line.trim_ascii_start().starts_with(b"{") && line.windows(MEMBER.len()).any(|part| part == MEMBER)
+}
+
 impl LinkRequests {
     /// Passes a message to the request that it belongs to.
-    async fn route(&self, frame: Frame) {
+    ///
+    /// # Errors
+    /// If it answers no request that was sent.
+    async fn route(&self, frame: Frame) -> Result<(), String> {
         match frame {
             Frame::Response { id, outcome } => {
-                let request = id.as_u64().and_then(|id| lock(&self.open).remove(&id));
+                let number = id.as_u64().filter(|id| *id <= self.next_id.load(Ordering::Relaxed));
+                let Some(number) = number else {
+                    let words = outcome.err().map_or_else(String::new, |error| format!(": {error}"));
+                    return Err(format!("answered with the id {id}, which no request has{words}"));
+                };
+                // A cancelled request is no longer open.
+                let request = lock(&self.open).remove(&number);
                 if let Some(request) = request {
                     let outcome = outcome.map(|result| restore_subscription(result, &request.client_id));
                     // The client may have cancelled the request.
@@ -299,6 +342,7 @@ impl LinkRequests {
                 }
             }
         }
+        Ok(())
     }
 
     /// Finds the request that a message belongs to: by its progress token or subscription; otherwise the youngest open

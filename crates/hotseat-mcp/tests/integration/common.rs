@@ -23,7 +23,7 @@ impl<F: Fn(&McpCall) -> McpAnswer + Send + Sync> ToolAnswerer for Answers<F> {
 /// A run with one conversation.
 pub struct Fixture {
     pub conversation: McpConversation,
-    _servers: McpServers,
+    pub _servers: McpServers,
 }
 
 /// The tool of most tests.

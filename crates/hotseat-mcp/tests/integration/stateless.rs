@@ -63,3 +63,24 @@ async fn headers_must_repeat_the_body() {
     assert_eq!(response.status(), 400);
     assert_eq!(json_of(response).await["error"]["code"], -32020);
 }
+
+#[tokio::test]
+async fn a_client_of_an_unknown_revision_learns_which_ones_are_spoken() {
+    let answers = Answers(|_: &hotseat_mcp::McpCall| panic!("the call is refused"));
+    let mut fixture = open(ServerDefinition::mock("bank", vec![charge()]), answers);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let request = client().post(fixture.url()).header("mcp-protocol-version", "2024-11-05");
+    let response = request.body(body.to_string()).send().await.unwrap();
+    assert_eq!(response.status(), 400);
+    let error = json_of(response).await["error"].clone();
+    assert_eq!((&error["code"], &error["data"]["requested"]), (&json!(-32022), &json!("2024-11-05")));
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("\"2024-11-05\"") && message.contains("2026-07-28, 2025-11-25"), "{message}");
+    // Its transport begins with a stream.
+    assert_eq!(client().get(fixture.url()).send().await.unwrap().status(), 405);
+    let reported = fixture.wait_for(|event| match event {
+        McpEventKind::ProtocolError { message, .. } if message.contains("HTTP+SSE") => Some(message.clone()),
+        _ => None,
+    });
+    assert!(reported.await.contains("send `initialize` by POST first"));
+}

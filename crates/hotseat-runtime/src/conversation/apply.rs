@@ -511,6 +511,7 @@ impl DecisionApplier<'_> {
             reason: Some("tool_approval".to_string()),
             message: Some(message.to_string()),
             tool_call_id: Some(call.0.clone()),
+            server: None,
             value: json!({"toolName": operation.tool, "input": operation.input}),
         });
         let (tool, input, message) = (operation.tool.clone(), operation.input.clone(), message.to_string());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::tool_reply::{PendingReply, ToolFunction, ToolFunctionCall, ToolFunctionCaller, ToolReplySource};
 use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
@@ -46,6 +46,15 @@ impl ToolAnswer {
             ToolReplySource::Function(function) => Some(function),
         }
     }
+}
+
+/// The answer of a tool that matches a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelectedAnswer {
+    /// Index of the answer.
+    pub index: usize,
+    /// Number of the call among those of the tool that an answer matched, from 1.
+    pub number: usize,
 }
 
 /// A scripted answer to an interrupt.
@@ -173,20 +182,39 @@ impl ScriptedAnswers {
 
     /// Returns the answer to a call; `None` if no scripted answer matches.
     pub fn tool_reply(&mut self, name: &str, arguments: &Value) -> Option<PendingReply> {
+        let selected = self.select_answer(name, arguments)?;
+        self.selected_reply(name, arguments, selected, Map::new())
+    }
+
+    /// Selects the first answer that matches a call, and counts its use.
+    pub fn select_answer(&mut self, name: &str, arguments: &Value) -> Option<SelectedAnswer> {
         let (tool, used) = self.tools.iter().zip(&mut self.used_tools).find(|(tool, _)| tool.name == name)?;
         let fits = |answer: &ToolAnswer, used: usize| {
             !(answer.once && used > 0) && answer.arguments.all_match(arguments)
         };
-        let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
-        used[place] += 1;
-        let function = match &tool.answers[place].reply {
+        let index = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
+        used[index] += 1;
+        Some(SelectedAnswer { index, number: used.iter().sum() })
+    }
+
+    /// Returns a selected answer. Functions get the responses of the user to questions, by the names of these.
+    pub fn selected_reply(
+        &self,
+        name: &str,
+        arguments: &Value,
+        selected: SelectedAnswer,
+        inputs: Map<String, Value>,
+    ) -> Option<PendingReply> {
+        let tool = self.tools.iter().find(|tool| tool.name == name)?;
+        let function = match &tool.answers.get(selected.index)?.reply {
             ToolReplySource::Written(reply) => return Some(PendingReply::Ready(reply.clone())),
             ToolReplySource::Function(function) => function.clone(),
         };
         let call = ToolFunctionCall {
             tool: name.to_string(),
             arguments: arguments.clone(),
-            number: used.iter().sum(),
+            number: selected.number,
+            inputs,
         };
         Some(PendingReply::Computed(match &self.functions {
             Some(functions) => functions.call(function, call),

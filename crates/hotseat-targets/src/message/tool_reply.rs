@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use hotseat_document::SourceSpan;
 use hotseat_trace::AttemptFailure;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Source of the answer of a client-side tool.
 #[derive(Debug, Clone)]
@@ -76,6 +76,8 @@ pub struct ToolFunctionCall {
     pub arguments: Value,
     /// Number of the call among those of the tool in this conversation, from 1.
     pub number: usize,
+    /// What the user answered to the questions of the tool, by their names.
+    pub inputs: Map<String, Value>,
 }
 
 /// Calls the functions that answer tools.

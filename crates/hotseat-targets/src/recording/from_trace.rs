@@ -43,6 +43,8 @@ struct EmittedIds {
     calls: HashSet<Arc<str>>,
     /// Calls that MCP servers of the test saw.
     server_calls: HashSet<Arc<str>>,
+    /// Questions of these servers to the user.
+    server_questions: HashSet<Arc<str>>,
     interrupts: HashSet<Arc<str>>,
 }
 
@@ -256,6 +258,10 @@ fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventK
         }
         Payload::ToolCompleted(done) if known.server_calls.contains(&done.tool_call_id) => {}
         Payload::ToolFailed(failed) if known.server_calls.contains(&failed.tool_call_id) => {}
+        Payload::InterruptRaised(raised) if raised.server.is_some() => {
+            known.server_questions.insert(raised.interrupt_id.clone());
+        }
+        Payload::InterruptAnswered(answered) if known.server_questions.contains(&answered.interrupt_id) => {}
         Payload::McpConnected(_)
         | Payload::McpArgumentsInvalid(_)
         | Payload::McpArgumentsUnchecked(_)

@@ -100,6 +100,7 @@ fn event() -> impl Strategy<Value = Payload> {
             reason: Some(String::new()),
             message: Some(message),
             tool_call_id: Some("x".into()),
+            server: None,
             value,
         }
         .into()),

@@ -223,6 +223,8 @@ const MCP_EVENTS: &[&str] = &[
     "mcp.arguments_invalid",
     "mcp.arguments_unchecked",
     "mcp.fault_injected",
+    "interrupt.raised",
+    "interrupt.answered",
     "tool.completed",
     "tool.failed",
     "mcp.answer_lost",

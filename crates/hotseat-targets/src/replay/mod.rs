@@ -348,6 +348,7 @@ impl TurnReplay<'_> {
                     reason: reason.clone(),
                     message: message.clone(),
                     tool_call_id: tool_call_id.as_deref().map(Arc::from),
+                    server: None,
                     value: value.clone(),
                 }
                 .into()

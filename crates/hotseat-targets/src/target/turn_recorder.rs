@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
-    ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments,
-    ToolCompleted, ToolFailed, ToolInvoked,
+    ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -238,12 +238,16 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(Note { turn_id, message, event: None });
     }
 
-    /// Checks that the turn has an answer.
+    /// Checks that the turn has an answer. Calls that only MCP servers and models of the test saw are one.
     ///
     /// # Errors
     /// If the agent sent neither text nor a tool call.
-    pub(crate) fn check_answered(&self) -> Result<(), AttemptFailure> {
+    pub(crate) fn check_answered(&mut self) -> Result<(), AttemptFailure> {
         if self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
+            return Ok(());
+        }
+        self.recorder.flush_inbox();
+        if self.recorder.conversation().turns.last().is_some_and(ConversationTurn::has_calls) {
             return Ok(());
         }
         let message = "the agent's answer is empty: no text and no tool call";
@@ -254,7 +258,7 @@ impl<'a> TurnRecorder<'a> {
     ///
     /// # Errors
     /// If the agent sent neither text nor a tool call.
-    pub(crate) fn into_messages(self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
+    pub(crate) fn into_messages(mut self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
         self.check_answered()?;
         Ok(self.messages.into_iter().map(RecordedMessage::into_history).collect())
     }

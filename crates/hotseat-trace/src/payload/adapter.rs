@@ -77,14 +77,17 @@ members! {
             /// Id of the tool call that is paused.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             tool_call_id: Option<Arc<str>>,
-            /// The interrupt as sent by the agent.
+            /// MCP server of the test that asks the user; absent if the agent asks.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            server: Option<Arc<str>>,
+            /// The interrupt as sent by the agent or the server.
             value: Value,
         }
         /// `interrupt.answered`
         InterruptAnswered {
             /// Id of the interrupt.
             interrupt_id: Arc<str>,
-            /// `resolved` or `cancelled`.
+            /// `resolved` or `cancelled`; `declined` at MCP servers.
             status: Arc<str>,
             /// The answer; absent when cancelled.
             #[serde(default, skip_serializing_if = "Option::is_none")]

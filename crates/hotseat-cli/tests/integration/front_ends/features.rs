@@ -247,6 +247,54 @@ pub const FEATURES: &[Feature] = &[
         },
     },
     Feature {
+        name: "questions of mocked MCP servers to the user",
+        spellings: ["`answers: [{ ask }]`", "`answers: [{ ask }]`", "`.case_key(\"mcp\", …)`"],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\", \"ask\": {\"sure\": {\"message\": \"Sure?\"}}}]}]}}\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge and answer }]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok", "ask": {"sure": {"message": "Sure?"}}}]}]}}, forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge and answer"); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge and answer").await;
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok", "ask": {"sure": {"message": "Sure?"}}}]}]}}))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 0,
+        effect: |seen| seen.results()[0]["turns"][0]["interrupts"][0]["status"] == "resolved",
+    },
+    Feature {
+        name: "tools of mocked MCP servers that appear later",
+        spellings: ["`tools: [{ offered_after }]`", "`tools: [{ offeredAfter }]`", "`.case_key(\"mcp\", …)`"],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\"}]}, {\"name\": \"refund\", \"offered_after\": \"charge\", \"answers\": [{\"content\": \"back\"}]}]}}\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge and list }]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "offered_after": "charge", "answers": [{"content": "back"}]}]}}, forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge and list"); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge and list").await;
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "offered_after": "charge", "answers": [{"content": "back"}]}]}}))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 0,
+        effect: |seen| seen.results()[0]["turns"][0]["output"].to_string().contains("charge,refund"),
+    },
+    Feature {
         name: "bounded retries after a fault",
         spellings: [
             "`type: after_fault`, `max_retries`",

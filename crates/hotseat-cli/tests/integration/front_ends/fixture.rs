@@ -193,6 +193,15 @@ fn answer_request(request: &FakeRequest) -> FakeReply {
             let done = bank.call("charge", &order).or_else(|_| bank.call("refund", &order));
             run.text(&format!("done: {done:?}")).finished()
         }
+        "charge and answer" => {
+            let bank = bank().responding(&[("Sure?", json!({"action": "accept"}))]);
+            run.text(&format!("{:?}", bank.call("charge", &order))).finished()
+        }
+        "charge and list" => {
+            let bank = bank();
+            let done = bank.call("charge", &order);
+            run.text(&format!("{done:?} {}", bank.tools().unwrap_or_default().join(","))).finished()
+        }
         "ask your model" => {
             let model = ModelClient::new(addresses["model"].as_str().expect("the address of the model"));
             let question = json!({"role": "user", "content": "hello"});

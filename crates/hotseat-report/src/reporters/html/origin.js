@@ -47,7 +47,7 @@ function asTestCase(result, one) {
   out.push('turns:');
   for (const turn of (one.turns || []).filter((held) => held.start_ts !== undefined)) {
     out.push(`  - user: ${yamlText(turn.input ?? '')}`);
-    const resume = (turn.interrupts || []).filter((asked) => asked.status).map((asked) =>
+    const resume = (turn.interrupts || []).filter((asked) => asked.status && !asked.server).map((asked) =>
       ({ ...(asked.status === 'cancelled' ? { status: 'cancelled' } : asked.payload === undefined ? {} : { payload: asked.payload }), once: true }));
     if (resume.length) out.push(`    resume: ${yamlValue(resume)}`);
     const calls = new Map();

@@ -188,6 +188,8 @@ pub struct InterruptRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<&'a Value>,
@@ -453,6 +455,7 @@ impl<'a> InterruptRecord<'a> {
             reason: interrupt.reason.as_deref(),
             message: interrupt.message.as_deref(),
             tool_call_id: interrupt.tool_call_id.as_deref(),
+            server: interrupt.server.as_deref(),
             status: interrupt.answer.as_ref().map(|(status, _)| &**status),
             payload: interrupt.answer.as_ref().and_then(|(_, payload)| payload.as_ref()),
         }

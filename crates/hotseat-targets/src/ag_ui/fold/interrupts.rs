@@ -93,6 +93,7 @@ impl RunFold<'_> {
                     let known = self.thread.calls.get(id);
                     known.map_or_else(|| id.clone(), |call| call.trace_id.clone())
                 }),
+                server: None,
                 value: interrupt.value.clone(),
             }
             .into());

@@ -50,7 +50,7 @@ impl Harness {
         let suites = self.build_suites(&examples, &project)?;
         let among = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
         let selection = CaseSelection { among, ..CaseSelection::default() };
-        let plan = RunPlan::load_with(suites, selection, &project).map_err(|found| {
+        let mut plan = RunPlan::load_with(suites, selection, &project).map_err(|found| {
             let clean = |wrong| redact_diagnostic(wrong, project.redactor());
             self.usage_error(found.into_iter().map(clean))
         })?;
@@ -62,6 +62,9 @@ impl Harness {
         }
         if plan.lacks_agent() {
             return Err(self.usage_error([project.missing_target()]));
+        }
+        if !plan.faultless_checks.is_empty() {
+            return Err(self.usage_error(std::mem::take(&mut plan.faultless_checks)));
         }
         let is_kept =
             cfg!(feature = "store") && project.store.enabled && project.file.is_some() && !arguments.no_store;
