@@ -9,7 +9,7 @@ use hotseat_checks::ArgumentPatterns;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
 use hotseat_mcp::{
     ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, McpRecording, McpReplaySource, McpTool,
-    MockContent, SecretRemover, ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand,
+    MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy, Upstream, UpstreamCommand,
 };
 use hotseat_targets::message::{ClientTool, ToolAnswer};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ pub struct DefinitionContext<'a> {
     /// Key of the conversation in recordings.
     pub conversation: String,
     /// Removes secrets from requests before they are compared with a recording.
-    pub secrets: SecretRemover,
+    pub cleaner: TextCleaner,
     /// What proxies do, regardless of their settings.
     pub proxies: Option<ProxyMode>,
 }
@@ -380,7 +380,7 @@ impl McpServer {
         let replay = |recording: Arc<McpRecording>| {
             ServerKind::Replay(McpReplaySource {
                 recording,
-                secrets: context.secrets.clone(),
+                cleaner: context.cleaner.clone(),
                 conversation: Some(context.conversation.clone()),
             })
         };
@@ -480,7 +480,7 @@ impl DefinitionContext<'_> {
             environment: &NO_ENVIRONMENT,
             root: Path::new(""),
             conversation: String::new(),
-            secrets: SecretRemover::default(),
+            cleaner: TextCleaner::default(),
             proxies: None,
         }
     }
