@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hotseat_targets::connection::sse::SseDecoder;
+use hotseat_http::SseDecoder;
 use libfuzzer_sys::fuzz_target;
 
 fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {

@@ -10,7 +10,7 @@ use std::thread;
 use hotseat_engine::run::ShutdownSignals;
 use hotseat_mcp::{
     BRIDGE_VARIABLE, FixedAnswerer, McpLimits, McpOptions, McpRecording, McpReplaySource, McpServers,
-    SecretRemover, ServerDefinition, ServerKind, ToolAnswerer, Upstream, UpstreamCommand, bridge_lines,
+    ServerDefinition, ServerKind, TextCleaner, ToolAnswerer, Upstream, UpstreamCommand, bridge_lines,
     list_contents, read_mock, run_bridge,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -164,8 +164,8 @@ fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDe
     let wrong = |error: String| format!("{}: {error}", file.display());
     if file.extension().is_some_and(|extension| extension == "jsonl") {
         let recording = McpRecording::read(&text).map_err(|error| wrong(error.to_string()))?;
-        let (recording, secrets) = (Arc::new(recording), SecretRemover::default());
-        let source = McpReplaySource { recording, secrets, conversation: None };
+        let (recording, cleaner) = (Arc::new(recording), TextCleaner::default());
+        let source = McpReplaySource { recording, cleaner, conversation: None };
         return Ok((ServerDefinition::new("replay", ServerKind::Replay(source)), none()));
     }
     let (definition, answerer) = read_mock(&text).map_err(|error| wrong(error.to_string()))?;
@@ -201,6 +201,6 @@ async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
 }
 
 fn write_recording(recording: &McpRecording, path: &Path) -> Result<(), String> {
-    let text = recording.write(&SecretRemover::default());
+    let text = recording.write(&TextCleaner::default());
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use reqwest::{Client, RequestBuilder, Response};
+use hotseat_http::{ClientError, HttpClients};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -28,6 +29,9 @@ pub enum BridgeError {
     /// The address in the environment is not usable.
     #[error("the address of the running Hotseat is invalid: {0}")]
     Address(String),
+    /// The client cannot be created.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// The server closed the connection, for example because of a fault.
     #[error("the server closed the connection without an answer")]
     ConnectionLost,
@@ -50,17 +54,9 @@ pub async fn run_bridge(
     output: mpsc::Sender<Vec<u8>>,
     max_message_bytes: usize,
 ) -> Result<(), BridgeError> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .tls_certs_only([])
-        .build()
-        .map_err(|error| BridgeError::Address(error.to_string()))?;
     let url = address.replace("{server}", server);
-    if reqwest::Url::parse(&url).is_err() {
-        return Err(BridgeError::Address(address.to_string()));
-    }
+    let url = Url::parse(&url).map_err(|_| BridgeError::Address(address.to_string()))?;
+    let client = HttpClients::default().client(&url)?.clone();
     let (failed, mut failure) = watch::channel(false);
     let bridge = Arc::new(BridgeState {
         client,
@@ -90,7 +86,7 @@ pub async fn run_bridge(
 /// State of a bridge.
 struct BridgeState {
     client: Client,
-    url: String,
+    url: Url,
     output: mpsc::Sender<Vec<u8>>,
     max_message_bytes: usize,
     /// Session and revision after a handshake.
@@ -163,7 +159,8 @@ impl BridgeState {
 
     /// Sends a message, and forwards everything that the server answers.
     async fn exchange(&self, line: Vec<u8>, id: Option<Value>) -> Result<(), BridgeError> {
-        let request = self.client.post(&self.url).header("content-type", "application/json").body(line);
+        let request =
+            self.client.post(self.url.clone()).header("content-type", "application/json").body(line);
         let response = self.with_headers(request).send().await.map_err(|_| BridgeError::ConnectionLost)?;
         let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok());
         let session = session.map(str::to_string);
@@ -233,7 +230,7 @@ impl BridgeState {
 
     /// Forwards the messages that the server sends on its own, until the session ends.
     async fn listen(&self, session: &str) {
-        let request = self.client.get(&self.url).header("mcp-session-id", session);
+        let request = self.client.get(self.url.clone()).header("mcp-session-id", session);
         let request = request.header(BRIDGE_HEADER, "1").header("accept", "text/event-stream");
         if let Ok(response) = request.send().await
             && matches!(response_type(&response), ResponseType::Events)
@@ -253,7 +250,7 @@ impl BridgeState {
         let _ = tokio::time::timeout(END_GRACE, requests_end).await;
         tasks.abort_all();
         if let Some((session, _)) = self.session() {
-            let request = self.client.delete(&self.url).header("mcp-session-id", session);
+            let request = self.client.delete(self.url.clone()).header("mcp-session-id", session);
             // The conversation may be closed already.
             let _ = tokio::time::timeout(END_GRACE, request.send()).await;
         }

@@ -34,7 +34,6 @@
 
 mod answer;
 mod bridge;
-mod canonical;
 mod definition;
 mod definition_file;
 mod event;
@@ -61,12 +60,10 @@ pub use event::{McpEvent, McpEventKind};
 pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, UnreachedFault};
 pub use fixed::{FixedAnswer, FixedAnswerError};
 pub use frame::{Frame, FrameError, RpcError};
-pub use hotseat_serve::FaultTrigger;
+pub use hotseat_serve::{FaultTrigger, TextCleaner};
 pub use input_rounds::{InputRounds, InputRoundsError, UnansweredInput};
 pub use listing::{ListingError, list_contents};
-pub use recording::{
-    McpExchange, McpRecording, McpReplaySource, RecordingLineError, RecordingProblem, SecretRemover,
-};
+pub use recording::{McpExchange, McpRecording, McpReplaySource, RecordingLineError, RecordingProblem};
 pub use revision::{ProtocolRevision, error_code};
 pub use server::{McpConversation, McpError, McpServers};
 

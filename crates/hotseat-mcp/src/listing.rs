@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode};
+use hotseat_http::{ClientError, HttpClients};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::{Value, json};
 
 use crate::definition::{McpOptions, ServerDefinition, ServerKind, Upstream};
@@ -34,8 +35,10 @@ const LISTS: [(&str, &str); 4] = [
 pub enum ListingError {
     #[error(transparent)]
     Proxy(#[from] McpError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     #[error("{0}")]
-    Client(#[source] reqwest::Error),
+    Interrupted(#[source] reqwest::Error),
     #[error("the server cannot be reached: {0}")]
     Unreachable(#[source] reqwest::Error),
     #[error("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
@@ -64,9 +67,9 @@ pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, ListingEr
     let servers = McpServers::start(vec![definition], options)?;
     let mut conversation =
         servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new())?;
-    let url = conversation.url("server").unwrap_or_default();
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder().no_proxy().tls_certs_only([]).build().map_err(ListingError::Client)?;
+    let url =
+        conversation.url("server").and_then(|url| Url::parse(&url).ok()).ok_or(ListingError::Nothing)?;
+    let client = HttpClients::default().client(&url)?.clone();
     if let Err(error) = (ListingClient { client, url, session: None }).list().await {
         return Err(server_failure(&mut conversation).map_or(error, ListingError::Failed));
     }
@@ -86,7 +89,7 @@ fn server_failure(conversation: &mut McpConversation) -> Option<String> {
 /// A client with a session.
 struct ListingClient {
     client: Client,
-    url: String,
+    url: Url,
     session: Option<String>,
 }
 
@@ -120,7 +123,7 @@ impl ListingClient {
     async fn send(&self, message: &Value) -> Result<Response, ListingError> {
         let mut request = self
             .client
-            .post(&self.url)
+            .post(self.url.clone())
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
         if let Some(session) = &self.session {
@@ -153,7 +156,7 @@ async fn read_answer(mut response: Response, method: &str) -> Result<Value, List
     let mut scanner = EventScanner::new(MAX_ANSWER_BYTES);
     let mut body = Vec::new();
     while let Some(piece) =
-        response.chunk().await.map_err(|error| ListingError::Client(error.without_url()))?
+        response.chunk().await.map_err(|error| ListingError::Interrupted(error.without_url()))?
     {
         let events = if is_stream { scanner.push(&piece) } else { Ok(Vec::new()) };
         let too_long = || ListingError::TooLong(method.to_string());

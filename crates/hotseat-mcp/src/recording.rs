@@ -1,13 +1,13 @@
 //! Recordings: the exchanges of one server in one conversation, as a file, and their replay.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 
+use hotseat_serve::TextCleaner;
+use hotseat_trace::{RecordedRequest, canonical_text, nearest_request};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use crate::canonical::canonical_text;
 use crate::frame::RpcError;
 
 /// Version of the file format. Readers reject newer versions.
@@ -16,8 +16,6 @@ const FORMAT_VERSION: u64 = 1;
 const FORMAT_NAME: &str = "hotseat-mcp-recording";
 /// Maximum number of recorded exchanges that are compared with a request that none fits.
 const MAX_COMPARED: usize = 1000;
-/// Maximum number of characters of a value in a difference.
-const MAX_VALUE_CHARS: usize = 60;
 
 /// A request with its answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +49,7 @@ pub struct McpReplaySource {
     /// The recording.
     pub recording: Arc<McpRecording>,
     /// Removes the secrets from requests before they are compared, as they were removed from the recording.
-    pub secrets: SecretRemover,
+    pub cleaner: TextCleaner,
     /// Conversation of a recording of several ones; `None` replays all of them. Lists are answered from all.
     pub conversation: Option<String>,
 }
@@ -83,42 +81,6 @@ pub enum RecordingProblem {
     NoMethod,
     #[error("an exchange needs `result` or `error`")]
     NoOutcome,
-}
-
-/// Removes secrets from texts.
-#[derive(Clone)]
-pub struct SecretRemover(Arc<dyn Fn(&str) -> String + Send + Sync>);
-
-impl SecretRemover {
-    /// Creates a remover from a function that returns a text without its secrets.
-    pub fn new(remove: impl Fn(&str) -> String + Send + Sync + 'static) -> SecretRemover {
-        SecretRemover(Arc::new(remove))
-    }
-
-    /// Removes the secrets from all texts of a value, its keys included.
-    pub(crate) fn clean(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::String((self.0)(text)),
-            Value::Array(items) => items.iter().map(|item| self.clean(item)).collect(),
-            Value::Object(members) => {
-                members.iter().map(|(key, value)| ((self.0)(key), self.clean(value))).collect()
-            }
-            value => value.clone(),
-        }
-    }
-}
-
-impl Default for SecretRemover {
-    /// A remover for values without secrets.
-    fn default() -> Self {
-        SecretRemover::new(str::to_string)
-    }
-}
-
-impl fmt::Debug for SecretRemover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretRemover")
-    }
 }
 
 impl McpExchange {
@@ -221,11 +183,11 @@ impl McpRecording {
     }
 
     /// Writes the recording as JSON lines, without secrets.
-    pub fn write(&self, secrets: &SecretRemover) -> String {
+    pub fn write(&self, cleaner: &TextCleaner) -> String {
         let head = json!({"format": FORMAT_NAME, "version": FORMAT_VERSION, "server": self.server});
         let mut text = format!("{head}\n");
         for exchange in &self.exchanges {
-            text.push_str(&secrets.clean(&exchange.to_json()).to_string());
+            text.push_str(&cleaner.value(&exchange.to_json()).to_string());
             text.push('\n');
         }
         text
@@ -262,7 +224,7 @@ impl ReplayTable {
         let all = source.recording.exchanges.iter().enumerate();
         let matched = all.filter(|(_, one)| one.is_matched() && source.is_in_conversation(one));
         for (index, exchange) in matched {
-            let params = source.secrets.clean(&Value::Object(exchange.params.clone()));
+            let params = source.cleaner.value(&Value::Object(exchange.params.clone()));
             let params = params.as_object().cloned().unwrap_or_default();
             waiting.entry(McpExchange::digest(&exchange.method, &params)).or_default().push_back(index);
         }
@@ -275,7 +237,7 @@ impl ReplayTable {
     /// # Errors
     /// If no exchange fits: the nearest one with its first difference.
     pub(crate) fn take(&mut self, method: &str, params: &Map<String, Value>) -> Result<McpExchange, String> {
-        let params = self.source.secrets.clean(&Value::Object(without_meta(params)));
+        let params = self.source.cleaner.value(&Value::Object(without_meta(params)));
         let params = params.as_object().cloned().unwrap_or_default();
         let recorded = self.waiting.get_mut(&McpExchange::digest(method, &params));
         if let Some(index) = recorded.and_then(VecDeque::pop_front) {
@@ -287,26 +249,25 @@ impl ReplayTable {
 
     fn nearest(&self, method: &str, params: &Map<String, Value>) -> String {
         let now = Value::Object(params.clone());
-        let all = self.source.recording.exchanges.iter().enumerate();
-        let own = all.filter(|(_, one)| self.source.is_in_conversation(one));
-        let same_method = own.filter(|(_, one)| one.method == method);
-        let mut best: Option<(usize, usize, String)> = None;
-        for (index, exchange) in same_method.take(MAX_COMPARED) {
-            let recorded = self.source.secrets.clean(&Value::Object(exchange.params.clone()));
-            let mut differences = Vec::new();
-            compare("", &recorded, &now, &mut differences);
-            let other_tool = usize::from(exchange.params.get("name") != params.get("name"));
-            let rank = other_tool * MAX_COMPARED + differences.len() * 2 + usize::from(self.used[index]);
-            if best.as_ref().is_none_or(|(lowest, _, _)| rank < *lowest) {
-                let first = differences.into_iter().next();
-                let text = first
+        let compared = |is_same_tool: bool| {
+            let all = self.source.recording.exchanges.iter().enumerate();
+            let own = all.filter(|(_, one)| self.source.is_in_conversation(one) && one.method == method);
+            let tool =
+                own.filter(move |(_, one)| !is_same_tool || one.params.get("name") == params.get("name"));
+            let recorded = tool.take(MAX_COMPARED).map(|(index, exchange)| RecordedRequest {
+                index,
+                request: self.source.cleaner.value(&Value::Object(exchange.params.clone())),
+                is_used: self.used[index],
+            });
+            nearest_request(recorded, &now)
+        };
+        match compared(true).or_else(|| compared(false)) {
+            Some((index, change)) => {
+                let change = change
                     .unwrap_or_else(|| "the recording has no further answer to this request".to_string());
-                best = Some((rank, index, text));
+                // The first line of a file is its head.
+                format!("exchange in line {}: {change}", index + 2)
             }
-        }
-        match best {
-            // The first line of a file is its head.
-            Some((_, index, text)) => format!("exchange in line {}: {text}", index + 2),
             None => match &self.source.conversation {
                 Some(name) => format!("the recording has no request `{method}` of the conversation `{name}`"),
                 None => format!("the recording has no request `{method}`"),
@@ -319,38 +280,5 @@ impl ReplayTable {
         let exchanges = self.source.recording.exchanges.iter().zip(&self.used);
         let is_unused = |one: &McpExchange| one.is_matched() && self.source.is_in_conversation(one);
         exchanges.filter(|(one, used)| !**used && is_unused(one)).map(|(one, _)| one.clone()).collect()
-    }
-}
-
-/// Collects the differences of two values, each with its JSON Pointer.
-fn compare(path: &str, recorded: &Value, now: &Value, differences: &mut Vec<String>) {
-    match (recorded, now) {
-        (Value::Object(old), Value::Object(new)) => {
-            for (key, value) in old {
-                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-                match new.get(key) {
-                    Some(now) => compare(&path, value, now, differences),
-                    None => differences.push(format!("{path}: recorded {}, now missing", shorten(value))),
-                }
-            }
-            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
-                differences.push(format!("{path}/{key}: not recorded, now {}", shorten(value)));
-            }
-        }
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
-            for (index, (old, new)) in old.iter().zip(new).enumerate() {
-                compare(&format!("{path}/{index}"), old, new, differences);
-            }
-        }
-        _ if canonical_text(recorded) == canonical_text(now) => {}
-        _ => differences.push(format!("{path}: recorded {}, now {}", shorten(recorded), shorten(now))),
-    }
-}
-
-fn shorten(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(MAX_VALUE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }

@@ -1,62 +1,24 @@
-//! Server-sent events: the data of the events in a stream of bytes.
+//! Events in streams of MCP servers.
 
-/// Cuts a stream into the data of its events.
-pub(crate) struct EventScanner {
-    line: Vec<u8>,
-    data: Vec<u8>,
-    has_data: bool,
-    ends_with_return: bool,
-    max_bytes: usize,
-}
+use hotseat_http::{EventTooLong, SseDecoder};
 
-/// An event exceeds the maximum size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OversizedEvent;
+/// Cuts a stream into the data of its events. Events without data, which only set an id, are left out.
+pub(crate) struct EventScanner(SseDecoder);
 
 impl EventScanner {
     /// Creates a scanner for events up to this size.
     pub(crate) fn new(max_bytes: usize) -> EventScanner {
-        EventScanner {
-            line: Vec::new(),
-            data: Vec::new(),
-            has_data: false,
-            ends_with_return: false,
-            max_bytes,
-        }
+        EventScanner(SseDecoder::new(max_bytes))
     }
 
     /// Adds bytes and returns the data of the events that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, OversizedEvent> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, EventTooLong> {
         let mut events = Vec::new();
-        for byte in bytes {
-            let is_second = *byte == b'\n' && self.ends_with_return;
-            self.ends_with_return = *byte == b'\r';
-            match byte {
-                _ if is_second => {}
-                b'\n' | b'\r' => events.extend(self.end_line()),
-                byte => self.line.push(*byte),
+        self.0.feed(bytes, |data| {
+            if !data.is_empty() {
+                events.push(data.into_owned().into_bytes());
             }
-            if self.line.len() + self.data.len() > self.max_bytes {
-                return Err(OversizedEvent);
-            }
-        }
+        })?;
         Ok(events)
-    }
-
-    fn end_line(&mut self) -> Option<Vec<u8>> {
-        let line = std::mem::take(&mut self.line);
-        if line.is_empty() {
-            let is_event = std::mem::take(&mut self.has_data);
-            let data = std::mem::take(&mut self.data);
-            return (is_event && !data.is_empty()).then_some(data);
-        }
-        if let Some(data) = line.strip_prefix(b"data:") {
-            if self.has_data {
-                self.data.push(b'\n');
-            }
-            self.has_data = true;
-            self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
-        }
-        None
     }
 }

@@ -15,6 +15,7 @@ mod conversation;
 mod event;
 mod excerpt;
 mod invariants;
+mod json;
 mod patch;
 mod payload;
 mod record;
@@ -42,13 +43,12 @@ pub use invariants::{
     EventSelector, InvariantOptions, InvariantViolation, OrderConstraint, OrderRule,
     assert_conversation_invariants, check_invariants, order_violations,
 };
+pub use json::{RecordedRequest, canonical_text, changes, nearest_request};
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};
-pub use server_calls::{
-    InjectedFault, ServerCall, canonical_arguments, canonical_text, is_reported_tool_name,
-};
+pub use server_calls::{InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;

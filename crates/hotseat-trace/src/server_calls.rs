@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
+use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult, canonical_text};
 
 /// A tool call as an MCP server of the test saw it.
 #[derive(Debug, Clone, PartialEq)]
@@ -285,28 +285,6 @@ pub fn canonical_arguments(arguments: &Value) -> String {
     match arguments {
         Value::Null => "{}".to_string(),
         other => canonical_text(other),
-    }
-}
-
-/// Returns a value as a text. Equal values have equal texts: the order of members does not matter, and 1 equals 1.0.
-pub fn canonical_text(value: &Value) -> String {
-    sorted(value).to_string()
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let mut members: Vec<(&String, &Value)> = members.iter().collect();
-            members.sort_by_key(|(key, _)| *key);
-            Value::Object(members.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        // 1 and 1.0 are the same number.
-        Value::Number(number) => match number.as_f64().filter(|float| float.fract() == 0.0) {
-            Some(float) if number.is_f64() && float.abs() < 9e15 => Value::from(float as i64),
-            _ => value.clone(),
-        },
-        other => other.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use hotseat_checks::ArgumentPatterns;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
 use hotseat_mcp::{
     ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, FaultTrigger, InputRounds, McpRecording,
-    McpReplaySource, McpTool, MockContent, SecretRemover, ServerDefinition, ServerKind, UnmatchedPolicy,
+    McpReplaySource, McpTool, MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy,
     Upstream, UpstreamCommand,
 };
 use hotseat_targets::message::{ClientTool, ToolAnswer};
@@ -126,7 +126,7 @@ pub struct DefinitionContext<'a> {
     /// Key of the conversation in recordings.
     pub conversation: String,
     /// Removes secrets from requests before they are compared with a recording.
-    pub secrets: SecretRemover,
+    pub cleaner: TextCleaner,
     /// What proxies do, regardless of their settings.
     pub proxies: Option<ProxyMode>,
 }
@@ -446,7 +446,7 @@ impl McpServer {
         let replay = |recording: Arc<McpRecording>| {
             ServerKind::Replay(McpReplaySource {
                 recording,
-                secrets: context.secrets.clone(),
+                cleaner: context.cleaner.clone(),
                 conversation: Some(context.conversation.clone()),
             })
         };
@@ -563,7 +563,7 @@ impl DefinitionContext<'_> {
             environment: &NO_ENVIRONMENT,
             root: Path::new(""),
             conversation: String::new(),
-            secrets: SecretRemover::default(),
+            cleaner: TextCleaner::default(),
             proxies: None,
         }
     }

@@ -14,6 +14,7 @@ use hotseat_document::{
     yaml,
 };
 use hotseat_targets::recorder::SecretRedactor;
+use hotseat_trace::canonical_text;
 
 /// A scenario of a case.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -245,7 +246,7 @@ fn read_scenario(
 
 /// Digest that does not depend on the order of keys.
 fn fingerprint(data: &Json) -> String {
-    format!("scenario_{}", short_digest(&canonical_json(data), 4))
+    format!("scenario_{}", short_digest(&canonical_text(data), 4))
 }
 
 /// Id of a case across runs, regardless of file and line: a digest of its name.
@@ -256,21 +257,6 @@ pub fn stable_id(path: &str) -> String {
 fn short_digest(text: &str, bytes: usize) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     digest.as_ref().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn canonical_json(value: &Json) -> String {
-    match value {
-        Json::Object(members) => {
-            let mut members: Vec<(&String, &Json)> = members.iter().collect();
-            members.sort_by_key(|(key, _)| *key);
-            let members = members
-                .iter()
-                .map(|(key, value)| format!("{}:{}", Json::from(key.as_str()), canonical_json(value)));
-            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-        }
-        Json::Array(items) => format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(",")),
-        other => other.to_string(),
-    }
 }
 
 impl CaseScenario {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hotseat_model::recording::changes;
 use hotseat_targets::recorder::SecretRedactor;
+use hotseat_trace::{RecordedRequest, nearest_request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -202,18 +202,18 @@ impl RoleCassetteHandle {
 /// Names the nearest recorded question of a role and its first difference.
 fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> String {
     let of_role = answers.iter().enumerate().filter(|(_, answer)| answer.role == role);
-    let compared = of_role.take(MAX_COMPARED).map(|(place, answer)| {
-        let differences = changes(&answer.question, question);
-        (differences.len() * 2 + usize::from(answer.is_used), place, differences)
+    let recorded = of_role.take(MAX_COMPARED).map(|(index, answer)| RecordedRequest {
+        index,
+        request: answer.question.clone(),
+        is_used: answer.is_used,
     });
     let missing = format!("the cassette has no answer of {role} to this question");
-    match compared.min_by_key(|(rank, place, _)| (*rank, *place)) {
+    match nearest_request(recorded, question) {
         None => format!("{missing}, and none to another one"),
-        Some((_, place, differences)) => {
-            let first = differences.into_iter().next();
-            let first = first.unwrap_or_else(|| "it has no further answer to this question".to_string());
+        Some((index, change)) => {
+            let change = change.unwrap_or_else(|| "it has no further answer to this question".to_string());
             // The first line of a file is its header.
-            format!("{missing}; the nearest one is in line {}: {first}", place + 2)
+            format!("{missing}; the nearest one is in line {}: {change}", index + 2)
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::Diagnostic;
-use hotseat_model::serve::ModelServers;
+use hotseat_model::serve::{ModelServers, TextCleaner};
+use hotseat_targets::recorder::SecretRedactor;
 
 use crate::cases::{CassetteFiles, MODEL_PREFIX};
 use crate::config::{ProjectAgent, StartCommand};
@@ -101,6 +102,12 @@ impl<O: ServiceObserver> Drop for AttemptService<O> {
             *home.lock().unwrap_or_else(PoisonError::into_inner) = Some(conversation);
         }
     }
+}
+
+/// Removes the secrets that a redactor knows.
+pub(super) fn text_cleaner(redactor: &SecretRedactor) -> TextCleaner {
+    let redactor = redactor.clone();
+    TextCleaner::new(move |text| redactor.text(text).into_owned())
 }
 
 /// Refuses concurrent conversations with an agent that learns the address of a service when it starts. `variable` is the first

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_mcp::{
-    BRIDGE_VARIABLE, McpConversation, McpError, McpEventKind, McpOptions, McpServers, SecretRemover,
-    ServerDefinition,
+    BRIDGE_VARIABLE, McpConversation, McpError, McpEventKind, McpOptions, McpServers, ServerDefinition,
 };
 use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::attempt_services::{AttemptMcp, SharedService, check_parallel};
+use super::attempt_services::{AttemptMcp, SharedService, check_parallel, text_cleaner};
 use super::cassettes::{AttemptCassette, server_file};
 use super::context::RunContext;
 use super::mcp_recordings::ConversationRecording;
@@ -89,7 +88,7 @@ impl RunContext {
             environment: self.project.environment(),
             root: &self.project.root,
             conversation: attempt.key.clone(),
-            secrets: secret_remover(redactor),
+            cleaner: text_cleaner(redactor),
             proxies: attempt.cassette.map(AttemptCassette::proxy_mode),
         });
         if let Some(fault) = attempt.fault {
@@ -195,7 +194,7 @@ impl RunContext {
         let recorded = recorded.filter(|(_, files): &(_, BTreeMap<_, _>)| !files.is_empty());
         let on_end = recorded.map(|(recorder, files)| -> ConversationReader {
             let conversation = conversation_key(selected);
-            let recording = ConversationRecording { conversation, files, secrets: secret_remover(redactor) };
+            let recording = ConversationRecording { conversation, files, cleaner: text_cleaner(redactor) };
             Box::new(move |conversation| recorder.add(conversation, &recording))
         });
         Ok(Box::new(McpAgent::new(agent, conversation, expected, home, on_end)))
@@ -205,12 +204,6 @@ impl RunContext {
 /// Key of a case in recordings of MCP servers.
 fn conversation_key(selected: &SelectedCase) -> String {
     format!("{}/{}", selected.suite_name, selected.case.id)
-}
-
-/// Removes the secrets that a redactor knows.
-fn secret_remover(redactor: &SecretRedactor) -> SecretRemover {
-    let redactor = redactor.clone();
-    SecretRemover::new(move |text| redactor.text(text).into_owned())
 }
 
 /// Returns the failure of an agent that called a tool while no conversation ran.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use hotseat_mcp::{McpConversation, McpRecording, SecretRemover};
+use hotseat_mcp::{McpConversation, McpRecording, TextCleaner};
 
 /// Recordings of a run.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub struct ConversationRecording {
     /// Servers to record, with their files.
     pub files: BTreeMap<String, PathBuf>,
     /// Removes secrets.
-    pub secrets: SecretRemover,
+    pub cleaner: TextCleaner,
 }
 
 impl McpRecorder {
@@ -49,7 +49,7 @@ impl McpRecorder {
                 exchange.conversation = Some(recording.conversation.clone());
             }
             // Exchanges without secrets are what a reader of their file gets.
-            let Ok(recorded) = McpRecording::read(&recorded.write(&recording.secrets)) else { continue };
+            let Ok(recorded) = McpRecording::read(&recorded.write(&recording.cleaner)) else { continue };
             let file = files.entry(path.clone()).or_default();
             file.server.clone_from(server);
             file.conversations.insert(recording.conversation.clone(), recorded);
@@ -85,7 +85,7 @@ impl RecordedFile {
         }
         // A run that is killed leaves the old file.
         let new = path.with_extension("new");
-        std::fs::write(&new, recording.write(&SecretRemover::default())).map_err(|error| failed(&error))?;
+        std::fs::write(&new, recording.write(&TextCleaner::default())).map_err(|error| failed(&error))?;
         std::fs::rename(&new, path).map_err(|error| failed(&error))
     }
 }

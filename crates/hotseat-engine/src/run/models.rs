@@ -1,13 +1,11 @@
 //! Served models of a run: started with it, and opened for each attempt.
 
 use hotseat_document::Diagnostic;
-use hotseat_model::serve::{
-    ModelServers, ServeLimits, ServedConversation, ServedModelEventKind, TextCleaner,
-};
+use hotseat_model::serve::{ModelServers, ServeLimits, ServedConversation, ServedModelEventKind};
 use hotseat_targets::AgentSession;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::attempt_services::{AttemptModels, RunModels, SharedService, check_parallel};
+use super::attempt_services::{AttemptModels, RunModels, SharedService, check_parallel, text_cleaner};
 use super::context::RunContext;
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{CassetteFiles, ModelOpening, RelayMode, TestCase};
@@ -68,8 +66,7 @@ impl RunContext {
         cassettes: &'a CassetteFiles,
         relays: Option<RelayMode>,
     ) -> ModelOpening<'a> {
-        let redactor = self.project.redactor().clone();
-        let cleaner = TextCleaner::new(move |text| redactor.text(text).into_owned());
+        let cleaner = text_cleaner(self.project.redactor());
         ModelOpening { lane, root: &self.project.root, cassettes, cleaner, relays }
     }
 

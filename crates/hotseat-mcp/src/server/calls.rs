@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use axum::http::StatusCode;
+use hotseat_trace::canonical_text;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,6 @@ use super::outbound::{AnswerDelivery, OutFrame};
 use super::rpc_request::RpcRequest;
 use super::state::AnswerSource;
 use crate::answer::{InputRequired, McpAnswer, McpCall, McpToolResult};
-use crate::canonical::canonical_text;
 use crate::definition::UnmatchedPolicy;
 use crate::event::McpEventKind;
 use crate::fault::FaultKind;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hotseat_trace::canonical_text;
 use serde_json::{Map, Value, json};
 
 use super::rpc_request::{RpcRequest, list, mock_content};
-use crate::canonical::canonical_text;
 use crate::definition::{McpPrompt, McpResource};
 use crate::fixed::FixedAnswer;
 use crate::frame::RpcError;

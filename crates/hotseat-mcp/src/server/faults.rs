@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use hotseat_serve::{FaultCounters, GARBAGE};
+use hotseat_trace::canonical_text;
 use serde_json::{Value, json};
 
 use super::outbound::AnswerDelivery;
-use crate::canonical::canonical_text;
 use crate::event::McpEventKind;
 use crate::fault::{FaultKind, FaultRule, UnreachedFault};
 use crate::lock;

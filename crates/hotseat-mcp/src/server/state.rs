@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use hotseat_http::HttpClients;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -14,7 +15,7 @@ use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
 use super::stdio::StdioLink;
-use super::url_upstream::{UpstreamClients, UrlUpstream};
+use super::url_upstream::UrlUpstream;
 use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{
     McpLimits, McpOptions, McpTool, ServerDefinition, UpstreamCommand, UpstreamLauncher,
@@ -39,7 +40,8 @@ const MAX_LEARNED_BYTES: usize = 1024 * 1024;
 pub(super) struct RunState {
     pub(super) limits: McpLimits,
     pub(super) signer: StateSigner,
-    pub(super) clients: UpstreamClients,
+    /// Clients of proxied servers.
+    pub(super) clients: HttpClients,
     pub(super) is_recording: bool,
     pub(super) launcher: Option<Arc<dyn UpstreamLauncher>>,
     conversations: Mutex<ConversationTable>,
@@ -66,7 +68,8 @@ impl RunState {
         RunState {
             limits: options.limits,
             signer: StateSigner::new(),
-            clients: UpstreamClients::default(),
+            // Credentials in headers must not pass through proxies that the environment names.
+            clients: HttpClients::default().without_proxies(),
             is_recording: options.record,
             launcher: options.launcher,
             conversations: Mutex::default(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
+use hotseat_http::HttpClients;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -12,7 +13,7 @@ use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, read_o
 use super::outbound::{HttpOutcome, OutFrame, error_response};
 use super::rpc_request::{McpHttpRequest, RpcRequest};
 use super::state::ConversationState;
-use super::url_upstream::{UpstreamClients, UrlUpstream};
+use super::url_upstream::UrlUpstream;
 use crate::event::McpEventKind;
 use crate::frame::Frame;
 use crate::revision::error_code;
@@ -47,7 +48,7 @@ fn copy_headers(from: &HeaderMap) -> HeaderMap {
 async fn send(
     request: &McpHttpRequest,
     upstream: &UrlUpstream,
-    clients: &UpstreamClients,
+    clients: &HttpClients,
 ) -> Result<reqwest::Response, UpstreamError> {
     let client = clients.client(&upstream.url).map_err(UpstreamError::without_effect)?;
     let mut headers = copy_headers(&request.headers);

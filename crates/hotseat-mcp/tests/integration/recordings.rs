@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hotseat_mcp::{
     FixedAnswerer, McpAnswer, McpCall, McpConversation, McpEventKind, McpOptions, McpRecording,
-    McpReplaySource, McpServers, McpToolResult, SecretRemover, ServerDefinition, ServerKind, Upstream,
+    McpReplaySource, McpServers, McpToolResult, ServerDefinition, ServerKind, TextCleaner, Upstream,
     list_contents,
 };
 use serde_json::{Value, json};
@@ -39,9 +39,9 @@ struct Replay {
     _servers: McpServers,
 }
 
-fn replay(text: &str, secrets: SecretRemover) -> Replay {
+fn replay(text: &str, cleaner: TextCleaner) -> Replay {
     let recording = Arc::new(McpRecording::read(text).unwrap());
-    let kind = ServerKind::Replay(McpReplaySource { recording, secrets, conversation: None });
+    let kind = ServerKind::Replay(McpReplaySource { recording, cleaner, conversation: None });
     let definition = ServerDefinition::new("bank", kind);
     let servers = McpServers::start(vec![definition], McpOptions::default()).unwrap();
     let answerer = Arc::new(FixedAnswerer::default());
@@ -55,7 +55,7 @@ fn text_of(answer: &Value) -> String {
 
 #[tokio::test]
 async fn a_recording_is_replayed_in_any_order_with_repeats_in_theirs() {
-    let secrets = SecretRemover::new(|text| text.replace("sk-12345", "***"));
+    let secrets = TextCleaner::new(|text| text.replace("sk-12345", "***"));
     let text = record(&[1, 2, 1]).await.write(&secrets);
     assert!(!text.contains("sk-12345"), "secrets are removed");
     assert!(!text.contains("_meta\":{\"io.modelcontextprotocol/protocolVersion"), "no volatile data: {text}");
@@ -75,8 +75,8 @@ async fn a_recording_is_replayed_in_any_order_with_repeats_in_theirs() {
 
 #[tokio::test]
 async fn a_miss_names_the_nearest_request_and_the_first_difference() {
-    let text = record(&[1]).await.write(&SecretRemover::default());
-    let mut replay = replay(&text, SecretRemover::default());
+    let text = record(&[1]).await.write(&TextCleaner::default());
+    let mut replay = replay(&text, TextCleaner::default());
     let url = replay.conversation.url("bank").unwrap();
     let answer = call(&url, "charge", json!({"amount": 9, "note": "key sk-12345"})).await;
     let message = answer["error"]["message"].as_str().unwrap();
@@ -91,13 +91,13 @@ async fn a_miss_names_the_nearest_request_and_the_first_difference() {
 #[tokio::test]
 async fn a_hundred_parallel_replays_give_the_same_answers() {
     let amounts: Vec<u64> = (0..20).collect();
-    let text = record(&amounts).await.write(&SecretRemover::default());
+    let text = record(&amounts).await.write(&TextCleaner::default());
     let mut digests = std::collections::BTreeSet::new();
     for _ in 0..5 {
         let runs = (0..20).map(|seed: u64| {
             let text = text.clone();
             async move {
-                let replay = replay(&text, SecretRemover::default());
+                let replay = replay(&text, TextCleaner::default());
                 let url = replay.conversation.url("bank").unwrap();
                 // Another order in each run, all calls at once.
                 let calls = (0..20).map(|index| {

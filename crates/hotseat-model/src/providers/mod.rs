@@ -32,6 +32,4 @@ mod stream_tests;
 
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
 #[cfg(feature = "serve")]
-pub(crate) use connection::{build_client, root_cause};
-#[cfg(feature = "serve")]
 pub(crate) use relayed_reply::read_relayed_reply;

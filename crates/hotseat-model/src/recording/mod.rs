@@ -8,12 +8,10 @@
 //! Each further line is a [`RecordedExchange`]: the request with its position, its digest, the duration, and the
 //! reply or the error.
 
-mod diff;
 mod exchange;
 mod recording_model;
 mod replay_model;
 
-pub use diff::changes;
 pub use exchange::{FORMAT_VERSION, RecordedAnswer, RecordedExchange, digest};
 pub use recording_model::RecordingModel;
 pub use replay_model::{RecordingError, ReplayModel};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::diff::changes;
+use hotseat_trace::changes;
+
 use super::exchange::{FORMAT_NAME, FORMAT_VERSION, RecordedExchange, RecordingHeader, canonical_json};
 use crate::{CallPosition, ModelError, ModelErrorKind, ModelReply, ModelRequest, PureModel, TimedValue};
 

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::cassette::{CassetteFile, RecordTarget, RelayedExchange, ReplayTable, TextCleaner};
+use hotseat_serve::TextCleaner;
+
+use super::cassette::{CassetteFile, RecordTarget, RelayedExchange, ReplayTable};
 use super::relay::ModelRelay;
 use super::served_model::ServedSource;
 use crate::Model;

@@ -10,10 +10,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hotseat_serve::TextCleaner;
+use hotseat_trace::{RecordedRequest, nearest_request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use crate::recording::changes;
 
 /// Format name in the header.
 const FORMAT_NAME: &str = "hotseat-served-model";
@@ -54,49 +54,6 @@ pub struct RelayedExchange {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelCassette {
     exchanges: Vec<RelayedExchange>,
-}
-
-/// Removes secrets from texts.
-#[derive(Clone)]
-pub struct TextCleaner(Arc<dyn Fn(&str) -> String + Send + Sync>);
-
-impl TextCleaner {
-    /// Creates a cleaner from a function that returns a text without its secrets.
-    pub fn new(clean: impl Fn(&str) -> String + Send + Sync + 'static) -> TextCleaner {
-        TextCleaner(Arc::new(clean))
-    }
-
-    /// Removes these keys as well.
-    pub(super) fn without_keys(&self, keys: Vec<String>) -> TextCleaner {
-        let cleaner = self.clone();
-        TextCleaner::new(move |text| {
-            keys.iter().fold(cleaner.text(text), |text, key| text.replace(key.as_str(), "[key]"))
-        })
-    }
-
-    /// Cleans a text.
-    pub(super) fn text(&self, text: &str) -> String {
-        (self.0)(text)
-    }
-
-    /// Cleans all texts of a value, its keys included.
-    pub(super) fn value(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
-            Value::Object(members) => {
-                members.iter().map(|(key, value)| (self.text(key), self.value(value))).collect()
-            }
-            value => value.clone(),
-        }
-    }
-}
-
-impl Default for TextCleaner {
-    /// A cleaner for texts without secrets.
-    fn default() -> Self {
-        TextCleaner::new(str::to_owned)
-    }
 }
 
 impl ModelCassette {
@@ -277,21 +234,17 @@ impl ReplayTable {
 
     fn describe_miss(&self, path: &str, now: &Value) -> String {
         let exchanges = &self.source.cassette.exchanges;
-        let mut best: Option<(usize, usize, String)> = None;
         let of_path = self.lane.iter().filter(|(index, _)| exchanges[*index].path == path);
-        for (index, is_used) in of_path.take(MAX_COMPARED) {
-            let differences = changes(&self.canonical(&exchanges[*index].request), now);
-            let rank = differences.len() * 2 + usize::from(*is_used);
-            if best.as_ref().is_none_or(|(lowest, _, _)| rank < *lowest) {
-                let first = differences.into_iter().next();
-                let first =
-                    first.unwrap_or_else(|| "the recording has no further answer to this request".to_owned());
-                best = Some((rank, *index, first));
-            }
-        }
-        if let Some((_, index, difference)) = best {
+        let recorded = of_path.take(MAX_COMPARED).map(|(index, is_used)| RecordedRequest {
+            index: *index,
+            request: self.canonical(&exchanges[*index].request),
+            is_used: *is_used,
+        });
+        if let Some((index, change)) = nearest_request(recorded, now) {
+            let change =
+                change.unwrap_or_else(|| "the recording has no further answer to this request".to_owned());
             // The first line of a file is its header.
-            return format!("the nearest recorded request is in line {}: {difference}", index + 2);
+            return format!("the nearest recorded request is in line {}: {change}", index + 2);
         }
         if !self.lane.is_empty() {
             return format!("the recording has no request to `{path}` in this conversation");

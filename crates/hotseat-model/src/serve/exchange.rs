@@ -8,17 +8,19 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
+use hotseat_http::root_cause;
+use hotseat_serve::TextCleaner;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange};
-use super::cassette::{RelayedExchange, TextCleaner};
+use super::cassette::RelayedExchange;
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
 use super::respond::{connection_cut, cut_response, error_response, garbage_response};
 use super::{Dialect, ServedModelEventKind};
-use crate::providers::{read_relayed_reply, root_cause};
+use crate::providers::read_relayed_reply;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// Maximum number of pieces of an answer that wait for the client.

@@ -18,10 +18,11 @@ mod respond;
 mod served_model;
 
 pub use crate::providers::served::Dialect;
-pub use cassette::{CassetteFile, ModelCassette, RecordTarget, RelayedExchange, ReplaySource, TextCleaner};
+pub use cassette::{CassetteFile, ModelCassette, RecordTarget, RelayedExchange, ReplaySource};
 pub use conversation::ServedConversation;
 pub use faults::{FaultKind, ModelFault, UnreachedFault};
 pub use hotseat_serve::FaultTrigger;
+pub use hotseat_serve::TextCleaner;
 pub use http::ModelServers;
 pub use limits::ServeLimits;
 pub use relay::ModelRelay;

@@ -1,13 +1,12 @@
 //! Relays requests of agents to a provider: bytes pass unchanged and as they arrive.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use reqwest::{Client, Response, Url};
+use hotseat_http::{HttpClients, root_cause};
+use reqwest::{Response, Url};
 
-use crate::providers::{build_client, root_cause};
 use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
 
 /// Headers that belong to one connection, or that the client of the relay sets.
@@ -34,8 +33,7 @@ pub struct ModelRelay {
     base: Url,
     /// Headers of every request; they replace those of the agent.
     headers: HeaderMap,
-    /// Created on the first call, because reading the certificates takes longer than a call to a local model.
-    client: OnceLock<Result<Client, String>>,
+    clients: HttpClients,
 }
 
 impl fmt::Debug for ModelRelay {
@@ -65,7 +63,8 @@ impl ModelRelay {
             value.set_sensitive(true);
             map.insert(name, value);
         }
-        Ok(ModelRelay { base, headers: map, client: OnceLock::new() })
+        let clients = HttpClients::default().with_connect_timeout(TimeLimits::default().connect);
+        Ok(ModelRelay { base, headers: map, clients })
     }
 
     /// Sends a request, and waits for the head of the answer.
@@ -77,10 +76,7 @@ impl ModelRelay {
         agent_headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Response, ModelError> {
-        let limits = TimeLimits::default();
-        let client = self.client.get_or_init(|| build_client(&self.base, limits.connect));
-        let client =
-            client.as_ref().map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.clone()))?;
+        let client = self.clients.client(&self.base)?;
         let mut headers = relayed_headers(agent_headers);
         // A compressed answer could be neither read nor recorded.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder};
 use hotseat_trace::{AttemptFailure, FailureKind, Note};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
@@ -33,8 +34,6 @@ use self::thread::ConversationThread;
 use self::thread::ResumeAnswers;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, ReadError};
-use crate::connection::sse;
-use crate::connection::sse::SseDecoder;
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts};
 use crate::recorder::TraceRecorder;
@@ -180,8 +179,7 @@ impl AgUiSession {
                     (Ok(()), true)
                 }
             };
-            let too_long =
-                fed.err().map(|_| format!("an event is longer than {} bytes", sse::MAX_EVENT_BYTES));
+            let too_long = fed.err().map(|_| format!("an event is longer than {} bytes", MAX_EVENT_BYTES));
             if let Some(message) = broken.map(|error| error.to_string()).or(too_long) {
                 let at = recorder.now();
                 // Data before the error is kept; further problems at the end are ignored.

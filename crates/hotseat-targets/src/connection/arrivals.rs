@@ -21,7 +21,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::TurnLimits;
-use crate::connection::error_cause::innermost_cause;
 
 /// Approximate maximum size of the bytes passed on at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -95,7 +94,7 @@ pub(crate) trait ByteSource: Send + 'static {
 
 impl ByteSource for reqwest::Response {
     async fn next_bytes(&mut self) -> SourceRead {
-        self.chunk().await.map_err(|error| innermost_cause(&error))
+        self.chunk().await.map_err(|error| hotseat_http::root_cause(&error))
     }
 }
 

@@ -1,11 +1,11 @@
 //! HTTP requests with streamed responses.
 
 use std::fmt::Write as _;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hotseat_document::excerpt;
+use hotseat_http::{ClientError, HttpClients, root_cause};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode, Url};
@@ -14,7 +14,6 @@ use tokio::time::{Instant, timeout_at};
 
 pub use crate::connection::arrivals::ReadError;
 use crate::connection::arrivals::{ArrivalReceiver, ReaderThread, arrival_channel};
-use crate::connection::error_cause::innermost_cause;
 use crate::connection::{TurnError, TurnLimits};
 
 /// Maximum number of bytes read from the body of an error.
@@ -24,16 +23,11 @@ const MAX_SHOWN_CHARS: usize = 2000;
 /// Maximum waiting time for it.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Clients for plain and encrypted connections, each created when first needed: loading the system
-/// certificates takes longer than a conversation with a local agent.
-///
-/// All connections belong to the reader thread, which timestamps received data.
+/// Sends requests to agents. All connections belong to the reader thread, which timestamps received data.
 #[derive(Debug, Default)]
 pub struct HttpClient {
     reader: ReaderThread,
-    plain: OnceLock<Result<reqwest::Client, String>>,
-    direct: OnceLock<Result<reqwest::Client, String>>,
-    encrypted: OnceLock<Result<reqwest::Client, String>>,
+    clients: HttpClients,
 }
 
 impl HttpClient {
@@ -44,17 +38,8 @@ impl HttpClient {
 
     /// Returns the client for a URL.
     fn client(&self, url: &Url) -> Result<&reqwest::Client, AttemptFailure> {
-        let loopback = match url.host_str().map(|host| host.trim_matches(['[', ']'])) {
-            Some("localhost") => true,
-            Some(host) => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
-            None => false,
-        };
-        let client = match (url.scheme(), loopback) {
-            ("https", _) => self.encrypted.get_or_init(|| build(true, false)),
-            (_, true) => self.direct.get_or_init(|| build(false, true)),
-            (_, false) => self.plain.get_or_init(|| build(false, false)),
-        };
-        client.as_ref().map_err(|error| AttemptFailure::new(FailureKind::Unreachable, error.clone()))
+        let failed = |error: ClientError| AttemptFailure::new(FailureKind::Unreachable, error.to_string());
+        self.clients.client(url).map_err(failed)
     }
 
     /// Sends a request and waits for the response head. Redirects are not followed and requests are never
@@ -238,25 +223,6 @@ pub fn display_body(body: &[u8]) -> String {
     excerpt(&text, MAX_SHOWN_CHARS).into_owned()
 }
 
-fn build(encrypted: bool, direct: bool) -> Result<reqwest::Client, String> {
-    // The first client sets the process-wide provider, unless the program has set one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
-        .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        // Shorter than the keep-alive of common servers, so that no request uses a connection that is just
-        // closing.
-        .pool_idle_timeout(Duration::from_secs(2))
-        .pool_max_idle_per_host(usize::MAX)
-        .connect_timeout(Duration::from_secs(10));
-    let builder = if encrypted { builder } else { builder.tls_certs_only([]) };
-    // Proxy settings of the environment do not apply to agents on this machine.
-    let builder = if direct { builder.no_proxy() } else { builder };
-    builder
-        .build()
-        .map_err(|error| format!("the HTTP client could not be created: {}", innermost_cause(&error)))
-}
-
 /// Returns the header `name` in lower case without parameters; empty if absent.
 pub fn bare_header(response: &HttpResponse, name: &str) -> String {
     let value = response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -274,13 +240,13 @@ pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
 
 fn unreachable(url: &Url, error: &reqwest::Error) -> AttemptFailure {
     if error.is_connect() {
-        let message = format!("cannot reach {}: {}", without_credentials(url), innermost_cause(error));
+        let message = format!("cannot reach {}: {}", without_credentials(url), root_cause(error));
         return AttemptFailure::new(FailureKind::Unreachable, message);
     }
     let message = format!(
         "{} accepted the connection but did not answer: {}",
         without_credentials(url),
-        innermost_cause(error)
+        root_cause(error)
     );
     AttemptFailure::new(FailureKind::ProtocolError, message)
 }

@@ -6,6 +6,7 @@ mod mapping;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -18,8 +19,6 @@ pub use self::mapping::{
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::lines::LineBuffer;
-use crate::connection::sse;
-use crate::connection::sse::SseDecoder;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage};
 use crate::recorder::TraceRecorder;
@@ -299,10 +298,7 @@ async fn read_events(
         match (form, received) {
             (ResponseStream::Sse, Some(bytes)) => {
                 if decoder.feed(&bytes, |data| take(&data)).is_err() {
-                    return Err(protocol_error(format!(
-                        "an event is longer than {} bytes",
-                        sse::MAX_EVENT_BYTES
-                    )));
+                    return Err(protocol_error(format!("an event is longer than {} bytes", MAX_EVENT_BYTES)));
                 }
             }
             (_, Some(bytes)) => {
@@ -310,11 +306,8 @@ async fn read_events(
                 while let Some(line) = lines.next_line() {
                     take(&String::from_utf8_lossy(&line));
                 }
-                if lines.pending_len() > sse::MAX_EVENT_BYTES {
-                    return Err(protocol_error(format!(
-                        "a line is longer than {} bytes",
-                        sse::MAX_EVENT_BYTES
-                    )));
+                if lines.pending_len() > MAX_EVENT_BYTES {
+                    return Err(protocol_error(format!("a line is longer than {} bytes", MAX_EVENT_BYTES)));
                 }
             }
             (ResponseStream::Ndjson, None) => take(&String::from_utf8_lossy(&lines.take_rest())),

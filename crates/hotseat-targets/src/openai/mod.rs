@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder};
 use hotseat_trace::{AttemptFailure, FailureKind, Origin};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
@@ -22,8 +23,6 @@ use self::completion::{CompletionCall, CompletionReader, CompletionReply};
 pub use self::content::is_supported;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
-use crate::connection::sse;
-use crate::connection::sse::SseDecoder;
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json};
 use crate::recorder::TraceRecorder;
@@ -432,7 +431,7 @@ async fn read_stream(
             return Err(error);
         }
         if fed.is_err() {
-            let message = format!("a chunk is longer than {} bytes", sse::MAX_EVENT_BYTES);
+            let message = format!("a chunk is longer than {} bytes", MAX_EVENT_BYTES);
             return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
         }
         if ended && !reading.is_done() {
@@ -454,19 +453,18 @@ async fn read_whole(
     reading: &mut CompletionReader,
     telling: &mut TurnRecorder<'_>,
 ) -> Result<(), TurnError> {
-    let body =
-        http::rest_of_body(response, sse::MAX_EVENT_BYTES, limits).await.map_err(|error| match error {
-            ReadError::Deadline => TurnError::Deadline,
-            ReadError::Idle => http::idle_timeout(limits.idle).into(),
-            ReadError::Limit(failure) => failure.into(),
-            ReadError::Broken(words) => {
-                let message = format!("the connection broke before the completion was complete ({words})");
-                AttemptFailure::new(FailureKind::ProtocolError, message).into()
-            }
-        })?;
+    let body = http::rest_of_body(response, MAX_EVENT_BYTES, limits).await.map_err(|error| match error {
+        ReadError::Deadline => TurnError::Deadline,
+        ReadError::Idle => http::idle_timeout(limits.idle).into(),
+        ReadError::Limit(failure) => failure.into(),
+        ReadError::Broken(words) => {
+            let message = format!("the connection broke before the completion was complete ({words})");
+            AttemptFailure::new(FailureKind::ProtocolError, message).into()
+        }
+    })?;
     telling.set_arrival(response.last_arrival());
-    if body.len() > sse::MAX_EVENT_BYTES {
-        let message = format!("the completion is longer than {} bytes", sse::MAX_EVENT_BYTES);
+    if body.len() > MAX_EVENT_BYTES {
+        let message = format!("the completion is longer than {} bytes", MAX_EVENT_BYTES);
         return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
     }
     reading.read_whole(&String::from_utf8_lossy(&body), telling)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, pin_mut};
+use hotseat_http::SseDecoder;
 use serde_json::{Map, Value};
-use sse_stream::SseByteStream;
 use tokio::time::timeout;
 
 use super::http::ProviderConnection;
@@ -90,34 +90,31 @@ pub(in crate::providers) async fn read_events(
     reading: &mut impl ReplyParser,
     sink: &mut dyn ReplySink,
 ) -> Result<(), ModelError> {
-    let events = SseByteStream::new(pieces);
-    pin_mut!(events);
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
+    pin_mut!(pieces);
+    let mut decoder = SseDecoder::default();
+    while let Some(piece) = pieces.next().await {
+        let piece = match piece {
+            Ok(piece) => piece,
             // Some servers close the connection right after the last event.
             Err(_) if reading.has_ended() => return Ok(()),
-            Err(error) => return Err(stream_error(error)),
+            Err(error) => return Err(error),
         };
-        if let Some(data) = event.data
-            && reading.handle_event(&data, sink)?
-        {
+        let mut outcome = Ok(false);
+        let fed = decoder.feed(&piece, |data| {
+            if let Ok(false) = outcome {
+                outcome = reading.handle_event(&data, sink);
+            }
+        });
+        let is_last = outcome?;
+        fed.map_err(|_| ModelError::new(ModelErrorKind::Decode, "an event of the stream is too long"))?;
+        if is_last {
             // Reading the body to its end makes the connection reusable, but is not worth a long wait.
-            let _ = timeout(BODY_END_TIMEOUT, events.next()).await;
+            let rest = async { while let Some(Ok(_)) = pieces.next().await {} };
+            let _ = timeout(BODY_END_TIMEOUT, rest).await;
             return Ok(());
         }
     }
     Ok(())
-}
-
-fn stream_error(error: sse_stream::Error) -> ModelError {
-    match error {
-        sse_stream::Error::Body(error) => match error.downcast::<ModelError>() {
-            Ok(error) => *error,
-            Err(error) => ModelError::new(ModelErrorKind::Network, error.to_string()),
-        },
-        error => ModelError::new(ModelErrorKind::Decode, format!("invalid event stream: {error}")),
-    }
 }
 
 /// Returns the messages with tool results moved directly behind their calls, as all providers require.

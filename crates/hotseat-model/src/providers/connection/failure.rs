@@ -1,5 +1,6 @@
 //! Maps failures of providers to model errors, by status and error body.
 
+use hotseat_http::ClientError;
 use reqwest::StatusCode;
 use serde_json::Value;
 
@@ -7,6 +8,12 @@ use crate::{ModelError, ModelErrorKind};
 
 /// Maximum number of characters of a body in an error.
 const MAX_EXCERPT_CHARS: usize = 1000;
+
+impl From<ClientError> for ModelError {
+    fn from(error: ClientError) -> Self {
+        ModelError::new(ModelErrorKind::Configuration, error.to_string())
+    }
+}
 
 /// Creates the error for a response with an error status.
 pub(in crate::providers) fn from_status(

@@ -1,13 +1,13 @@
 //! HTTP requests with streamed responses and time limits.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
+use hotseat_http::{HttpClients, root_cause};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Client, Response, Url};
+use reqwest::{Response, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -29,8 +29,7 @@ pub(in crate::providers) struct ProviderConnection {
     headers: HeaderMap,
     limits: TimeLimits,
     secrets: Vec<Secret>,
-    /// Created on the first call, because reading the certificates takes longer than a call to a local model.
-    client: OnceLock<Result<Client, String>>,
+    clients: HttpClients,
 }
 
 impl ProviderConnection {
@@ -79,7 +78,7 @@ impl ProviderConnection {
             headers: map,
             limits,
             secrets: secrets.filter(|secret| secret.reveal().len() >= MIN_SECRET_BYTES).collect(),
-            client: OnceLock::new(),
+            clients: HttpClients::default().with_connect_timeout(limits.connect),
         })
     }
 
@@ -102,9 +101,7 @@ impl ProviderConnection {
     pub(in crate::providers) async fn post(&self, body: &Value) -> Result<StreamingResponse, ModelError> {
         let started = Instant::now();
         let clock = CallDeadlines { limits: self.limits, started, url: self.display_url() };
-        let client = self.client.get_or_init(|| build_client(&self.url, self.limits.connect));
-        let client =
-            client.as_ref().map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.clone()))?;
+        let client = self.clients.client(&self.url)?;
         let request =
             client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
         let (until, limit) = clock.first_byte();
@@ -279,39 +276,4 @@ fn format_duration(time: Duration) -> String {
         millis if millis % 1000 == 0 => format!("{} s", millis / 1000),
         _ => format!("{:.1} s", time.as_secs_f64()),
     }
-}
-
-/// Creates a client for the host of a URL.
-pub(crate) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
-    // The first client installs the TLS provider of the process, unless the program has installed one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(connect)
-        // Shorter than the keep-alive of common servers, so that requests do not reuse a connection that is
-        // being closed.
-        .pool_idle_timeout(Duration::from_secs(2));
-    // Plain HTTP needs no certificates, and a machine may have none.
-    let builder = if url.scheme() == "https" { builder } else { builder.tls_certs_only([]) };
-    // The proxy of the environment is not used for models on this machine.
-    let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| format!("the HTTP client could not be created: {}", root_cause(&error)))
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host_str().map(|host| host.trim_matches(['[', ']'])) {
-        Some("localhost") => true,
-        Some(host) => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
-        None => false,
-    }
-}
-
-/// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

@@ -13,5 +13,3 @@ pub(super) use call::{
 };
 pub use config::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub(super) use http::ProviderConnection;
-#[cfg(feature = "serve")]
-pub(crate) use http::{build_client, root_cause};

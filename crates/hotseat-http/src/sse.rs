@@ -11,12 +11,13 @@
 
 use std::borrow::Cow;
 
-/// Maximum size of an event in bytes; protects memory from streams without line ends.
+/// Maximum size of an event in bytes, unless it is set; protects memory from streams without line ends.
 pub const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Splits a byte stream into events, regardless of how the bytes are chunked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SseDecoder {
+    max_event_bytes: usize,
     /// Part of the current line from earlier chunks.
     line: Vec<u8>,
     /// Data of the current event.
@@ -28,15 +29,33 @@ pub struct SseDecoder {
     started: bool,
 }
 
-/// An event longer than [`MAX_EVENT_BYTES`].
+/// An event that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTooLong;
 
+impl Default for SseDecoder {
+    fn default() -> Self {
+        SseDecoder::new(MAX_EVENT_BYTES)
+    }
+}
+
 impl SseDecoder {
+    /// Creates a decoder for events up to this size.
+    pub fn new(max_event_bytes: usize) -> Self {
+        SseDecoder {
+            max_event_bytes,
+            line: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            after_cr: false,
+            started: false,
+        }
+    }
+
     /// Decodes more bytes and passes the data of each completed event to `on_event`.
     ///
     /// # Errors
-    /// If an event exceeds [`MAX_EVENT_BYTES`].
+    /// If an event exceeds the maximum size.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -74,9 +93,8 @@ impl SseDecoder {
             self.end_line(&line, &mut on_event);
         }
         let data = String::from_utf8_lossy(&self.data);
-        let is_whole = data.trim() == "[DONE]"
-            || serde_json::from_str::<serde::de::IgnoredAny>(&crate::message::json_text::readable(&data))
-                .is_ok();
+        let is_whole =
+            data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
         if self.has_data && is_whole {
             on_event(data);
             self.has_data = false;
@@ -91,7 +109,7 @@ impl SseDecoder {
     }
 
     fn check_length(&self) -> Result<(), EventTooLong> {
-        if self.line.len() + self.data.len() > MAX_EVENT_BYTES { Err(EventTooLong) } else { Ok(()) }
+        if self.line.len() + self.data.len() > self.max_event_bytes { Err(EventTooLong) } else { Ok(()) }
     }
 
     fn end_line(&mut self, mut line: &[u8], on_event: &mut impl FnMut(Cow<'_, str>)) {
@@ -174,6 +192,11 @@ mod tests {
             (&b"data: {\"a\": 1}"[..], Some("{\"a\": 1}")),
             (b"data: {\"a\": 1}\n", Some("{\"a\": 1}")),
             (b"data: {\"a\": 1}\r", Some("{\"a\": 1}")),
+            (b"data: {\"a\": \"\\ud83d\"}", Some("{\"a\": \"\\ud83d\"}")),
+            (
+                b"data: {\"a\": 123456789012345678901234567890}",
+                Some("{\"a\": 123456789012345678901234567890}"),
+            ),
             (b"data: {\"a\":\ndata: 1}", Some("{\"a\":\n1}")),
             (b"id: 1\ndata: [DONE]", Some("[DONE]")),
             (b"data: {\"a\": 1", None),

@@ -1,0 +1,7 @@
+//! What the HTTP clients of Hotseat share: their settings, the events of streams, and the causes of errors.
+
+mod clients;
+mod sse;
+
+pub use clients::{ClientError, HttpClients, root_cause};
+pub use sse::{EventTooLong, MAX_EVENT_BYTES, SseDecoder};

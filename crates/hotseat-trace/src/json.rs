@@ -1,0 +1,155 @@
+//! JSON values: a text that equal values share, and the differences between a recorded value and a new one.
+
+use serde_json::{Number, Value};
+
+/// Maximum number of differences in a list.
+const MAX_CHANGES: usize = 12;
+/// Maximum number of characters of a value in a difference, around the first one that differs.
+const MAX_VALUE_CHARS: usize = 60;
+
+/// Returns a value as a text. Equal values have equal texts: the order of members does not matter, and 1 equals 1.0.
+pub fn canonical_text(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    text
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_unstable_by_key(|(key, _)| *key);
+            text.push('{');
+            for (index, (key, value)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push(':');
+                write_canonical(value, text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_canonical(item, text);
+            }
+            text.push(']');
+        }
+        Value::Number(number) => text.push_str(&canonical_number(number)),
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+fn canonical_number(number: &Number) -> String {
+    match number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0) {
+        // Floats up to this size represent whole numbers exactly.
+        Some(float) if float.abs() < 9e15 => (float as i64).to_string(),
+        _ => number.to_string(),
+    }
+}
+
+/// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
+pub fn changes(recorded: &Value, now: &Value) -> Vec<String> {
+    let mut changes = all_changes(recorded, now);
+    let more = changes.len().saturating_sub(MAX_CHANGES);
+    changes.truncate(MAX_CHANGES);
+    if more > 0 {
+        changes.push(format!("and {more} more"));
+    }
+    changes
+}
+
+/// A recorded request that a new one may be compared with.
+pub struct RecordedRequest {
+    /// Number of its exchange, from 0.
+    pub index: usize,
+    /// The request.
+    pub request: Value,
+    /// True if it has been answered already.
+    pub is_used: bool,
+}
+
+/// Returns the number of the recorded request that differs least from a new one, with the first difference; `None` as the
+/// difference if there is none. Of equally similar requests an unused one is preferred.
+pub fn nearest_request(
+    recorded: impl Iterator<Item = RecordedRequest>,
+    now: &Value,
+) -> Option<(usize, Option<String>)> {
+    let compared = recorded.map(|recorded| {
+        let changes = all_changes(&recorded.request, now);
+        ((changes.len(), recorded.is_used), recorded.index, changes.into_iter().next())
+    });
+    let (_, index, change) = compared.min_by_key(|(rank, ..)| *rank)?;
+    Some((index, change))
+}
+
+fn all_changes(recorded: &Value, now: &Value) -> Vec<String> {
+    let mut changes = Vec::new();
+    compare("", recorded, now, &mut changes);
+    changes
+}
+
+fn compare(path: &str, recorded: &Value, now: &Value, changes: &mut Vec<String>) {
+    match (recorded, now) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                compare_member(&join(path, key), Some(value), new.get(key), changes);
+            }
+            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+                compare_member(&join(path, key), None, Some(value), changes);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            for index in 0..old.len().max(new.len()) {
+                compare_member(&format!("{path}/{index}"), old.get(index), new.get(index), changes);
+            }
+        }
+        (Value::String(old), Value::String(new)) if old != new => {
+            let common = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
+            let (old, new) = (format_value(recorded, common), format_value(now, common));
+            changes.push(format!("{path}: recorded {old}, now {new}"));
+        }
+        (Value::Number(old), Value::Number(new)) if canonical_number(old) == canonical_number(new) => {}
+        _ if recorded == now => {}
+        _ => {
+            let (old, new) = (format_value(recorded, 0), format_value(now, 0));
+            changes.push(format!("{path}: recorded {old}, now {new}"));
+        }
+    }
+}
+
+fn compare_member(path: &str, recorded: Option<&Value>, now: Option<&Value>, changes: &mut Vec<String>) {
+    match (recorded, now) {
+        (Some(recorded), Some(now)) => compare(path, recorded, now, changes),
+        (Some(old), None) => changes.push(format!("{path}: recorded {}, now missing", format_value(old, 0))),
+        (None, Some(new)) => changes.push(format!("{path}: not recorded, now {}", format_value(new, 0))),
+        (None, None) => {}
+    }
+}
+
+/// Appends a key to a JSON Pointer.
+fn join(path: &str, key: &str) -> String {
+    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Formats a value in one line; a long text is cut around the character index `at`.
+fn format_value(value: &Value, at: usize) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    let chars = text.chars().count();
+    let from = if chars <= MAX_VALUE_CHARS { 0 } else { at.saturating_sub(MAX_VALUE_CHARS / 3) };
+    let part: String = text.chars().skip(from).take(MAX_VALUE_CHARS).collect();
+    let before = if from > 0 { "…" } else { "" };
+    let after = if chars > from + MAX_VALUE_CHARS { "…" } else { "" };
+    match value {
+        Value::String(_) => format!("{:?}", format!("{before}{part}{after}")),
+        _ => format!("{part}{after}"),
+    }
+}
