@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::json::canonical_text;
 use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
 
 /// A tool call as an MCP server of the test saw it.

@@ -251,7 +251,7 @@ impl TestCase {
         let unknown = |check: &'c Check| {
             let servers = check.named_tools().into_iter().filter_map(|named| named.server);
             match servers.into_iter().find(|name| !self.mcp.contains(name)) {
-                Some(name) => vec![self.mcp.unknown_server(name).at(check.place.clone())],
+                Some(name) => vec![self.mcp.unknown(name).at(check.place.clone())],
                 None => self.mcp.unknown_tools(&McpSettings::check_tools(check)),
             }
         };

@@ -95,8 +95,7 @@ impl AttemptCassette {
         let mut models = ModelCassette::default();
         if case.models.has_relays() {
             let (path, text) = read_part(folder, MODELS_FILE)?;
-            models = ModelCassette::parse(&text)
-                .map_err(|(line, message)| format!("{}: line {line}: {message}", path.display()))?;
+            models = ModelCassette::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let mut servers = BTreeMap::new();
         for name in case.mcp.proxies() {
