@@ -13,9 +13,12 @@
 
 pub mod cases;
 pub mod config;
+mod digest;
 pub mod import;
 pub mod roles;
 pub mod run;
 pub mod scripts;
 pub mod session;
 pub mod typescript;
+
+pub use digest::short_digest;

@@ -101,3 +101,21 @@ pub fn root_cause(error: &dyn std::error::Error) -> String {
     }
     cause.to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_on_this_machine_are_reached_without_proxies() {
+        let uses_proxies = |clients: HttpClients, url: &str| {
+            let client = clients.client(&Url::parse(url).unwrap()).unwrap().clone();
+            format!("{client:?}").contains("proxies")
+        };
+        for local in ["http://localhost:1/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
+            assert!(!uses_proxies(HttpClients::default(), local), "{local}");
+        }
+        assert!(uses_proxies(HttpClients::default(), "http://agent.example/"));
+        assert!(!uses_proxies(HttpClients::default().without_proxies(), "http://agent.example/"));
+    }
+}

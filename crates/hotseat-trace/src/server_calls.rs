@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult, canonical_text};
+use crate::json::canonical_text;
+use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
 
 /// A tool call as an MCP server of the test saw it.
 #[derive(Debug, Clone, PartialEq)]

@@ -241,7 +241,7 @@ fn mistakes_have_their_place() {
         (
             "models: { main: { script: none.yaml } }\n",
             "name: a\nturns: [{ user: x }]\n",
-            "the script `none.yaml` was not found",
+            "`none.yaml` was not found\n --> hotseat.yaml:",
         ),
         ("models: { 'a b': { rules: [{ reply: x }] } }\n", "name: a\n", "`a b` is not a name of a model"),
         (

@@ -244,7 +244,7 @@ impl TestCase {
 
     /// Diagnostic of an assertion about faults, if the case injects none.
     pub fn faultless_check(&self) -> Option<Diagnostic> {
-        if self.mcp.servers().any(|(_, server)| !server.faults.is_empty()) {
+        if self.mcp.iter().any(|(_, server)| !server.faults.is_empty()) {
             return None;
         }
         let check = self.every_check().find(|check| check.is_hard() && check.needs_fault())?;
@@ -264,7 +264,7 @@ impl TestCase {
         let unknown = |check: &'c Check| {
             let servers = check.named_tools().into_iter().filter_map(|named| named.server);
             match servers.into_iter().find(|name| !self.mcp.contains(name)) {
-                Some(name) => vec![self.mcp.unknown_server(name).at(check.place.clone())],
+                Some(name) => vec![self.mcp.unknown(name).at(check.place.clone())],
                 None => self.mcp.unknown_tools(&McpSettings::check_tools(check)),
             }
         };

@@ -1,16 +1,16 @@
-//! MCP servers of cases: decoded from three layers (project, suite, case), and turned into definitions.
+//! MCP servers of cases: decoded, and turned into definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_checks::ArgumentPatterns;
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes};
 use hotseat_mcp::{
-    ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, FaultTrigger, InputRounds, McpRecording,
-    McpReplaySource, McpTool, MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy,
-    Upstream, UpstreamCommand,
+    ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, InputRounds, McpRecording, McpReplaySource,
+    McpTool, MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy, Upstream,
+    UpstreamCommand,
 };
 use hotseat_targets::message::{ClientTool, ToolAnswer};
 use serde_json::{Value, json};
@@ -23,6 +23,7 @@ use super::mcp_shape::{
 use super::mcp_tools::ToolReference;
 use super::patterns::read_argument_patterns;
 use super::script::read_tool_answer;
+use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
 use super::variables::diagnostic_at;
 
 /// Maximum size of a file with tools.
@@ -31,10 +32,7 @@ const MAX_TOOLS_FILE_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
 
 /// MCP servers by name.
-#[derive(Debug, Clone, Default)]
-pub struct McpSettings {
-    servers: BTreeMap<String, McpServer>,
-}
+pub type McpSettings = Services<McpServer>;
 
 /// An MCP server of the test.
 #[derive(Debug, Clone)]
@@ -53,7 +51,7 @@ pub struct McpServer {
 enum McpSource {
     Mock {
         tools: Vec<MockTool>,
-        list: Option<ToolsFile>,
+        list: Option<Arc<ServiceFile<Vec<McpTool>>>>,
         instructions: Option<String>,
         page_size: Option<usize>,
     },
@@ -62,7 +60,7 @@ enum McpSource {
         /// File of the recording, relative to the project file.
         record: Option<PathBuf>,
     },
-    Replay(RecordingFile),
+    Replay(Arc<ServiceFile<McpRecording>>),
 }
 
 /// A tool of a mock. What is not set is taken from the tool of the same name that it replaces.
@@ -99,22 +97,6 @@ pub struct MockAnswers {
     pub tools: Vec<ClientTool>,
     /// Questions that precede the answers of each tool, in their order.
     pub questions: BTreeMap<String, Vec<InputRounds>>,
-}
-
-/// A file with a recorded list of tools, read once.
-#[derive(Debug, Clone)]
-struct ToolsFile {
-    path: String,
-    place: SourceSpan,
-    tools: Arc<OnceLock<Result<Vec<McpTool>, String>>>,
-}
-
-/// A file with a recording, read once.
-#[derive(Debug, Clone)]
-struct RecordingFile {
-    path: String,
-    place: SourceSpan,
-    recording: Arc<OnceLock<Result<Arc<McpRecording>, String>>>,
 }
 
 /// Settings of a run that definitions of servers need.
@@ -162,34 +144,6 @@ impl ArgumentsMatcher for ArgumentCondition {
 }
 
 impl McpSettings {
-    /// Decodes the servers of one layer and merges them onto those of the layer above.
-    pub(super) fn read(
-        view: Option<NodeView<'_>>,
-        above: &Arc<McpSettings>,
-        diagnostics: &mut Diagnostics,
-    ) -> Arc<McpSettings> {
-        let Some(view) = view else { return above.clone() };
-        let mut settings = (**above).clone();
-        for (name, place, entry) in view.entries().into_iter().flatten() {
-            let Some(map) = entry.tagged(&MCP_SERVER) else { continue };
-            if !is_service_name(name) {
-                let message = format!("`{name}` is not a name of a server: use letters, digits, `-` and `_`");
-                diagnostics.push(Diagnostic::new(message).at(place));
-                continue;
-            }
-            let server = match std::ptr::eq(map.shape(), &MCP_CHANGE) {
-                true => settings.changed_server(name, &map, &place, diagnostics),
-                false => McpServer::read(&map, place.clone(), diagnostics),
-            };
-            let Some(server) = server else { continue };
-            if let Err(error) = server.definition(name, &DefinitionContext::for_validation()).validate() {
-                diagnostics.push(Diagnostic::new(error.to_string()).at(place));
-            }
-            settings.servers.insert(name.to_string(), server);
-        }
-        Arc::new(settings)
-    }
-
     /// Adds the faults of a case.
     pub(super) fn with_case_faults(
         self: Arc<Self>,
@@ -200,95 +154,35 @@ impl McpSettings {
         let mut settings = (*self).clone();
         for entry in entries {
             let Some(map) = entry.map(&CASE_FAULT) else { continue };
-            let only = settings.servers.keys().next().filter(|_| settings.servers.len() == 1).cloned();
+            let only = settings.by_name.keys().next().filter(|_| settings.by_name.len() == 1).cloned();
             let Some(name) = map.text("server").map(str::to_string).or(only) else {
                 let message = "this fault needs a `server`: the case has none, or several, under `mcp`";
                 diagnostics.push(Diagnostic::new(message).at(map.place()));
                 continue;
             };
             let place = map.place_of("server").unwrap_or_else(|| map.place());
-            match settings.servers.get_mut(&name) {
+            match settings.by_name.get_mut(&name) {
                 Some(server) => server.faults.extend(McpFault::read(&map, diagnostics)),
-                None => diagnostics.push(settings.unknown_server(&name).at(place)),
+                None => diagnostics.push(settings.unknown(&name).at(place)),
             }
         }
         Arc::new(settings)
     }
 
-    /// Returns an inherited server with changes.
-    fn changed_server(
-        &self,
-        name: &str,
-        map: &MapView<'_>,
-        place: &SourceSpan,
-        diagnostics: &mut Diagnostics,
-    ) -> Option<McpServer> {
-        let Some(inherited) = self.servers.get(name) else {
-            let wrong = self.unknown_server(name).at(place.clone());
-            diagnostics.push(wrong.help("define it with `type: mock`, `type: proxy` or `type: replay`"));
-            return None;
-        };
-        let mut server = inherited.clone();
-        let written = read_tools(map, diagnostics);
-        match &mut server.source {
-            McpSource::Mock { tools, .. } => written.into_iter().for_each(|tool| tool.add_to(tools)),
-            McpSource::Proxy { .. } | McpSource::Replay(_) if !written.is_empty() => {
-                let message = format!("the server `{name}` is no mock, so its tools cannot be replaced");
-                diagnostics.push(diagnostic_at(map.key_place("tools"), message));
-            }
-            McpSource::Proxy { .. } | McpSource::Replay(_) => {}
-        }
-        server.faults.extend(read_faults(map, diagnostics));
-        server.answers_unmatched =
-            map.text("unmatched").map_or(server.answers_unmatched, |policy| policy == "error_result");
-        Some(server)
-    }
-
-    /// Loads the files of recorded tools and recordings, from the first folder that contains them.
-    pub fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
-        for server in self.servers.values() {
-            let failed = match &server.source {
-                McpSource::Mock { list: Some(file), .. } => {
-                    file.load(folders).as_ref().err().zip(Some(&file.place))
-                }
-                McpSource::Replay(file) => file.load(folders).as_ref().err().zip(Some(&file.place)),
-                McpSource::Mock { list: None, .. } | McpSource::Proxy { .. } => None,
-            };
-            if let Some((words, place)) = failed {
-                diagnostics.push(Diagnostic::new(words.clone()).at(place.clone()));
-            }
-        }
-    }
-
-    /// True if there are no servers.
-    pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
-    }
-
-    /// The servers by name.
-    pub fn servers(&self) -> impl Iterator<Item = (&str, &McpServer)> {
-        self.servers.iter().map(|(name, server)| (name.as_str(), server))
-    }
-
-    /// True if there is a server with this name.
-    pub fn contains(&self, name: &str) -> bool {
-        self.servers.contains_key(name)
-    }
-
     /// Names of the tools of a server, if the test defines them all.
     pub(super) fn defined_tools(&self, name: &str) -> Option<Vec<String>> {
-        match &self.servers.get(name)?.source {
+        match &self.by_name.get(name)?.source {
             McpSource::Mock { tools, list, .. } => {
                 let recorded = match list {
                     // A file that cannot be read has a diagnostic of its own.
-                    Some(file) => file.tools.get()?.as_ref().ok()?.as_slice(),
+                    Some(file) => file.content()?.as_slice(),
                     None => &[],
                 };
                 let recorded = recorded.iter().map(|tool| tool.name.clone());
                 Some(recorded.chain(tools.iter().map(|tool| tool.name.clone())).collect())
             }
             McpSource::Replay(file) => {
-                let tools = file.recording.get()?.as_ref().ok()?.entries("tools/list", "tools");
+                let tools = file.content()?.entries("tools/list", "tools");
                 let names = tools.iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_string()));
                 // A recording without a list does not say which tools there are.
                 Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
@@ -299,9 +193,9 @@ impl McpSettings {
 
     /// True if a tool says that calls of it may be repeated.
     pub fn is_harmless(&self, server: &str, tool: &str) -> bool {
-        let annotations = self.servers.get(server).and_then(|server| match &server.source {
+        let annotations = self.by_name.get(server).and_then(|server| match &server.source {
             McpSource::Replay(file) => {
-                let tools = file.recording.get()?.as_ref().ok()?.entries("tools/list", "tools");
+                let tools = file.content()?.entries("tools/list", "tools");
                 tools.iter().find(|entry| entry["name"] == tool)?.get("annotations").cloned()
             }
             _ => server.tools().into_iter().find(|known| known.name == tool)?.annotations,
@@ -313,47 +207,32 @@ impl McpSettings {
     /// Names of the proxied servers.
     pub fn proxies(&self) -> impl Iterator<Item = &str> {
         let proxied =
-            self.servers.iter().filter(|(_, server)| matches!(server.source, McpSource::Proxy { .. }));
+            self.by_name.iter().filter(|(_, server)| matches!(server.source, McpSource::Proxy { .. }));
         proxied.map(|(name, _)| name.as_str())
     }
 
     /// Servers whose exchanges are recorded, with their files, relative to the project file.
     pub fn recorded(&self) -> BTreeMap<String, PathBuf> {
-        let recorded = self.servers.iter().filter_map(|(name, server)| match &server.source {
+        let recorded = self.by_name.iter().filter_map(|(name, server)| match &server.source {
             McpSource::Proxy { record: Some(path), .. } => Some((name.clone(), path.clone())),
             _ => None,
         });
         recorded.collect()
     }
 
-    /// Diagnostic of a reference to a server that does not exist.
-    pub fn unknown_server(&self, name: &str) -> Diagnostic {
-        let wrong = Diagnostic::new(format!("unknown MCP server `{name}`"));
-        match nearest(name, self.servers.keys().map(String::as_str)) {
-            Some(near) => wrong.help(format!("did you mean `{near}`?")),
-            None if self.servers.is_empty() => {
-                wrong.help("define it under `mcp` of the project, the suite or the case")
-            }
-            None => {
-                let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
-                wrong.help(format!("there are {}", names.join(", ")))
-            }
-        }
-    }
-
     /// Definitions of the servers.
     pub fn definitions(&self, context: &DefinitionContext<'_>) -> Vec<ServerDefinition> {
-        self.servers.iter().map(|(name, server)| server.definition(name, context)).collect()
+        self.by_name.iter().map(|(name, server)| server.definition(name, context)).collect()
     }
 
     /// Diagnostics of tools that can never be offered. Needs loaded files.
     pub(super) fn unoffered_tools(&self) -> Vec<Diagnostic> {
-        self.servers.iter().filter_map(|(name, server)| server.unoffered_tool(name)).collect()
+        self.by_name.iter().filter_map(|(name, server)| server.unoffered_tool(name)).collect()
     }
 
     /// The answers that the test contains, of all mocks.
     pub(super) fn written_answers(&self) -> impl Iterator<Item = &ToolAnswer> {
-        let tools = self.servers.values().flat_map(|server| match &server.source {
+        let tools = self.by_name.values().flat_map(|server| match &server.source {
             McpSource::Mock { tools, .. } => tools.as_slice(),
             McpSource::Proxy { .. } | McpSource::Replay(_) => &[],
         });
@@ -362,23 +241,52 @@ impl McpSettings {
 
     /// The answers of the mocks by the name of the server.
     pub fn answers(&self) -> BTreeMap<String, MockAnswers> {
-        self.servers.iter().map(|(name, server)| (name.clone(), server.answers())).collect()
+        self.by_name.iter().map(|(name, server)| (name.clone(), server.answers())).collect()
+    }
+}
+
+impl Service for McpServer {
+    const KEY: &'static str = "mcp";
+    const LABEL: &'static str = "server";
+    const NOUN: &'static str = "MCP server";
+    const SHAPES: &'static TaggedShapes = &MCP_SERVER;
+
+    fn read(entry: ServiceEntry<'_>, above: &McpSettings, diagnostics: &mut Diagnostics) -> Option<Self> {
+        let ServiceEntry { name, place, map, .. } = entry;
+        let server = match (std::ptr::eq(map.shape(), &MCP_CHANGE), above.by_name.get(name)) {
+            (true, Some(server)) => server.clone().changed(name, &map, diagnostics),
+            (true, None) => {
+                let wrong = above.unknown(name).at(place);
+                diagnostics.push(wrong.help("define it with `type: mock`, `type: proxy` or `type: replay`"));
+                return None;
+            }
+            (false, _) => McpServer::defined(&map, place.clone(), diagnostics)?,
+        };
+        let definition = server.definition(name, &DefinitionContext::for_validation());
+        if let Err(error) = definition.validate() {
+            diagnostics.push(Diagnostic::new(error.to_string()).at(place));
+        }
+        Some(server)
+    }
+
+    fn load_file(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
+        match &self.source {
+            McpSource::Mock { list: Some(file), .. } => file.load(folders, diagnostics, load_tools),
+            McpSource::Replay(file) => file.load(folders, diagnostics, load_recording),
+            McpSource::Mock { list: None, .. } | McpSource::Proxy { .. } => {}
+        }
     }
 }
 
 impl McpServer {
-    fn read(map: &MapView<'_>, place: SourceSpan, diagnostics: &mut Diagnostics) -> Option<McpServer> {
+    fn defined(map: &MapView<'_>, place: SourceSpan, diagnostics: &mut Diagnostics) -> Option<McpServer> {
         let source = match map.shape() {
             shape if std::ptr::eq(shape, &MCP_MOCK) => read_mock(map, diagnostics),
             shape if std::ptr::eq(shape, &MCP_PROXY) => McpSource::Proxy {
                 upstream: read_upstream(map, diagnostics)?,
                 record: map.text("record").map(PathBuf::from),
             },
-            _ => McpSource::Replay(RecordingFile {
-                path: map.text("from")?.to_string(),
-                place: map.place_of("from").unwrap_or_else(|| map.place()),
-                recording: Arc::default(),
-            }),
+            _ => McpSource::Replay(ServiceFile::read(map, "from")?),
         };
         Some(McpServer {
             place,
@@ -389,11 +297,29 @@ impl McpServer {
         })
     }
 
+    /// Returns an inherited server with changes.
+    fn changed(mut self, name: &str, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> McpServer {
+        let written = read_tools(map, diagnostics);
+        match &mut self.source {
+            McpSource::Mock { tools, .. } => written.into_iter().for_each(|tool| tool.add_to(tools)),
+            McpSource::Proxy { .. } | McpSource::Replay(_) if !written.is_empty() => {
+                let message = format!("the server `{name}` is no mock, so its tools cannot be replaced");
+                diagnostics.push(diagnostic_at(map.key_place("tools"), message));
+            }
+            McpSource::Proxy { .. } | McpSource::Replay(_) => {}
+        }
+        self.faults.extend(read_faults(map, diagnostics));
+        self.answers_unmatched =
+            map.text("unmatched").map_or(self.answers_unmatched, |policy| policy == "error_result");
+        self
+    }
+
     /// Tools of a mock: the recorded ones, then the written ones.
     fn tools(&self) -> Vec<MockTool> {
         let McpSource::Mock { tools: written, list, .. } = &self.source else { return Vec::new() };
-        let recorded = list.as_ref().and_then(|file| file.tools.get()?.as_ref().ok());
-        let mut tools: Vec<MockTool> = recorded.into_iter().flatten().map(MockTool::from_recorded).collect();
+        let recorded = list.as_ref().and_then(|file| file.content());
+        let mut tools: Vec<MockTool> =
+            recorded.into_iter().flat_map(|tools| tools.iter()).map(MockTool::from_recorded).collect();
         written.iter().cloned().for_each(|tool| tool.add_to(&mut tools));
         tools
     }
@@ -402,7 +328,7 @@ impl McpServer {
     fn unoffered_tool(&self, server: &str) -> Option<Diagnostic> {
         let McpSource::Mock { tools, list, .. } = &self.source else { return None };
         // A file that cannot be read has a diagnostic of its own.
-        let is_read = list.as_ref().is_none_or(|file| matches!(file.tools.get(), Some(Ok(_))));
+        let is_read = list.as_ref().is_none_or(|file| file.content().is_some());
         if !is_read || tools.iter().all(|tool| tool.offered_after.is_none()) {
             return None;
         }
@@ -455,7 +381,7 @@ impl McpServer {
                 replay(recordings.get(name).cloned().unwrap_or_default())
             }
             McpSource::Mock { list, instructions, page_size, .. } => {
-                let recorded = list.as_ref().and_then(|file| file.tools.get()?.as_ref().ok());
+                let recorded = list.as_ref().and_then(|file| file.content());
                 let tools = self.tools().into_iter().map(|tool| {
                     let known = recorded.and_then(|all| all.iter().find(|known| known.name == tool.name));
                     tool.definition(known)
@@ -475,10 +401,7 @@ impl McpServer {
                 ServerKind::Proxy(Upstream::Command(command))
             }
             McpSource::Proxy { upstream, .. } => ServerKind::Proxy(upstream.clone()),
-            McpSource::Replay(file) => {
-                let read = file.recording.get().and_then(|read| read.as_ref().ok());
-                replay(read.cloned().unwrap_or_default())
-            }
+            McpSource::Replay(file) => replay(file.content().cloned().unwrap_or_default()),
         };
         ServerDefinition {
             faults: self.faults.iter().map(|fault| fault.rule.clone()).collect(),
@@ -569,44 +492,23 @@ impl DefinitionContext<'_> {
     }
 }
 
-/// Reads a file from the first folder that contains it.
-fn read_first(path: &str, folders: &[PathBuf], max_bytes: u64) -> Result<String, String> {
-    let found = folders.iter().map(|folder| folder.join(path)).find(|path| path.is_file());
-    let found = found.ok_or_else(|| format!("`{path}` was not found"))?;
-    let unreadable = |error: std::io::Error| format!("cannot read `{path}`: {error}");
-    if std::fs::metadata(&found).map_err(unreadable)?.len() > max_bytes {
-        return Err(format!("`{path}` is larger than {max_bytes} bytes"));
-    }
-    std::fs::read_to_string(&found).map_err(unreadable)
+/// Decodes the tools in the answer of a real server to `tools/list`.
+fn load_tools(file: &ServiceFile<Vec<McpTool>>, path: &Path) -> Result<Vec<McpTool>, Diagnostics> {
+    let text = file.text(path, MAX_TOOLS_FILE_BYTES)?;
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| file.wrong(&format!("is not JSON: {error}")))?;
+    let entries = [&value["result"]["tools"], &value["tools"], &value].into_iter().find_map(Value::as_array);
+    let entries = entries.ok_or_else(|| file.wrong("has no list `tools`"))?;
+    let tools = entries.iter().map(McpTool::from_json).collect::<Result<Vec<_>, _>>();
+    let tools = tools.map_err(|error| file.wrong(&format!("is invalid: {error}")))?;
+    let definition = ServerDefinition::mock("tools", tools.clone());
+    definition.validate().map_err(|error| file.wrong(&format!("is invalid: {error}")))?;
+    Ok(tools)
 }
 
-impl RecordingFile {
-    fn load(&self, folders: &[PathBuf]) -> &Result<Arc<McpRecording>, String> {
-        self.recording.get_or_init(|| {
-            let text = read_first(&self.path, folders, MAX_RECORDING_BYTES)?;
-            let recording = McpRecording::read(&text).map_err(|error| format!("`{}`: {error}", self.path))?;
-            Ok(Arc::new(recording))
-        })
-    }
-}
-
-impl ToolsFile {
-    fn load(&self, folders: &[PathBuf]) -> &Result<Vec<McpTool>, String> {
-        self.tools.get_or_init(|| {
-            let text = read_first(&self.path, folders, MAX_TOOLS_FILE_BYTES)?;
-            let value: Value = serde_json::from_str(&text)
-                .map_err(|error| format!("`{}` is not JSON: {error}", self.path))?;
-            let entries = [&value["result"]["tools"], &value["tools"], &value]
-                .into_iter()
-                .find_map(Value::as_array)
-                .ok_or_else(|| format!("`{}` has no list `tools`", self.path))?;
-            let tools = entries.iter().map(McpTool::from_json).collect::<Result<Vec<_>, _>>();
-            let tools = tools.map_err(|error| format!("`{}`: {error}", self.path))?;
-            let definition = ServerDefinition::mock("tools", tools.clone());
-            definition.validate().map_err(|error| format!("`{}`: {error}", self.path))?;
-            Ok(tools)
-        })
-    }
+fn load_recording(file: &ServiceFile<McpRecording>, path: &Path) -> Result<McpRecording, Diagnostics> {
+    let text = file.text(path, MAX_RECORDING_BYTES)?;
+    McpRecording::read(&text).map_err(|error| file.wrong(&format!("is invalid: {error}")))
 }
 
 impl McpFault {
@@ -621,33 +523,6 @@ impl McpFault {
         let tool_place = map.place_of("tool").unwrap_or_else(|| map.place());
         Some(McpFault { place: map.place(), tool_place, rule: FaultRule { tool, arguments, trigger, kind } })
     }
-}
-
-/// Decodes the calls that a fault selects: `nth`, `every`, or `rate` with `seed`. The first one without any of them.
-pub(super) fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<FaultTrigger> {
-    let whole = |key: &str| map.integer(key).and_then(|number| u64::try_from(number).ok());
-    let trigger = match (whole("nth"), whole("every"), map.number("rate").and_then(|rate| rate.as_f64())) {
-        (None, None, None) => FaultTrigger::Nth(1),
-        (Some(nth), None, None) => FaultTrigger::Nth(nth),
-        (None, Some(every), None) => FaultTrigger::Every(every),
-        (None, None, Some(rate)) if rate > 0.0 && rate <= 1.0 => {
-            FaultTrigger::Rate { seed: whole("seed").unwrap_or(0), rate }
-        }
-        (None, None, Some(_)) => {
-            let message = "`rate` must be more than 0 and at most 1";
-            diagnostics.push(diagnostic_at(map.place_of("rate"), message));
-            return None;
-        }
-        _ => {
-            let message = "a fault has one of `nth`, `every` and `rate`";
-            diagnostics.push(Diagnostic::new(message).at(map.place()));
-            return None;
-        }
-    };
-    if map.has("seed") && !map.has("rate") {
-        diagnostics.push(diagnostic_at(map.key_place("seed"), "`seed` is used only with `rate`"));
-    }
-    Some(trigger)
 }
 
 fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<FaultKind> {
@@ -667,14 +542,7 @@ fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<
             .and_then(|bytes| usize::try_from(bytes).ok())
             .map(|bytes| FaultKind::Huge { bytes }),
     ];
-    let mut kinds = kinds.into_iter().flatten();
-    match (kinds.next(), kinds.next()) {
-        (Some(kind), None) => Some(kind),
-        _ => {
-            diagnostics.push(Diagnostic::new("`do` needs exactly one fault").at(map.place()));
-            None
-        }
-    }
+    only_fault(kinds, &map, diagnostics)
 }
 
 fn read_faults(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<McpFault> {
@@ -683,11 +551,7 @@ fn read_faults(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<McpFault
 }
 
 fn read_mock(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> McpSource {
-    let list = map.text("tools_from").map(|path| ToolsFile {
-        path: path.to_string(),
-        place: map.place_of("tools_from").unwrap_or_else(|| map.place()),
-        tools: Arc::default(),
-    });
+    let list = ServiceFile::read(map, "tools_from");
     let tools = read_tools(map, diagnostics);
     if list.is_none() && tools.is_empty() {
         diagnostics.push(Diagnostic::new("a mock needs `tools` or `tools_from`").at(map.place()));
@@ -735,19 +599,18 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
 }
 
 fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Upstream> {
-    let texts = |key: &str| -> BTreeMap<String, String> {
-        let entries = map.get(key).and_then(NodeView::entries).into_iter().flatten();
-        entries.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect()
-    };
     let command: Vec<String> =
         map.list("command").into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect();
     match (command.is_empty(), map.text("url")) {
         (false, None) => Some(Upstream::Command(UpstreamCommand {
             argv: command,
-            environment: texts("env"),
+            environment: text_entries(map, "env").into_iter().collect(),
             folder: Some(PathBuf::from(map.text("cwd").unwrap_or("."))),
         })),
-        (true, Some(url)) => Some(Upstream::Url { url: url.to_string(), headers: texts("headers") }),
+        (true, Some(url)) => Some(Upstream::Url {
+            url: url.to_string(),
+            headers: text_entries(map, "headers").into_iter().collect(),
+        }),
         _ => {
             let message = "a proxy needs either a `command` or a `url`";
             diagnostics.push(Diagnostic::new(message).at(map.place()));
@@ -761,9 +624,4 @@ pub fn hidden_calls(place: &SourceSpan) -> Diagnostic {
     let message = "this asserts something about tool calls, but the agent's calls are not visible";
     let help = "map them in the project file (`map: tool_calls` of an HTTP agent), or let the agent use servers under `mcp` or models under `models`";
     Diagnostic::new(message).at(place.clone()).help(help)
-}
-
-/// True if a server may have this name, which variables contain.
-pub(super) fn is_service_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }

@@ -48,8 +48,7 @@ impl ToolReference {
 impl McpSettings {
     /// Tools that the faults name.
     pub fn fault_tools(&self) -> Vec<ToolReference> {
-        let faults =
-            self.servers().flat_map(|(name, server)| server.faults.iter().map(move |one| (name, one)));
+        let faults = self.iter().flat_map(|(name, server)| server.faults.iter().map(move |one| (name, one)));
         let named = faults.filter_map(|(name, fault)| {
             Some(ToolReference::exact(name, fault.rule.tool.as_deref()?, &fault.tool_place))
         });
@@ -75,7 +74,7 @@ impl McpSettings {
         if !check.passes_without_calls() {
             return Vec::new();
         }
-        let servers = self.servers().map(|(name, _)| Some((name, self.defined_tools(name)?)));
+        let servers = self.iter().map(|(name, _)| Some((name, self.defined_tools(name)?)));
         let Some(servers) = servers.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
             return Vec::new();
         };

@@ -31,6 +31,7 @@ mod program;
 mod reliability;
 mod scenarios;
 mod script;
+mod services;
 pub mod shape;
 mod shared_settings;
 mod suite;

@@ -1,12 +1,12 @@
-//! Served models of cases: decoded from three layers (project, suite, case), and opened for a conversation.
+//! Served models of cases: decoded, and opened for a conversation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, NodeView, SourceSpan, nearest,
+    Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, NodeView, SourceSpan, TaggedShapes,
 };
 use hotseat_model::script::{ModelScript, ScriptedModel};
 use hotseat_model::serve::{
@@ -16,22 +16,21 @@ use hotseat_model::serve::{
 use hotseat_model::{LiveModel, Secret};
 
 use super::limits::from_millis;
-use super::mcp::{is_service_name, read_trigger};
 use super::models_shape::{MODEL_FAULT, MODEL_FAULT_ACTION, MODEL_RELAY, MODEL_REPLAY, MODEL_SOURCE};
+use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
 use super::variables::diagnostic_at;
 
 /// Status of the fault `http`.
 const DEFAULT_HTTP_STATUS: u16 = 500;
 
+/// Maximum size of a recording.
+const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
 /// Served models by name.
-#[derive(Debug, Clone, Default)]
-pub struct ModelSettings {
-    models: BTreeMap<String, ModelSource>,
-}
+pub type ModelSettings = Services<ModelSource>;
 
 /// A served model of the test.
 #[derive(Debug, Clone)]
-struct ModelSource {
+pub struct ModelSource {
     replies: ReplySource,
     faults: Vec<PlacedFault>,
 }
@@ -40,17 +39,9 @@ struct ModelSource {
 #[derive(Debug, Clone)]
 enum ReplySource {
     Rules(Arc<ModelScript>),
-    Script(Arc<ModelFile<ModelScript>>),
+    Script(Arc<ServiceFile<ModelScript>>),
     Relay { relay: Arc<ModelRelay>, record: Option<String>, ignored: Vec<String> },
-    Replay { recording: Arc<ModelFile<ModelCassette>>, ignored: Vec<String> },
-}
-
-/// A file with a script or a recording, read once.
-#[derive(Debug)]
-struct ModelFile<T> {
-    path: String,
-    place: SourceSpan,
-    content: OnceLock<Result<Arc<T>, Diagnostics>>,
+    Replay { recording: Arc<ServiceFile<ModelCassette>>, ignored: Vec<String> },
 }
 
 /// What models need to be opened for a conversation.
@@ -97,85 +88,9 @@ pub struct PlacedFault {
 }
 
 impl ModelSettings {
-    /// Decodes the models of one layer and merges them onto those of the layer above.
-    pub(super) fn read(
-        view: Option<NodeView<'_>>,
-        above: &Arc<ModelSettings>,
-        diagnostics: &mut Diagnostics,
-    ) -> Arc<ModelSettings> {
-        let Some(view) = view else { return above.clone() };
-        let mut settings = (**above).clone();
-        for (name, place, entry) in view.entries().into_iter().flatten() {
-            let Some(map) = entry.tagged(&MODEL_SOURCE) else { continue };
-            if !is_service_name(name) {
-                let message = format!("`{name}` is not a name of a model: use letters, digits, `-` and `_`");
-                diagnostics.push(Diagnostic::new(message).at(place));
-                continue;
-            }
-            let faults = read_faults(&map, diagnostics);
-            let source = match read_source(name, entry, &map, diagnostics) {
-                Ok(Some(replies)) => ModelSource { replies, faults },
-                Ok(None) => {
-                    let Some(inherited) = settings.models.get(name) else {
-                        let wrong = Diagnostic::new(format!(
-                            "the model `{name}` needs a `script`, `rules` or a `type`"
-                        ));
-                        diagnostics.push(wrong.at(place));
-                        continue;
-                    };
-                    let mut source = inherited.clone();
-                    source.faults.extend(faults);
-                    source
-                }
-                Err(()) => continue,
-            };
-            source.check_faults(diagnostics);
-            settings.models.insert(name.to_string(), source);
-        }
-        Arc::new(settings)
-    }
-
-    /// Loads scripts and recordings in files, from the first folder that contains them.
-    pub(super) fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
-        for model in self.models.values() {
-            let wrong = match &model.replies {
-                ReplySource::Script(file) => file.load("script", folders, ModelScript::load).err(),
-                ReplySource::Replay { recording, .. } => {
-                    recording.load("recording", folders, read_cassette).err()
-                }
-                ReplySource::Rules(_) | ReplySource::Relay { .. } => None,
-            };
-            diagnostics.extend(wrong.unwrap_or_default());
-        }
-    }
-
-    /// True if there are no models.
-    pub fn is_empty(&self) -> bool {
-        self.models.is_empty()
-    }
-
     /// True if a model is relayed to a provider.
     pub fn has_relays(&self) -> bool {
-        self.models.values().any(|source| matches!(source.replies, ReplySource::Relay { .. }))
-    }
-
-    /// The names of the models.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.models.keys().map(String::as_str)
-    }
-
-    /// True if there is a model with this name.
-    pub fn contains(&self, name: &str) -> bool {
-        self.models.contains_key(name)
-    }
-
-    /// Diagnostic of a reference to a model that does not exist.
-    pub fn unknown_model(&self, name: &str) -> Diagnostic {
-        let wrong = Diagnostic::new(format!("unknown served model `{name}`"));
-        match nearest(name, self.models.keys().map(String::as_str)) {
-            Some(near) => wrong.help(format!("did you mean `{near}`?")),
-            None => wrong.help("define it under `models` of the project, the suite or the case"),
-        }
+        self.by_name.values().any(|source| matches!(source.replies, ReplySource::Relay { .. }))
     }
 
     /// Opens the models for a conversation. Each starts with all its rules, or with its whole recording.
@@ -184,14 +99,47 @@ impl ModelSettings {
             let faults = source.faults.iter().map(|fault| fault.fault.clone()).collect();
             Some((name.clone(), ServedModel { source: source.replies.open(opening)?, faults }))
         };
-        self.models.iter().filter_map(open).collect()
+        self.by_name.iter().filter_map(open).collect()
     }
 
     /// The faults, each with the name of its model and its index there.
     pub fn faults(&self) -> impl Iterator<Item = (&str, usize, &PlacedFault)> {
-        self.models.iter().flat_map(|(name, source)| {
+        self.by_name.iter().flat_map(|(name, source)| {
             source.faults.iter().enumerate().map(move |(rule, fault)| (name.as_str(), rule, fault))
         })
+    }
+}
+
+impl Service for ModelSource {
+    const KEY: &'static str = "models";
+    const LABEL: &'static str = "model";
+    const NOUN: &'static str = "served model";
+    const SHAPES: &'static TaggedShapes = &MODEL_SOURCE;
+
+    fn read(entry: ServiceEntry<'_>, above: &ModelSettings, diagnostics: &mut Diagnostics) -> Option<Self> {
+        let faults = read_faults(&entry.map, diagnostics);
+        let source = match (read_source(&entry, diagnostics).ok()?, above.by_name.get(entry.name)) {
+            (Some(replies), _) => ModelSource { replies, faults },
+            (None, Some(inherited)) => {
+                let faults = inherited.faults.iter().cloned().chain(faults).collect();
+                ModelSource { replies: inherited.replies.clone(), faults }
+            }
+            (None, None) => {
+                let message = format!("the model `{}` needs a `script`, `rules` or a `type`", entry.name);
+                diagnostics.push(Diagnostic::new(message).at(entry.place));
+                return None;
+            }
+        };
+        source.check_faults(diagnostics);
+        Some(source)
+    }
+
+    fn load_file(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
+        match &self.replies {
+            ReplySource::Script(file) => file.load(folders, diagnostics, load_script),
+            ReplySource::Replay { recording, .. } => recording.load(folders, diagnostics, load_cassette),
+            ReplySource::Rules(_) | ReplySource::Relay { .. } => {}
+        }
     }
 }
 
@@ -214,7 +162,7 @@ impl ReplySource {
     fn open(&self, opening: &ModelOpening<'_>) -> Option<ServedSource> {
         let script = match self {
             ReplySource::Rules(script) => script.clone(),
-            ReplySource::Script(file) => file.content()?,
+            ReplySource::Script(file) => file.content()?.clone(),
             ReplySource::Relay { relay, record, ignored } => {
                 let file = match &opening.relays {
                     Some(RelayMode::Replay(cassette)) => {
@@ -231,7 +179,7 @@ impl ReplySource {
                 return Some(ServedSource::Relay(relay.clone(), target));
             }
             ReplySource::Replay { recording, ignored } => {
-                return Some(ServedSource::Replay(opening.replay(recording.content()?, ignored)));
+                return Some(ServedSource::Replay(opening.replay(recording.content()?.clone(), ignored)));
             }
         };
         Some(ServedSource::Model(Arc::new(LiveModel::new(ScriptedModel::new(script)))))
@@ -245,54 +193,23 @@ impl ModelOpening<'_> {
     }
 }
 
-impl<T> ModelFile<T> {
-    fn new(map: &MapView<'_>, key: &str, path: &str) -> Arc<ModelFile<T>> {
-        let place = map.place_of(key).unwrap_or_else(|| map.place());
-        Arc::new(ModelFile { path: path.to_string(), place, content: OnceLock::new() })
-    }
-
-    fn content(&self) -> Option<Arc<T>> {
-        self.content.get()?.as_ref().ok().cloned()
-    }
-
-    fn load(
-        &self,
-        what: &str,
-        folders: &[PathBuf],
-        read: impl FnOnce(&Path) -> Result<T, Diagnostics>,
-    ) -> Result<(), Diagnostics> {
-        let content = self.content.get_or_init(|| {
-            let path = folders.iter().map(|folder| folder.join(&self.path)).find(|path| path.is_file());
-            let Some(path) = path else {
-                let wrong = Diagnostic::new(format!("the {what} `{}` was not found", self.path));
-                return Err(wrong.at(self.place.clone()).into());
-            };
-            read(&path).map(Arc::new)
-        });
-        content.as_ref().map(drop).map_err(Clone::clone)
-    }
+fn load_script(_: &ServiceFile<ModelScript>, path: &Path) -> Result<ModelScript, Diagnostics> {
+    ModelScript::load(path)
 }
 
-/// Reads the recording of a relay.
-fn read_cassette(path: &Path) -> Result<ModelCassette, Diagnostics> {
-    let wrong = |message: String| Diagnostic::new(format!("{}: {message}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let cassette = ModelCassette::parse(&text);
-    cassette.map_err(|(line, message)| wrong(format!("line {line}: {message}")).into())
+fn load_cassette(file: &ServiceFile<ModelCassette>, path: &Path) -> Result<ModelCassette, Diagnostics> {
+    let cassette = ModelCassette::parse(&file.text(path, MAX_RECORDING_BYTES)?);
+    cassette.map_err(|error| file.wrong(&format!("is invalid: {error}")))
 }
 
 /// Decodes the source of the replies of a model; `None` if the entry has none. An error is already reported.
-fn read_source(
-    name: &str,
-    entry: NodeView<'_>,
-    map: &MapView<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Result<Option<ReplySource>, ()> {
+fn read_source(entry: &ServiceEntry<'_>, diagnostics: &mut Diagnostics) -> Result<Option<ReplySource>, ()> {
+    let (name, map) = (entry.name, &entry.map);
     if std::ptr::eq(map.shape(), &MODEL_RELAY) {
         return read_relay(map, diagnostics).map(Some);
     }
     if std::ptr::eq(map.shape(), &MODEL_REPLAY) {
-        let recording = ModelFile::new(map, "file", map.text("file").unwrap_or_default());
+        let recording = ServiceFile::read(map, "file").ok_or(())?;
         let ignored = ignored_members(map, diagnostics)?;
         return Ok(Some(ReplySource::Replay { recording, ignored }));
     }
@@ -301,20 +218,22 @@ fn read_source(
         diagnostics.push(diagnostic_at(map.key_place("use"), message));
         return Err(());
     }
-    match (map.text("script"), map.has("rules")) {
+    match (ServiceFile::read(map, "script"), map.has("rules")) {
         (Some(_), true) => {
             let wrong = Diagnostic::new(format!("the model `{name}` has a `script` and `rules`; use one"));
             diagnostics.push(wrong.at(map.place()));
             Err(())
         }
-        (Some(path), false) => Ok(Some(ReplySource::Script(ModelFile::new(map, "script", path)))),
-        (None, true) => match ModelScript::from_node(name, &script_node(entry.node), entry.source) {
-            Ok(script) => Ok(Some(ReplySource::Rules(Arc::new(script)))),
-            Err(wrong) => {
-                diagnostics.extend(wrong);
-                Err(())
+        (Some(file), false) => Ok(Some(ReplySource::Script(file))),
+        (None, true) => {
+            match ModelScript::from_node(name, &script_node(entry.view.node), entry.view.source) {
+                Ok(script) => Ok(Some(ReplySource::Rules(Arc::new(script)))),
+                Err(wrong) => {
+                    diagnostics.extend(wrong);
+                    Err(())
+                }
             }
-        },
+        }
         (None, false) => Ok(None),
     }
 }
@@ -335,9 +254,8 @@ fn ignored_members(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<V
 }
 
 fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplySource, ()> {
-    let headers = map.get("headers").and_then(NodeView::entries).into_iter().flatten();
     let headers: Vec<(String, Secret)> =
-        headers.filter_map(|(name, _, value)| Some((name.to_string(), Secret::new(value.text()?)))).collect();
+        text_entries(map, "headers").into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
     let record = map.text("record").map(str::to_string);
     let ignored = ignored_members(map, diagnostics)?;
     match ModelRelay::new(map.text("url").unwrap_or_default(), &headers) {
@@ -392,12 +310,5 @@ fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<
         time("rate_limit_ms").map(limited),
         map.integer("http").and_then(|status| u16::try_from(status).ok()).map(FaultKind::Http),
     ];
-    let mut kinds = kinds.into_iter().flatten();
-    match (kinds.next(), kinds.next()) {
-        (Some(kind), None) => Some(kind),
-        _ => {
-            diagnostics.push(Diagnostic::new("`do` needs exactly one fault").at(map.place()));
-            None
-        }
-    }
+    only_fault(kinds, &map, diagnostics)
 }

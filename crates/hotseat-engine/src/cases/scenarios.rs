@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::shape::{CASE, SCENARIO_SET};
 use super::variables::{FilledValue, diagnostic_at, escape, fill_texts, matches_kind, text_kind};
+use crate::digest::short_digest;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, NodeView, SourceSpan, SourceText, check, json,
     yaml,
@@ -252,11 +253,6 @@ fn fingerprint(data: &Json) -> String {
 /// Id of a case across runs, regardless of file and line: a digest of its name.
 pub fn stable_id(path: &str) -> String {
     format!("example:{}", short_digest(&path.split_whitespace().collect::<Vec<_>>().join(" "), 6))
-}
-
-fn short_digest(text: &str, bytes: usize) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl CaseScenario {

@@ -635,8 +635,8 @@ fn unknown_servers(agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
     }
     let unknown = references.into_iter().filter_map(|(name, place)| {
         let wrong = match name.strip_prefix(MODEL_PREFIX) {
-            Some(model) => (!case.models.contains(model)).then(|| case.models.unknown_model(model)),
-            None => (!case.mcp.contains(&name)).then(|| case.mcp.unknown_server(&name)),
+            Some(model) => (!case.models.contains(model)).then(|| case.models.unknown(model)),
+            None => (!case.mcp.contains(&name)).then(|| case.mcp.unknown(&name)),
         };
         Some(wrong?.at(place))
     });

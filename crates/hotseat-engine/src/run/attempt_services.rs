@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hotseat_document::Diagnostic;
 use hotseat_model::serve::{ModelServers, TextCleaner};
 use hotseat_targets::recorder::SecretRedactor;
+use hotseat_trace::{AttemptFailure, FailureKind};
 
+use super::plan::SelectedCase;
 use crate::cases::{CassetteFiles, MODEL_PREFIX};
 use crate::config::{ProjectAgent, StartCommand};
 use crate::session::{ConversationSlot, McpObserver, ModelObserver, ServiceObserver};
@@ -64,20 +66,35 @@ impl<O: ServiceObserver> SharedService<O> {
             }
         }
     }
-
-    /// Returns the slot of the conversation, and the conversation if no attempt uses it.
-    pub(super) fn lease(&self) -> (ConversationSlot<O::Conversation>, Option<O::Conversation>) {
-        (self.slot.clone(), self.slot.lock().unwrap_or_else(PoisonError::into_inner).take())
-    }
 }
 
 impl<O: ServiceObserver> AttemptService<O> {
-    /// Holds a conversation, which returns to `home` after the attempt.
-    pub(super) fn new(
-        conversation: O::Conversation,
-        home: Option<ConversationSlot<O::Conversation>>,
-    ) -> Self {
-        AttemptService { conversation: Some(conversation), home }
+    /// Opens the conversation of an attempt, or reopens the shared one. `call` names what an agent called, if an event is a call.
+    ///
+    /// # Errors
+    /// If the agent used the services between two conversations, or they cannot be opened.
+    pub(super) fn open(
+        shared: Option<&SharedService<O>>,
+        call: impl Fn(O::Event) -> Option<String>,
+        reopen: impl FnOnce(O::Conversation) -> Result<O::Conversation, AttemptFailure>,
+        open: impl FnOnce() -> Result<O::Conversation, AttemptFailure>,
+    ) -> Result<Self, AttemptFailure> {
+        let home = shared.map(|shared| shared.slot.clone());
+        // `None` while another attempt uses it.
+        let kept = home.as_ref().and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let Some(mut conversation) = kept else {
+            return Ok(AttemptService { conversation: Some(open()?), home });
+        };
+        let called = std::iter::from_fn(|| O::try_next_event(&mut conversation)).find_map(call);
+        // After a failure, too: the next attempt uses the same addresses.
+        let service = AttemptService { conversation: Some(reopen(conversation)?), home };
+        match called {
+            None => Ok(service),
+            Some(called) => {
+                let message = format!("the agent called {called} between two conversations");
+                Err(AttemptFailure::new(FailureKind::AgentError, message))
+            }
+        }
     }
 
     /// Returns the addresses of the services, by name.
@@ -108,6 +125,11 @@ impl<O: ServiceObserver> Drop for AttemptService<O> {
 pub(super) fn text_cleaner(redactor: &SecretRedactor) -> TextCleaner {
     let redactor = redactor.clone();
     TextCleaner::new(move |text| redactor.text(text).into_owned())
+}
+
+/// True if an attempt contacts its agent.
+pub(super) fn contacts_agent(selected: &SelectedCase) -> bool {
+    selected.agent.as_ref().is_some_and(|agent| !agent.is_replayed())
 }
 
 /// Refuses concurrent conversations with an agent that learns the address of a service when it starts. `variable` is the first

@@ -115,9 +115,8 @@ impl AttemptCassette {
         let mut models = ModelCassette::default();
         if case.models.has_relays() {
             let (path, text) = read_part(folder, MODELS_FILE)?;
-            models = ModelCassette::parse(&text).map_err(|(line, message)| {
-                CassetteError::damaged(&path, format!("line {line}: {message}"))
-            })?;
+            models = ModelCassette::parse(&text)
+                .map_err(|error| CassetteError::damaged(&path, error.to_string()))?;
         }
         let mut servers = BTreeMap::new();
         for name in case.mcp.proxies() {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_mcp::{
-    BRIDGE_VARIABLE, McpConversation, McpError, McpEventKind, McpOptions, McpServers, ServerDefinition,
+    BRIDGE_VARIABLE, McpConversation, McpError, McpEvent, McpEventKind, McpOptions, McpServers,
+    ServerDefinition,
 };
 use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::attempt_services::{AttemptMcp, SharedService, check_parallel, text_cleaner};
+use super::attempt_services::{AttemptMcp, SharedService, check_parallel, contacts_agent, text_cleaner};
 use super::cassettes::{AttemptCassette, server_file};
 use super::context::RunContext;
 use super::mcp_recordings::ConversationRecording;
@@ -124,29 +125,24 @@ impl RunContext {
     /// If the agent used the servers between conversations, or a definition is invalid.
     pub(super) fn open_mcp(&self, selected: &SelectedCase) -> Result<Option<AttemptMcp>, AttemptFailure> {
         let case = &selected.case;
-        let contacts = selected.agent.as_ref().is_some_and(|agent| !agent.is_replayed());
-        let Some(mcp) = self.mcp.as_ref().filter(|_| !case.mcp.is_empty() && contacts) else {
+        let Some(mcp) = self.mcp.as_ref().filter(|_| !case.mcp.is_empty() && contacts_agent(selected)) else {
             return Ok(None);
         };
         let is_shared = selected.agent.as_ref().is_some_and(|agent| agent.starts_with_mcp());
-        let (home, kept) = mcp.shared.as_ref().filter(|_| is_shared).map(SharedService::lease).unzip();
-        let conversation = match kept.flatten() {
-            Some(mut conversation) => match call_between_conversations(&mut conversation) {
-                Some(failure) => {
-                    // The agent keeps its addresses for the next attempt.
-                    drop(AttemptMcp::new(conversation, home));
-                    return Err(failure);
-                }
-                None => {
-                    self.reopen(conversation, selected, case, None, &self.redactor(&[], &BTreeMap::new()))
-                }
-            },
-            None => {
-                let attempt = AttemptSettings::new(selected);
-                self.open_conversation(&mcp.servers, case, &attempt).map_err(definition_failure)
+        let shared = mcp.shared.as_ref().filter(|_| is_shared);
+        let redactor = self.redactor(&[], &BTreeMap::new());
+        let reopen = |conversation| self.reopen(conversation, selected, case, None, &redactor);
+        let open = || {
+            let attempt = AttemptSettings::new(selected);
+            self.open_conversation(&mcp.servers, case, &attempt).map_err(definition_failure)
+        };
+        let call = |event: McpEvent| match event.kind {
+            McpEventKind::CallReceived { tool, .. } => {
+                Some(format!("{tool} of MCP server `{}`", event.server))
             }
-        }?;
-        Ok(Some(AttemptMcp::new(conversation, home)))
+            _ => None,
+        };
+        AttemptMcp::open(shared, call, reopen, open).map(Some)
     }
 
     fn reopen(
@@ -178,7 +174,7 @@ impl RunContext {
             true => self.reopen(conversation, selected, case, functions, redactor)?,
             false => conversation,
         };
-        let servers = case.mcp.servers().filter(|(_, server)| server.answers_unmatched);
+        let servers = case.mcp.iter().filter(|(_, server)| server.answers_unmatched);
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
         let expected = ExpectedCalls { answers_unmatched, tools: case.tool_references() };
         let recorded = match &selected.cassette {
@@ -204,19 +200,6 @@ impl RunContext {
 /// Key of a case in recordings of MCP servers.
 fn conversation_key(selected: &SelectedCase) -> String {
     format!("{}/{}", selected.suite_name, selected.case.id)
-}
-
-/// Returns the failure of an agent that called a tool while no conversation ran.
-fn call_between_conversations(conversation: &mut McpConversation) -> Option<AttemptFailure> {
-    while let Some(event) = conversation.try_next_event() {
-        if let McpEventKind::CallReceived { tool, .. } = event.kind {
-            let server = event.server;
-            let message =
-                format!("the agent called {tool} of MCP server `{server}` between two conversations");
-            return Some(AttemptFailure::new(FailureKind::AgentError, message));
-        }
-    }
-    None
 }
 
 fn definition_failure(error: McpError) -> AttemptFailure {

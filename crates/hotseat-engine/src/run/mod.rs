@@ -67,7 +67,6 @@ pub use pass_rate::PassRate;
 pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase, SelectedParts};
 pub use recheck_source::{RecheckSource, SavedConversations};
 pub use requested_options::RequestedOptions;
-pub use results::short_digest;
 pub use results::{
     CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,
     CheckpointResult, SimulatorInfo,

@@ -1,11 +1,15 @@
 //! Served models of a run: started with it, and opened for each attempt.
 
 use hotseat_document::Diagnostic;
-use hotseat_model::serve::{ModelServers, ServeLimits, ServedConversation, ServedModelEventKind};
+use hotseat_model::serve::{
+    ModelServers, ServeLimits, ServedConversation, ServedModelEvent, ServedModelEventKind,
+};
 use hotseat_targets::AgentSession;
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::AttemptFailure;
 
-use super::attempt_services::{AttemptModels, RunModels, SharedService, check_parallel, text_cleaner};
+use super::attempt_services::{
+    AttemptModels, RunModels, SharedService, check_parallel, contacts_agent, text_cleaner,
+};
 use super::context::RunContext;
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{CassetteFiles, ModelOpening, RelayMode, TestCase};
@@ -79,37 +83,20 @@ impl RunContext {
         selected: &SelectedCase,
     ) -> Result<Option<AttemptModels>, AttemptFailure> {
         let case = &selected.case;
-        let contacts = selected.agent.as_ref().is_some_and(|agent| !agent.is_replayed());
-        let Some(models) = self.models.as_ref().filter(|_| !case.models.is_empty() && contacts) else {
+        let Some(models) =
+            self.models.as_ref().filter(|_| !case.models.is_empty() && contacts_agent(selected))
+        else {
             return Ok(None);
         };
-        let opening = self.model_opening(selected, &models.cassettes);
         let is_shared = selected.agent.as_ref().is_some_and(|agent| agent.starts_with_models());
-        let (home, kept) = models.shared.as_ref().filter(|_| is_shared).map(SharedService::lease).unzip();
-        let conversation = match kept.flatten() {
-            Some(mut conversation) => {
-                let called = call_between_conversations(&mut conversation);
-                let conversation = conversation.reopen(&case.id, case.models.open(&opening));
-                if let Some(failure) = called {
-                    // The next attempt uses the same addresses.
-                    drop(AttemptModels::new(conversation, home));
-                    return Err(failure);
-                }
-                conversation
-            }
-            None => models.servers.open_conversation(&case.id, case.models.open(&opening)),
+        let shared = models.shared.as_ref().filter(|_| is_shared);
+        let opened = || case.models.open(&self.model_opening(selected, &models.cassettes));
+        let reopen = |conversation: ServedConversation| Ok(conversation.reopen(&case.id, opened()));
+        let open = || Ok(models.servers.open_conversation(&case.id, opened()));
+        let call = |event: ServedModelEvent| match event.kind {
+            ServedModelEventKind::CallReceived { .. } => Some(format!("the model `{}`", event.model)),
+            _ => None,
         };
-        Ok(Some(AttemptModels::new(conversation, home)))
+        AttemptModels::open(shared, call, reopen, open).map(Some)
     }
-}
-
-/// Returns the failure of an agent that called a model while no conversation ran.
-fn call_between_conversations(conversation: &mut ServedConversation) -> Option<AttemptFailure> {
-    while let Some(event) = conversation.try_next_event() {
-        if let ServedModelEventKind::CallReceived { .. } = event.kind {
-            let message = format!("the agent called the model `{}` between two conversations", event.model);
-            return Some(AttemptFailure::new(FailureKind::AgentError, message));
-        }
-    }
-    None
 }

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
+use crate::digest::short_digest;
 use hotseat_document::{SourceSpan, SourceText};
 use hotseat_trace::CheckVerdict;
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -185,12 +185,6 @@ pub struct CheckpointInfo {
     pub place: SourceSpan,
 }
 
-/// Short hexadecimal digest of a text.
-pub fn short_digest(text: &str) -> String {
-    let whole = digest(&SHA256, text.as_bytes());
-    whole.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Place of an item without a known position.
 fn empty_place() -> SourceSpan {
     static NOTHING: LazyLock<Arc<SourceText>> = LazyLock::new(|| SourceText::new("", "", 1));
@@ -219,10 +213,10 @@ impl CaseInfo {
             scenario: case.scenario.clone(),
             judged_from_around: Some(case.inherited_checks_digest())
                 .filter(|all| !all.is_empty())
-                .map(|all| short_digest(&all)),
+                .map(|all| short_digest(&all, 8)),
             driven: match case.program.as_ref().map(|program| program.source.as_deref()) {
                 None => CaseDriver::Written,
-                Some(Some(source)) => CaseDriver::Program(short_digest(source)),
+                Some(Some(source)) => CaseDriver::Program(short_digest(source, 8)),
                 Some(None) => CaseDriver::Unknown,
             },
             source_text: CaseSource { source: source.clone(), parse },

@@ -211,8 +211,8 @@ impl<'a> Session<'a> {
     /// Returns the addresses of MCP servers and served models, by name. Names of models start with `models/`. If no agent is
     /// contacted, nothing listens at them.
     pub fn service_addresses(&self) -> BTreeMap<String, String> {
-        let servers = self.case.mcp.servers().map(|(name, _)| name.to_string());
-        let models = self.case.models.names().map(|name| format!("{MODEL_PREFIX}{name}"));
+        let servers = self.case.mcp.iter().map(|(name, _)| name.to_string());
+        let models = self.case.models.iter().map(|(name, _)| format!("{MODEL_PREFIX}{name}"));
         let example = |name: String| {
             let address = McpAddresses::Example.address(&name).ok()??;
             Some((name, address))

@@ -25,7 +25,7 @@ pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversatio
     let calls = conversation.turns.iter().flat_map(|turn| &turn.tool_calls);
     let calls: Vec<_> = calls.filter_map(|call| call.server_call.as_ref()).collect();
     let mut unreached = Vec::new();
-    for (name, server) in case.mcp.servers() {
+    for (name, server) in case.mcp.iter() {
         for (index, fault) in server.faults.iter().enumerate() {
             let is_reached = |call: &&hotseat_trace::ServerCall| {
                 *call.server == *name && call.faults.iter().any(|injected| injected.rule == index)

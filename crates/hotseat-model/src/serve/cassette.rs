@@ -56,23 +56,49 @@ pub struct ModelCassette {
     exchanges: Vec<RelayedExchange>,
 }
 
+/// Error of a recording.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct CassetteLineError {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    #[source]
+    pub problem: CassetteProblem,
+}
+
+/// Problem of a line of a recording.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum CassetteProblem {
+    #[error("the recording is empty")]
+    Empty,
+    #[error("this is no recording of a served model (`{FORMAT_NAME}`)")]
+    NoRecording,
+    #[error("the recording was made by a newer version")]
+    NewerVersion,
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
 impl ModelCassette {
     /// Reads a recording.
     ///
     /// # Errors
-    /// The number of the first invalid line, and what is wrong with it.
-    pub fn parse(text: &str) -> Result<ModelCassette, (usize, String)> {
+    /// If a line is invalid, or the format is newer.
+    pub fn parse(text: &str) -> Result<ModelCassette, CassetteLineError> {
+        let wrong = |line: usize, problem| CassetteLineError { line, problem };
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let (_, head) = lines.next().ok_or((1, "the recording is empty".to_owned()))?;
+        let (_, head) = lines.next().ok_or_else(|| wrong(1, CassetteProblem::Empty))?;
         let head: Value = serde_json::from_str(head).unwrap_or_default();
         if head["format"] != FORMAT_NAME {
-            return Err((1, format!("this is no recording of a served model (`{FORMAT_NAME}`)")));
+            return Err(wrong(1, CassetteProblem::NoRecording));
         }
         if head["version"].as_u64().is_none_or(|version| version > FORMAT_VERSION) {
-            return Err((1, "the recording was made by a newer version".to_owned()));
+            return Err(wrong(1, CassetteProblem::NewerVersion));
         }
         let read = |(index, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| (index + 1, error.to_string()))
+            serde_json::from_str(line).map_err(|error: serde_json::Error| wrong(index + 1, error.into()))
         };
         Ok(ModelCassette { exchanges: lines.map(read).collect::<Result<_, _>>()? })
     }
@@ -141,9 +167,8 @@ impl CassetteFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CassetteLanes::new()),
             Err(error) => return Err(error),
         };
-        let cassette = ModelCassette::parse(&text).map_err(|(line, wrong)| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("line {line}: {wrong}"))
-        })?;
+        let cassette =
+            ModelCassette::parse(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let mut lanes = CassetteLanes::new();
         for exchange in cassette.exchanges {
             lanes.entry((exchange.lane.clone(), exchange.model.clone())).or_default().push(exchange);

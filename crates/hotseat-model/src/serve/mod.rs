@@ -18,7 +18,10 @@ mod respond;
 mod served_model;
 
 pub use crate::providers::served::Dialect;
-pub use cassette::{CassetteFile, ModelCassette, RecordTarget, RelayedExchange, ReplaySource};
+pub use cassette::{
+    CassetteFile, CassetteLineError, CassetteProblem, ModelCassette, RecordTarget, RelayedExchange,
+    ReplaySource,
+};
 pub use conversation::ServedConversation;
 pub use faults::{FaultKind, ModelFault, UnreachedFault};
 pub use hotseat_serve::FaultTrigger;

@@ -3,6 +3,7 @@
 use hotseat_trace::{AgentToolCall, ConversationTurn};
 use serde_json::{Map, Value, json};
 
+use crate::digest::short_digest;
 use hotseat_checks::EvidenceOverflow;
 use hotseat_targets::message::{ConversationMessage, MessageRole as Speaker, joined_text};
 
@@ -206,8 +207,7 @@ fn line_length(lines: &[String]) -> usize {
 fn fence(text: &str) -> String {
     let mut salt = 0_u32;
     loop {
-        let digest = ring::digest::digest(&ring::digest::SHA256, format!("{salt}\n{text}").as_bytes());
-        let name: String = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name = short_digest(&format!("{salt}\n{text}"), 8);
         if !text.contains(&name) {
             return format!("<evidence-{name}>\n{text}\n</evidence-{name}>");
         }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use hotseat_engine::run::{CaseDriver, CaseInfo, short_digest};
+use hotseat_engine::run::{CaseDriver, CaseInfo};
+use hotseat_engine::short_digest;
 
 /// Two digests of a case: equal digests mean equal inputs and equal checks. The order of keys and assertions,
 /// the file format, the name of the case, and its repeats and time limits do not matter.
@@ -139,8 +140,9 @@ fn canonical_key(key: &str) -> &str {
 }
 
 /// The order of assertions does not matter.
-fn sort_entries(value: Value) -> Value {
-    match sort_keys(value) {
+fn sort_entries(mut value: Value) -> Value {
+    value.sort_all_objects();
+    match value {
         Value::Array(mut all) => {
             all.sort_by_cached_key(Value::to_string);
             Value::Array(all)
@@ -149,20 +151,7 @@ fn sort_entries(value: Value) -> Value {
     }
 }
 
-/// Sorts the keys of all objects.
-fn sort_keys(value: Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let mut members: Vec<(String, Value)> =
-                members.into_iter().map(|(key, value)| (key, sort_keys(value))).collect();
-            members.sort_by(|(a, _), (b, _)| a.cmp(b));
-            Value::Object(members.into_iter().collect())
-        }
-        Value::Array(all) => Value::Array(all.into_iter().map(sort_keys).collect()),
-        other => other,
-    }
-}
-
-fn digest(value: Value) -> String {
-    short_digest(&sort_keys(value).to_string())
+fn digest(mut value: Value) -> String {
+    value.sort_all_objects();
+    short_digest(&value.to_string(), 8)
 }
