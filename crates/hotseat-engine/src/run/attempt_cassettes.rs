@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::attempt_services::contacts_agent;
 use super::cassettes::AttemptCassette;
 use super::context::RunContext;
 use super::plan::SelectedCase;
@@ -22,7 +21,9 @@ impl RunContext {
         selected: &SelectedCase,
         attempt: usize,
     ) -> Result<Option<Arc<AttemptCassette>>, AttemptFailure> {
-        let Some(run) = self.cassettes.as_ref().filter(|_| contacts_agent(selected)) else { return Ok(None) };
+        let Some(run) = self.cassettes.as_ref().filter(|_| selected.contacts_agent()) else {
+            return Ok(None);
+        };
         if run.is_recording() && selected.swept_fault.is_some() {
             // Broken conversations are no recordings.
             return Ok(None);

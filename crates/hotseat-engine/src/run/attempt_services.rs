@@ -7,7 +7,6 @@ use hotseat_model::serve::{ModelServers, TextCleaner};
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::plan::SelectedCase;
 use crate::cases::{CassetteFiles, MODEL_PREFIX};
 use crate::config::{ProjectAgent, StartCommand};
 use crate::session::{ConversationSlot, McpObserver, ModelObserver, ServiceObserver};
@@ -125,11 +124,6 @@ impl<O: ServiceObserver> Drop for AttemptService<O> {
 pub(super) fn text_cleaner(redactor: &SecretRedactor) -> TextCleaner {
     let redactor = redactor.clone();
     TextCleaner::new(move |text| redactor.text(text).into_owned())
-}
-
-/// True if an attempt contacts its agent.
-pub(super) fn contacts_agent(selected: &SelectedCase) -> bool {
-    selected.agent.as_ref().is_some_and(|agent| !agent.is_replayed())
 }
 
 /// Refuses concurrent conversations with an agent that learns the address of a service when it starts. `variable` is the first

@@ -12,7 +12,7 @@ use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::attempt_services::{AttemptMcp, SharedService, check_parallel, contacts_agent, text_cleaner};
+use super::attempt_services::{AttemptMcp, SharedService, check_parallel, text_cleaner};
 use super::cassettes::{AttemptCassette, server_file};
 use super::context::RunContext;
 use super::mcp_recordings::ConversationRecording;
@@ -125,7 +125,8 @@ impl RunContext {
     /// If the agent used the servers between conversations, or a definition is invalid.
     pub(super) fn open_mcp(&self, selected: &SelectedCase) -> Result<Option<AttemptMcp>, AttemptFailure> {
         let case = &selected.case;
-        let Some(mcp) = self.mcp.as_ref().filter(|_| !case.mcp.is_empty() && contacts_agent(selected)) else {
+        let Some(mcp) = self.mcp.as_ref().filter(|_| !case.mcp.is_empty() && selected.contacts_agent())
+        else {
             return Ok(None);
         };
         let is_shared = selected.agent.as_ref().is_some_and(|agent| agent.starts_with_mcp());

@@ -7,9 +7,7 @@ use hotseat_model::serve::{
 use hotseat_targets::AgentSession;
 use hotseat_trace::AttemptFailure;
 
-use super::attempt_services::{
-    AttemptModels, RunModels, SharedService, check_parallel, contacts_agent, text_cleaner,
-};
+use super::attempt_services::{AttemptModels, RunModels, SharedService, check_parallel, text_cleaner};
 use super::context::RunContext;
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{CassetteFiles, ModelOpening, RelayMode, TestCase};
@@ -84,7 +82,7 @@ impl RunContext {
     ) -> Result<Option<AttemptModels>, AttemptFailure> {
         let case = &selected.case;
         let Some(models) =
-            self.models.as_ref().filter(|_| !case.models.is_empty() && contacts_agent(selected))
+            self.models.as_ref().filter(|_| !case.models.is_empty() && selected.contacts_agent())
         else {
             return Ok(None);
         };

@@ -82,6 +82,13 @@ pub struct SelectedCase {
     pub(super) cassette: Option<Arc<AttemptCassette>>,
 }
 
+impl SelectedCase {
+    /// True if an attempt contacts its agent.
+    pub(super) fn contacts_agent(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| !agent.is_replayed())
+    }
+}
+
 /// A suite of a run, and the agent it tests unless its cases name others.
 #[derive(Debug, Clone)]
 pub struct PlannedSuite {
