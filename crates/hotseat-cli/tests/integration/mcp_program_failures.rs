@@ -75,6 +75,31 @@ fn a_program_whose_message_answers_no_request_is_an_error_of_the_test() {
     }
 }
 
+/// A server that treats notifications as requests.
+const ANSWERS_EVERYTHING: &str = "import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {'jsonrpc': '2.0', 'id': request.get('id')}
+    if request['method'] == 'initialize':
+        info = {'name': 'bank', 'version': '1'}
+        answer['result'] = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': info}
+    elif request['method'] == 'tools/call':
+        answer['result'] = {'content': [{'type': 'text', 'text': 'charged'}]}
+    else:
+        answer['error'] = {'code': -32601, 'message': 'unknown method'}
+    print(json.dumps(answer), flush=True)
+";
+
+#[test]
+fn a_program_may_answer_notifications() {
+    let agent = plain_agent();
+    let config =
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+    let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
+    let run = Project::with_config(&config).file("bank.py", ANSWERS_EVERYTHING).suite("a", suite).test(&[]);
+    assert_eq!(run.count("passed"), 1, "{}", run.output);
+}
+
 #[test]
 fn a_program_that_does_not_start_is_an_error_of_the_test() {
     let run = run("command: [./no-such-bank]", "pay o-1");

@@ -301,6 +301,9 @@ async fn read_messages(
     lock(&requests.listener).take();
 }
 
+/// Errors of a request that the program could not read: its id is unknown, too.
+const UNREADABLE: [i64; 2] = [error_code::PARSE_ERROR, error_code::INVALID_REQUEST];
+
 /// True if a line is meant as a JSON-RPC message: an object with the member `jsonrpc`.
 fn is_message(line: &[u8]) -> bool {
     const MEMBER: &[u8] = b"\"jsonrpc\"";
@@ -314,6 +317,9 @@ impl LinkRequests {
     /// If it answers no request that was sent.
     async fn route(&self, frame: Frame) -> Result<(), String> {
         match frame {
+            // Simple servers answer notifications, which have no id.
+            Frame::Response { id: Value::Null, outcome }
+                if outcome.as_ref().err().is_none_or(|error| !UNREADABLE.contains(&error.code)) => {}
             Frame::Response { id, outcome } => {
                 let number = id.as_u64().filter(|id| *id <= self.next_id.load(Ordering::Relaxed));
                 let Some(number) = number else {
