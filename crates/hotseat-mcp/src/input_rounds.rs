@@ -87,7 +87,8 @@ impl InputRounds {
     ) -> Result<Map<String, Value>, Box<UnansweredInput>> {
         let mut round = state.and_then(|state| state["round"].as_u64()).unwrap_or(0) as usize;
         let mut inputs = state.and_then(|state| state["inputs"].as_object()).cloned().unwrap_or_default();
-        if let Some(requests) = self.asked(round, capabilities) {
+        // Responses to questions that were not asked are ignored.
+        if let Some(requests) = self.asked(round, capabilities).filter(|_| state.is_some()) {
             for (name, request) in &requests {
                 if let Some(response) = responses.get(name) {
                     check_response(name, request, response)?;

@@ -191,6 +191,31 @@ assert:
 }
 
 #[test]
+fn an_agent_that_repeats_its_responses_after_a_lost_answer_pays_twice() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let client = client(request).responding(&[("Charge the card?", json!({}))]);
+        let call =
+            |more: &Map<String, Value>| client.call_once("charge_card", &json!({"order_id": "o-1"}), more);
+        let asked = call(&Map::new()).expect("a question");
+        let accepted = json!({"action": "accept", "content": {"ok": true}});
+        let responses = json!({"confirm": accepted, "note": {"action": "accept"}});
+        let more = Map::from_iter([
+            ("inputResponses".to_string(), responses),
+            ("requestState".to_string(), asked["requestState"].clone()),
+        ]);
+        let paid = call(&more).or_else(|_| call(&more)).expect("an answer");
+        FakeReply::json(200, &json!({"reply": format!("Paid {paid}")}))
+    });
+    let suite = "name: a
+faults: [{ tool: charge_card, do: lost_answer }]
+turns: [{ user: pay }]
+assert: [{ type: idempotent, tool: charge_card, key: order_id }]
+";
+    let run = project(&agent, suite).test(&[]);
+    run.assert_failure("a", "assertion", &["2 effects for order_id", "[lost_answer]"]);
+}
+
+#[test]
 fn a_replay_has_the_questions_of_its_recording() {
     let accepted = json!({"action": "accept", "content": {"ok": true}});
     let agent = asked_agent();

@@ -55,7 +55,7 @@ impl ScriptedServer {
     ///
     /// # Errors
     /// The answer in place of it: no reply matches, or the user is asked first.
-    fn reply(&mut self, call: &McpCall) -> Result<PendingReply, McpAnswer> {
+    fn reply(&mut self, call: &McpCall) -> Result<PendingReply, Box<McpAnswer>> {
         let (tool, arguments) = (&call.tool, &call.arguments);
         let state = call.input_state.as_ref();
         // A call that the client continues has its answer already.
@@ -66,15 +66,16 @@ impl ScriptedServer {
             }),
             None => self.answers.select_answer(tool, arguments),
         };
-        let unmatched =
-            |server: &Self| McpAnswer::Unmatched { nearest: server.answers.nearest_answer(tool, arguments) };
+        let unmatched = |server: &Self| {
+            Box::new(McpAnswer::Unmatched { nearest: server.answers.nearest_answer(tool, arguments) })
+        };
         let Some(selected) = selected else { return Err(unmatched(self)) };
         let inputs = match self.questions.get(tool).and_then(|questions| questions.get(selected.index)) {
             None => Map::new(),
             Some(ask) => {
                 let rounds = state.map(|state| &state["rounds"]);
                 let collected = ask.collect(rounds, &call.input_responses, &call.capabilities);
-                collected.map_err(|input| asked(*input, selected))?
+                collected.map_err(|input| Box::new(asked(*input, selected)))?
             }
         };
         let contents = inputs.into_iter().map(|(name, mut response)| {
@@ -101,12 +102,12 @@ impl ToolAnswerer for ScriptedServers {
     fn answer<'a>(&'a self, call: &'a McpCall) -> AnswerFuture<'a> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let reply = match servers.get_mut(&call.server) {
-            None => Err(McpAnswer::Unmatched { nearest: None }),
+            None => Err(Box::new(McpAnswer::Unmatched { nearest: None })),
             Some(server) => server.reply(call),
         };
         Box::pin(async move {
             match reply {
-                Err(answer) => answer,
+                Err(answer) => *answer,
                 Ok(reply) => match reply.complete().await {
                     Ok(ToolReply::Content(value)) => McpAnswer::Result(McpToolResult::from_value(value)),
                     Ok(ToolReply::Error(text)) => McpAnswer::Result(McpToolResult::error(text)),

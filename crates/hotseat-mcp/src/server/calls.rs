@@ -9,9 +9,10 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
 use super::faults::{SelectedFault, break_answer, delay};
+use super::observer::asks_for_input;
 use super::outbound::{AnswerDelivery, OutFrame};
 use super::rpc_request::RpcRequest;
-use super::state::AnswerSource;
+use super::state::{AnswerSource, WaitingCall};
 use crate::answer::{InputRequired, McpAnswer, McpCall, McpToolResult};
 use crate::definition::UnmatchedPolicy;
 use crate::event::McpEventKind;
@@ -23,7 +24,7 @@ use crate::recording::ReplayTable;
 use crate::revision::error_code;
 
 /// Maximum number of rounds in which one call may ask for input.
-const MAX_INPUT_ROUNDS: usize = 32;
+const MAX_INPUT_ROUNDS: u64 = 32;
 
 /// End of a call.
 enum CallEnd {
@@ -43,6 +44,8 @@ struct CallIdentity {
     tool_number: u64,
     state: Option<Value>,
     is_new: bool,
+    /// Number of the rounds before this one.
+    round: u64,
     /// Index of the rule of its fault, for a call that continues.
     fault: Option<usize>,
 }
@@ -90,8 +93,16 @@ pub(super) async fn run(request: RpcRequest) {
         return report_answer(&request, &call, failed.outcome, failed.delivered).await;
     }
     match execute(&request, call.clone(), fault.as_ref()).await {
+        (call, CallEnd::Answer(Ok(result))) if asks_for_input(&result) => {
+            let waiting = WaitingCall { number: call.number, fault: fault.map(|fault| fault.rule) };
+            let kind = request.server.wait_for_input(&result, waiting);
+            request.report(Instant::now(), kind).await;
+            request.answer(Ok(result)).await;
+        }
         (call, CallEnd::Answer(outcome)) => finish(&request, &call, outcome, fault).await,
-        (call, CallEnd::InputRequired(input)) => ask_again(&request, &call, input, fault.as_ref()).await,
+        (call, CallEnd::InputRequired(input)) => {
+            ask_again(&request, &call, input, round.round, fault.as_ref()).await
+        }
         (call, CallEnd::Abandoned(outcome)) => report_answer(&request, &call, outcome, false).await,
         (call, CallEnd::Cancelled) => report_cancelled(&request, &call).await,
     }
@@ -168,7 +179,15 @@ async fn open_call(request: &RpcRequest) -> Result<(McpCall, CallIdentity), RpcE
 
 /// Returns the identity of a new call, or of the call that the client continues with its state.
 async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result<CallIdentity, RpcError> {
-    if let Some(text) = request.params.get("requestState") {
+    let mut repeated = None;
+    let text = request.params.get("requestState");
+    if let (AnswerSource::Replay(_), Some(state)) = (&request.server.source, text) {
+        // The recorded server has decided which states it accepts.
+        let waiting = state.as_str().and_then(|state| lock(&request.server.waiting_calls).remove(state));
+        if let Some(WaitingCall { number, fault }) = waiting {
+            return Ok(CallIdentity { number, tool_number: 0, state: None, is_new: false, round: 0, fault });
+        }
+    } else if let Some(text) = text {
         let state = text
             .as_str()
             .and_then(|text| request.run.signer.verify(&purpose(request, tool, arguments), text));
@@ -181,13 +200,20 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
             request.report(request.arrived, kind).await;
             return Err(RpcError::new(error_code::INVALID_PARAMS, message));
         };
-        return Ok(CallIdentity {
-            number: state["call"].as_u64().unwrap_or_default(),
-            tool_number: state["toolCall"].as_u64().unwrap_or_default(),
-            state: state.get("state").cloned(),
-            is_new: false,
-            fault: state["fault"].as_u64().and_then(|rule| usize::try_from(rule).ok()),
-        });
+        let (number, round) =
+            (state["call"].as_u64().unwrap_or_default(), state["round"].as_u64().unwrap_or_default());
+        let inner = state.get("state").cloned();
+        if request.conversation.continue_call(number, round) {
+            return Ok(CallIdentity {
+                number,
+                tool_number: state["toolCall"].as_u64().unwrap_or_default(),
+                state: inner,
+                is_new: false,
+                round,
+                fault: state["fault"].as_u64().and_then(|rule| usize::try_from(rule).ok()),
+            });
+        }
+        repeated = inner;
     }
     let Some(number) = request.conversation.next_call() else {
         let limit = format!("{} calls", request.conversation.limits.max_calls);
@@ -196,7 +222,8 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
         return Err(RpcError::new(error_code::LIMIT_REACHED, message));
     };
     let tool_number = request.server.count_call(tool);
-    Ok(CallIdentity { number, tool_number, state: None, is_new: true, fault: None })
+    // A client that repeats its responses makes another call, which may take effect again.
+    Ok(CallIdentity { number, tool_number, state: repeated, is_new: true, round: 0, fault: None })
 }
 
 /// The call that a signed state belongs to.
@@ -256,6 +283,8 @@ async fn execute(
     {
         request.server.take_effect(&call.tool);
     }
+    // The fault breaks the answer, not a recorded question before it.
+    let fault = fault.filter(|_| !matches!(&end, CallEnd::Answer(Ok(result)) if asks_for_input(result)));
     if let (CallEnd::Answer(_), Some(fault)) = (&end, fault) {
         request.report(Instant::now(), fault.event(call.number)).await;
     }
@@ -312,8 +341,12 @@ async fn answer_in_rounds(request: &RpcRequest, call: &mut McpCall) -> CallEnd {
         let kind = McpEventKind::InputProvided { call: call.number, responses };
         request.report(Instant::now(), kind).await;
     }
+    CallEnd::Answer(Err(too_many_rounds()))
+}
+
+fn too_many_rounds() -> RpcError {
     let message = format!("the call asked for input more than {MAX_INPUT_ROUNDS} times");
-    CallEnd::Answer(Err(RpcError::new(error_code::INTERNAL_ERROR, message)))
+    RpcError::new(error_code::INTERNAL_ERROR, message)
 }
 
 /// Reports a call without a fitting answer, and returns the answer for the client.
@@ -383,9 +416,13 @@ async fn ask_again(
     request: &RpcRequest,
     call: &McpCall,
     input: InputRequired,
+    round: u64,
     fault: Option<&SelectedFault>,
 ) {
-    let mut state = json!({"call": call.number, "toolCall": call.tool_number});
+    if round >= MAX_INPUT_ROUNDS {
+        return finish(request, call, Err(too_many_rounds()), None).await;
+    }
+    let mut state = json!({"call": call.number, "toolCall": call.tool_number, "round": round + 1});
     // The fault breaks the answer, not the question.
     if let Some(fault) = fault {
         state["fault"] = json!(fault.rule);

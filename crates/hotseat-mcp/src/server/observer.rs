@@ -8,16 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::faults::SelectedFault;
 use super::rpc_request::McpHttpRequest;
-use super::state::{ConversationState, ServerState, WaitingCall};
+use super::state::{ConversationState, MAX_WAITING_CALLS, ServerState, WaitingCall};
 use crate::answer::McpToolResult;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::lock;
 use crate::recording::{McpExchange, without_meta};
 use crate::revision::{ProtocolRevision, error_code};
-
-/// Maximum number of calls of a server that wait for input at the same time.
-const MAX_WAITING_CALLS: usize = 256;
 
 /// Notifications before an answer, kept for the recording of the exchange: up to its maximum size, and none without one.
 pub(super) struct KeptNotifications {
@@ -156,7 +153,8 @@ impl ExchangeObserver {
 
     async fn open_call(&mut self) -> Result<u64, RpcError> {
         let state = self.params.get("requestState").and_then(Value::as_str);
-        let waiting = state.and_then(|state| lock(&self.server.waiting_calls).get(state).copied());
+        // A client that repeats its responses makes another call, which may take effect again.
+        let waiting = state.and_then(|state| lock(&self.server.waiting_calls).remove(state));
         if let Some(WaitingCall { number: call, fault }) = waiting {
             (self.is_continued, self.fault) = (true, fault);
             let responses =
@@ -252,15 +250,8 @@ impl ExchangeObserver {
         if let Ok(result) = &outcome
             && asks_for_input(result)
         {
-            if let Some(state) = result.get("requestState").and_then(Value::as_str) {
-                let mut waiting = lock(&self.server.waiting_calls);
-                if waiting.len() < MAX_WAITING_CALLS {
-                    waiting.insert(state.to_string(), WaitingCall { number: call, fault: self.fault });
-                }
-            }
-            let requests =
-                result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
-            return self.report(Instant::now(), McpEventKind::InputRequested { call, requests }).await;
+            let kind = self.server.wait_for_input(result, WaitingCall { number: call, fault: self.fault });
+            return self.report(Instant::now(), kind).await;
         }
         if let Ok(result) = &outcome {
             let tool = self.params.get("name").and_then(Value::as_str).unwrap_or_default();

@@ -36,6 +36,9 @@ const MAX_LEARNED_TOOLS: usize = 1000;
 /// Maximum size of these tools, in bytes.
 const MAX_LEARNED_BYTES: usize = 1024 * 1024;
 
+/// Maximum number of calls of a server that wait for input at the same time.
+pub(super) const MAX_WAITING_CALLS: usize = 256;
+
 /// State of all servers of a run.
 pub(super) struct RunState {
     pub(super) limits: McpLimits,
@@ -115,6 +118,8 @@ pub(super) struct ConversationState {
     pub(super) open_requests: Arc<Semaphore>,
     events: mpsc::Sender<McpEvent>,
     calls: AtomicU64,
+    /// Rounds of calls that their clients have continued: number of the call and of the round.
+    continued_rounds: Mutex<HashSet<(u64, u64)>>,
     closed: watch::Sender<bool>,
 }
 
@@ -139,6 +144,7 @@ impl ConversationState {
             open_requests,
             events,
             calls,
+            continued_rounds: Mutex::default(),
             closed,
         }
     }
@@ -158,6 +164,11 @@ impl ConversationState {
     pub(super) fn next_call(&self) -> Option<u64> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         (number <= self.limits.max_calls).then_some(number)
+    }
+
+    /// Continues a call after one of its rounds. Returns false if its client has done so before.
+    pub(super) fn continue_call(&self, call: u64, round: u64) -> bool {
+        lock(&self.continued_rounds).insert((call, round))
     }
 
     pub(super) fn close(&self) {
@@ -269,8 +280,7 @@ impl ListedTools {
     }
 }
 
-/// A call of a proxied server that waits for input.
-#[derive(Clone, Copy)]
+/// A call of a proxied or recorded server that waits for input.
 pub(super) struct WaitingCall {
     pub(super) number: u64,
     /// Index of the rule of its fault.
@@ -405,6 +415,20 @@ impl ServerState {
     pub(super) fn set_tools(&self, tools: ToolCatalog) {
         self.learn_tools(tools);
         self.changes.tools.send_modify(|version| *version += 1);
+    }
+
+    /// Remembers a call of a proxied or recorded server that asks for input, by the state that its client sends again. Returns the
+    /// event to report.
+    pub(super) fn wait_for_input(&self, result: &Value, call: WaitingCall) -> McpEventKind {
+        let requests = result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
+        let kind = McpEventKind::InputRequested { call: call.number, requests };
+        if let Some(state) = result.get("requestState").and_then(Value::as_str) {
+            let mut waiting = lock(&self.waiting_calls);
+            if waiting.len() < MAX_WAITING_CALLS {
+                waiting.insert(state.to_string(), call);
+            }
+        }
+        kind
     }
 
     /// Offers the tools that wait for the effect of a tool, and notifies the clients.

@@ -1,8 +1,10 @@
 //! Questions to the user of a client that precede an answer, in both kinds of revisions, and what faults do to them.
 
+use std::sync::Arc;
+
 use hotseat_mcp::{
-    FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpEventKind, McpOptions, McpServers,
-    ServerDefinition, ServerKind, Upstream, read_mock,
+    FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpEventKind, McpOptions, McpReplaySource, McpServers,
+    SecretRemover, ServerDefinition, ServerKind, Upstream, read_mock,
 };
 use serde_json::{Map, Value, json};
 
@@ -177,6 +179,71 @@ async fn a_fault_counts_calls_and_breaks_answers() {
         });
         assert_eq!(end.await, (1, true, false));
     }
+}
+
+#[tokio::test]
+async fn a_client_that_repeats_its_responses_makes_another_call() {
+    for is_proxied in [false, true] {
+        let (mut fixture, _upstream) = match is_proxied {
+            true => proxied(rule(1, FaultKind::LostAnswer)),
+            false => (asking(rule(1, FaultKind::LostAnswer)), asking(Vec::new())),
+        };
+        let url = fixture.url();
+        let asked = greet(&url, json!({})).await.unwrap()["result"].clone();
+        let more = json!({"inputResponses": accepted(), "requestState": asked["requestState"]});
+        assert_eq!(greet(&url, more.clone()).await, None);
+        let again = greet(&url, more).await.unwrap();
+        assert!(again.to_string().contains("Ada"), "{again}");
+        let mut answered = Vec::new();
+        while answered.len() < 2 {
+            let end = fixture.wait_for(|event| match event {
+                McpEventKind::CallAnswered { call, delivered, .. } => Some((*call, *delivered)),
+                _ => None,
+            });
+            answered.push(end.await);
+        }
+        assert_eq!(answered, [(1, false), (2, true)]);
+    }
+}
+
+#[tokio::test]
+async fn a_recording_of_questions_is_replayed() {
+    let upstream = asking(Vec::new());
+    let kind = ServerKind::Proxy(Upstream::Url { url: upstream.url(), headers: Default::default() });
+    let recorded = ServerDefinition { record: true, ..ServerDefinition::new("crm", kind) };
+    let proxy = open(recorded, FixedAnswerer::default());
+    greet_with(&proxy.url(), accepted()).await.unwrap();
+    let recording = proxy.conversation.recording("crm").unwrap();
+    assert_eq!(recording.exchanges.len(), 2);
+    let source = McpReplaySource {
+        recording: Arc::new(recording),
+        secrets: SecretRemover::default(),
+        conversation: None,
+    };
+    let mut replayed = ServerDefinition::new("crm", ServerKind::Replay(source));
+    replayed.faults = rule(1, FaultKind::Empty);
+    let mut replay = open(replayed, FixedAnswerer::default());
+    let answer = greet_with(&replay.url(), accepted()).await.unwrap();
+    assert_eq!(answer["result"]["content"], json!([]), "the fault breaks the answer: {answer}");
+    let mut events = Vec::new();
+    while events.len() < 4 {
+        let event = replay.wait_for(|event| match event {
+            McpEventKind::CallReceived { call, .. } => Some(("received", *call)),
+            McpEventKind::InputRequested { call, .. } => Some(("asked", *call)),
+            McpEventKind::InputProvided { call, .. } => Some(("provided", *call)),
+            McpEventKind::CallAnswered { call, .. } => Some(("answered", *call)),
+            _ => None,
+        });
+        events.push(event.await);
+    }
+    assert_eq!(events, [("received", 1), ("asked", 1), ("provided", 1), ("answered", 1)]);
+}
+
+#[tokio::test]
+async fn responses_to_questions_that_were_not_asked_are_ignored() {
+    let fixture = asking(Vec::new());
+    let asked = greet(&fixture.url(), json!({"inputResponses": accepted()})).await.unwrap();
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
 }
 
 #[tokio::test]

@@ -214,39 +214,6 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.results()[0].to_string().contains("I am scripted."),
     },
     Feature {
-        name: "effects that happen twice",
-        spellings: [
-            "`type: idempotent`",
-            "`toHold({ type: \"idempotent\" })`",
-            "`holds(json!({\"type\": \"idempotent\"}))`",
-        ],
-        data: data(
-            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\"}]}, {\"name\": \"refund\", \"answers\": [{\"content\": \"ok\"}]}]}}\nfaults: [{\"tool\": \"charge\", \"do\": \"lost_answer\"}]\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge }]\nassert: [{\"type\": \"idempotent\", \"tool\": \"charge\", \"key\": \"order\"}]\n",
-            SINGLE_RUN,
-        ),
-        typescript: script(
-            r#"import { conversation, expect, it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}, faults: [{"tool": "charge", "do": "lost_answer"}], forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge"); expect(conversation).toHold({"type": "idempotent", "tool": "charge", "key": "order"}); });"#,
-            SINGLE_RUN,
-        ),
-        rust: rust(
-            |s| {
-                s.it("a", async |t| {
-                    t.user.says("charge").await;
-                    expect!(t.conversation, holds(json!({"type": "idempotent", "tool": "charge", "key": "order"})));
-                })
-                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}))
-                .case_key("faults", json!([{"tool": "charge", "do": "lost_answer"}]))
-                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
-            },
-            SINGLE_RUN,
-        ),
-        code: 1,
-        effect: |seen| {
-            let failure = &seen.results()[0]["failure"];
-            failure["kind"] == "assertion" && failure.to_string().contains("2 effects for order")
-        },
-    },
-    Feature {
         name: "questions of mocked MCP servers to the user",
         spellings: ["`answers: [{ ask }]`", "`answers: [{ ask }]`", "`.case_key(\"mcp\", …)`"],
         data: data(
@@ -293,6 +260,39 @@ pub const FEATURES: &[Feature] = &[
         ),
         code: 0,
         effect: |seen| seen.results()[0]["turns"][0]["output"].to_string().contains("charge,refund"),
+    },
+    Feature {
+        name: "effects that happen twice",
+        spellings: [
+            "`type: idempotent`",
+            "`toHold({ type: \"idempotent\" })`",
+            "`holds(json!({\"type\": \"idempotent\"}))`",
+        ],
+        data: data(
+            "name: a\nmcp: {\"bank\": {\"type\": \"mock\", \"tools\": [{\"name\": \"charge\", \"answers\": [{\"content\": \"ok\"}]}, {\"name\": \"refund\", \"answers\": [{\"content\": \"ok\"}]}]}}\nfaults: [{\"tool\": \"charge\", \"do\": \"lost_answer\"}]\nforwardedProps: {\"bank\": \"${MCP.bank.url}\"}\nturns: [{ user: charge }]\nassert: [{\"type\": \"idempotent\", \"tool\": \"charge\", \"key\": \"order\"}]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { conversation, expect, it, user } from "hotseat"; it("a", { mcp: {"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}, faults: [{"tool": "charge", "do": "lost_answer"}], forwardedProps: {"bank": "${MCP.bank.url}"} }, () => { user.says("charge"); expect(conversation).toHold({"type": "idempotent", "tool": "charge", "key": "order"}); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("charge").await;
+                    expect!(t.conversation, holds(json!({"type": "idempotent", "tool": "charge", "key": "order"})));
+                })
+                .case_key("mcp", json!({"bank": {"type": "mock", "tools": [{"name": "charge", "answers": [{"content": "ok"}]}, {"name": "refund", "answers": [{"content": "ok"}]}]}}))
+                .case_key("faults", json!([{"tool": "charge", "do": "lost_answer"}]))
+                .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        code: 1,
+        effect: |seen| {
+            let failure = &seen.results()[0]["failure"];
+            failure["kind"] == "assertion" && failure.to_string().contains("2 effects for order")
+        },
     },
     Feature {
         name: "bounded retries after a fault",
