@@ -56,7 +56,7 @@ pub async fn run_bridge(
 ) -> Result<(), BridgeError> {
     let url = address.replace("{server}", server);
     let url = Url::parse(&url).map_err(|_| BridgeError::Address(address.to_string()))?;
-    let client = HttpClients::default().client(&url)?.clone();
+    let client = HttpClients::default().without_proxies().client(&url)?.clone();
     let (failed, mut failure) = watch::channel(false);
     let bridge = Arc::new(BridgeState {
         client,
