@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotseat_mcp::{
     FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpEventKind, McpOptions, McpReplaySource, McpServers,
-    SecretRemover, ServerDefinition, ServerKind, Upstream, read_mock,
+    ServerDefinition, ServerKind, TextCleaner, Upstream, read_mock,
 };
 use serde_json::{Map, Value, json};
 
@@ -217,7 +217,7 @@ async fn a_recording_of_questions_is_replayed() {
     assert_eq!(recording.exchanges.len(), 2);
     let source = McpReplaySource {
         recording: Arc::new(recording),
-        secrets: SecretRemover::default(),
+        cleaner: TextCleaner::default(),
         conversation: None,
     };
     let mut replayed = ServerDefinition::new("crm", ServerKind::Replay(source));
