@@ -1,8 +1,6 @@
 //! Events of a trace, numbered in the order in which they were decided.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde::{Serialize, Serializer};
 
 use crate::{Millis, Payload, TimeOffset};
 
@@ -34,24 +32,6 @@ impl Serialize for Event {
         out.serialize_field("type", self.payload.type_name())?;
         self.payload.serialize_members(&mut out)?;
         out.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Event {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct EventEnvelope {
-            sequence: u64,
-            offset_us: TimeOffset,
-            timestamp: Millis,
-            r#type: String,
-            payload: Value,
-        }
-        let EventEnvelope { sequence, offset_us: offset, timestamp, r#type, payload } =
-            EventEnvelope::deserialize(deserializer)?;
-        let payload = Payload::from_json(&r#type, payload).map_err(D::Error::custom)?;
-        Ok(Event { sequence, offset, timestamp, payload })
     }
 }
 

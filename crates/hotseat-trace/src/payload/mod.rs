@@ -16,7 +16,7 @@ mod work;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use adapter::*;
@@ -72,9 +72,13 @@ macro_rules! payloads {
             /// # Errors
             /// If a known type lacks a field or has a field of the wrong type.
             pub fn from_json(name: &str, value: Value) -> serde_json::Result<Payload> {
+                Payload::deserialize_as(name, value)
+            }
+
+            pub(crate) fn deserialize_as<'de, D: Deserializer<'de>>(name: &str, from: D) -> Result<Payload, D::Error> {
                 match name {
-                    $($name => serde_json::from_value(value).map(Payload::$variant),)+
-                    _ => Ok(Payload::Other(name.to_string(), value)),
+                    $($name => <$body>::deserialize(from).map(Payload::$variant),)+
+                    _ => Ok(Payload::Other(name.to_string(), Value::deserialize(from)?)),
                 }
             }
 
