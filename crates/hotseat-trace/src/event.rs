@@ -30,7 +30,7 @@ impl Serialize for Event {
         out.serialize_field("offsetUs", &self.offset)?;
         out.serialize_field("timestamp", &self.timestamp)?;
         out.serialize_field("type", self.payload.type_name())?;
-        self.payload.serialize_members(&mut out)?;
+        out.serialize_field("payload", &self.payload)?;
         out.end()
     }
 }
@@ -78,6 +78,17 @@ mod tests {
         let event: Event = serde_json::from_value(unknown.clone()).unwrap();
         assert!(matches!(&event.payload, Payload::Other(name, _) if name == "weather.changed"));
         assert_eq!(serde_json::to_value(&event).unwrap(), unknown);
+    }
+
+    #[test]
+    fn members_may_have_any_order() {
+        let line = r#"{"payload":{"turnId":"t"},"x":[1],"timestamp":2,"type":"turn.completed","offsetUs":3,"sequence":4}"#;
+        let event: Event = serde_json::from_str(line).unwrap();
+        assert!(matches!(&event.payload, Payload::TurnCompleted(turn) if &*turn.turn_id == "t"));
+        assert_eq!((event.sequence, event.offset, event.timestamp), (4, TimeOffset(3), 2));
+        let error =
+            serde_json::from_str::<Event>(&line.replace("\"sequence\":4", "\"type\":\"x\"")).unwrap_err();
+        assert!(error.to_string().contains("duplicate field `type`"), "{error}");
     }
 
     #[test]

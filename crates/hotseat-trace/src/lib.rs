@@ -44,7 +44,7 @@ pub use invariants::{
 };
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
 pub use payload::*;
-pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
+pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};
 pub use server_calls::{
     InjectedFault, ServerCall, canonical_arguments, canonical_text, is_reported_tool_name,

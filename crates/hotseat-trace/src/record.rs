@@ -5,11 +5,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::ser::Error as _;
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::{Event, Payload};
+use crate::{Event, Payload, TimeOffset};
 
 /// One line of a [`Trace`](crate::Trace).
 #[derive(Debug, Clone, PartialEq)]
@@ -55,30 +55,41 @@ impl From<Event> for EventRecord {
     }
 }
 
+/// A record whose number and times are stored elsewhere: it is written without them, and read with zeros.
+#[derive(Debug, Clone)]
+pub struct TimelessRecord<R>(pub R);
+
+impl EventRecord {
+    /// Writes everything but the number and the times.
+    fn serialize_content<M: SerializeMap>(&self, line: &mut M) -> Result<(), M::Error> {
+        if let Some(execution) = &self.execution {
+            line.serialize_entry("executionId", &execution.id)?;
+            line.serialize_entry("executionType", &execution.kind)?;
+            if let Some(parent) = &execution.parent {
+                line.serialize_entry("parentExecutionId", parent)?;
+            }
+        }
+        line.serialize_entry("type", self.payload.type_name())?;
+        line.serialize_entry("payload", &self.payload)
+    }
+}
+
 impl Serialize for EventRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.execution.is_none() {
-            return self.event.serialize(serializer);
-        }
-        let Value::Object(event) = serde_json::to_value(&self.event).map_err(S::Error::custom)? else {
-            return Err(S::Error::custom("an event must be an object"));
-        };
-        let mut line = Map::new();
-        for (key, value) in event {
-            // The execution fields precede `type` and `payload`.
-            if key == "type"
-                && let Some(execution) = &self.execution
-            {
-                line.insert("executionId".to_string(), Value::from(&*execution.id));
-                let kind = serde_json::to_value(execution.kind).map_err(S::Error::custom)?;
-                line.insert("executionType".to_string(), kind);
-                if let Some(parent) = &execution.parent {
-                    line.insert("parentExecutionId".to_string(), Value::from(&**parent));
-                }
-            }
-            line.insert(key, value);
-        }
-        line.serialize(serializer)
+        let mut line = serializer.serialize_map(None)?;
+        line.serialize_entry("sequence", &self.sequence)?;
+        line.serialize_entry("offsetUs", &self.offset)?;
+        line.serialize_entry("timestamp", &self.timestamp)?;
+        self.serialize_content(&mut line)?;
+        line.end()
+    }
+}
+
+impl Serialize for TimelessRecord<&EventRecord> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_map(None)?;
+        self.0.serialize_content(&mut line)?;
+        line.end()
     }
 }
 
@@ -100,7 +111,13 @@ enum RecordKey {
 
 impl<'de> Deserialize<'de> for EventRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(RecordVisitor)
+        deserializer.deserialize_map(RecordVisitor { is_timeless: false })
+    }
+}
+
+impl<'de> Deserialize<'de> for TimelessRecord<EventRecord> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(RecordVisitor { is_timeless: true }).map(TimelessRecord)
     }
 }
 
@@ -110,7 +127,10 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
-struct RecordVisitor;
+struct RecordVisitor {
+    /// True if the number and the times may be missing.
+    is_timeless: bool,
+}
 
 impl<'de> Visitor<'de> for RecordVisitor {
     type Value = EventRecord;
@@ -120,7 +140,9 @@ impl<'de> Visitor<'de> for RecordVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut line: A) -> Result<EventRecord, A::Error> {
-        let (mut sequence, mut offset, mut timestamp) = (None, None, None);
+        let zero = self.is_timeless;
+        let (mut sequence, mut offset, mut timestamp) =
+            (zero.then_some(0), zero.then(TimeOffset::default), zero.then_some(0));
         let (mut id, mut kind, mut parent) = (None, None, None);
         let mut type_name: Option<String> = None;
         let (mut payload, mut unread) = (None, None);
