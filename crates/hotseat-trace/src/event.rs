@@ -1,8 +1,6 @@
 //! Events of a trace, numbered in the order in which they were decided.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde::{Serialize, Serializer};
 
 use crate::{Millis, Payload, TimeOffset};
 
@@ -32,26 +30,8 @@ impl Serialize for Event {
         out.serialize_field("offsetUs", &self.offset)?;
         out.serialize_field("timestamp", &self.timestamp)?;
         out.serialize_field("type", self.payload.type_name())?;
-        self.payload.serialize_members(&mut out)?;
+        out.serialize_field("payload", &self.payload)?;
         out.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Event {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct EventEnvelope {
-            sequence: u64,
-            offset_us: TimeOffset,
-            timestamp: Millis,
-            r#type: String,
-            payload: Value,
-        }
-        let EventEnvelope { sequence, offset_us: offset, timestamp, r#type, payload } =
-            EventEnvelope::deserialize(deserializer)?;
-        let payload = Payload::from_json(&r#type, payload).map_err(D::Error::custom)?;
-        Ok(Event { sequence, offset, timestamp, payload })
     }
 }
 
@@ -98,6 +78,17 @@ mod tests {
         let event: Event = serde_json::from_value(unknown.clone()).unwrap();
         assert!(matches!(&event.payload, Payload::Other(name, _) if name == "weather.changed"));
         assert_eq!(serde_json::to_value(&event).unwrap(), unknown);
+    }
+
+    #[test]
+    fn members_may_have_any_order() {
+        let line = r#"{"payload":{"turnId":"t"},"x":[1],"timestamp":2,"type":"turn.completed","offsetUs":3,"sequence":4}"#;
+        let event: Event = serde_json::from_str(line).unwrap();
+        assert!(matches!(&event.payload, Payload::TurnCompleted(turn) if &*turn.turn_id == "t"));
+        assert_eq!((event.sequence, event.offset, event.timestamp), (4, TimeOffset(3), 2));
+        let error =
+            serde_json::from_str::<Event>(&line.replace("\"sequence\":4", "\"type\":\"x\"")).unwrap_err();
+        assert!(error.to_string().contains("duplicate field `type`"), "{error}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use invariants::{
 pub use json::{RecordedRequest, canonical_text, changes, nearest_request};
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
 pub use payload::*;
-pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
+pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};
 pub use server_calls::{InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name};
 pub use time::{Millis, TimeOffset};

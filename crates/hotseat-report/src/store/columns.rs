@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::{SourceSpan, SourceText};
-use hotseat_trace::{EventRecord, Millis, TracedConversation, Verdict};
+use hotseat_trace::{EventRecord, Millis, TimeOffset, TimelessRecord, TracedConversation, Verdict};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,6 +17,9 @@ use hotseat_engine::run::{
     CheckpointResult,
 };
 use hotseat_targets::recorder::SecretRedactor;
+
+/// Estimated size of an event without long texts, in bytes.
+const EVENT_BYTES: usize = 256;
 
 /// Number of the source that contains the case itself.
 const OWN_SOURCE: usize = 0;
@@ -34,7 +38,7 @@ pub(super) trait SourceNumbers {
 pub(super) struct StoredCase {
     case: CaseInfo,
     agent: Option<usize>,
-    /// Repetition of the case; `None` if the case never started.
+    /// Repetition of the case; `None` if it is not repeated, or never started.
     pub repetition: Option<AttemptPolicy>,
     place: (usize, usize),
     first_line: u32,
@@ -59,12 +63,24 @@ struct StoredCaseRef<'a> {
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredOutcome {
     verdict: Verdict,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     stability: Option<CaseStability>,
+    #[serde(default, skip_serializing_if = "is_zero")]
     telling: usize,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_false")]
     never_begun: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_false")]
     untried: bool,
+}
+
+/// Stored events. Cases repeat each other's events except for their times, so these are stored apart from them:
+/// that compresses better. Each number is stored less that of the event before.
+#[derive(Serialize, Deserialize)]
+struct StoredEvents<T> {
+    numbers: Vec<i64>,
+    offsets: Vec<i64>,
+    timestamps: Vec<i64>,
+    events: Vec<T>,
 }
 
 /// Stored attempt without its events.
@@ -96,6 +112,10 @@ pub(super) struct StoredAttempt {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// Borrowed form of [`StoredAttempt`] for writing.
@@ -134,7 +154,8 @@ pub(super) fn encode_case(
     serde_json::to_vec(&StoredCaseRef {
         case: &told.case,
         agent: told.agent,
-        repetition,
+        // The usual policy is not stored.
+        repetition: repetition.filter(|policy| *policy != AttemptPolicy::Retried { retries: 0 }),
         place: (told.case.place.span.start, told.case.place.span.end),
         first_line: source.first_line,
         first_column: source.first_column,
@@ -184,6 +205,57 @@ pub(super) fn encode_attempt(
         last_words: attempt.agent_diagnostics.as_ref(),
     };
     serde_json::to_vec(&kept).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+/// Encodes events. Their texts may be very long, so the memory is reserved at once.
+pub(super) fn encode_events(events: &[EventRecord]) -> serde_json::Result<Vec<u8>> {
+    let texts = events.iter().filter_map(|event| event.payload.agent_text()).map(|text| text.len());
+    let mut json = Vec::with_capacity(texts.sum::<usize>() + EVENT_BYTES * events.len());
+    let stored = StoredEvents {
+        numbers: differences(events.iter().map(|event| event.sequence.cast_signed())),
+        offsets: differences(events.iter().map(|event| event.offset.0.cast_signed())),
+        timestamps: differences(events.iter().map(|event| event.timestamp)),
+        events: events.iter().map(TimelessRecord).collect(),
+    };
+    serde_json::to_writer(&mut json, &stored)?;
+    Ok(json)
+}
+
+/// Decodes events. Earlier versions stored them as a list of records with their times.
+pub(super) fn decode_events(json: &[u8]) -> serde_json::Result<Vec<EventRecord>> {
+    if json.starts_with(b"[") {
+        return serde_json::from_slice(json);
+    }
+    let StoredEvents::<TimelessRecord<EventRecord>> { numbers, offsets, timestamps, events } =
+        serde_json::from_slice(json)?;
+    if [&numbers, &offsets, &timestamps].iter().any(|column| column.len() != events.len()) {
+        return Err(serde_json::Error::custom("events lack their times"));
+    }
+    let (numbers, offsets, timestamps) = (sums(numbers), sums(offsets), sums(timestamps));
+    let times = numbers.zip(offsets).zip(timestamps);
+    let events =
+        events.into_iter().zip(times).map(|(TimelessRecord(mut record), ((number, offset), timestamp))| {
+            record.event.sequence = number.cast_unsigned();
+            record.event.offset = TimeOffset(offset.cast_unsigned());
+            record.event.timestamp = timestamp;
+            record
+        });
+    Ok(events.collect())
+}
+
+/// Returns each number less the one before.
+fn differences(numbers: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut before = 0;
+    numbers.map(|number| number.wrapping_sub(std::mem::replace(&mut before, number))).collect()
+}
+
+/// Returns the numbers with these [`differences`].
+fn sums(differences: Vec<i64>) -> impl Iterator<Item = i64> {
+    let mut sum = 0_i64;
+    differences.into_iter().map(move |difference| {
+        sum = sum.wrapping_add(difference);
+        sum
+    })
 }
 
 impl StoredCase {
@@ -244,5 +316,51 @@ impl StoredAttempt {
             lacks_timestamps: self.timeless,
             agent_diagnostics: self.last_words,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotseat_trace::{Event, ExecutionInfo, ExecutionKind, TurnCompleted};
+
+    use super::*;
+
+    fn records() -> Vec<EventRecord> {
+        let execution =
+            ExecutionInfo { id: "e".into(), kind: ExecutionKind::Workflow, parent: Some("c".into()) };
+        let times = [
+            (1, 0, 1_700_000_000_000),
+            (2, 900, 1_700_000_000_000),
+            (5, 899, 1_699_999_999_999),
+            (u64::MAX, u64::MAX, -1),
+        ];
+        let event = |(sequence, offset, timestamp)| Event {
+            sequence,
+            offset: TimeOffset(offset),
+            timestamp,
+            payload: TurnCompleted { turn_id: "t".into() }.into(),
+        };
+        let mut records: Vec<EventRecord> = times.map(|time| event(time).into()).into();
+        records[1].execution = Some(execution);
+        records
+    }
+
+    #[test]
+    fn stored_events_keep_their_times() {
+        assert_eq!(decode_events(&encode_events(&records()).unwrap()).unwrap(), records());
+        assert!(decode_events(&encode_events(&[]).unwrap()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn events_of_earlier_versions_are_read() {
+        let list = serde_json::to_vec(&records()).unwrap();
+        assert_eq!(decode_events(&list).unwrap(), records());
+    }
+
+    #[test]
+    fn events_without_their_times_are_refused() {
+        let error =
+            decode_events(br#"{"numbers":[1],"offsets":[],"timestamps":[1],"events":[]}"#).unwrap_err();
+        assert!(error.to_string().contains("events lack their times"), "{error}");
     }
 }

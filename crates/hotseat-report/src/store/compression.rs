@@ -9,11 +9,14 @@ use lz4_flex::block::{compress_into_with_dict, decompress_into_with_dict, get_ma
 
 /// Format of an uncompressed text.
 const PLAIN_FORMAT: u8 = 0;
-/// Format of a text compressed with [`DICTIONARY`], preceded by its length.
-const COMPRESSED_FORMAT: u8 = 1;
-
+/// Formats of earlier versions: like the next two, but with four bytes for each length.
+const WIDE_COMPRESSED_FORMAT: u8 = 1;
+const WIDE_SAMPLED_FORMAT: u8 = 2;
+/// Format of a text compressed with [`DICTIONARY`], preceded by its length: seven bits in each byte, the lowest first,
+/// and the eighth if more follow.
+const COMPRESSED_FORMAT: u8 = 3;
 /// Format of a text compressed with a [`RunDictionary`], preceded by its length.
-const SAMPLED_FORMAT: u8 = 2;
+const SAMPLED_FORMAT: u8 = 4;
 /// Maximum size of each text of a sample. A larger dictionary takes longer to prepare.
 const MAX_SAMPLE_TEXT_BYTES: usize = 6 * 1024;
 
@@ -48,14 +51,19 @@ pub(super) fn compress(text: &[u8]) -> Vec<u8> {
 }
 
 fn compress_with(text: &[u8], format: u8, dictionary: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; 5 + get_maximum_output_size(text.len())];
-    if let (Ok(length), Ok(pressed)) =
-        (u32::try_from(text.len()), compress_into_with_dict(text, &mut out[5..], dictionary))
-        && pressed + 4 < text.len()
+    let mut out = vec![format];
+    let mut rest = text.len();
+    while rest > 0x7f {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+    let head = out.len();
+    out.resize(head + get_maximum_output_size(text.len()), 0);
+    if let Ok(pressed) = compress_into_with_dict(text, &mut out[head..], dictionary)
+        && head + pressed <= text.len()
     {
-        out[0] = format;
-        out[1..5].copy_from_slice(&length.to_le_bytes());
-        out.truncate(5 + pressed);
+        out.truncate(head + pressed);
         return out;
     }
     out.clear();
@@ -74,9 +82,9 @@ pub(super) struct RepeatCompressor {
 
 impl RepeatCompressor {
     /// Returns the compressed text.
-    pub(super) fn compress(&mut self, text: Vec<u8>) -> &[u8] {
+    pub(super) fn compress(&mut self, text: Vec<u8>, of_run: Option<&RunDictionary>) -> &[u8] {
         if self.compressed.is_empty() || self.text != text {
-            self.compressed = compress(&text);
+            self.compressed = of_run.map_or_else(|| compress(&text), |dictionary| dictionary.compress(&text));
             self.text = text;
         }
         &self.compressed
@@ -85,24 +93,26 @@ impl RepeatCompressor {
 
 /// Returns true if a text can be read with the dictionary of its run only.
 pub(super) fn needs_sample(packed: &[u8]) -> bool {
-    packed.first() == Some(&SAMPLED_FORMAT)
+    matches!(packed.first(), Some(&(SAMPLED_FORMAT | WIDE_SAMPLED_FORMAT)))
 }
 
 /// Decompresses a text. Texts of cases need the dictionary of their run, if it has one.
 pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::Result<Vec<u8>> {
-    match (packed.split_first(), of_run) {
-        (Some((&PLAIN_FORMAT, text)), _) => Ok(text.to_vec()),
-        (Some((&COMPRESSED_FORMAT, rest)), _) => decompress_with(rest, DICTIONARY),
-        (Some((&SAMPLED_FORMAT, rest)), Some(RunDictionary(dictionary))) => decompress_with(rest, dictionary),
-        (Some((&SAMPLED_FORMAT, _)), None) => Err(broken("the sample of its run is missing")),
-        (Some((kind, _)), _) => Err(broken(&format!("its format {kind} is unknown"))),
-        (None, _) => Err(broken("it is empty")),
+    let (&format, rest) = packed.split_first().ok_or_else(|| broken("it is empty"))?;
+    let (length, rest) = match format {
+        PLAIN_FORMAT => return Ok(rest.to_vec()),
+        COMPRESSED_FORMAT | SAMPLED_FORMAT => read_length(rest),
+        WIDE_COMPRESSED_FORMAT | WIDE_SAMPLED_FORMAT => {
+            rest.split_first_chunk().map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest))
+        }
+        other => return Err(broken(&format!("its format {other} is unknown"))),
     }
-}
-
-fn decompress_with(packed: &[u8], dictionary: &[u8]) -> io::Result<Vec<u8>> {
-    let (length, rest) = packed.split_first_chunk().ok_or_else(|| broken("it is cut off"))?;
-    let length = u32::from_le_bytes(*length) as usize;
+    .ok_or_else(|| broken("it is cut off"))?;
+    let dictionary = match (needs_sample(packed), of_run) {
+        (false, _) => DICTIONARY,
+        (true, Some(RunDictionary(dictionary))) => dictionary,
+        (true, None) => return Err(broken("the sample of its run is missing")),
+    };
     // LZ4 expands a byte to at most 255 bytes. A larger length is wrong and must not exhaust memory.
     if length > rest.len().saturating_mul(256) {
         return Err(broken("its length is wrong"));
@@ -113,6 +123,16 @@ fn decompress_with(packed: &[u8], dictionary: &[u8]) -> io::Result<Vec<u8>> {
         Ok(_) => Err(broken("it is cut off")),
         Err(error) => Err(broken(&error.to_string())),
     }
+}
+
+/// Reads the length before a text. Returns `None` if it is cut off or too long.
+fn read_length(packed: &[u8]) -> Option<(usize, &[u8])> {
+    let last = packed.iter().take(5).position(|byte| byte & 0x80 == 0)?;
+    let (bytes, rest) = packed.split_at(last + 1);
+    let length = bytes.iter().rev().try_fold(0_usize, |length, byte| {
+        length.checked_mul(0x80).map(|length| length | usize::from(byte & 0x7f))
+    });
+    Some((length?, rest))
 }
 
 fn broken(words: &str) -> io::Error {
@@ -152,7 +172,22 @@ mod tests {
     fn repeated_texts_are_compressed_like_others() {
         let mut repeats = RepeatCompressor::default();
         for text in ["", "", "a turn in which", "a turn in which", "x", ""] {
-            assert_eq!(repeats.compress(text.as_bytes().to_vec()), compress(text.as_bytes()), "{text}");
+            assert_eq!(repeats.compress(text.as_bytes().to_vec(), None), compress(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_texts_of_earlier_versions() {
+        let text = "a turn in which \"turn.started\" is said again; ".repeat(9);
+        let dictionary = RunDictionary::new(text.as_bytes());
+        for (packed, format) in [
+            (compress(text.as_bytes()), WIDE_COMPRESSED_FORMAT),
+            (dictionary.compress(text.as_bytes()), WIDE_SAMPLED_FORMAT),
+        ] {
+            let (length, rest) = read_length(&packed[1..]).unwrap();
+            let earlier = [&[format], &(length as u32).to_le_bytes()[..], rest].concat();
+            assert_eq!(decompress(&earlier, Some(&dictionary)).unwrap(), text.as_bytes());
+            assert_eq!(needs_sample(&earlier), format == WIDE_SAMPLED_FORMAT);
         }
     }
 

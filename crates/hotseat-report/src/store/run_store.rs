@@ -1,16 +1,17 @@
 //! Reads saved runs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hotseat_document::SourceText;
-use hotseat_trace::{EventRecord, Millis};
+use hotseat_trace::Millis;
 use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 
-use super::columns::{StoredAttempt, StoredCase, StoredOutcome};
+use super::columns::{StoredAttempt, StoredCase, StoredOutcome, decode_events};
 use super::compression::{RunDictionary, decompress, needs_sample};
 use super::prune::{self, PruneResult, StoreLimits};
 use super::run_dictionary::{SAMPLE_SOURCE, read_dictionary};
@@ -147,27 +148,31 @@ impl RunStore {
             })
         };
         let rows = select.query_map([parts.run], kept).map_err(|error| self.sqlite_error(&error))?;
-        let mut open: HashMap<i64, (AttemptPolicy, Vec<Arc<Attempt>>)> = HashMap::new();
+        let mut open: HashMap<i64, (Arc<CaseRef>, AttemptPolicy, Vec<Arc<Attempt>>)> = HashMap::new();
         for row in rows {
             let StoredEventRow { event_kind: what, place, number, wish } =
                 row.map_err(|error| self.sqlite_error(&error))?;
             match what {
                 0 => {
                     let (case, repetition) = self.case_ref(&parts, place)?;
+                    open.insert(place, (case.clone(), repetition, Vec::new()));
                     report(RunEvent::CaseStarted { case, repetition });
                 }
                 1 => {
-                    let (told, repetition) = match open.get(&place) {
-                        Some((repetition, ended)) => (ended[0].case_ref.clone(), *repetition),
-                        None => self.case_ref(&parts, place)?,
+                    let (case, repetition, ended) = match open.entry(place) {
+                        Entry::Occupied(case) => case.into_mut(),
+                        Entry::Vacant(unknown) => {
+                            let (case, repetition) = self.case_ref(&parts, place)?;
+                            unknown.insert((case, repetition, Vec::new()))
+                        }
                     };
-                    let attempt = Arc::new(self.attempt(&parts, &told, place, number)?);
-                    let ended = &mut open.entry(place).or_insert_with(|| (repetition, Vec::new())).1;
+                    let attempt = Arc::new(self.attempt(&parts, case, place, number)?);
                     ended.push(attempt.clone());
-                    report(RunEvent::AttemptEnded { attempt, repetition });
+                    report(RunEvent::AttemptEnded { attempt, repetition: *repetition });
                 }
                 2 => {
-                    let attempts = open.remove(&place).map(|(_, attempts)| attempts);
+                    let attempts = open.remove(&place).map(|(.., attempts)| attempts);
+                    let attempts = attempts.filter(|attempts| !attempts.is_empty());
                     report(RunEvent::CaseEnded(Arc::new(self.outcome_of(&parts, place, attempts)?)));
                 }
                 _ => {
@@ -444,7 +449,7 @@ impl RunStore {
         let found = self.prepare(select)?.query_row([parts.run, place, number], row);
         let (facts, events) = found.map_err(|error| self.sqlite_error(&error))?;
         let kept: StoredAttempt = self.decode_text(parts, &facts)?;
-        let events: Vec<EventRecord> = self.decode_text(parts, &events)?;
+        let events = decode_events(&self.unpack(parts, &events)?).map_err(|error| self.unreadable(error))?;
         let number = usize::try_from(number).unwrap_or(0);
         let attempt = kept.into_attempt(told.clone(), number, events, &parts.sources);
         attempt.ok_or_else(|| self.unreadable("a source is missing"))
@@ -474,7 +479,8 @@ impl RunStore {
         let first = attempts.first().ok_or_else(|| self.unreadable("an attempt is missing"))?;
         let select = "SELECT outcome FROM cases WHERE run = ?1 AND place = ?2";
         let found = self.prepare(select)?.query_row([parts.run, place], |row| row.get::<_, Vec<u8>>(0));
-        let kept: StoredOutcome = self.decode(&found.map_err(|error| self.sqlite_error(&error))?)?;
+        let kept: StoredOutcome =
+            self.decode_text(parts, &found.map_err(|error| self.sqlite_error(&error))?)?;
         kept.into_outcome(first.case_ref.clone(), attempts)
             .ok_or_else(|| self.unreadable("an attempt is missing"))
     }
@@ -500,14 +506,18 @@ impl RunStore {
 
     /// Decodes a text of a case.
     fn decode_text<T: DeserializeOwned>(&self, parts: &RunParts, packed: &[u8]) -> Result<T, RunStoreError> {
+        serde_json::from_slice(&self.unpack(parts, packed)?).map_err(|error| self.unreadable(error))
+    }
+
+    /// Decompresses a text of a case.
+    fn unpack(&self, parts: &RunParts, packed: &[u8]) -> Result<Vec<u8>, RunStoreError> {
         if needs_sample(packed) && parts.dictionary.get().is_none() {
             let dictionary = read_dictionary(&self.connection, parts.run)
                 .map_err(|error| self.sqlite_error(&error))?
                 .ok_or_else(|| self.unreadable("the sample of a run is missing"))?;
             let _ = parts.dictionary.set(dictionary.map_err(|error| self.unreadable(error))?);
         }
-        let text = decompress(packed, parts.dictionary.get()).map_err(|error| self.unreadable(error))?;
-        serde_json::from_slice(&text).map_err(|error| self.unreadable(error))
+        decompress(packed, parts.dictionary.get()).map_err(|error| self.unreadable(error))
     }
 
     pub(super) fn sqlite_error(&self, error: &rusqlite::Error) -> RunStoreError {

@@ -1,13 +1,12 @@
 //! Saves a run while it is executed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::SourceText;
-use hotseat_trace::EventRecord;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
@@ -27,9 +26,6 @@ use hotseat_engine::run::{
     Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary, RunningConversations,
 };
 use hotseat_targets::recorder::{SecretRedactor, wall_millis};
-
-/// Estimated size of an event without long texts, in bytes.
-const EVENT_BYTES: usize = 256;
 
 /// Writes a run to the store.
 pub struct RunWriter {
@@ -53,6 +49,9 @@ struct WriteState {
     /// Number of events so far.
     events: i64,
     known: KnownSources,
+    /// Cases that have started in this transaction, with their repetition and the position of the event. Those that
+    /// also end in it are written once.
+    started_cases: BTreeMap<usize, (Arc<CaseRef>, StartColumns)>,
     /// Attempts that are written together with the outcome of their case, because the case has only one
     /// attempt.
     single_attempts: HashMap<usize, Arc<Attempt>>,
@@ -66,6 +65,18 @@ struct WriteState {
     commit: Option<GitCommit>,
     /// Removes secrets from texts of the test files.
     redactor: SecretRedactor,
+}
+
+/// Repetition of a case, and position of the event that it has started.
+type StartColumns = (AttemptPolicy, i64);
+
+/// Columns of a case that has ended.
+struct EndColumns<'a> {
+    ended: i64,
+    status: &'static str,
+    kind: Option<&'static str>,
+    left_over: bool,
+    outcome: &'a [u8],
 }
 
 /// Sources and suites that already have a row number.
@@ -113,6 +124,7 @@ impl RunWriter {
             number: None,
             events: 0,
             known: KnownSources::default(),
+            started_cases: BTreeMap::new(),
             single_attempts: HashMap::new(),
             dictionary: None,
             outcomes: RepeatCompressor::default(),
@@ -221,6 +233,7 @@ impl RunWriter {
         for event in events {
             self.state.write_event(event, &transaction)?;
         }
+        self.state.write_started(&transaction)?;
         if let (Some(commit), Some(run)) = (commit, self.state.number) {
             let set = "UPDATE run SET git_commit = ?2, git_dirty = ?3 WHERE number = ?1";
             transaction.execute(set, params![run, commit.id, commit.dirty])?;
@@ -280,6 +293,7 @@ impl WriteState {
             number: Some(run),
             events: told,
             known,
+            started_cases: BTreeMap::new(),
             single_attempts: HashMap::new(),
             dictionary,
             outcomes: RepeatCompressor::default(),
@@ -306,7 +320,8 @@ impl WriteState {
         match event {
             RunEvent::Started { .. } => Ok(()),
             RunEvent::CaseStarted { case, repetition } => {
-                self.insert_case(case, Some((*repetition, self.events)), run, transaction)
+                self.started_cases.insert(case.index, (case.clone(), (*repetition, self.events)));
+                Ok(())
             }
             RunEvent::AttemptEnded { attempt, repetition } => match repetition {
                 AttemptPolicy::Retried { retries: 0 } => {
@@ -343,12 +358,21 @@ impl WriteState {
         seal::seal_run(transaction, run)
     }
 
-    /// Inserts a case when it starts (with its repetition and the position of the event), or when it ends
-    /// without having started.
+    /// Inserts the cases that have started and are still running.
+    fn write_started(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let Some(run) = self.number else { return Ok(()) };
+        for (case, begun) in std::mem::take(&mut self.started_cases).into_values() {
+            self.insert_case(&case, Some(begun), None, run, transaction)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts a case that has started, ended, or both.
     fn insert_case(
         &mut self,
         told: &CaseRef,
-        begun: Option<(AttemptPolicy, i64)>,
+        begun: Option<StartColumns>,
+        end: Option<&EndColumns<'_>>,
         run: i64,
         transaction: &Transaction<'_>,
     ) -> rusqlite::Result<()> {
@@ -356,12 +380,21 @@ impl WriteState {
         let suite = self.suite_number(&told.suite, run, transaction)?;
         let facts = columns::encode_case(told, repetition, &self.redactor).map_err(serialize_error)?;
         let facts = self.pack(&facts);
-        transaction
-            .prepare_cached(
-                "INSERT INTO cases (run, place, id, suite, began, facts, seal) VALUES
-                 (?1, ?2, ?3, ?4, ?5, ?6, seal(?1, ?2, ?3, ?4, ?5, ?6, NULL, NULL, NULL, NULL, NULL))",
-            )?
-            .execute(params![run, to_i64(told.index), told.case.id, to_i64(suite), began, facts])?;
+        transaction.prepare_cached(&seal::insert_statement("cases", seal::CASE_COLUMNS))?.execute(
+            params![
+                run,
+                to_i64(told.index),
+                told.case.id,
+                to_i64(suite),
+                began,
+                facts,
+                end.map(|end| end.ended),
+                end.map(|end| end.status),
+                end.and_then(|end| end.kind),
+                end.map(|end| end.left_over),
+                end.map(|end| end.outcome)
+            ],
+        )?;
         Ok(())
     }
 
@@ -383,7 +416,7 @@ impl WriteState {
         let (known, redactor) = (&mut self.known, &self.redactor);
         let mut numbers = TransactionSources { transaction, run, known, redactor };
         let facts = columns::encode_attempt(attempt, &mut numbers)?;
-        let events = encode_events(&attempt.events)?;
+        let events = columns::encode_events(&attempt.events).map_err(serialize_error)?;
         if self.dictionary.is_none() {
             let case = columns::encode_case(&attempt.case_ref, None, redactor).map_err(serialize_error)?;
             let sample = sample(&[&case, &facts, &events]);
@@ -414,14 +447,22 @@ impl WriteState {
             // The event of the attempt came right before this one.
             self.insert_attempt(&attempt, run, Some(self.events - 1), transaction)?;
         } else if outcome.never_started {
-            self.insert_case(&outcome.case_ref, None, run, transaction)?;
             for attempt in &outcome.attempts {
                 self.insert_attempt(attempt, run, None, transaction)?;
             }
         }
-        let kind = outcome.verdict.failure.as_ref().map(|failure| failure.kind.name());
-        let status = outcome.verdict.status.name();
-        let came_to = self.outcomes.compress(columns::encode_outcome(outcome).map_err(serialize_error)?);
+        let came_to = columns::encode_outcome(outcome).map_err(serialize_error)?;
+        let end = EndColumns {
+            ended: self.events,
+            status: outcome.verdict.status.name(),
+            kind: outcome.verdict.failure.as_ref().map(|failure| failure.kind.name()),
+            left_over: outcome.is_incomplete(),
+            outcome: &self.outcomes.compress(came_to, self.dictionary.as_ref()).to_vec(),
+        };
+        let begun = self.started_cases.remove(&index).map(|(_, begun)| begun);
+        if begun.is_some() || outcome.never_started {
+            return self.insert_case(&outcome.case_ref, begun, Some(&end), run, transaction);
+        }
         transaction
             .prepare_cached(
                 "UPDATE cases SET ended = ?3, status = ?4, kind = ?5, left_over = ?6, outcome = ?7,
@@ -431,11 +472,11 @@ impl WriteState {
             .execute(params![
                 run,
                 to_i64(index),
-                self.events,
-                status,
-                kind,
-                outcome.is_incomplete(),
-                came_to
+                end.ended,
+                end.status,
+                end.kind,
+                end.left_over,
+                end.outcome
             ])?;
         Ok(())
     }
@@ -482,14 +523,6 @@ fn hash_value(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
-}
-
-/// Encodes events as JSON. Their texts may be very long, so the memory is reserved at once.
-fn encode_events(events: &[EventRecord]) -> rusqlite::Result<Vec<u8>> {
-    let texts = events.iter().filter_map(|event| event.payload.agent_text()).map(|text| text.len());
-    let mut json = Vec::with_capacity(texts.sum::<usize>() + EVENT_BYTES * events.len());
-    serde_json::to_writer(&mut json, events).map_err(serialize_error)?;
-    Ok(json)
 }
 
 fn to_packed_json(value: &impl Serialize) -> rusqlite::Result<Vec<u8>> {

@@ -17,7 +17,8 @@ const RUN_TABLES: [(&str, &str); 5] = [
     ("stop", "run, told, wish"),
 ];
 /// Columns of the table `cases`.
-const CASE_COLUMNS: &str = "run, place, id, suite, began, facts, ended, status, kind, left_over, outcome";
+pub(super) const CASE_COLUMNS: &str =
+    "run, place, id, suite, began, facts, ended, status, kind, left_over, outcome";
 /// Columns of the table `run`.
 const RUN_COLUMNS: &str = "number, id, began, ended, about, summary, git_commit, git_dirty, rows";
 

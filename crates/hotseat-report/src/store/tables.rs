@@ -13,7 +13,7 @@ use super::{RunStoreError, seal};
 
 /// Migrations from each version of the tables to the next. Released migrations must never change: databases
 /// created with them exist.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "
     -- What is told at the beginning of a run is `about`, at its end `summary`.
     CREATE TABLE run (
@@ -86,6 +86,10 @@ const MIGRATIONS: [&str; 3] = [
 ",
     "
     -- Texts of cases may be compressed with a sample of their run, which is its source with the number 0.
+",
+    "
+    -- Events may be stored apart from their times, outcomes and cases without the members that have their usual values,
+    -- and compressed texts with shorter lengths.
 ",
 ];
 

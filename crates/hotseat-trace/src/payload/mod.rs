@@ -16,7 +16,7 @@ mod work;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 pub use adapter::*;
@@ -61,10 +61,7 @@ macro_rules! payloads {
             /// # Errors
             /// If a field cannot be written as JSON, which no payload built here causes.
             pub fn to_json(&self) -> serde_json::Result<Value> {
-                match self {
-                    $(Payload::$variant(body) => serde_json::to_value(body),)+
-                    Payload::Other(_, value) => Ok(value.clone()),
-                }
+                serde_json::to_value(self)
             }
 
             /// Reads the payload of the event type `name`.
@@ -72,9 +69,13 @@ macro_rules! payloads {
             /// # Errors
             /// If a known type lacks a field or has a field of the wrong type.
             pub fn from_json(name: &str, value: Value) -> serde_json::Result<Payload> {
+                Payload::deserialize_as(name, value)
+            }
+
+            pub(crate) fn deserialize_as<'de, D: Deserializer<'de>>(name: &str, from: D) -> Result<Payload, D::Error> {
                 match name {
-                    $($name => serde_json::from_value(value).map(Payload::$variant),)+
-                    _ => Ok(Payload::Other(name.to_string(), value)),
+                    $($name => <$body>::deserialize(from).map(Payload::$variant),)+
+                    _ => Ok(Payload::Other(name.to_string(), Value::deserialize(from)?)),
                 }
             }
 
@@ -92,11 +93,14 @@ macro_rules! payloads {
                     Payload::Other(..) => None,
                 }
             }
+        }
 
-            pub(crate) fn serialize_members<S: serde::ser::SerializeStruct>(&self, out: &mut S) -> Result<(), S::Error> {
+        /// The members, without the type name.
+        impl Serialize for Payload {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
-                    $(Payload::$variant(body) => out.serialize_field("payload", body),)+
-                    Payload::Other(_, value) => out.serialize_field("payload", value),
+                    $(Payload::$variant(body) => body.serialize(serializer),)+
+                    Payload::Other(_, value) => value.serialize(serializer),
                 }
             }
         }

@@ -47,7 +47,8 @@ impl Trace {
     pub fn from_jsonl(text: &str) -> Result<Trace, TraceError> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let records = lines.map(|(index, line)| {
-            serde_json::from_str::<EventRecord>(line).map_err(|error| TraceError { line: index + 1, error })
+            serde_json::from_slice::<EventRecord>(line.as_bytes())
+                .map_err(|error| TraceError { line: index + 1, error })
         });
         records.collect::<Result<Vec<_>, _>>().map(Trace::new)
     }
