@@ -37,8 +37,7 @@ function judged(name, work) {
   const expected = `the agent to satisfy ${name}`;
   const found = tried(() => {
     const returned = work();
-    if (isObject(returned) && typeof returned.then === "function") throw new TypeError(ASYNC);
-    return { holds: Boolean(returned), actual: `the function returned ${shown(returned)}` };
+    return { holds: decided(returned), actual: `the function returned ${shown(returned)}` };
   });
   return { expected, ...found };
 }
@@ -368,7 +367,7 @@ const ofValues = {
     let thrown;
     try {
       const returned = actual();
-      if (isObject(returned) && typeof returned.then === "function") return { error: "the function is async: await it, and check the caught error" };
+      if (isPromise(returned)) return { error: "the function is async: await it, and check the caught error" };
       return { holds: false, actual: "it throws nothing" };
     } catch (error) {
       if (error instanceof AssertionError || error instanceof Misuse) throw error;
@@ -399,6 +398,7 @@ function assertion(value, soft, message) {
   within(soft ? "evaluate" : "expect");
   if (message !== undefined && typeof message !== "string") throw misuse(`the failure message must be a string, got ${shown(message)}`);
   const subject = value === agent ? "turn" : value === conversation ? "conversation" : "value";
+  if (subject === "value" && isPromise(value)) throw misuse(`${soft ? "evaluate" : "expect"} got a promise: await the value first`);
   const open = { at: at(), soft };
   unfinished.add(open);
   const way = (negated) => ({ soft, negated, message, subject, ends: true, at: at() });
