@@ -63,9 +63,9 @@ impl CheckBehavior for CalledAfter {
                 (true, false) => early.push(format_call(turn, call)),
                 // After the other tool was called, an unknown call makes no difference, unless a second call
                 // is required.
-                (false, false) if self.calls.is_undecided(call) => unknown.push(format_call(turn, call)),
+                (false, false) if self.calls.is_undecided(call) => unknown.push((turn, call)),
                 (false, true) if self.calls.is_undecided(call) && *self.after == *self.calls.name => {
-                    unknown.push(format_call(turn, call));
+                    unknown.push((turn, call));
                 }
                 (false, _) => {}
             }
@@ -80,12 +80,12 @@ impl CheckBehavior for CalledAfter {
                 None => format_list(&early),
             };
             return match late == 0 && !unknown.is_empty() {
-                true => CheckDecision::unanswered_calls(&unknown),
+                true => CheckDecision::undecided_calls(&unknown),
                 false => CheckDecision::new(late > 0, actual),
             };
         }
         if early.is_empty() && !unknown.is_empty() {
-            return CheckDecision::unanswered_calls(&unknown);
+            return CheckDecision::undecided_calls(&unknown);
         }
         let actual = match (early.as_slice(), seen) {
             ([], _) => "in order".to_string(),

@@ -46,18 +46,22 @@ impl CallFilter {
         self.is_of_tool(call) && self.arguments.all_match(&call.arguments) && self.result_matches(call)
     }
 
-    /// Returns true if only the missing result of the call would decide whether it matches.
-    pub fn is_undecided(&self, call: &AgentToolCall) -> bool {
-        !self.result.is_empty()
-            && call.result.is_none()
-            && self.is_of_tool(call)
-            && self.arguments.all_match(&call.arguments)
+    /// Returns true if the call matches, or would match with other arguments or a result: arguments that are
+    /// not valid JSON and a missing result are unknown.
+    pub fn may_match(&self, call: &AgentToolCall) -> bool {
+        self.is_of_tool(call)
+            && (call.arguments_broken || self.arguments.all_match(&call.arguments))
+            && (call.result.is_none() || self.result_matches(call))
     }
 
-    /// Lists the calls that match or not depending on their missing result.
-    pub fn undecided_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
-        let unknown = scope.calls().filter(|(_, call)| self.is_undecided(call));
-        unknown.map(|(turn, call)| format_call(turn, call)).collect()
+    /// Returns true if only the unknown result or arguments of the call would decide whether it matches.
+    pub fn is_undecided(&self, call: &AgentToolCall) -> bool {
+        self.may_match(call) && !self.matches(call)
+    }
+
+    /// Lists the calls that match or not depending on what is unknown of them.
+    pub fn undecided_calls<'a>(&self, scope: TurnScope<'a>) -> Vec<(usize, &'a AgentToolCall)> {
+        scope.calls().filter(|(_, call)| self.is_undecided(call)).collect()
     }
 
     /// Returns true if the call is one of the tool at the server.

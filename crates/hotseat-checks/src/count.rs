@@ -63,9 +63,9 @@ impl CheckBehavior for ToolCount {
         let passed = self.count.allows(counted);
         let unknown = self.calls.undecided_calls(scope);
         let possible = counted..=counted + unknown.len() as u64;
-        // Calls without a result may change the outcome.
+        // Calls without a result or with invalid arguments may change the outcome.
         if possible.clone().any(|number| self.count.allows(number) != passed) {
-            return CheckDecision::unanswered_calls(&unknown);
+            return CheckDecision::undecided_calls(&unknown);
         }
         if counted < self.count.min
             && let Some(comparison) = self.calls.compare(scope)

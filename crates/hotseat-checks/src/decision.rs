@@ -1,6 +1,8 @@
 //! Decisions of checks, before negation.
 
-use hotseat_trace::CallComparison;
+use hotseat_trace::{AgentToolCall, CallComparison};
+
+use super::call_text::format_call;
 
 /// Decision of a check before negation.
 pub(super) struct CheckDecision {
@@ -37,12 +39,21 @@ impl CheckDecision {
         CheckDecision { outcome: CheckOutcome::NotApplicable, actual, comparison: None }
     }
 
-    /// Decision for calls whose missing result would decide the check.
-    pub(super) fn unanswered_calls(calls: &[String]) -> Self {
-        CheckDecision::not_applicable(format!(
-            "cannot be decided because the agent gave no result: {}",
-            format_list(calls)
-        ))
+    /// Decision for calls, with their turns, whose missing result or invalid arguments would decide the check.
+    pub(super) fn undecided_calls(calls: &[(usize, &AgentToolCall)]) -> Self {
+        let broken = calls.iter().filter(|(_, call)| call.arguments_broken).count();
+        let why = match broken {
+            0 => "the agent gave no result",
+            _ if broken == calls.len() => "the arguments are not valid JSON",
+            _ => "results are missing or arguments are not valid JSON",
+        };
+        let calls: Vec<String> = calls.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+        CheckDecision::not_applicable(format!("cannot be decided because {why}: {}", format_list(&calls)))
+    }
+
+    /// Decision of a check that no call meets for certain, but that calls with invalid arguments might meet.
+    pub(super) fn unmet(self) -> Self {
+        CheckDecision { outcome: CheckOutcome::NotApplicable, ..self }
     }
 
     /// Decision from the result of a function, or from the reason why it could not decide.

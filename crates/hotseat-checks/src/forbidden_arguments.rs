@@ -1,6 +1,6 @@
 //! `args_not_match`: no arguments of a tool match a pattern.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
 use super::calls::{ArgumentPatterns, CallFilter, NamedTools};
@@ -35,12 +35,13 @@ impl CheckBehavior for ForbiddenArguments {
             Some(format!("{} in {}", path, format_call(turn, call)))
         });
         let bad: Vec<String> = bad.collect();
-        let unknown = scope.calls().filter(|(_, call)| {
-            self.calls.is_undecided(call) && self.arguments.first_match(&call.arguments).is_some()
-        });
-        let unknown: Vec<String> = unknown.map(|(turn, call)| format_call(turn, call)).collect();
+        let may_be_bad = |call: &AgentToolCall| {
+            call.arguments_broken || self.arguments.first_match(&call.arguments).is_some()
+        };
+        let unknown: Vec<_> =
+            scope.calls().filter(|(_, call)| self.calls.may_match(call) && may_be_bad(call)).collect();
         if bad.is_empty() && !unknown.is_empty() {
-            return CheckDecision::unanswered_calls(&unknown);
+            return CheckDecision::undecided_calls(&unknown);
         }
         let actual = if bad.is_empty() { "no such argument".to_string() } else { format_list(&bad) };
         CheckDecision::new(bad.is_empty(), actual)

@@ -32,7 +32,7 @@ impl CheckBehavior for ForbiddenCall {
         let unknown = self.calls.undecided_calls(scope);
         match (made.is_empty(), unknown.is_empty()) {
             (false, _) => CheckDecision::new(false, format_list(&made)),
-            (true, false) => CheckDecision::unanswered_calls(&unknown),
+            (true, false) => CheckDecision::undecided_calls(&unknown),
             (true, true) => CheckDecision::new(true, "no such call".to_string()),
         }
     }

@@ -1,6 +1,6 @@
 //! `result_not_match`: no result of a tool matches a pattern.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
 use super::calls::{CallFilter, NamedTools};
@@ -31,21 +31,19 @@ impl CheckBehavior for ForbiddenResult {
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let fits = |call: &hotseat_trace::AgentToolCall| {
-            call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()))
-        };
+        let fits =
+            |call: &AgentToolCall| call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()));
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let bad: Vec<String> = meant
             .clone()
             .filter(|(_, call)| fits(call))
             .map(|(turn, call)| format_call(turn, call))
             .collect();
-        let unanswered = scope.calls().filter(|(_, call)| {
-            self.calls.is_undecided(call) || (self.calls.matches(call) && call.result.is_none())
-        });
-        let unanswered: Vec<String> = unanswered.map(|(turn, call)| format_call(turn, call)).collect();
-        if bad.is_empty() && !unanswered.is_empty() {
-            return CheckDecision::unanswered_calls(&unanswered);
+        let may_be_bad =
+            |call: &AgentToolCall| self.calls.may_match(call) && (call.result.is_none() || fits(call));
+        let unknown: Vec<_> = scope.calls().filter(|(_, call)| may_be_bad(call)).collect();
+        if bad.is_empty() && !unknown.is_empty() {
+            return CheckDecision::undecided_calls(&unknown);
         }
         let actual = match (bad.is_empty(), meant.count()) {
             (false, _) => format_list(&bad),

@@ -160,9 +160,8 @@ impl CheckBehavior for JsonPathCheck {
 /// Returns true if the selected values match the expected value. Several values are compared as a list.
 fn matches_value(found: &[Value], value: &Value) -> bool {
     match (found, value) {
-        ([Value::Array(found)], Value::Array(_)) => json_equal(&Value::Array(found.clone()), value),
+        ([found], value) if json_equal(found, value) => true,
         ([found], Value::Array(values)) => values.iter().any(|value| json_equal(found, value)),
-        ([found], value) => json_equal(found, value),
         (found, Value::Array(values)) => {
             found.len() == values.len()
                 && found.iter().zip(values).all(|(found, value)| json_equal(found, value))

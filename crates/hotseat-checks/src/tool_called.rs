@@ -95,6 +95,17 @@ impl ToolCalled {
         self.names.iter().any(|name| call.is_named(name))
     }
 
+    fn is_of_tool(&self, call: &AgentToolCall) -> bool {
+        self.has_tool_name(call) && calls::is_at_server(call, self.server.as_deref())
+    }
+
+    /// Returns true if the arguments decide, and are not valid JSON.
+    fn has_unknown_arguments(&self, call: &AgentToolCall) -> bool {
+        let is_ignored = |(_, how): &(Value, ArgumentMatch)| *how == ArgumentMatch::Ignored;
+        call.arguments_broken
+            && (!self.conditions.is_empty() || !self.arguments.as_ref().is_none_or(is_ignored))
+    }
+
     /// Returns true if a call matches.
     ///
     /// # Errors
@@ -102,11 +113,7 @@ impl ToolCalled {
     fn matches(&self, call: &AgentToolCall) -> Result<bool, String> {
         let has_arguments =
             self.arguments.as_ref().is_none_or(|(arguments, how)| how.matches(call, arguments));
-        if !self.has_tool_name(call)
-            || !calls::is_at_server(call, self.server.as_deref())
-            || !has_arguments
-            || (call.arguments_broken && !self.conditions.is_empty())
-        {
+        if !self.is_of_tool(call) || !has_arguments || self.has_unknown_arguments(call) {
             return Ok(false);
         }
         let mut unlike = None;
@@ -202,11 +209,20 @@ impl CheckBehavior for ToolCalled {
             return CheckDecision::not_applicable(words);
         }
         let (counted, ..) = self.count_range(scope);
+        let has_unknown = |call: &AgentToolCall| self.is_of_tool(call) && self.has_unknown_arguments(call);
+        let unknown: Vec<_> = scope.calls().filter(|(_, call)| has_unknown(call)).collect();
+        let possible = counted..=counted + unknown.len() as u64;
+        let is_undecided =
+            possible.clone().any(|number| self.count.allows(number) != self.count.allows(counted));
         if counted < self.count.min
             && let Some(comparison) = self.compare(scope)
             && !comparison.missing.is_empty()
         {
-            return CheckDecision::violated(comparison);
+            let decision = CheckDecision::violated(comparison);
+            return if is_undecided { decision.unmet() } else { decision };
+        }
+        if is_undecided {
+            return CheckDecision::undecided_calls(&unknown);
         }
         // Other calls of the tool do not explain why there are too many matching ones.
         let is_listed = |call: &AgentToolCall| match counted {

@@ -216,10 +216,10 @@ impl CheckBehavior for ToolResultCheck {
         }
         let fits = |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.matches(value));
         let holds = results.any(|result| !result.failed && fits(&result.value));
-        let unanswered = made.iter().filter(|(_, call)| call.result.is_none());
-        let unanswered: Vec<String> = unanswered.map(|(turn, call)| format_call(*turn, call)).collect();
+        let unanswered = made.iter().filter(|(_, call)| call.result.is_none()).copied();
+        let unanswered: Vec<_> = unanswered.collect();
         if !holds && !unanswered.is_empty() {
-            return CheckDecision::unanswered_calls(&unanswered);
+            return CheckDecision::undecided_calls(&unanswered);
         }
         match self.compare(scope).filter(|_| !holds) {
             Some(comparison) => CheckDecision::violated(comparison),

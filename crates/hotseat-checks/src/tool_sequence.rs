@@ -125,7 +125,16 @@ impl CheckBehavior for ToolSequence {
             SequenceMatch::Superset | SequenceMatch::InOrder => all_wanted,
         };
         if !holds {
-            return CheckDecision::violated(self.compare(&made, pairs));
+            let decision = CheckDecision::violated(self.compare(&made, pairs));
+            let has_unknown = |call: &AgentToolCall| {
+                let is_compared =
+                    |expected: &SequenceCall| expected.arguments.is_some() && call.is_named(&expected.name);
+                call.arguments_broken
+                    && self.arguments != ArgumentMatch::Ignored
+                    && self.calls.iter().any(is_compared)
+            };
+            let is_undecided = made.iter().any(|(_, call)| has_unknown(call));
+            return if is_undecided { decision.unmet() } else { decision };
         }
         let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
         CheckDecision::new(

@@ -6,7 +6,7 @@ use hotseat_document::Diagnostic;
 use hotseat_engine::import::{
     ExpectedCallsMode, ImportError, ImportOptions, ImportSummary, openai_transcripts,
 };
-use hotseat_report::reporters::format_count;
+use hotseat_report::reporters::{format_count, shell_word};
 
 use crate::args::{ExpectedCallsArg, ImportArgs, ImportSource, TranscriptArgs};
 use crate::context::CliContext;
@@ -99,9 +99,13 @@ fn describe_import(imported: &ImportSummary, args: &TranscriptArgs) -> String {
         "conversation",
         ": no calls are expected, so nothing is asserted (--writes TOOL,… names tools that must not be called)",
     );
+    let path = format!("{folder}/{suite}");
     let next = match &imported.recordings {
-        Some(_) => format!("hotseat test -n replay:{folder}/recordings {folder}/{suite}"),
-        None => format!("hotseat test {folder}/{suite}"),
+        Some(_) => {
+            let recordings = format!("replay:{folder}/recordings");
+            format!("hotseat test -n {} {}", shell_word(&recordings), shell_word(&path))
+        }
+        None => format!("hotseat test {}", shell_word(&path)),
     };
     lines.push(format!("\nNext:\n  {next}"));
     lines.join("\n")

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use hotseat_engine::typescript::TYPE_DEFINITIONS;
+use hotseat_report::reporters::shell_word;
 
 use crate::args::{InitArgs, SchemaKind};
 use crate::context::CliContext;
@@ -60,7 +61,7 @@ pub fn run(args: &InitArgs, context: &CliContext) -> ExitStatus {
     let run = if args.folder == Path::new(".") {
         String::new()
     } else {
-        format!("cd {} && ", args.folder.display())
+        format!("cd {} && ", shell_word(&args.folder.to_string_lossy()))
     };
     let done = done.join("\n");
     context.print(|out| {

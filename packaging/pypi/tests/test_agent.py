@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from conftest import Project
@@ -139,3 +139,28 @@ def test_serve() -> None:
             assert refused.value.code == 400
     with pytest.raises(urllib.error.URLError):
         post(server.url, b"{}")
+
+
+ENDS = [
+    (lambda: SystemExit(3), "SystemExit: 3"),
+    # As of a database that the agent uses.
+    (lambda: ConnectionResetError("the database is gone"), "ConnectionResetError: the database is gone"),
+    (lambda: BrokenPipeError("a pipe"), "BrokenPipeError: a pipe"),
+]
+
+
+@pytest.mark.parametrize(("error", "message"), ENDS, ids=[message for _, message in ENDS])
+def test_every_exception_is_reported(error: Callable[[], BaseException], message: str) -> None:
+    def agent(turn: hotseat.Turn) -> str:
+        raise error()
+
+    with hotseat.serve(agent) as server:
+        events = post(server.url, b"{}")
+    assert [event["type"] for event in events] == ["RUN_STARTED", "RUN_ERROR"]
+    assert events[1]["message"].startswith(f"{message} (test_agent.py:")
+
+
+def test_arguments_that_json_cannot_hold() -> None:
+    with hotseat.serve(lambda turn: hotseat.ToolCall("pay", {"amount": float("nan")})) as server:
+        events = post(server.url, b"{}")
+    assert events[-1]["type"] == "RUN_ERROR" and "not JSON compliant" in events[-1]["message"]

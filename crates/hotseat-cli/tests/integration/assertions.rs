@@ -174,6 +174,78 @@ fn regex() {
     );
 }
 
+/// A call of `pay` whose arguments are cut.
+fn cut_arguments(request: &FakeRequest) -> FakeRun {
+    FakeRun::for_request(request)
+        .started()
+        .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
+        .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{\"amount\": 35"}))
+        .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
+        .raw_event(json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "ok"}))
+        .text("Paid.")
+        .finished()
+}
+
+/// The arguments of such a call are unknown: neither their presence nor their absence passes.
+#[test]
+fn arguments_that_are_not_json_decide_nothing() {
+    let pay = |extra: Value| {
+        let mut assertion = json!({"type": "tool_called", "name": "pay"});
+        assertion.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        assertion
+    };
+    assert_table(
+        cut_arguments,
+        &[
+            (pay(json!({})), Passes),
+            (pay(json!({"arguments": {"amount": 35}})), Undecidable),
+            (pay(json!({"arguments": {"amount": 35}, "count": {"max": 0}})), Undecidable),
+            (pay(json!({"arguments": {"amount": 35}, "count": {"max": 1}})), Passes),
+            (pay(json!({"where": {"amount": {"less_than": 100}}})), Undecidable),
+            (json!({"type": "tool_called", "name": "ship", "arguments": {"amount": 35}}), Fails),
+            (json!({"type": "tool_sequence", "calls": ["pay"]}), Passes),
+            (
+                json!({"type": "tool_sequence", "calls": [{"name": "pay", "arguments": {"amount": 35}}]}),
+                Undecidable,
+            ),
+        ],
+    );
+    let agent = FakeAgent::start(cut_arguments);
+    for (block, passes) in [
+        ("require: [{ name: pay, count: { exact: 1 }, result_match: ok }]", true),
+        ("require: [{ name: pay, args_match: { amount: 35 } }]", false),
+        ("require: [{ name: pay, args_match: { amount: 35 }, count: { max: 0 } }]", false),
+        ("require: [{ name: pay, args_not_match: { amount: '35' } }]", false),
+        (
+            "require: [{ name: pay, args_match: { amount: 35 }, result_not_match: ok, count: { min: 0 } }]",
+            false,
+        ),
+        (
+            "require: [{ name: pay, args_match: { amount: 35 }, result_not_match: no, count: { min: 0 } }]",
+            true,
+        ),
+        ("forbid_calls: [{ name: pay, args_match: { amount: '35' } }]", false),
+        ("forbid_calls: [{ name: pay, args_match: { amount: '35' }, result_match: no }]", true),
+        ("forbid_calls: [{ name: ship, args_match: { amount: '35' } }]", true),
+    ] {
+        let suite = format!("name: a\nturns: [{{ user: go, assert: {{ tools: {{ {block} }} }} }}]\n");
+        let tested = Project::with_agent(&agent).suite("a", &suite).test(&[]);
+        let status = if passes { "passed" } else { "failed" };
+        assert_eq!(tested.case("a")["status"], status, "{block}: {}", tested.output);
+        if !passes {
+            assert_eq!(tested.failure("a")["fault"], "agent", "{block}");
+            assert!(tested.output.stdout.contains("not valid JSON"), "{block}: {}", tested.output);
+        }
+    }
+    let script = "it('a', () => {
+      user.says('go');
+      evaluate(agent).toCallTool('pay', { amount: (n) => n === 35 });
+      expect(agent).not.toCallTool('pay', { amount: (n) => n === 35 });
+    });";
+    let tested = crate::common::typescript::project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(tested.failure("a")["kind"], "script_error", "{}", tested.output);
+}
+
 #[test]
 fn json_path() {
     let rows = [
@@ -188,6 +260,7 @@ fn json_path() {
         (json!({"type": "json_path", "path": "$.none"}), Passes),
         (json!({"type": "json_path", "path": "$.tags", "value": ["db", "web"]}), Passes),
         (json!({"type": "json_path", "path": "$.tags", "value": ["web", "db"]}), Fails),
+        (json!({"type": "json_path", "path": "$.tags", "value": [["web"], ["db", "web"]]}), Passes),
         (json!({"type": "json_path", "path": "tags[0]", "value": "db"}), Passes),
         (json!({"type": "json_path", "path": "$.tags[-1]", "value": "web"}), Passes),
         (json!({"type": "json_path", "path": "$['a b']", "value": true}), Passes),

@@ -406,6 +406,31 @@ fn reads_stream_events_individually() {
     run_with_stream("ndjson", ndjson(&[piece("Hello.")]).bytes("{\"type\": \"end\"}")).assert_all_passed();
 }
 
+/// An id that the agent uses for two calls hides neither.
+#[test]
+fn one_id_for_two_calls_is_two_calls() {
+    let call = |members: Value| {
+        let mut call = json!({"id": 1, "name": "search", "arguments": {"q": "shoes"}});
+        call.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        json!({"type": "begin", "call": call})
+    };
+    for (first, second, calls) in [
+        (json!({}), json!({"name": "delete_order", "arguments": {}}), vec!["search", "delete_order"]),
+        (json!({}), json!({"arguments": {"q": "hats"}}), vec!["search", "search"]),
+        (json!({"result": "a"}), json!({"result": "b"}), vec!["search", "search"]),
+        // Reported again, complete or growing.
+        (json!({}), json!({"result": "a"}), vec!["search"]),
+        (json!({}), json!({"arguments": {"q": "shoes", "size": 42}}), vec!["search"]),
+    ] {
+        let events = [call(first), call(second), piece("Done."), json!({"type": "end"})];
+        let tested = run_with_stream("ndjson", ndjson(&events));
+        tested.assert_all_passed();
+        let made = tested.case("a")["turns"][0]["tool_calls"].as_array().unwrap().clone();
+        let names: Vec<&str> = made.iter().map(|call| call["name"].as_str().unwrap()).collect();
+        assert_eq!(names, calls, "{made:#?}");
+    }
+}
+
 #[test]
 fn rejects_invalid_streams() {
     let unfinished = "none of which is the last one by `map.done`";

@@ -55,6 +55,8 @@ fn conversation_becomes_case_and_recording() {
     Next:
       hotseat test -n replay:out/recordings out/shop.test.jsonl
     ");
+    let quoted = run_import(&project, &["shop.json", "-o", "my tests"]).stdout;
+    assert!(quoted.contains("-n 'replay:my tests/recordings' 'my tests/shop.test.jsonl'"), "{quoted}");
     assert_eq!(
         cases(&project, "out/shop.test.jsonl"),
         [json!({"id": "conversation-1", "turns": [

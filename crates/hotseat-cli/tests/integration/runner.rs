@@ -469,6 +469,8 @@ fn init_writes_to_given_folder() {
     ----- stderr -----
     ");
     assert_eq!(project.command(&["test", "--dry-run"]).cwd("agents/shop").run().code, 0);
+    let output = project.hotseat(&["init", "my tests"]);
+    assert!(output.stdout.contains("cd 'my tests' && hotseat test"), "{output}");
     let blocked = Project::empty().file("taken", "a file");
     let output = blocked.hotseat(&["init", "taken"]);
     assert!(output.code == 3 && output.stderr.contains("cannot write"), "{output}");

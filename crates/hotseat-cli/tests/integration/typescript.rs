@@ -527,10 +527,33 @@ fn undecidable_assertion_errors_even_if_negated() {
     }
 }
 
+/// A promise is true, whatever it resolves to.
+#[test]
+fn forgotten_await_is_no_pass() {
+    let called = "user.says('The Blue Room');";
+    let cases = [
+        ("expect(Promise.resolve(false)).toBeTruthy()", "expect got a promise"),
+        ("evaluate((async () => 1)()).not.toBe(2)", "evaluate got a promise"),
+        ("expect(agent).toCallTool('check_availability', { room: async () => false })", "must not be async"),
+        ("conversation.hasToolCall('check_availability', { room: async () => false })", "must not be async"),
+    ];
+    let mut script = String::new();
+    for (number, (code, _)) in cases.iter().enumerate() {
+        script += &format!("it('case {number}', () => {{ {called} {code}; }});\n");
+    }
+    let tested = run_script(&script);
+    for (number, (code, words)) in cases.iter().enumerate() {
+        let failure = tested.failure(&format!("case {number}"));
+        assert_eq!(failure["kind"], "script_error", "{code}: {failure:#}");
+        assert!(failure["message"].as_str().unwrap().contains(words), "{code}: {failure:#}");
+    }
+}
+
 #[test]
 fn test_functions_collect_all_failures() {
     let all: &[(&str, bool)] = &[
         ("True(1)", true),
+        ("True(Promise.resolve(false))", false),
         ("True('')", false),
         ("False(null)", true),
         ("False('x')", false),
@@ -603,8 +626,8 @@ fn test_functions_collect_all_failures() {
     let failing = all.iter().filter(|(_, holds)| !holds).count();
     let message = tested.failure("TestAll")["message"].as_str().unwrap().to_string();
     // Misused assertions are undecidable and counted separately.
-    assert!(message.starts_with(&format!("{} checks failed", failing - 3)), "{message}");
-    assert!(message.ends_with("3 errored"), "{message}");
+    assert!(message.starts_with(&format!("{} checks failed", failing - 4)), "{message}");
+    assert!(message.ends_with("4 errored"), "{message}");
 }
 
 #[test]

@@ -93,10 +93,21 @@ pub(super) struct MappedResponse {
     has_text: bool,
     /// True if there was any tool call.
     has_calls: bool,
-    /// Trace ids of the calls, by the agent's ids.
-    calls: HashMap<String, Arc<str>>,
+    /// The last call of each id of the agent.
+    calls: HashMap<String, ReportedCall>,
     awaiting: Option<bool>,
     hint: Option<String>,
+}
+
+/// A call that later events may continue.
+#[derive(Debug)]
+struct ReportedCall {
+    /// Its id in the trace.
+    id: Arc<str>,
+    name: String,
+    /// The arguments, once they are JSON.
+    arguments: Option<Value>,
+    is_answered: bool,
 }
 
 impl MappedResponse {
@@ -315,6 +326,21 @@ impl ResponseMapping {
     }
 }
 
+impl ReportedCall {
+    /// Returns true if data with the id of this call belongs to it: it has no other name, no contradicting
+    /// arguments and no second result.
+    fn continues_with(&self, name: Option<&str>, arguments: Option<&Value>, has_reply: bool) -> bool {
+        let contradicts = match (&self.arguments, arguments) {
+            // Arguments may grow while they are written.
+            (Some(Value::Object(known)), Some(Value::Object(new))) => {
+                known.iter().any(|(key, value)| new.get(key) != Some(value))
+            }
+            _ => false,
+        };
+        name.is_none_or(|name| name == self.name) && !contradicts && !(has_reply && self.is_answered)
+    }
+}
+
 impl CallPaths {
     /// Records the tool calls of a response or an event.
     fn read_calls(
@@ -348,25 +374,46 @@ impl CallPaths {
             return Err(self.calls.type_error(call, "an object for each call"));
         }
         let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
-        // A stream may report a call several times: its start and its result.
-        let id = match heard.calls.get(&own_id) {
-            Some(known) => known.clone(),
-            None => {
-                let id = telling.record_call(&own_id, self.name(call)?, None);
-                if !own_id.is_empty() {
-                    heard.calls.insert(own_id, id.clone());
-                }
-                id
-            }
+        let arguments = self.arguments.first(call).map(|value| CallArguments::from_json(value.clone()));
+        let json = match &arguments {
+            Some(CallArguments::Json(value)) => Some(value.clone()),
+            Some(CallArguments::Invalid(_)) | None => None,
         };
-        if let Some(arguments) = self.arguments.first(call) {
-            telling.record_arguments(&id, CallArguments::from_json(arguments.clone()));
-        }
         let reply = match (self.error.first(call).and_then(parse_error), self.result.first(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
             (None, Some(result)) => Some(ToolReply::Content(parse_content_output(result))),
             (None, None) => None,
         };
+        // A stream may report a call several times: its start and its result.
+        let known = heard.calls.get_mut(&own_id);
+        let known = known.filter(|known| {
+            let name = self.name.first(call).and_then(Value::as_str);
+            known.continues_with(name, json.as_ref(), reply.is_some())
+        });
+        let id = match known {
+            Some(known) => {
+                known.arguments = json.or(known.arguments.take());
+                known.is_answered |= reply.is_some();
+                known.id.clone()
+            }
+            None => {
+                let name = self.name(call)?;
+                let id = telling.record_call(&own_id, name, None);
+                if !own_id.is_empty() {
+                    let reported = ReportedCall {
+                        id: id.clone(),
+                        name: name.to_string(),
+                        arguments: json,
+                        is_answered: reply.is_some(),
+                    };
+                    heard.calls.insert(own_id, reported);
+                }
+                id
+            }
+        };
+        if let Some(arguments) = arguments {
+            telling.record_arguments(&id, arguments);
+        }
         if let Some(reply) = reply {
             telling.record_result(&id, reply, Origin::Stream);
         }

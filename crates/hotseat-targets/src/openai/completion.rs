@@ -1,7 +1,7 @@
 //! Reads a reply, streamed or whole.
 //!
 //! Servers number the pieces of tool calls differently. A piece belongs to the call with its index, unless it
-//! has another id; without an index, to the call with its id; without both, it starts a call if it has a
+//! has another id or name; without an index, to the call with its id; without both, it starts a call if it has a
 //! name, and continues the last call otherwise.
 
 use std::collections::{HashMap, HashSet};
@@ -286,7 +286,9 @@ impl CompletionReader {
         };
         let same = known.filter(|place| {
             let call = &self.calls[*place];
-            id.is_empty() || call.id.is_empty() || call.id == id
+            let is_named = |(known, _): &(String, Arc<str>)| name.is_empty() || known == name;
+            call.started.as_ref().is_none_or(is_named)
+                && (id.is_empty() || call.id.is_empty() || call.id == id)
         });
         if let Some(place) = same {
             if self.calls[place].id.is_empty() && !id.is_empty() {
@@ -428,7 +430,7 @@ mod tests {
         let piece = |call: Value| chunk(json!({"tool_calls": [call]}));
         let named = |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
         let calls = [("a".to_string(), json!({"x": 1})), ("b".to_string(), json!({"y": 2}))];
-        let ways: [Vec<String>; 5] = [
+        let ways: [Vec<String>; 6] = [
             // Complete calls without an index.
             vec![piece(named("1", "a", "{\"x\":1}")), piece(named("2", "b", "{\"y\":2}"))],
             // All calls in one chunk.
@@ -444,6 +446,12 @@ mod tests {
                 piece(json!({"index": 0, "id": "1", "function": {"name": "a", "arguments": "{\"x\":1}"}})),
                 piece(json!({"index": 0, "id": "2", "function": {"name": "b", "arguments": "{\"y\""}})),
                 piece(json!({"index": 0, "function": {"arguments": ":2}"}})),
+            ],
+            // All calls have index 0 and no ids.
+            vec![
+                piece(json!({"index": 0, "function": {"name": "a", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "function": {"name": "b", "arguments": "{\"y\""}})),
+                piece(json!({"index": 0, "function": {"name": "b", "arguments": ":2}"}})),
             ],
             // Arguments as an object, and before the name.
             vec![

@@ -140,6 +140,10 @@ class _HttpServer(ThreadingHTTPServer):
     request_queue_size = 128
 
 
+class _Cancelled(Exception):
+    """The runner cancelled the turn. An agent's own connections raise the same errors of the system."""
+
+
 class _RequestHandler(BaseHTTPRequestHandler):
     agent_server: AgentServer
 
@@ -159,14 +163,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
             try:
                 for part in self.agent_server.parts(turn):
                     self._send_part(part)
-            except (BrokenPipeError, ConnectionResetError):
+            except _Cancelled:
                 raise
-            except Exception as error:
+            # Also `SystemExit`, which would end this thread without a word.
+            except BaseException as error:
                 self._send("RUN_ERROR", message=f"{type(error).__name__}: {error}{_place(error)}")
             else:
                 self._send("RUN_FINISHED", **run)
-        except (BrokenPipeError, ConnectionResetError):
-            # The runner cancelled the turn.
+        except _Cancelled:
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -194,9 +198,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if isinstance(part, ToolCall):
             call = str(uuid.uuid4())
             self._send("TOOL_CALL_START", toolCallId=call, toolCallName=part.name)
-            self._send("TOOL_CALL_ARGS", toolCallId=call, delta=json.dumps(part.arguments))
+            self._send("TOOL_CALL_ARGS", toolCallId=call, delta=_json(part.arguments))
             self._send("TOOL_CALL_END", toolCallId=call)
-            result = part.result if isinstance(part.result, str) else json.dumps(part.result)
+            result = part.result if isinstance(part.result, str) else _json(part.result)
             failed = {} if part.error is None else {"error": part.error}
             self._send("TOOL_CALL_RESULT", messageId=str(uuid.uuid4()), toolCallId=call, content=result, **failed)
         elif isinstance(part, str):
@@ -210,8 +214,16 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _send(self, kind: str, **members: Any) -> None:
         event = json.dumps({"type": kind, **members})
-        self.wfile.write(f"data: {event}\n\n".encode())
-        self.wfile.flush()
+        try:
+            self.wfile.write(f"data: {event}\n\n".encode())
+            self.wfile.flush()
+        except OSError as error:
+            raise _Cancelled from error
+
+
+def _json(value: Any) -> str:
+    """JSON, which has neither NaN nor infinity."""
+    return json.dumps(value, allow_nan=False)
 
 
 def _place(error: BaseException) -> str:

@@ -56,7 +56,7 @@ function describing(marks) {
     group = inner;
     try {
       const returned = body();
-      if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) must not be async: its declarations would come too late`);
+      if (isPromise(returned)) throw misuse(`the function of describe(${shown(name)}) must not be async: its declarations would come too late`);
     } finally {
       group = outer;
     }

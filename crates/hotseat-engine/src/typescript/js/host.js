@@ -61,8 +61,7 @@ function answer({ call, first, turn }) {
   try {
     const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
     const found = upTo(turn ?? 0, () => functions[call](looked.at(-1), conversation, looked));
-    if (isObject(found) && typeof found.then === "function") throw new TypeError(ASYNC);
-    return { value: Boolean(found) };
+    return { value: decided(found) };
   } catch (error) {
     return { error: thrownWords(error) };
   } finally {
@@ -71,8 +70,6 @@ function answer({ call, first, turn }) {
 }
 
 const thrownWords = (error) => `${error?.name ?? "Error"}: ${error?.message ?? String(error)}`;
-
-const ASYNC = "a judging function must not be async";
 
 const functions = [];
 

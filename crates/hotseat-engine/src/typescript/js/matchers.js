@@ -37,8 +37,7 @@ function judged(name, work) {
   const expected = `the agent to satisfy ${name}`;
   const found = tried(() => {
     const returned = work();
-    if (isObject(returned) && typeof returned.then === "function") throw new TypeError(ASYNC);
-    return { holds: Boolean(returned), actual: `the function returned ${shown(returned)}` };
+    return { holds: decided(returned), actual: `the function returned ${shown(returned)}` };
   });
   return { expected, ...found };
 }
@@ -229,7 +228,11 @@ function tool(matcher, way, name, expected, options) {
   const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool calls";
   const found = () => {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
-    return { holds: fitting >= least && fitting <= most, actual };
+    const allows = (number) => number >= least && number <= most;
+    // Arguments that are a string are not valid JSON, so they are unknown.
+    const unknown = of.filter((call) => typeof call.arguments === "string").length;
+    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { error: `the arguments of a call are not valid JSON: ${actual}` };
+    return { holds: allows(fitting), actual };
   };
   compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);
 }
@@ -368,7 +371,7 @@ const ofValues = {
     let thrown;
     try {
       const returned = actual();
-      if (isObject(returned) && typeof returned.then === "function") return { error: "the function is async: await it, and check the caught error" };
+      if (isPromise(returned)) return { error: "the function is async: await it, and check the caught error" };
       return { holds: false, actual: "it throws nothing" };
     } catch (error) {
       if (error instanceof AssertionError || error instanceof Misuse) throw error;
@@ -399,6 +402,7 @@ function assertion(value, soft, message) {
   within(soft ? "evaluate" : "expect");
   if (message !== undefined && typeof message !== "string") throw misuse(`the failure message must be a string, got ${shown(message)}`);
   const subject = value === agent ? "turn" : value === conversation ? "conversation" : "value";
+  if (subject === "value" && isPromise(value)) throw misuse(`${soft ? "evaluate" : "expect"} got a promise: await the value first`);
   const open = { at: at(), soft };
   unfinished.add(open);
   const way = (negated) => ({ soft, negated, message, subject, ends: true, at: at() });

@@ -20,6 +20,7 @@ function testing(name, state) {
   const given = (name, count, args) => {
     const expected = `${name} expects ${count} argument${count === 1 ? "" : "s"} and an optional message`;
     if (args.length < count || args.length > count + 1) return { holds: false, expected, actual: `${args.length}` };
+    if (args.slice(0, count).some(isPromise)) return { expected, error: "a promise was passed: await the value first" };
     if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { holds: false, expected, actual: `${shown(args[count])} is not a message` };
     return undefined;
   };
@@ -59,7 +60,7 @@ function testing(name, state) {
     const of = (error) => ({ holds: wanted, expected, actual: `it throws ${shown(error)}` });
     try {
       const returned = work();
-      if (isObject(returned) && typeof returned.then === "function") return returned.then(() => ({ holds: !wanted, expected, actual: "it throws nothing" }), of);
+      if (isPromise(returned)) return returned.then(() => ({ holds: !wanted, expected, actual: "it throws nothing" }), of);
       return { holds: !wanted, expected, actual: "it throws nothing" };
     } catch (error) {
       return of(error);
@@ -103,7 +104,7 @@ function testing(name, state) {
       };
       try {
         const returned = work(testing(String(inner), within));
-        return isObject(returned) && typeof returned.then === "function" ? returned.then(ended, broken) : ended();
+        return isPromise(returned) ? returned.then(ended, broken) : ended();
       } catch (error) {
         return broken(error);
       }

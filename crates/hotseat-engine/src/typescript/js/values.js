@@ -3,6 +3,14 @@
 const LONGEST = 1000;
 const isObject = (value) => typeof value === "object" && value !== null;
 
+const isPromise = (value) => isObject(value) && typeof value.then === "function";
+
+/** Returns what a judging function decided. A promise would count as true. */
+function decided(returned) {
+  if (isPromise(returned)) throw new TypeError("a judging function must not be async");
+  return Boolean(returned);
+}
+
 /** Formats a value for people. */
 function show(value, above = []) {
   if (value instanceof Matcher) return value.words;
@@ -103,7 +111,7 @@ function equal(actual, expected, compared = []) {
 /** Returns true if an object has at least the expected members. */
 function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
-  if (typeof expected === "function") return Boolean(expected(actual));
+  if (typeof expected === "function") return decided(expected(actual));
   if (!isMapping(expected)) return deepEqual(actual, expected);
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
 }

@@ -20,7 +20,10 @@ impl RunFold<'_> {
         let id = self.thread.known_id(e.tool_call_id);
         let known = self.thread.call_of_turn(&id);
         let other_tool = known.is_some_and(|call| call.name != e.tool_call_name);
-        let mut open = self.open_calls.remove(&id).unwrap_or_default();
+        let open = self.open_calls.remove(&id);
+        // A later run may announce the call again with arguments that a human edited.
+        let is_complete_in_run = open.is_none() && self.calls_in_run.contains_key(&id);
+        let mut open = open.unwrap_or_default();
         match known {
             // Arguments received before the announcement belong to the call.
             None => {
@@ -39,11 +42,13 @@ impl RunFold<'_> {
             }
             Some(call) => {
                 let again = ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id };
-                let again = call.result_source.is_some().then_some(again);
+                let is_answered = call.result_source.is_some();
                 // An open call continues, unless its arguments are complete: then they are sent again.
                 let goes_on = !open.is_complete
                     && matches!(KnownArguments::parse(&open.text), KnownArguments::Invalid(_));
-                if !goes_on && !open.text.is_empty() {
+                let is_complete = !goes_on && !open.text.is_empty();
+                let again = (is_answered || is_complete_in_run || is_complete).then_some(again);
+                if is_complete {
                     self.open_calls.insert(id.clone(), std::mem::take(&mut open));
                     self.tool_end(&id, out);
                 }
@@ -125,7 +130,7 @@ impl RunFold<'_> {
         let silent = known.arguments != KnownArguments::Unknown && open.text.is_empty();
         let same = silent || known.arguments == arguments;
         match open.reannounced.take() {
-            // Announced again after its result with different arguments: a second call.
+            // Announced again after its end or its result, with different arguments: a second call.
             Some(again) if !silent && known.arguments.contradicts(&arguments) => {
                 self.record_second_call(id, again, out);
                 self.set_arguments(id, arguments, Some(open.text), out);

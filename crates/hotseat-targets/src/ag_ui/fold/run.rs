@@ -128,7 +128,7 @@ pub(super) struct OpenCall {
     pub(super) text: String,
     /// True if the arguments are complete. Only calls with `reannounced` are kept then.
     pub(super) is_complete: bool,
-    /// Set if the call already had a result when it was announced again.
+    /// Set if the call had ended in this run, or had a result, when it was announced again.
     pub(super) reannounced: Option<ReannouncedCall>,
 }
 

@@ -208,11 +208,17 @@ impl ToolCallMatcher {
                     .try_fold(true, |fits, (name, wanted)| Ok(fits && wanted.is_met_by(arguments.get(name))?))
             };
             let calls = scope.calls().filter(|(_, made)| *made.name == *call.name);
+            let (unknown, known): (Vec<_>, Vec<_>) = calls.partition(|(_, made)| made.arguments_broken);
             let fitting: Result<Vec<bool>, String> =
-                panics::catch(|| calls.map(|(_, made)| fits(&made.arguments)).collect())?;
+                panics::catch(|| known.iter().map(|(_, made)| fits(&made.arguments)).collect())?;
             let counted = fitting?.into_iter().filter(|fits| *fits).count() as u64;
-            let holds = counted >= min && max.is_none_or(|max| counted <= max);
-            Ok((holds, describe_calls(&call.name, scope)))
+            let allows = |count: u64| count >= min && max.is_none_or(|max| count <= max);
+            let holds = allows(counted);
+            let made = describe_calls(&call.name, scope);
+            match (counted..=counted + unknown.len() as u64).all(|count| allows(count) == holds) {
+                true => Ok((holds, made)),
+                false => Err(format!("the arguments of a call are not valid JSON: {made}")),
+            }
         })
     }
 }

@@ -115,6 +115,13 @@ fn two_executions_under_one_id_are_two_calls() {
         assert_eq!(told.calls(), calls);
         told.assert_note("tool call id c is used for two calls");
     }
+    // Both before any result, one after the other and in parallel.
+    let open = |n: u8| vec![start("c", "pay"), args("c", &format!("{{\"n\":{n}}}"))];
+    for parallel in [[call(1), call(2)].concat(), [open(1), open(2), vec![end("c")]].concat()] {
+        let told = run_turn([parallel, vec![result("c", "a")]].concat()).passed();
+        assert_eq!(told.calls(), [r#"1 pay {"n":1} → nothing"#, r#"1 pay {"n":2} → a"#]);
+        told.assert_note("tool call id c is used for two calls");
+    }
     let told = run_turn(vec![
         start("c", "search"),
         args("c", "{\"q\":1}"),

@@ -1,10 +1,14 @@
 //! Assertions on calls and answers against a known call.
 
+use std::path::Path;
+
 use hotseat::dsl::prelude::*;
 use hotseat::dsl::{Matcher, TurnMatcher, one_of};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::json;
 
-use super::harness::{echo_agent, run_examples};
+use super::harness::{echo_agent, run_examples, run_examples_in};
 
 #[test]
 fn arguments_compare_as_written() {
@@ -48,6 +52,37 @@ fn arguments_compare_as_written() {
                 assert_eq!(evaluate!(t.agent, matcher.clone()), holds, "{number}: {matcher:?}");
                 assert_eq!(evaluate!(t.agent, not(matcher.clone())), !holds, "not {number}: {matcher:?}");
             }
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+/// Arguments that are not JSON are unknown to functions, too.
+#[test]
+fn functions_do_not_decide_about_broken_arguments() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{\"amount\": 35"}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
+            .text("Paid.")
+            .finished()
+    });
+    let write = |folder: &Path| {
+        let project = format!("target: {{ endpoint: \"{}\" }}\n", agent.url());
+        std::fs::write(folder.join("hotseat.yaml"), project).unwrap();
+    };
+    let ran = run_examples_in(write, &[], |s| {
+        s.it("pays", async |t| {
+            t.user.says("pay").await;
+            let of_amount = || call_tool("pay").with("amount", that(|amount| amount == 35));
+            for matcher in [of_amount(), of_amount().times(0)] {
+                assert!(!evaluate!(t.agent, matcher.clone()), "{matcher:?}");
+                assert!(!evaluate!(t.agent, not(matcher.clone())), "not {matcher:?}");
+            }
+            expect!(t.agent, of_amount().at_most(1));
+            expect!(t.agent, not(call_tool("ship").with("amount", that(|amount| amount == 35))));
         });
     });
     assert_eq!(ran.code, 0, "{ran:#?}");
