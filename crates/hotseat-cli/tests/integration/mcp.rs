@@ -548,6 +548,14 @@ turns: [{ user: naive o-1 }]
 }
 
 #[test]
+fn an_assertion_about_a_fault_that_was_not_injected_is_an_error_of_the_test() {
+    let suite = lost_answer("a", "naive o-1", "{ type: after_fault, tool: find_charge, max_retries: 0 }");
+    let run = run(&suite);
+    run.assert_failure("a", "test_error", &["no such fault was injected"]);
+    assert_eq!(run.failure("a")["fault"], "test");
+}
+
+#[test]
 fn assertions_about_faults_apply_to_the_faults_of_a_sweep() {
     let suite = "name: a
 turns: [{ user: naive o-1 }]
