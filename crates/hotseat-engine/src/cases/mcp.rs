@@ -20,7 +20,6 @@ use super::limits::from_millis;
 use super::mcp_shape::{
     CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_PROXY, MCP_SERVER, MCP_TOOL,
 };
-use super::mcp_tools::ToolReference;
 use super::patterns::read_argument_patterns;
 use super::script::read_tool_answer;
 use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
@@ -80,6 +79,14 @@ struct MockTool {
 pub(super) struct OfferedAfter {
     pub(super) tool: String,
     pub(super) place: SourceSpan,
+}
+
+/// A tool of a mock that is never offered.
+pub(super) struct UnofferedTool {
+    pub(super) problem: DefinitionProblem,
+    pub(super) after: OfferedAfter,
+    /// Names of all tools of the mock.
+    pub(super) names: Vec<String>,
 }
 
 /// An answer of a tool of a mock.
@@ -225,11 +232,6 @@ impl McpSettings {
         self.by_name.iter().map(|(name, server)| server.definition(name, context)).collect()
     }
 
-    /// Diagnostics of tools that can never be offered. Needs loaded files.
-    pub(super) fn unoffered_tools(&self) -> Vec<Diagnostic> {
-        self.by_name.iter().filter_map(|(name, server)| server.unoffered_tool(name)).collect()
-    }
-
     /// The answers that the test contains, of all mocks.
     pub(super) fn written_answers(&self) -> impl Iterator<Item = &ToolAnswer> {
         let tools = self.by_name.values().flat_map(|server| match &server.source {
@@ -324,8 +326,8 @@ impl McpServer {
         tools
     }
 
-    /// Diagnostic of a tool that waits for an unknown tool, or for itself.
-    fn unoffered_tool(&self, server: &str) -> Option<Diagnostic> {
+    /// Returns a tool that waits for an unknown tool, or for itself.
+    pub(super) fn unoffered_tool(&self, server: &str) -> Option<UnofferedTool> {
         let McpSource::Mock { tools, list, .. } = &self.source else { return None };
         // A file that cannot be read has a diagnostic of its own.
         let is_read = list.as_ref().is_none_or(|file| file.content().is_some());
@@ -342,14 +344,9 @@ impl McpServer {
         else {
             return None;
         };
-        let after = tools.iter().find(|known| known.name == *tool)?.offered_after.as_ref()?;
-        let names: Vec<String> = content.tools.into_iter().map(|tool| tool.name).collect();
-        match &problem {
-            DefinitionProblem::OfferedAfterUnknown { .. } => {
-                ToolReference::exact(server, &after.tool, &after.place).check(&names)
-            }
-            _ => Some(Diagnostic::new(problem.to_string()).at(after.place.clone())),
-        }
+        let after = tools.iter().find(|known| known.name == *tool)?.offered_after.clone()?;
+        let names = content.tools.into_iter().map(|tool| tool.name).collect();
+        Some(UnofferedTool { problem, after, names })
     }
 
     fn answers(&self) -> MockAnswers {

@@ -2,9 +2,10 @@
 
 use hotseat_checks::Check;
 use hotseat_document::{Diagnostic, SourceSpan, nearest};
+use hotseat_mcp::DefinitionProblem;
 use hotseat_trace::is_reported_tool_name;
 
-use super::mcp::McpSettings;
+use super::mcp::{McpServer, McpSettings, UnofferedTool};
 
 /// A tool of an MCP server that a case names.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ pub struct ToolReference {
 
 impl ToolReference {
     /// A reference by the name that the tool has at its server.
-    pub(super) fn exact(server: &str, tool: &str, place: &SourceSpan) -> ToolReference {
+    fn exact(server: &str, tool: &str, place: &SourceSpan) -> ToolReference {
         let (server, tool) = (server.to_string(), tool.to_string());
         ToolReference { server, tool, is_exact: true, place: place.clone() }
     }
@@ -53,6 +54,20 @@ impl McpSettings {
             Some(ToolReference::exact(name, fault.rule.tool.as_deref()?, &fault.tool_place))
         });
         named.collect()
+    }
+
+    /// Diagnostics of tools that can never be offered. Needs loaded files.
+    pub(super) fn unoffered_tools(&self) -> Vec<Diagnostic> {
+        let diagnostic = |(name, server): (&str, &McpServer)| {
+            let UnofferedTool { problem, after, names } = server.unoffered_tool(name)?;
+            match problem {
+                DefinitionProblem::OfferedAfterUnknown { .. } => {
+                    ToolReference::exact(name, &after.tool, &after.place).check(&names)
+                }
+                problem => Some(Diagnostic::new(problem.to_string()).at(after.place)),
+            }
+        };
+        self.iter().filter_map(diagnostic).collect()
     }
 
     /// Tools that a check names with their server.
