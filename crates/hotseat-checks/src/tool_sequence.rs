@@ -269,9 +269,12 @@ fn match_in_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bo
 /// several expected calls, so earlier assignments are changed if that makes room.
 fn match_any_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
     let mut pairs: Vec<Option<usize>> = vec![None; there];
+    let mut tried = vec![false; there];
     for expected in 0..wanted {
-        let mut tried = vec![false; there];
-        find_call(expected, &mut pairs, &mut tried, &fits);
+        // Calls that a search without success has tried make no room for later ones either.
+        if find_call(expected, &mut pairs, &mut tried, &fits) {
+            tried.fill(false);
+        }
     }
     pairs
 }
@@ -283,16 +286,15 @@ fn find_call(
     tried: &mut [bool],
     fits: &impl Fn(usize, usize) -> bool,
 ) -> bool {
+    let free = (0..pairs.len()).find(|at| pairs[*at].is_none() && fits(expected, *at));
+    if let Some(at) = free {
+        pairs[at] = Some(expected);
+        return true;
+    }
     for at in 0..pairs.len() {
-        if tried[at] || !fits(expected, at) {
-            continue;
-        }
+        let Some(other) = pairs[at].filter(|_| !tried[at] && fits(expected, at)) else { continue };
         tried[at] = true;
-        let is_free = match pairs[at] {
-            None => true,
-            Some(other) => find_call(other, pairs, tried, fits),
-        };
-        if is_free {
+        if find_call(other, pairs, tried, fits) {
             pairs[at] = Some(expected);
             return true;
         }
@@ -323,5 +325,13 @@ mod tests {
         assert_eq!(match_any_order(2, 2, fits), [Some(1), Some(0)]);
         assert_eq!(match_any_order(3, 2, |_, _| true).iter().flatten().count(), 2);
         assert_eq!(match_any_order(1, 0, |_, _| true), []);
+    }
+
+    #[test]
+    fn many_equal_calls_are_matched_quickly() {
+        for (wanted, there) in [(2_000, 2_000), (3_000, 2_000), (2_000, 3_000)] {
+            let pairs = match_any_order(wanted, there, |_, _| true);
+            assert_eq!(pairs.iter().flatten().count(), wanted.min(there));
+        }
     }
 }

@@ -155,6 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (text, quoted) in [("a/b.yaml", "a/b.yaml"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("", "''")]
+        {
+            assert_eq!(shell_word(text), quoted);
+        }
+    }
+
+    #[test]
     fn formats_durations() {
         for (millis, words) in [
             (0, "0ms"),

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use hotseat_engine::run::{CaseOutcome, CaseRef};
 
+use crate::reporters::text::shell_word;
+
 /// Number of lines shown before and after a location. Neighbouring lines could contain secrets, such as values of
 /// hooks.
 const LINES_AROUND: usize = 0;
@@ -70,28 +72,5 @@ pub fn rerun_command(selected: &CaseRef) -> Option<String> {
     let pattern = format!("^{}$", escape(&selected.case.id));
     let is_printable = |text: &str| !text.chars().any(char::is_control);
     (is_file && is_printable(file) && is_printable(&pattern))
-        .then(|| format!("hotseat test {} --run {}", shell_quoted(file), shell_quoted(&pattern)))
-}
-
-/// Quotes a text for POSIX shells.
-fn shell_quoted(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,:@%+=".contains(&byte);
-    match !text.is_empty() && !text.starts_with('-') && text.bytes().all(is_plain) {
-        true => text.to_string(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_for_a_shell() {
-        for (text, quoted) in
-            [("a/b.yaml", "a/b.yaml"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("-n", "'-n'"), ("", "''")]
-        {
-            assert_eq!(shell_quoted(text), quoted);
-        }
-    }
+        .then(|| format!("hotseat test {} --run {}", shell_word(file), shell_word(&pattern)))
 }
