@@ -49,6 +49,13 @@ pub struct OutcomeIter<'a> {
     has_failed: bool,
 }
 
+/// A case of a run that has begun and not ended.
+struct OpenCase {
+    case: Arc<CaseRef>,
+    repetition: AttemptPolicy,
+    attempts: Vec<Arc<Attempt>>,
+}
+
 /// Row that refers to an event of a run.
 struct StoredEventRow {
     event_kind: i64,
@@ -148,30 +155,31 @@ impl RunStore {
             })
         };
         let rows = select.query_map([parts.run], kept).map_err(|error| self.sqlite_error(&error))?;
-        let mut open: HashMap<i64, (Arc<CaseRef>, AttemptPolicy, Vec<Arc<Attempt>>)> = HashMap::new();
+        let mut open: HashMap<i64, OpenCase> = HashMap::new();
+        let open_case = |place| {
+            let (case, repetition) = self.case_ref(&parts, place)?;
+            Ok::<_, RunStoreError>(OpenCase { case, repetition, attempts: Vec::new() })
+        };
         for row in rows {
             let StoredEventRow { event_kind: what, place, number, wish } =
                 row.map_err(|error| self.sqlite_error(&error))?;
             match what {
                 0 => {
-                    let (case, repetition) = self.case_ref(&parts, place)?;
-                    open.insert(place, (case.clone(), repetition, Vec::new()));
-                    report(RunEvent::CaseStarted { case, repetition });
+                    let OpenCase { case, repetition, .. } =
+                        open.entry(place).insert_entry(open_case(place)?).into_mut();
+                    report(RunEvent::CaseStarted { case: case.clone(), repetition: *repetition });
                 }
                 1 => {
-                    let (case, repetition, ended) = match open.entry(place) {
-                        Entry::Occupied(case) => case.into_mut(),
-                        Entry::Vacant(unknown) => {
-                            let (case, repetition) = self.case_ref(&parts, place)?;
-                            unknown.insert((case, repetition, Vec::new()))
-                        }
+                    let of_case = match open.entry(place) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(unknown) => unknown.insert(open_case(place)?),
                     };
-                    let attempt = Arc::new(self.attempt(&parts, case, place, number)?);
-                    ended.push(attempt.clone());
-                    report(RunEvent::AttemptEnded { attempt, repetition: *repetition });
+                    let attempt = Arc::new(self.attempt(&parts, &of_case.case, place, number)?);
+                    of_case.attempts.push(attempt.clone());
+                    report(RunEvent::AttemptEnded { attempt, repetition: of_case.repetition });
                 }
                 2 => {
-                    let attempts = open.remove(&place).map(|(.., attempts)| attempts);
+                    let attempts = open.remove(&place).map(|of_case| of_case.attempts);
                     let attempts = attempts.filter(|attempts| !attempts.is_empty());
                     report(RunEvent::CaseEnded(Arc::new(self.outcome_of(&parts, place, attempts)?)));
                 }

@@ -452,12 +452,13 @@ impl WriteState {
             }
         }
         let came_to = columns::encode_outcome(outcome).map_err(serialize_error)?;
+        let came_to = self.outcomes.compress(came_to, self.dictionary.as_ref()).to_vec();
         let end = EndColumns {
             ended: self.events,
             status: outcome.verdict.status.name(),
             kind: outcome.verdict.failure.as_ref().map(|failure| failure.kind.name()),
             left_over: outcome.is_incomplete(),
-            outcome: &self.outcomes.compress(came_to, self.dictionary.as_ref()).to_vec(),
+            outcome: &came_to,
         };
         let begun = self.started_cases.remove(&index).map(|(_, begun)| begun);
         if begun.is_some() || outcome.never_started {
