@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+mod call_pieces;
 mod model;
 mod providers;
 mod pure;
@@ -42,6 +43,7 @@ pub mod serve;
 mod sleep;
 mod types;
 
+pub use call_pieces::{PlacedPiece, ToolCallPiece, ToolCallPieces};
 pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};

@@ -1,13 +1,10 @@
 //! Reads a reply, streamed or whole.
-//!
-//! Servers number the pieces of tool calls differently. A piece belongs to the call with its index, unless it
-//! has another id or name; without an index, to the call with its id; without both, it starts a call if it has a
-//! name, and continues the last call otherwise.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
+use hotseat_model::{PlacedPiece, ToolCallPiece, ToolCallPieces};
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -44,25 +41,11 @@ struct CompletionWireMessage {
     refusal: Option<String>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
-    tool_calls: Option<Vec<CompletionCallDelta>>,
+    tool_calls: Option<Vec<ToolCallPiece>>,
     /// Predecessor of `tool_calls`.
     function_call: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct CompletionCallDelta {
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<CompletionFunction>,
-}
-
-#[derive(Debug, Deserialize)]
-struct CompletionFunction {
-    name: Option<String>,
-    /// A string; some servers send the object itself.
-    arguments: Option<Value>,
 }
 
 /// A complete reply.
@@ -94,8 +77,8 @@ impl CompletionCall {
 }
 
 /// A tool call that is being received.
+#[derive(Default)]
 struct PartialCall {
-    id: String,
     /// Name and trace id, once the name is known.
     started: Option<(String, Arc<str>)>,
     arguments: String,
@@ -108,11 +91,8 @@ pub(super) struct CompletionReader {
     text: String,
     text_started: Option<TimeOffset>,
     reasoning: String,
+    pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
-    /// Last call of each index.
-    by_index: HashMap<u64, usize>,
-    /// Last call of each id.
-    by_id: HashMap<String, usize>,
     finish_reason: Option<Arc<str>>,
     usage: Option<Value>,
     awaiting: Option<bool>,
@@ -129,9 +109,8 @@ impl CompletionReader {
             text: String::new(),
             text_started: None,
             reasoning: String::new(),
+            pieces: ToolCallPieces::default(),
             calls: Vec::new(),
-            by_index: HashMap::new(),
-            by_id: HashMap::new(),
             finish_reason: None,
             usage: None,
             awaiting: None,
@@ -247,7 +226,7 @@ impl CompletionReader {
         content: &Value,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        let call = self.by_id.get(id).and_then(|place| self.calls[*place].started.as_ref());
+        let call = self.pieces.call_with_id(id).and_then(|call| self.calls[call].started.as_ref());
         let Some((_, trace_id)) = call else {
             return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
         };
@@ -256,56 +235,20 @@ impl CompletionReader {
         Ok(())
     }
 
-    fn read_call(&mut self, wire: CompletionCallDelta, telling: &mut TurnRecorder<'_>) {
-        let id = wire.id.unwrap_or_default();
-        let (name, arguments) = match wire.function {
-            Some(function) => (
-                function.name.unwrap_or_default(),
-                function.arguments.map(arguments_text).unwrap_or_default(),
-            ),
-            None => (String::new(), String::new()),
-        };
-        let place = self.call_index(wire.index, &id, &name);
-        let call = &mut self.calls[place];
+    fn read_call(&mut self, piece: ToolCallPiece, telling: &mut TurnRecorder<'_>) {
+        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece);
+        if number == self.calls.len() {
+            self.calls.push(PartialCall::default());
+        }
+        let call = &mut self.calls[number];
         if call.started.is_none() && !name.is_empty() {
             // A call counts once its name is known, even if the stream breaks before its arguments are
             // complete.
             let began = telling.now();
-            call.started = Some((name.clone(), telling.record_call(&call.id, &name, Some(began))));
+            let trace_id = telling.record_call(self.pieces.id(number), &name, Some(began));
+            call.started = Some((name, trace_id));
         }
         call.arguments.push_str(&arguments);
-    }
-
-    /// Returns the index of the call that a piece belongs to, adding a new call if necessary.
-    fn call_index(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
-        let known = match index {
-            Some(index) => self.by_index.get(&index).copied(),
-            None if !id.is_empty() => self.by_id.get(id).copied(),
-            None if name.is_empty() => self.calls.len().checked_sub(1),
-            None => None,
-        };
-        let same = known.filter(|place| {
-            let call = &self.calls[*place];
-            let is_named = |(known, _): &(String, Arc<str>)| name.is_empty() || known == name;
-            call.started.as_ref().is_none_or(is_named)
-                && (id.is_empty() || call.id.is_empty() || call.id == id)
-        });
-        if let Some(place) = same {
-            if self.calls[place].id.is_empty() && !id.is_empty() {
-                self.calls[place].id = id.to_owned();
-                let last = self.by_id.entry(id.to_owned()).or_insert(place);
-                *last = place.max(*last);
-            }
-            return place;
-        }
-        if let Some(index) = index {
-            self.by_index.insert(index, self.calls.len());
-        }
-        if !id.is_empty() {
-            self.by_id.insert(id.to_owned(), self.calls.len());
-        }
-        self.calls.push(PartialCall { id: id.to_owned(), started: None, arguments: String::new() });
-        self.calls.len() - 1
     }
 
     /// Records the data not recorded yet and returns the reply.
@@ -319,7 +262,7 @@ impl CompletionReader {
         let mut calls: Vec<CompletionCall> = Vec::new();
         let mut nameless = None;
         let mut ids: HashSet<String> = HashSet::new();
-        for arriving in self.calls {
+        for (number, arriving) in self.calls.into_iter().enumerate() {
             let Some((name, trace_id)) = arriving.started else {
                 nameless = Some(arriving.arguments);
                 continue;
@@ -327,8 +270,9 @@ impl CompletionReader {
             let arguments = CallArguments::from_text(arriving.arguments.clone());
             telling.record_arguments(&trace_id, arguments.clone());
             // Results refer to calls by id, so each call needs a unique one.
-            let is_usable = !arriving.id.is_empty() && !ids.contains(&arriving.id);
-            let id = if is_usable { arriving.id } else { trace_id.to_string() };
+            let sent = self.pieces.id(number);
+            let is_usable = !sent.is_empty() && !ids.contains(sent);
+            let id = if is_usable { sent.to_string() } else { trace_id.to_string() };
             ids.insert(id.clone());
             calls.push(CompletionCall { id, trace_id, name, arguments, raw_arguments: arriving.arguments });
         }
@@ -372,14 +316,6 @@ fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
             "{what} has a `content` that is not text: {}",
             excerpt(&other.to_string(), 200)
         ))),
-    }
-}
-
-fn arguments_text(arguments: Value) -> String {
-    match arguments {
-        Value::String(text) => text,
-        Value::Null => String::new(),
-        arguments => arguments.to_string(),
     }
 }
 

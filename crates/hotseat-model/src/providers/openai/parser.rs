@@ -1,8 +1,6 @@
 //! Parses chat completions, streamed or complete.
-//!
-//! Servers differ in how they number the pieces of tool calls. These rules neither lose, duplicate nor merge
-//! calls: a piece belongs to the call with its index, unless it has a different id; without an index, to the
-//! call with its id; without either, it starts a call if it has a name and otherwise continues the last one.
+
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +8,8 @@ use serde_json::Value;
 use crate::providers::connection::failure;
 use crate::providers::connection::{ReplyParser, invalid_reply_error, truncated_reply_error};
 use crate::{
-    ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
+    ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler, ReplyDelta, ReplySink, StopReason,
+    TokenUsage, ToolCallPiece, ToolCallPieces,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -43,7 +42,7 @@ struct ChatCompletionMessage {
     refusal: Option<String>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
-    tool_calls: Option<Vec<ChatCompletionToolCall>>,
+    tool_calls: Option<Vec<ToolCallPiece>>,
     /// The deprecated form of tool calls.
     function_call: Option<Value>,
 }
@@ -62,20 +61,6 @@ struct ChatCompletionPart {
 }
 
 #[derive(Debug, Deserialize)]
-struct ChatCompletionToolCall {
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<ChatCompletionFunction>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ChatCompletionFunction {
-    name: Option<String>,
-    /// JSON text; some servers send the object itself.
-    arguments: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
 struct ChatCompletionUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
@@ -88,9 +73,8 @@ struct PromptTokensDetails {
 }
 
 /// A tool call whose pieces are arriving.
+#[derive(Default)]
 struct PendingToolCall {
-    index: Option<u64>,
-    id: String,
     /// Index among the calls of the reply, once its name is known.
     place: Option<usize>,
     /// Arguments that arrived before the name.
@@ -102,9 +86,10 @@ pub(in crate::providers) struct OpenAiParser<'r> {
     url: String,
     request: &'r ModelRequest,
     assembly: ReplyAssembler,
+    pieces: ToolCallPieces,
     calls: Vec<PendingToolCall>,
     /// Ids of the calls that have started.
-    ids: Vec<String>,
+    ids: HashSet<String>,
     finish: Option<String>,
     refused: bool,
     /// True after the end marker of the stream.
@@ -120,8 +105,9 @@ impl<'r> OpenAiParser<'r> {
             url,
             request,
             assembly: ReplyAssembler::default(),
+            pieces: ToolCallPieces::default(),
             calls: Vec::new(),
-            ids: Vec::new(),
+            ids: HashSet::new(),
             finish: None,
             refused: false,
             done: false,
@@ -183,16 +169,11 @@ impl<'r> OpenAiParser<'r> {
         Ok(())
     }
 
-    fn add_call_piece(&mut self, wire: ChatCompletionToolCall, sink: &mut dyn ReplySink) {
-        let id = wire.id.unwrap_or_default();
-        let (name, arguments) = match wire.function {
-            Some(function) => (
-                function.name.unwrap_or_default(),
-                function.arguments.map(arguments_text).unwrap_or_default(),
-            ),
-            None => (String::new(), String::new()),
-        };
-        let number = self.call_index(wire.index, &id, &name);
+    fn add_call_piece(&mut self, piece: ToolCallPiece, sink: &mut dyn ReplySink) {
+        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece);
+        if number == self.calls.len() {
+            self.calls.push(PendingToolCall::default());
+        }
         let place = match self.calls[number].place {
             Some(place) => place,
             None if name.is_empty() => {
@@ -206,37 +187,6 @@ impl<'r> OpenAiParser<'r> {
         }
     }
 
-    /// Returns the index of the call that a piece belongs to; adds a call if the piece starts one.
-    fn call_index(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
-        let known = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index),
-            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
-            None if name.is_empty() => self.calls.len().checked_sub(1),
-            None => None,
-        };
-        let same = known.filter(|number| {
-            let call = &self.calls[*number];
-            id.is_empty() || call.id.is_empty() || call.id == id
-        });
-        match same {
-            Some(number) => {
-                if self.calls[number].id.is_empty() {
-                    self.calls[number].id = id.to_owned();
-                }
-                number
-            }
-            None => {
-                self.calls.push(PendingToolCall {
-                    index,
-                    id: id.to_owned(),
-                    place: None,
-                    pending_arguments: String::new(),
-                });
-                self.calls.len() - 1
-            }
-        }
-    }
-
     /// Starts a call whose name is known, with the arguments that arrived before it.
     fn start_call(&mut self, number: usize, name: String, sink: &mut dyn ReplySink) -> usize {
         let index = self.assembly.started_calls();
@@ -244,9 +194,10 @@ impl<'r> OpenAiParser<'r> {
         call.place = Some(index);
         let held = std::mem::take(&mut call.pending_arguments);
         // Results refer to calls by id, so ids must be unique.
-        let is_usable = !call.id.is_empty() && !self.ids.contains(&call.id);
-        let id = if is_usable { call.id.clone() } else { self.request.call_id(index) };
-        self.ids.push(id.clone());
+        let sent = self.pieces.id(number);
+        let is_usable = !sent.is_empty() && !self.ids.contains(sent);
+        let id = if is_usable { sent.to_string() } else { self.request.call_id(index) };
+        self.ids.insert(id.clone());
         self.add(ReplyDelta::ToolCallStarted { index, id, name }, sink);
         if !held.is_empty() {
             self.add(ReplyDelta::ToolCallArguments { index, text: held }, sink);
@@ -325,14 +276,6 @@ impl ChatCompletionContent {
             ChatCompletionContent::Text(text) => text,
             ChatCompletionContent::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
         }
-    }
-}
-
-fn arguments_text(arguments: Value) -> String {
-    match arguments {
-        Value::String(text) => text,
-        Value::Null => String::new(),
-        arguments => arguments.to_string(),
     }
 }
 

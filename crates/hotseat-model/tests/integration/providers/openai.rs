@@ -209,6 +209,15 @@ async fn calls_survive_any_index_numbering() {
             vec![tool("a", "f", json!({"x": 1})), tool("b", "f", json!({"x": 2}))],
         ),
         (
+            "two with the same index and no ids",
+            vec![
+                piece(json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "function": {"name": "g", "arguments": "{\"x\":"}})),
+                piece(json!({"index": 0, "function": {"name": "g", "arguments": "2}"}})),
+            ],
+            vec![tool("call_2_1_1", "f", json!({"x": 1})), tool("call_2_1_2", "g", json!({"x": 2}))],
+        ),
+        (
             "two with the same index, continued",
             vec![
                 piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}})),

@@ -1,0 +1,118 @@
+//! Pieces of tool calls in chat completions.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A piece of a tool call, streamed or whole.
+#[derive(Debug, Deserialize)]
+pub struct ToolCallPiece {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionPiece>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionPiece {
+    name: Option<String>,
+    /// JSON text; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+/// A piece and the call that it belongs to.
+#[derive(Debug)]
+pub struct PlacedPiece {
+    /// Position of the call among those of the reply. Calls are numbered without gaps.
+    pub call: usize,
+    /// Name of the tool; empty if the piece has none.
+    pub name: String,
+    /// Next part of the arguments, as JSON text.
+    pub arguments: String,
+}
+
+/// Assigns pieces to calls.
+///
+/// Servers number pieces differently. A piece belongs to the call with its index, unless it has another id or
+/// name; without an index, to the call with its id; without both, it starts a call if it has a name, and
+/// continues the last call otherwise. So calls are neither lost, duplicated nor merged.
+#[derive(Debug, Default)]
+pub struct ToolCallPieces {
+    calls: Vec<CallIdentity>,
+    /// Last call of each index.
+    by_index: HashMap<u64, usize>,
+    /// Last call of each id.
+    by_id: HashMap<String, usize>,
+}
+
+/// What is known of a call so far; empty if unknown.
+#[derive(Debug, Default)]
+struct CallIdentity {
+    id: String,
+    name: String,
+}
+
+impl ToolCallPieces {
+    /// Finds the call of a piece; a new one if the piece starts a call.
+    pub fn place(&mut self, piece: ToolCallPiece) -> PlacedPiece {
+        let ToolCallPiece { index, id, function } = piece;
+        let id = id.unwrap_or_default();
+        let (name, arguments) = match function {
+            Some(FunctionPiece { name, arguments }) => {
+                (name.unwrap_or_default(), arguments.map(arguments_text).unwrap_or_default())
+            }
+            None => (String::new(), String::new()),
+        };
+        let call = self.known_call(index, &id, &name).unwrap_or_else(|| self.add_call(index));
+        let identity = &mut self.calls[call];
+        if identity.name.is_empty() {
+            identity.name.clone_from(&name);
+        }
+        if identity.id.is_empty() && !id.is_empty() {
+            identity.id.clone_from(&id);
+            let last = self.by_id.entry(id).or_insert(call);
+            *last = call.max(*last);
+        }
+        PlacedPiece { call, name, arguments }
+    }
+
+    /// Id of a call; empty if it has none.
+    pub fn id(&self, call: usize) -> &str {
+        &self.calls[call].id
+    }
+
+    /// The last call with an id.
+    pub fn call_with_id(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    fn known_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let known = match index {
+            Some(index) => self.by_index.get(&index).copied(),
+            None if !id.is_empty() => self.call_with_id(id),
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
+        known.filter(|call| {
+            let identity = &self.calls[*call];
+            agree(&identity.id, id) && agree(&identity.name, name)
+        })
+    }
+
+    fn add_call(&mut self, index: Option<u64>) -> usize {
+        if let Some(index) = index {
+            self.by_index.insert(index, self.calls.len());
+        }
+        self.calls.push(CallIdentity::default());
+        self.calls.len() - 1
+    }
+}
+
+fn arguments_text(arguments: Value) -> String {
+    match arguments {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        arguments => arguments.to_string(),
+    }
+}
