@@ -18,7 +18,7 @@ use super::reporter_set::ReporterSet;
 /// Number of pending events above which no new conversation starts.
 const MAX_PENDING_EVENTS: usize = 256;
 /// Time that the thread collects events, so that short cases share a transaction and a wake-up of the thread.
-const COLLECT_TIME: Duration = Duration::from_millis(5);
+const COLLECT_TIME: Duration = Duration::from_millis(2);
 /// Time without events after which reporters update their times.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a forcibly ended run waits for its reporters.
