@@ -273,7 +273,9 @@ fn hint_after_resume_is_a_command_that_works() {
     };
     let suite = [case("wrong"), case("wait"), case("wrong too")].concat();
     let project = Project::with_agent(&agent).suite("a", &suite);
-    let running = project.command(&["test", "--parallel", "1"]).spawn();
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    // What is printed is saved.
+    running.wait_for_stdout("got: \"bad\"");
     agent.wait_at_gate("open", TEST_TIMEOUT);
     project.workspace.run("kill", &["-9", &running.id().to_string()]);
     running.wait();
