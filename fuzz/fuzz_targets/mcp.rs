@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hotseat_mcp::{Frame, McpRecording, SecretRemover, read_mock};
+use hotseat_mcp::{Frame, McpRecording, TextCleaner, read_mock};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(recording) = McpRecording::read(text) {
-        let written = recording.write(&SecretRemover::default());
+        let written = recording.write(&TextCleaner::default());
         assert_eq!(McpRecording::read(&written).expect("a written recording is a recording"), recording);
     }
     let _ = read_mock(text);
