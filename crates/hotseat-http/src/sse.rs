@@ -5,7 +5,7 @@
 //! space after the colon is dropped; comments and unknown fields are ignored.
 //!
 //! One rule differs. The standard discards a last event without its empty line, because a browser reconnects
-//! and receives it again. Requests to agents are never repeated, and some servers omit the final empty line.
+//! and receives it again. Here no stream is resumed, and some servers omit the final empty line.
 //! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
 //! the stream ended regularly.
 
@@ -132,8 +132,7 @@ impl SseDecoder {
             }
             None => (line, &[][..]),
         };
-        // The fields `event`, `id` and `retry` are for reconnecting browsers; requests to agents are never
-        // repeated.
+        // `id` and `retry` are for streams that are resumed; `event` repeats what the data says.
         if field == b"data" {
             if std::mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');

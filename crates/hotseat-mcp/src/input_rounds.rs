@@ -186,16 +186,16 @@ fn schema_violations(schema: &Value, content: &Value) -> Vec<String> {
         return Vec::new();
     }
     match response_validator(schema) {
-        Ok(validator) => violations(&validator, content, MAX_VIOLATIONS),
+        Ok(validator) => violations(&validator, content),
         Err(problem) => vec![problem],
     }
 }
 
-/// Returns what a value violates, one text for each violation.
-pub(crate) fn violations(validator: &jsonschema::Validator, value: &Value, max: usize) -> Vec<String> {
+/// Returns what a value violates, one text for each of the first violations.
+pub(crate) fn violations(validator: &jsonschema::Validator, value: &Value) -> Vec<String> {
     let text = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
         "" => error.to_string(),
         path => format!("{path}: {error}"),
     };
-    validator.iter_errors(value).take(max).map(text).collect()
+    validator.iter_errors(value).take(MAX_VIOLATIONS).map(text).collect()
 }

@@ -12,9 +12,6 @@ use crate::frame::RpcError;
 use crate::input_rounds::violations;
 use crate::revision::error_code;
 
-/// Maximum number of violations that are reported for one call.
-const MAX_VIOLATIONS: usize = 8;
-
 /// Tools in the order of `tools/list`.
 pub(super) struct ToolCatalog {
     /// The entries of the offered tools.
@@ -103,9 +100,9 @@ fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
 }
 
 impl CompiledTool {
-    /// Returns what the arguments violate, one text for each violation.
+    /// Returns what the arguments violate, one text for each of the first violations.
     pub(super) fn violations(&self, arguments: &Value) -> Vec<String> {
-        violations(&self.arguments, arguments, MAX_VIOLATIONS)
+        violations(&self.arguments, arguments)
     }
 }
 
