@@ -11,11 +11,12 @@ use crate::server_calls::{
     InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name, join_server_calls,
 };
 use crate::{
-    AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, Event, InterruptAnswered, InterruptRaised,
-    LlmFaultInjected, McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Origin, PatchBudget,
-    Payload, ReasoningMessage, RoleAnswered, SimulationEnded, SimulationStarted, StateDelta, TimeOffset,
-    ToolArguments, ToolCompleted, ToolFailed, ToolInvocation, TopicGraph, TopicReason, TopicStep,
-    TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage, apply_patch,
+    AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, Event, InterruptAnswered,
+    InterruptRaised, LlmCallCompleted, LlmFaultInjected, McpAnswerLost, McpArgumentsInvalid,
+    McpFaultInjected, Millis, Origin, PatchBudget, Payload, ReasoningMessage, RoleAnswered, SimulationEnded,
+    SimulationStarted, StateDelta, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
+    TopicGraph, TopicReason, TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage,
+    apply_patch,
 };
 
 /// Code of a call of a model whose reply could not be read.
@@ -418,14 +419,10 @@ impl TracedConversation {
             Payload::StateDelta(p) => self.apply_delta(p),
             Payload::AgentRunFinished(p) => self.finish_run(p),
             Payload::TurnSpent(p) => self.add_usage(p),
-            Payload::LlmCallCompleted(p) => self.update_turn(&p.turn_id, |turn| {
-                turn.finish_reason = Some(finish_reason(&p.stop_reason));
-            }),
+            Payload::LlmCallCompleted(p) => self.complete_llm_call(p),
             Payload::LlmFaultInjected(p) => self.add_model_fault(p),
             Payload::AwaitingInput(p) => self.set_awaiting(p),
-            Payload::AgentRunFailed(p) => {
-                self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
-            }
+            Payload::AgentRunFailed(p) => self.fail_run(p),
             Payload::InterruptRaised(p) => self.raise_interrupt(p),
             Payload::InterruptAnswered(p) => self.answer_interrupt(p),
             Payload::TopicsDeclared(p) => self.declare_topics(p),
@@ -590,6 +587,14 @@ impl TracedConversation {
             turn.result.clone_from(&p.result);
             turn.finish_reason.clone_from(&p.finish_reason);
         });
+    }
+
+    fn fail_run(&mut self, p: &AgentRunFailed) {
+        self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()));
+    }
+
+    fn complete_llm_call(&mut self, p: &LlmCallCompleted) {
+        self.update_turn(&p.turn_id, |turn| turn.finish_reason = Some(finish_reason(&p.stop_reason)));
     }
 
     fn declare_topics(&mut self, p: &TopicsDeclared) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::{EventViolation, InvariantOptions, ViolationCollector, require};
 use crate::{ConversationView, HookFailed, HookStarted, Payload, TurnIssues, WorkOrigin};
 
 /// State of one turn while its events are checked.
@@ -67,7 +67,7 @@ pub(super) fn check(
 }
 
 impl TurnProgress {
-    fn apply(&mut self, payload: &Payload) -> Result<(), String> {
+    fn apply(&mut self, payload: &Payload) -> Result<(), EventViolation> {
         self.check_position(payload)?;
         match payload {
             Payload::LlmCallStarted(p) => {
@@ -94,22 +94,18 @@ impl TurnProgress {
             }
             Payload::AssistantMessage(p) => {
                 self.message_texts.push(p.content.to_string());
-                match p.has_tool_use {
-                    Some(true) if !self.calls_tools => {
-                        Err("a message claims tool calls that the reply does not have".to_string())
-                    }
-                    Some(false) if self.invocations > 0 => {
-                        Err("a message denies the tool calls of its reply".to_string())
-                    }
-                    _ => Ok(()),
-                }
+                require(
+                    p.has_tool_use != Some(true) || self.calls_tools,
+                    || "a message claims tool calls that the reply does not have",
+                )?;
+                require(
+                    p.has_tool_use != Some(false) || self.invocations == 0,
+                    || "a message denies the tool calls of its reply",
+                )
             }
             Payload::ToolInvoked(_) => {
                 self.invocations += 1;
-                match self.calls_tools {
-                    true => Ok(()),
-                    false => Err("a reply without tool calls made a call".to_string()),
-                }
+                require(self.calls_tools, || "a reply without tool calls made a call")
             }
             Payload::ToolFailed(_) => {
                 self.issues.tool_failures += 1;
@@ -119,13 +115,11 @@ impl TurnProgress {
                 self.moves += 1;
                 self.call_moves += u32::from(p.tool_call.is_some());
                 self.move_texts.extend(p.reasoning.clone().filter(|text| !text.is_empty()));
-                if *p.move_id != *format!("{}-v{}", p.turn_id, p.sequence) {
-                    return Err(format!("move {} does not have an id made from its number", p.move_id));
-                }
-                match p.iteration + 1 == self.replies {
-                    true => Ok(()),
-                    false => Err(format!("move {} belongs to an unknown reply", p.move_id)),
-                }
+                require(*p.move_id == *format!("{}-v{}", p.turn_id, p.sequence), || {
+                    format!("move {} does not have an id made from its number", p.move_id)
+                })?;
+                let is_of_reply = p.iteration + 1 == self.replies;
+                require(is_of_reply, || format!("move {} belongs to an unknown reply", p.move_id))
             }
             Payload::ContextAssemblyStarted(p) => self.start_hook("context assembly", p),
             Payload::ContextAssemblyFailed(p) => self.fail_hook("context assembly", p),
@@ -140,9 +134,11 @@ impl TurnProgress {
             }
             Payload::MemoryExtractionCompleted(_) => self.complete_hook("memory extraction"),
             Payload::TurnCompleted(p) => {
-                if self.hooks.get("memory extraction").is_some_and(|(_, state)| *state == Some(false)) {
-                    return Err("the retry of memory extraction is missing".to_string());
-                }
+                let last = self.hooks.get("memory extraction");
+                require(
+                    last.is_none_or(|(_, state)| *state != Some(false)),
+                    || "the retry of memory extraction is missing",
+                )?;
                 let told = p.issues.clone().unwrap_or_default();
                 expect_equal("number of tool failures", told.tool_failures, self.issues.tool_failures)?;
                 let (told, seen) = (told.memory_extraction_failed, self.issues.memory_extraction_failed);
@@ -157,7 +153,7 @@ impl TurnProgress {
     }
 
     /// Checks that an event of a reply occurs in a valid position.
-    fn check_position(&mut self, payload: &Payload) -> Result<(), String> {
+    fn check_position(&mut self, payload: &Payload) -> Result<(), EventViolation> {
         let early = match payload {
             Payload::LlmCallStarted(_) => {
                 self.model_open = true;
@@ -216,56 +212,51 @@ impl TurnProgress {
             }
             _ => false,
         };
-        match early {
-            true => Err(format!("{} occurs at the wrong point", payload.type_name())),
-            false => Ok(()),
-        }
+        require(!early, || format!("{} occurs at the wrong point", payload.type_name()))
     }
 
     /// Checks that the text of the last reply is recorded both in a message and in a move before the next
     /// reply.
-    fn check_reply_recorded(&mut self) -> Result<(), String> {
+    fn check_reply_recorded(&mut self) -> Result<(), EventViolation> {
         if self.replies == 0 {
             return Ok(());
         }
-        if self.moves == 0 {
-            return Err("a reply has no move".to_string());
-        }
-        if self.call_moves == 0 && self.calls_tools && self.offers_tools {
-            return Err("a reply with tool calls made none".to_string());
-        }
+        require(self.moves > 0, || "a reply has no move")?;
+        require(
+            self.call_moves > 0 || !self.calls_tools || !self.offers_tools,
+            || "a reply with tool calls made none",
+        )?;
         let (mut said, mut reasoned) = (self.message_texts.clone(), self.move_texts.clone());
         said.sort();
         reasoned.sort();
         expect_equal("texts of messages and moves", said, reasoned)
     }
 
-    fn start_hook(&mut self, hook: &'static str, start: &HookStarted) -> Result<(), String> {
+    fn start_hook(&mut self, hook: &'static str, start: &HookStarted) -> Result<(), EventViolation> {
         let (attempt, state) = self.hooks.get(hook).copied().unwrap_or((0, Some(true)));
-        if state.is_none() {
-            return Err(format!("{hook} is already running"));
-        }
+        require(state.is_some(), || format!("{hook} is already running"))?;
         self.hooks.insert(hook, (start.attempt, None));
         // A retry follows a failed attempt that was not the last.
         let expected = if state == Some(false) { attempt + 1 } else { 1 };
         expect_equal(&format!("the attempt at {hook}"), start.attempt, expected)
     }
 
-    fn fail_hook(&mut self, hook: &'static str, failed: &HookFailed) -> Result<(), String> {
+    fn fail_hook(&mut self, hook: &'static str, failed: &HookFailed) -> Result<(), EventViolation> {
         let attempt = self.hooks.get(hook).map_or(0, |(attempt, _)| *attempt);
         self.hooks.insert(hook, (attempt, Some(failed.retries_exhausted)));
         expect_equal(&format!("the attempt at {hook}"), failed.attempt, attempt)
     }
 
-    fn complete_hook(&mut self, hook: &'static str) -> Result<(), String> {
+    fn complete_hook(&mut self, hook: &'static str) -> Result<(), EventViolation> {
         self.hooks.insert(hook, (0, Some(true)));
         Ok(())
     }
 }
 
-fn expect_equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(format!("{what}: expected {expected:?}, got {found:?}")),
-    }
+fn expect_equal<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    found: T,
+    expected: T,
+) -> Result<(), EventViolation> {
+    require(found == expected, || format!("{what}: expected {expected:?}, got {found:?}"))
 }

@@ -37,6 +37,22 @@ impl fmt::Display for InvariantViolation {
     }
 }
 
+/// Why one event violates an invariant. The runtime that wrote the trace is at fault.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct EventViolation(pub(super) String);
+
+/// Checks a condition of an invariant.
+///
+/// # Errors
+/// If it is not met, with the description.
+pub(super) fn require<T: Into<String>>(
+    met: bool,
+    describe: impl FnOnce() -> T,
+) -> Result<(), EventViolation> {
+    if met { Ok(()) } else { Err(EventViolation(describe().into())) }
+}
+
 /// Collects the violations of the invariant being checked, with helpers shared by several invariants.
 #[derive(Debug, Default)]
 pub(super) struct ViolationCollector {
