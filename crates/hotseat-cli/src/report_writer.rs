@@ -1,6 +1,7 @@
 //! Reports written by the `--reporter` role.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -78,8 +79,8 @@ impl ReportWriter {
                         wrong.push(format!("cannot write standard output: {error}"));
                     }
                 }
-                (Err(words), file) => {
-                    wrong.push(format!("{} wrote no report: {words}", self.writer));
+                (Err(error), file) => {
+                    wrong.push(format!("{} wrote no report: {error}", self.writer));
                     let kept = file.map(|file| file.with_extension("json"));
                     wrong.extend(kept.and_then(|kept| write_report(&kept, &text)));
                 }
@@ -88,8 +89,13 @@ impl ReportWriter {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    async fn ask(&self, text: &str, format: &str, outside: &Arc<RunContext>) -> Result<String, String> {
-        let report: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    async fn ask(
+        &self,
+        text: &str,
+        format: &str,
+        outside: &Arc<RunContext>,
+    ) -> Result<String, Box<dyn Error + Send + Sync>> {
+        let report: Value = serde_json::from_str(text)?;
         let words = |found: hotseat_document::Diagnostics| {
             found.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>().join("; ")
         };
@@ -100,7 +106,7 @@ impl ReportWriter {
             outside.script_permissions(&[whose], &BTreeMap::new(), &project.call_settings().identity());
         let role =
             open_role(outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new()).map_err(words)?;
-        role.write_report(ReporterQuestion { report, format, verbose: self.verbose }).await
+        Ok(role.write_report(ReporterQuestion { report, format, verbose: self.verbose }).await?)
     }
 }
 

@@ -162,6 +162,15 @@ impl Diagnostics {
         self.0.iter().filter_map(|mistake| mistake.place.as_ref()).any(|at| place.contains(at))
     }
 
+    /// Returns all messages with their advice in one line, without locations.
+    pub fn one_line(&self) -> String {
+        let words = self.0.iter().map(|mistake| match &mistake.help {
+            Some(help) => format!("{} ({help})", mistake.message),
+            None => mistake.message.clone(),
+        });
+        words.collect::<Vec<_>>().join("; ")
+    }
+
     /// Renders the first [`MAX_SHOWN_DIAGNOSTICS`] errors, separated by empty lines, and the number of the
     /// others.
     pub fn render(&self, color: bool, width: usize) -> String {

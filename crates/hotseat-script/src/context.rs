@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::bytecode::{CompiledModule, declare_host_code};
 use crate::console::{ConsoleBuffer, ConsoleLevel, ConsoleLine};
 use crate::error::{ScriptError, ScriptErrorKind};
-use crate::host::{self, HostFuture, HostModule, HostResult, ScriptHost};
+use crate::host::{self, HostCallError, HostFuture, HostModule, HostResult, ScriptHost};
 use crate::limits::ScriptLimits;
 use crate::modules::{ScriptModule, Scripts};
 use crate::thread::StopSignal;
@@ -111,7 +111,7 @@ impl EngineState {
             }
             let _ = stopped.as_mut().poll(&mut poll);
             if self.must_stop() {
-                return Err(STOPPED_MESSAGE.to_string());
+                return Err(STOPPED_MESSAGE.into());
             }
             park_until(self.deadline.get());
         }
@@ -534,7 +534,7 @@ fn missing_import(text: &str) -> Option<(&str, &str)> {
 fn answer(result: HostResult) -> String {
     match result {
         Ok(value) => json!({ "value": value }).to_string(),
-        Err(error) => json!({ "error": error }).to_string(),
+        Err(error) => json!({ "error": error.to_string() }).to_string(),
     }
 }
 
@@ -564,7 +564,7 @@ fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rqu
     let call_now = Func::from(move |index: usize, arguments: String| -> String {
         // A script that should have ended performs no further actions, even before the engine notices.
         if waiting.must_stop() {
-            return answer(Err(STOPPED_MESSAGE.to_string()));
+            return answer(Err(STOPPED_MESSAGE.into()));
         }
         answer(parse_arguments(&arguments).and_then(|arguments| match called.get(index) {
             Some(host::HostFunction::Sync(function)) => function(arguments),
@@ -639,8 +639,8 @@ fn eval_host_code<'js>(ctx: &Ctx<'js>, code: &'static str) -> rquickjs::Result<F
 }
 
 /// Parses the arguments of a call.
-fn parse_arguments(arguments: &str) -> Result<Vec<Value>, String> {
-    serde_json::from_str(arguments).map_err(|error| format!("invalid arguments: {error}"))
+fn parse_arguments(arguments: &str) -> Result<Vec<Value>, HostCallError> {
+    serde_json::from_str(arguments).map_err(|error| HostCallError::new("invalid arguments", error))
 }
 
 impl EngineState {

@@ -1,13 +1,47 @@
 //! Functions of the caller that scripts can call.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
 use serde_json::Value;
 
-/// Result of a host function. An error becomes an exception that scripts can catch.
-pub type HostResult = Result<Value, String>;
+/// Result of a host function.
+pub type HostResult = Result<Value, HostCallError>;
+
+/// Why a host function refused a call, or failed. The script gets an exception with its text, which it can catch.
+#[derive(Debug)]
+pub struct HostCallError {
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl HostCallError {
+    /// Creates an error with its cause, whose text follows `subject` and a colon.
+    pub fn new(subject: impl fmt::Display, cause: impl Into<Box<dyn Error + Send + Sync>>) -> HostCallError {
+        let source = cause.into();
+        HostCallError { message: format!("{subject}: {source}"), source: Some(source) }
+    }
+}
+
+impl fmt::Display for HostCallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for HostCallError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn Error + 'static))
+    }
+}
+
+impl<T: Into<String>> From<T> for HostCallError {
+    fn from(message: T) -> HostCallError {
+        HostCallError { message: message.into(), source: None }
+    }
+}
 
 pub(crate) type HostFuture = Pin<Box<dyn Future<Output = HostResult>>>;
 

@@ -68,6 +68,6 @@ pub mod thread;
 pub use console::{ConsoleLevel, ConsoleLine};
 pub use context::ScriptContext;
 pub use error::{ScriptError, ScriptErrorKind, StackFrame};
-pub use host::{HostResult, ScriptHost};
+pub use host::{HostCallError, HostResult, ScriptHost};
 pub use limits::ScriptLimits;
 pub use modules::{ScriptModule, Scripts};

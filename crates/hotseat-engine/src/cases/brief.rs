@@ -79,26 +79,40 @@ pub struct PromptTemplate {
     pub text: Option<String>,
 }
 
+/// A file with a custom prompt that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum PromptFileError {
+    #[error("prompt file `{0}` not found")]
+    Missing(String),
+    #[error("`{path}` cannot be read: {source}")]
+    Unreadable { path: String, source: std::io::Error },
+    #[error(
+        "`{path}` has the unknown placeholder `{name}`; available: {}",
+        TEMPLATE_PLACEHOLDERS.map(|name| format!("`{{{{{name}}}}}`")).join(", ")
+    )]
+    UnknownPlaceholder { path: String, name: String },
+    #[error("`{0}` has no `{{{{system}}}}`, so the simulator would not receive its persona")]
+    NoPersona(String),
+}
+
 impl PromptTemplate {
     /// Loads the file from the first of these folders that contains it.
     ///
     /// # Errors
     /// If the file does not exist, cannot be read, has an unknown placeholder, or lacks `{{system}}`.
-    pub fn load(&mut self, folders: &[PathBuf]) -> Result<(), String> {
-        let path = &self.path;
-        let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.is_file()) else {
-            return Err(format!("prompt file `{path}` not found"));
-        };
-        let text = fs::read_to_string(file).map_err(|error| format!("`{path}` cannot be read: {error}"))?;
+    pub fn load(&mut self, folders: &[PathBuf]) -> Result<(), PromptFileError> {
+        let path = || self.path.clone();
+        let mut files = folders.iter().map(|folder| folder.join(&self.path));
+        let file = files.find(|file| file.is_file()).ok_or_else(|| PromptFileError::Missing(path()))?;
+        let unreadable = |source| PromptFileError::Unreadable { path: path(), source };
+        let text = fs::read_to_string(file).map_err(unreadable)?;
         let known = |name: &str| TEMPLATE_PLACEHOLDERS.contains(&name);
         if let Some(name) = template_placeholders(&text).find(|name| !known(name)) {
-            let known = TEMPLATE_PLACEHOLDERS.map(|name| format!("`{{{{{name}}}}}`")).join(", ");
-            return Err(format!("`{path}` has the unknown placeholder `{name}`; available: {known}"));
+            return Err(PromptFileError::UnknownPlaceholder { path: path(), name: name.to_string() });
         }
         if !template_placeholders(&text).any(|name| name == "system") {
-            return Err(format!(
-                "`{path}` has no `{{{{system}}}}`, so the simulator would not receive its persona"
-            ));
+            return Err(PromptFileError::NoPersona(path()));
         }
         self.text = Some(text);
         Ok(())

@@ -38,8 +38,8 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
 };
 use hotseat_targets::message::{
-    ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole, RequestIdentity, ToolAnswer,
-    ToolFunction, media_parts, merge_json,
+    AttachmentError, ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole,
+    RequestIdentity, ToolAnswer, ToolFunction, media_parts, merge_json,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -506,8 +506,11 @@ impl TestCase {
     /// Returns the case with attachments loaded from the first of these folders that contains them.
     ///
     /// # Errors
-    /// A message for the first file that is missing or cannot be read.
-    pub fn with_attachments(self: &Arc<Self>, folders: &[&Path]) -> Result<Arc<TestCase>, String> {
+    /// If a file is missing or cannot be read: the first one, with its place in the case.
+    pub fn with_attachments(
+        self: &Arc<Self>,
+        folders: &[&Path],
+    ) -> Result<Arc<TestCase>, CaseAttachmentError> {
         let turns = self.turns.iter().flat_map(|turn| media_parts(&turn.content));
         let messages = self.opening.messages.iter().flat_map(|message| media_parts(&message.content));
         if turns.chain(messages).next().is_none() {
@@ -518,7 +521,8 @@ impl TestCase {
         let messages = case.opening.messages.iter_mut().map(|message| &mut message.content);
         for part in turns.chain(messages).flatten() {
             if let ContentPart::Media(media) = part {
-                media.load(folders).map_err(|words| format!("{words} ({})", media.place))?;
+                let place = media.place.clone();
+                media.load(folders).map_err(|source| CaseAttachmentError { place, source })?;
             }
         }
         Ok(Arc::new(case))
@@ -883,18 +887,24 @@ fn expected_check(map: &MapView<'_>) -> Option<Check> {
     })
 }
 
+/// An attachment that cannot be loaded, with its place in the case.
+#[derive(Debug, thiserror::Error)]
+#[error("{source} ({place})")]
+pub struct CaseAttachmentError {
+    place: SourceSpan,
+    source: AttachmentError,
+}
+
 impl CaseTurn {
     /// Loads the attachments of the turn from the first of these folders that contains them.
     ///
     /// # Errors
-    /// A message for the first file that is missing or cannot be read.
-    pub fn load_attachments(&mut self, folders: &[&Path]) -> Result<(), String> {
-        for part in &mut self.content {
-            if let ContentPart::Media(media) = part {
-                media.load(folders).map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
+    /// If a file is missing or cannot be read.
+    pub fn load_attachments(&mut self, folders: &[&Path]) -> Result<(), AttachmentError> {
+        self.content.iter_mut().try_for_each(|part| match part {
+            ContentPart::Media(media) => media.load(folders),
+            ContentPart::Text(_) => Ok(()),
+        })
     }
 
     /// Creates a turn with only the inherited checks.

@@ -60,11 +60,22 @@ fn read_part(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Content
     }))
 }
 
+/// An invalid source of an attachment.
+#[derive(Debug, thiserror::Error)]
+enum MediaSourceError {
+    #[error("`file://` needs a path")]
+    NoPath,
+    #[error("invalid address of an attachment")]
+    NoAddress,
+    #[error("the content of `data:` is not base64")]
+    NoBase64,
+}
+
 /// Parses the source of an attachment, and its media type if included.
-fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), String> {
+fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), MediaSourceError> {
     if let Some(path) = written.strip_prefix("file://") {
         return match path {
-            "" => Err("`file://` needs a path".to_string()),
+            "" => Err(MediaSourceError::NoPath),
             path => Ok((MediaSource::File(path.to_string()), None)),
         };
     }
@@ -72,10 +83,10 @@ fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), String> 
         return Ok((MediaSource::Url(written.to_string()), None));
     }
     let Some(data) = written.strip_prefix("data:") else {
-        return Err("invalid address of an attachment".to_string());
+        return Err(MediaSourceError::NoAddress);
     };
     let Some((mime, encoded)) = data.split_once(";base64,") else {
-        return Err("the content of `data:` is not base64".to_string());
+        return Err(MediaSourceError::NoBase64);
     };
     Ok((MediaSource::Data(encoded.to_string()), Some(mime.to_string()).filter(|mime| !mime.is_empty())))
 }

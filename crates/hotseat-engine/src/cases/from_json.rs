@@ -19,14 +19,24 @@ use hotseat_targets::message::{ContentPart, ConversationMessage};
 static GRAPH_TOPIC_KIND: Kind = Kind::Shape(&GRAPH_TOPIC);
 static TOPICS_KIND: Kind = Kind::Map(&GRAPH_TOPIC_KIND);
 
+/// Errors in what a program passed at run time. The text is one line without locations, which are those of
+/// generated JSON.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", .0.one_line())]
+pub struct ProgramInputError(#[from] Diagnostics);
+
 /// Source name of JSON passed by programs.
 const PROGRAM_SOURCE_NAME: &str = "the test";
 
 /// Decodes a turn from JSON. It also gets the checks of unwritten turns.
 ///
 /// # Errors
-/// A message if the JSON is invalid.
-pub fn parse_turn(value: &Value, unwritten: &CaseTurn, place: SourceSpan) -> Result<CaseTurn, String> {
+/// If the JSON is invalid.
+pub fn parse_turn(
+    value: &Value,
+    unwritten: &CaseTurn,
+    place: SourceSpan,
+) -> Result<CaseTurn, ProgramInputError> {
     parse_kind(value, &Kind::Shape(&TURN), |view, diagnostics| {
         let map = view.map(&TURN)?;
         let mut read = read_turn(&map, &AssertionBlock::default(), unwritten.options.as_ref(), diagnostics);
@@ -47,8 +57,8 @@ pub fn parse_turn(value: &Value, unwritten: &CaseTurn, place: SourceSpan) -> Res
 /// Decodes assertions from JSON.
 ///
 /// # Errors
-/// A message if the JSON is invalid.
-pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, String> {
+/// If the JSON is invalid.
+pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, ProgramInputError> {
     parse_kind(value, &OWN_ASSERT_KIND, |view, diagnostics| {
         Some(AssertionBlock::read(Some(view), diagnostics).into_checks())
     })
@@ -57,16 +67,16 @@ pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, String> {
 /// Decodes a condition on an argument from JSON.
 ///
 /// # Errors
-/// A message if the JSON is invalid.
-pub fn parse_condition(value: &Value) -> Result<ArgumentCondition, String> {
+/// If the JSON is invalid.
+pub fn parse_condition(value: &Value) -> Result<ArgumentCondition, ProgramInputError> {
     parse_kind(value, &Kind::Shape(&CONDITION), read_condition)
 }
 
 /// Decodes messages from JSON.
 ///
 /// # Errors
-/// A message if the JSON is invalid.
-pub fn parse_messages(value: &Value) -> Result<Vec<ConversationMessage>, String> {
+/// If the JSON is invalid.
+pub fn parse_messages(value: &Value) -> Result<Vec<ConversationMessage>, ProgramInputError> {
     static MESSAGES: Kind = Kind::NonEmptyList(&Kind::Shape(&MESSAGE));
     parse_kind(value, &MESSAGES, |view, diagnostics| Some(read_messages(view.list()?, diagnostics)))
 }
@@ -76,37 +86,30 @@ fn parse_kind<T>(
     value: &Value,
     kind: &Kind,
     read: impl FnOnce(NodeView<'_>, &mut Diagnostics) -> Option<T>,
-) -> Result<T, String> {
+) -> Result<T, ProgramInputError> {
     let source = SourceText::new(PROGRAM_SOURCE_NAME, value.to_string(), 1);
-    let describe = |diagnostics: Diagnostics| {
-        let words = diagnostics.into_iter().map(|mistake| match mistake.help {
-            Some(help) => format!("{} ({help})", mistake.message),
-            None => mistake.message,
-        });
-        words.collect::<Vec<_>>().join("; ")
-    };
-    let node = json::parse(&source).map_err(describe)?;
+    let node = json::parse(&source)?;
     let mut diagnostics = Diagnostics::new();
     check(&node, kind, &source, &mut diagnostics);
     if !diagnostics.is_empty() {
-        return Err(describe(diagnostics));
+        return Err(diagnostics.into());
     }
     match read(NodeView::new(&node, &source), &mut diagnostics) {
         Some(read) if diagnostics.is_empty() => Ok(read),
-        _ => Err(describe(diagnostics)),
+        _ => Err(diagnostics.into()),
     }
 }
 
 /// Decodes topics and a graph from JSON, `{topics, graph}`, in addition to existing topics.
 ///
 /// # Errors
-/// A message if the JSON is invalid.
+/// If the JSON is invalid.
 pub fn parse_topics(
     value: &Value,
     above: &[Arc<TopicDefinition>],
     following: TopicSettings,
     place: SourceSpan,
-) -> Result<CaseTopics, String> {
+) -> Result<CaseTopics, ProgramInputError> {
     parse_kind(value, &Kind::Shape(&SHARED), |view, diagnostics| {
         let map = MapView::from_node(view.node, view.source, &SHARED)?;
         let known = read_topics(map.get("topics"), above, diagnostics);
@@ -120,13 +123,13 @@ pub fn parse_topics(
 /// vocabulary.
 ///
 /// # Errors
-/// A message if the topic is invalid.
+/// If the topic is invalid.
 pub fn validate_topic(
     name: &str,
     definition: &Value,
     criteria: &[&str],
     vocabulary: &CheckVocabulary,
-) -> Result<(), String> {
+) -> Result<(), ProgramInputError> {
     let named = serde_json::json!({ name: definition });
     parse_kind(&named, &TOPICS_KIND, |view, diagnostics| {
         for topic in read_topics(Some(view), &[], diagnostics) {
@@ -144,8 +147,8 @@ pub fn validate_topic(
 /// Validates shared settings of simulated users.
 ///
 /// # Errors
-/// A message if they are invalid.
-pub fn validate_simulated_user(definition: &Value) -> Result<(), String> {
+/// If they are invalid.
+pub fn validate_simulated_user(definition: &Value) -> Result<(), ProgramInputError> {
     parse_kind(definition, &Kind::Shape(&USER), |view, diagnostics| {
         SimulatorBrief::read_shared(Some(view), &SimulatorBrief::default(), diagnostics);
         Some(())
@@ -156,13 +159,13 @@ pub fn validate_simulated_user(definition: &Value) -> Result<(), String> {
 /// groups, outermost first.
 ///
 /// # Errors
-/// A message if the JSON is invalid.
+/// If the JSON is invalid.
 pub fn parse_brief(
     own: &Value,
     groups: &[Value],
     above: &SimulatorBrief,
     place: &SourceSpan,
-) -> Result<SimulatorBrief, String> {
+) -> Result<SimulatorBrief, ProgramInputError> {
     let mut brief = above.clone();
     for group in groups {
         brief = parse_kind(group, &Kind::Shape(&USER), |view, diagnostics| {

@@ -45,7 +45,9 @@ pub use assertions::{
     criterion_check,
 };
 pub use awaiting_markers::AwaitingMarkers;
-pub use brief::{DEFAULT_MAX_INPUTS, PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief};
+pub use brief::{
+    DEFAULT_MAX_INPUTS, PersonaNotes, PromptFileError, PromptTemplate, SimulatedPersona, SimulatorBrief,
+};
 pub use case::{
     CallOptions, CaseProgram, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, OnComplete, TestCase,
     awaiting_markers,
@@ -54,8 +56,8 @@ pub use case_lines::test_lines;
 pub use checkpoints::Checkpoint;
 pub use decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
 pub use from_json::{
-    parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics, parse_turn,
-    validate_simulated_user, validate_topic,
+    ProgramInputError, parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics,
+    parse_turn, validate_simulated_user, validate_topic,
 };
 pub use hook::{HookCommand, NamedHook};
 pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};

@@ -40,6 +40,15 @@ pub enum McpAddresses<'a> {
     Known(&'a BTreeMap<String, String>),
 }
 
+/// A variable refers to a server or model that the case does not have.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnknownServerError {
+    #[error("`${{MODELS.{0}.url}}`: this case has no served model `{0}`")]
+    Model(String),
+    #[error("`${{MCP.{0}.url}}`: this case has no MCP server `{0}`")]
+    Mcp(String),
+}
+
 impl McpAddresses<'_> {
     /// Example of an address of a server.
     pub fn example(server: &str) -> String {
@@ -47,18 +56,17 @@ impl McpAddresses<'_> {
     }
 
     /// Returns the address of a server; `Ok(None)` if it is not known yet.
-    pub(crate) fn address(self, server: &str) -> Result<Option<String>, String> {
+    ///
+    /// # Errors
+    /// If the case has no such server or model.
+    pub(crate) fn address(self, server: &str) -> Result<Option<String>, UnknownServerError> {
         match self {
             McpAddresses::Unknown => Ok(None),
             McpAddresses::Example => Ok(Some(Self::example(server))),
             McpAddresses::Known(known) => match (known.get(server), server.strip_prefix(MODEL_PREFIX)) {
                 (Some(address), _) => Ok(Some(address.clone())),
-                (None, Some(model)) => {
-                    Err(format!("`${{MODELS.{model}.url}}`: this case has no served model `{model}`"))
-                }
-                (None, None) => {
-                    Err(format!("`${{MCP.{server}.url}}`: this case has no MCP server `{server}`"))
-                }
+                (None, Some(model)) => Err(UnknownServerError::Model(model.to_string())),
+                (None, None) => Err(UnknownServerError::Mcp(server.to_string())),
             },
         }
     }
@@ -225,16 +233,16 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
             TextPart::Mcp(server) => match variables.mcp.address(server) {
                 Ok(Some(address)) => address,
                 Ok(None) => format!("${{MCP.{server}.url}}"),
-                Err(words) => {
-                    missing.push(words);
+                Err(error) => {
+                    missing.push(error.to_string());
                     continue;
                 }
             },
             TextPart::Model(model) => match variables.mcp.address(&format!("{MODEL_PREFIX}{model}")) {
                 Ok(Some(address)) => address,
                 Ok(None) => format!("${{MODELS.{model}.url}}"),
-                Err(words) => {
-                    missing.push(words);
+                Err(error) => {
+                    missing.push(error.to_string());
                     continue;
                 }
             },

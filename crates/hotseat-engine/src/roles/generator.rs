@@ -27,8 +27,8 @@ impl RoleClient {
     /// Asks a generator for cases and returns them as JSON values.
     ///
     /// # Errors
-    /// A message if it returns none.
-    pub async fn generate_cases(&self, question: GeneratorQuestion<'_>) -> Result<Vec<Value>, String> {
+    /// If it returns none.
+    pub async fn generate_cases(&self, question: GeneratorQuestion<'_>) -> Result<Vec<Value>, RoleError> {
         let mut told = Map::new();
         told.insert("test_mode".to_string(), json!("generator"));
         told.insert("target_agent".to_string(), json!(question.target));
@@ -51,19 +51,16 @@ impl RoleClient {
             format: None,
             deadline: None,
         };
-        match self.ask(asked).await {
-            Ok(said) if said.is_truncated => Err(said.truncation_error()),
-            Ok(said) => parse_cases(&said.text),
-            Err(RoleError::Failed(words)) => Err(words),
-            Err(RoleError::Deadline) => Err("no answer in time".to_string()),
-        }
+        parse_cases(self.ask(asked).await?.ensure_complete()?)
     }
 }
 
 /// Parses generated cases: `{"cases": […]}`, `{"test_cases": […]}`, a list, or a single case.
-fn parse_cases(text: &str) -> Result<Vec<Value>, String> {
-    let wrong =
-        |what: &str| Err(format!("failed to parse generator response as JSON: {what}; {}", excerpt(text)));
+fn parse_cases(text: &str) -> Result<Vec<Value>, RoleError> {
+    let wrong = |what: &str| {
+        let text = excerpt(text);
+        Err(RoleError::InvalidAnswer(format!("failed to parse generator response as JSON: {what}; {text}")))
+    };
     let cases = match read_answer(text) {
         Err(why) => return wrong(&format!("it {why}")),
         Ok(Value::Array(cases)) => cases,
@@ -76,7 +73,7 @@ fn parse_cases(text: &str) -> Result<Vec<Value>, String> {
         Ok(_) => return wrong("it is neither an object nor a list"),
     };
     if cases.is_empty() {
-        return Err("the generator returned no cases".to_string());
+        return Err(RoleError::InvalidAnswer("the generator returned no cases".to_string()));
     }
     if let Some(place) = cases.iter().position(|case| !case.is_object()) {
         return wrong(&format!("case {place} is not an object"));

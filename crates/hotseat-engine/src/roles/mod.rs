@@ -38,7 +38,7 @@ pub use judge::{
 };
 pub use recorded_answers::RecordedAnswers;
 pub use reporter::ReporterQuestion;
-pub use role_cassette::{RoleCassette, RoleCassetteHandle};
+pub use role_cassette::{RoleCassette, RoleCassetteError, RoleCassetteHandle};
 pub use simulator::{SimulatorQuestion, UserAnswer, UserDecision};
 
 use crate::scripts::{BoundFunction, ScriptOutput};
@@ -113,19 +113,43 @@ pub struct RoleReply {
 }
 
 impl RoleReply {
-    /// Error message for a truncated reply.
-    fn truncation_error(&self) -> String {
-        format!("its answer was truncated at the length limit; {}", excerpt(&self.text))
+    /// Returns the reply unless it is truncated.
+    ///
+    /// # Errors
+    /// If it is.
+    fn ensure_complete(&self) -> Result<&str, RoleError> {
+        let words = || format!("its answer was truncated at the length limit; {}", excerpt(&self.text));
+        if self.is_truncated { Err(RoleError::InvalidAnswer(words())) } else { Ok(&self.text) }
     }
 }
 
-/// Reason why a role did not reply.
-#[derive(Debug, Clone, PartialEq)]
+/// Reason why a role gave no usable answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RoleError {
     /// The deadline of the conversation has passed.
+    #[error("no answer in time")]
     Deadline,
     /// The role could not be asked, failed, or timed out.
+    #[error("{0}")]
     Failed(String),
+    /// The model failed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The role answered something else than its question asks for.
+    #[error("{0}")]
+    InvalidAnswer(String),
+    /// The votes of a judge decide nothing.
+    #[error("{0}")]
+    NoMajority(String),
+    /// The same question was asked several times; the error is that of the last attempt.
+    #[error("{last} (asked {attempts} times)")]
+    Repeated {
+        /// Number of attempts.
+        attempts: usize,
+        /// Error of the last attempt.
+        #[source]
+        last: Box<RoleError>,
+    },
 }
 
 /// Advice for repeating a question.
@@ -302,11 +326,8 @@ async fn ask_agent(
     // Actions of a role are not traced; only its final reply counts.
     let mut recorder = TraceRecorder::new(SecretRedactor::default(), false);
     run_single_turn(agent, script, said, limits, &mut recorder).await.map_err(|unanswered| {
-        let again = match unanswered {
-            RoleError::Failed(_) => RetryAdvice::Now,
-            RoleError::Deadline => RetryAdvice::Never,
-        };
-        (unanswered, again)
+        let is_late = unanswered == RoleError::Deadline;
+        (unanswered, if is_late { RetryAdvice::Never } else { RetryAdvice::Now })
     })?;
     let Some(turn) = recorder.conversation().turns.first() else { return Ok(RoleReply::default()) };
     let result = || turn.result.as_ref().map(Value::to_string);
@@ -439,7 +460,7 @@ async fn ask_model(
             (true, None) => RetryAdvice::Now,
             (true, Some(pause)) => RetryAdvice::After(pause.min(MAX_RETRY_PAUSE)),
         };
-        (RoleError::Failed(error.to_string()), again)
+        (error.into(), again)
     };
     let request = ModelRequest {
         position: CallPosition {
@@ -521,8 +542,8 @@ impl RoleExchange {
 
     /// Marks the exchange as failed.
     #[must_use]
-    pub fn with_error(self, words: String) -> RoleExchange {
-        RoleExchange { error: Some(words), ..self }
+    pub fn with_error(self, error: impl fmt::Display) -> RoleExchange {
+        RoleExchange { error: Some(error.to_string()), ..self }
     }
 
     /// Converts the exchange to an event of a turn.

@@ -21,8 +21,8 @@ impl RoleClient {
     /// Asks for a report.
     ///
     /// # Errors
-    /// A message if there is no report.
-    pub async fn write_report(&self, question: ReporterQuestion<'_>) -> Result<String, String> {
+    /// If there is no report.
+    pub async fn write_report(&self, question: ReporterQuestion<'_>) -> Result<String, RoleError> {
         let ReporterQuestion { report, format, verbose } = question;
         let options = json!({"verbose": verbose, "include_inputs": true, "include_outputs": true});
         let metadata = json!({"test_mode": "reporter", "format": format});
@@ -35,11 +35,10 @@ impl RoleClient {
             format: None,
             deadline: None,
         };
-        match self.ask(asked).await {
-            Ok(said) if said.text.trim().is_empty() => Err("it returned an empty report".to_string()),
-            Ok(said) => Ok(said.text),
-            Err(RoleError::Failed(words)) => Err(words),
-            Err(RoleError::Deadline) => Err("no answer in time".to_string()),
+        let report = self.ask(asked).await?.text;
+        match report.trim() {
+            "" => Err(RoleError::InvalidAnswer("it returned an empty report".to_string())),
+            _ => Ok(report),
         }
     }
 }

@@ -64,22 +64,32 @@ struct RecordedReply {
     duration_ms: u64,
 }
 
+/// Error of a recorded cassette.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum RoleCassetteError {
+    #[error("line 1: this is no recording of roles (`{FORMAT_NAME}`)")]
+    NoRecording,
+    #[error("line {number}: {source}")]
+    Line { number: usize, source: serde_json::Error },
+}
+
 impl RoleCassette {
     /// Reads a recorded cassette.
     ///
     /// # Errors
-    /// What is wrong, with the number of the line.
-    pub fn parse(text: &str) -> Result<RoleCassette, String> {
+    /// If a line is invalid, or the format is newer.
+    pub fn parse(text: &str) -> Result<RoleCassette, RoleCassetteError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let head = lines.next().map(|(_, line)| serde_json::from_str::<Value>(line).unwrap_or_default());
         let head = head.unwrap_or_default();
         if head["format"] != FORMAT_NAME
             || head["version"].as_u64().is_none_or(|known| known > FORMAT_VERSION)
         {
-            return Err(format!("line 1: this is no recording of roles (`{FORMAT_NAME}`)"));
+            return Err(RoleCassetteError::NoRecording);
         }
         let read = |(index, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1))
+            serde_json::from_str(line).map_err(|source| RoleCassetteError::Line { number: index + 1, source })
         };
         let answers = lines.map(read).collect::<Result<Vec<RecordedAnswer>, _>>()?;
         Ok(RoleCassette { is_replay: true, answers: Mutex::new(answers) })
@@ -139,11 +149,11 @@ impl RoleCassetteHandle {
         let mut answers = self.cassette.answers.lock().unwrap_or_else(PoisonError::into_inner);
         match &outcome {
             Ok(reply) => answers[place].reply = Some(self.recorded(reply)),
-            Err((RoleError::Failed(message), _)) => {
-                answers[place].error = Some(self.redactor.text(message).into_owned());
-            }
             // How much time is left differs from run to run.
             Err((RoleError::Deadline, _)) => {}
+            Err((error, _)) => {
+                answers[place].error = Some(self.redactor.text(&error.to_string()).into_owned())
+            }
         }
         outcome
     }

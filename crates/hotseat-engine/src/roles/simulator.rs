@@ -77,13 +77,10 @@ impl From<UserDecision> for UserAnswer {
 
 impl RoleClient {
     /// Asks a simulated user for the next message, and returns the exchange for the trace.
-    ///
-    /// # Errors
-    /// If the deadline of the conversation has passed.
     pub async fn simulate(
         &self,
         question: SimulatorQuestion<'_>,
-    ) -> Result<(Result<UserAnswer, String>, RoleExchange), RoleError> {
+    ) -> (Result<UserAnswer, RoleError>, RoleExchange) {
         let (message, metadata) = question.to_message();
         let dialogue = question.dialogue;
         let asked = RoleQuestion {
@@ -95,32 +92,42 @@ impl RoleClient {
             format: question.response_format(),
             deadline: question.deadline,
         };
-        let (said, next, finding) = match self.ask(asked).await {
-            Err(RoleError::Deadline) => return Err(RoleError::Deadline),
-            Err(RoleError::Failed(words)) => (RoleReply::default(), Err(words), None),
-            Ok(said) if said.is_truncated => {
-                let words = said.truncation_error();
-                (said, Err(words), None)
+        let (said, read) = match self.ask(asked).await {
+            Err(error) => (RoleReply::default(), Err(error)),
+            Ok(said) => {
+                let text = said.ensure_complete();
+                let read = text.and_then(|text| question.parse_answer(text, self.is_model()));
+                (said, read)
             }
-            Ok(said) => match question.parse_answer(&said.text, self.is_model()) {
-                Ok((next, finding)) => (said, Ok(next), Some(finding)),
-                Err(words) => (said, Err(words), None),
-            },
         };
-        let error = next.as_ref().err().cloned();
-        let agent = self.label().clone();
-        Ok((
-            next,
-            RoleExchange {
-                role: "simulator",
-                agent,
-                question: message,
-                said,
-                finding,
-                error,
-                vote_and_attempt: None,
-            },
-        ))
+        let exchange = RoleExchange {
+            role: "simulator",
+            agent: self.label().clone(),
+            question: message,
+            said,
+            finding: None,
+            error: None,
+            vote_and_attempt: None,
+        };
+        exchange.with_answer(read)
+    }
+}
+
+impl RoleExchange {
+    /// Adds the answer of a simulated user, or the error.
+    fn with_answer(
+        self,
+        read: Result<(UserAnswer, Value), RoleError>,
+    ) -> (Result<UserAnswer, RoleError>, RoleExchange) {
+        match read {
+            Ok((answer, finding)) => {
+                (Ok(answer), RoleExchange { finding: Some(finding), error: None, ..self })
+            }
+            Err(error) => {
+                let exchange = RoleExchange { finding: None, ..self }.with_error(&error);
+                (Err(error), exchange)
+            }
+        }
     }
 }
 
@@ -135,20 +142,12 @@ impl SimulatorQuestion<'_> {
     }
 
     /// Parses a recorded answer again.
-    pub fn parse_recorded(&self, before: &RoleAnswered) -> (Result<UserAnswer, String>, RoleExchange) {
+    pub fn parse_recorded(&self, before: &RoleAnswered) -> (Result<UserAnswer, RoleError>, RoleExchange) {
         let read = match (&before.finding, &before.error) {
-            (None, Some(words)) => Err(words.clone()),
+            (None, Some(words)) => Err(RoleError::Failed(words.clone())),
             (None, None) | (Some(_), _) => self.parse_answer(&before.answer, false),
         };
-        let exchange = RoleExchange::from_record("simulator", before);
-        match read {
-            Ok((next, finding)) => {
-                (Ok(next), RoleExchange { finding: Some(finding), error: None, ..exchange })
-            }
-            Err(words) => {
-                (Err(words.clone()), RoleExchange { finding: None, error: Some(words), ..exchange })
-            }
-        }
+        RoleExchange::from_record("simulator", before).with_answer(read)
     }
 
     /// System prompt for a model.
@@ -168,15 +167,16 @@ impl SimulatorQuestion<'_> {
     }
 
     /// Parses an answer. A model with a goal must use the requested format.
-    fn parse_answer(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
+    fn parse_answer(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), RoleError> {
         match self.brief_values {
             None => parse_plain_answer(text).map(|(next, finding)| (next.into(), finding)),
             Some(_) => match answer_json::read_answer(text) {
                 Ok(answer) if answer.get("done").is_some() => parse_goal_answer(answer),
-                Err(why) if is_model => Err(format!("the answer {why}; {}", excerpt(text))),
-                Ok(_) if is_model => {
-                    Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", excerpt(text)))
-                }
+                Err(why) if is_model => invalid(format!("the answer {why}; {}", excerpt(text))),
+                Ok(_) if is_model => invalid(format!(
+                    "the answer has no `done`, `message`, `goal_progress`; {}",
+                    excerpt(text)
+                )),
                 Ok(_) | Err(_) => {
                     let (next, finding) = parse_plain_answer(text)?;
                     let next = match next {
@@ -218,30 +218,35 @@ impl SimulatorQuestion<'_> {
     }
 }
 
+/// Error of an answer that is not what was asked for.
+fn invalid<T>(words: impl Into<String>) -> Result<T, RoleError> {
+    Err(RoleError::InvalidAnswer(words.into()))
+}
+
 /// Parses the answer of a simulated user with a goal.
-fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
+fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), RoleError> {
     let wrong = |key: &str, wanted: &str| match answer.get(key) {
         Some(found) => format!("`{key}` of the answer is {found}, but must be {wanted}"),
         None => format!("the answer has no `{key}`: it must be {wanted}"),
     };
     let Some(done) = answer.get("done").and_then(Value::as_bool) else {
-        return Err(wrong("done", "true or false"));
+        return invalid(wrong("done", "true or false"));
     };
     let progress = answer.get("goal_progress").and_then(Value::as_str);
     let Some(progress) = progress.filter(|progress| ["none", "partial", "achieved"].contains(progress))
     else {
-        return Err(wrong("goal_progress", "`none`, `partial` or `achieved`"));
+        return invalid(wrong("goal_progress", "`none`, `partial` or `achieved`"));
     };
     let reason = match answer.get("reason") {
         None | Some(Value::Null) => None,
         Some(Value::String(reason)) => Some(reason.clone()),
-        Some(_) => return Err(wrong("reason", "a text")),
+        Some(_) => return invalid(wrong("reason", "a text")),
     };
     let next = match (done, progress, answer.get("message")) {
         (true, "achieved", _) => UserDecision::GoalAchieved,
         (true, _, _) => UserDecision::GivesUp,
         (false, _, Some(Value::String(said))) => UserDecision::Says(clean_message(said)?),
-        (false, _, _) => return Err(wrong("message", "the user's message")),
+        (false, _, _) => return invalid(wrong("message", "the user's message")),
     };
     let goal_progress = Some(progress.into());
     Ok((UserAnswer { next, goal_progress, reason }, answer))
@@ -251,7 +256,7 @@ fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
 ///
 /// # Errors
 /// If the message is empty.
-fn clean_message(said: &str) -> Result<String, String> {
+fn clean_message(said: &str) -> Result<String, RoleError> {
     let mut text = said.trim();
     text = ["User:", "user:", "USER:"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text).trim();
     for (open, close) in [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»')] {
@@ -261,50 +266,50 @@ fn clean_message(said: &str) -> Result<String, String> {
         }
     }
     match text.is_empty() {
-        true => Err("the answer has neither a message nor `done: true`".to_string()),
+        true => invalid("the answer has neither a message nor `done: true`"),
         false => Ok(text.to_string()),
     }
 }
 
 /// Parses the answer of a simulated user: one JSON object with `input` or `message` and `goal_achieved`, or
 /// plain text, which becomes the message. Any other JSON is rejected.
-fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), String> {
-    let wrong = |why: &str| Err(format!("{why}; {}", excerpt(text)));
+fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), RoleError> {
+    let wrong = |why: &dyn std::fmt::Display| invalid(format!("{why}; {}", excerpt(text)));
     let answer = match answer_json::read_answer(text) {
         Ok(answer @ Value::Object(_)) => answer,
         Ok(Value::String(said)) => return parse_plain_text(&said).or_else(|why| wrong(&why)),
-        Ok(_) => return wrong("the answer is JSON, but neither an object nor a string"),
-        Err(_) if text.trim().is_empty() => return Err("the answer is empty".to_string()),
+        Ok(_) => return wrong(&"the answer is JSON, but neither an object nor a string"),
+        Err(_) if text.trim().is_empty() => return invalid("the answer is empty"),
         Err(_) => return parse_plain_text(text).or_else(|why| wrong(&why)),
     };
     if !["input", "message", "goal_achieved"].iter().any(|key| answer.get(key).is_some()) {
-        return wrong("the answer has neither `input` nor `goal_achieved`");
+        return wrong(&"the answer has neither `input` nor `goal_achieved`");
     }
     let achieved = match answer.get("goal_achieved") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(achieved)) => *achieved,
-        Some(other) => return Err(format!("`goal_achieved` is {other}, but must be true or false")),
+        Some(other) => return invalid(format!("`goal_achieved` is {other}, but must be true or false")),
     };
     if achieved {
         return Ok((UserDecision::GoalAchieved, answer));
     }
     let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
     if given("input").is_some() && given("message").is_some() {
-        return wrong("the answer has both `input` and `message`");
+        return wrong(&"the answer has both `input` and `message`");
     }
     match given("input").or_else(|| given("message")) {
         Some(Value::String(said)) if !said.trim().is_empty() => {
             Ok((UserDecision::Says(said.clone()), answer.clone()))
         }
         None | Some(Value::String(_)) => {
-            Err("the answer has neither a message nor `goal_achieved: true`".to_string())
+            invalid("the answer has neither a message nor `goal_achieved: true`")
         }
-        Some(other) => Err(format!("`input` is {other}, but must be a string")),
+        Some(other) => invalid(format!("`input` is {other}, but must be a string")),
     }
 }
 
 /// Accepts plain text as a message. Text with braces, a code block or markup is malformed JSON and rejected.
-fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), String> {
+fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), RoleError> {
     let said = text.trim();
     let why = match find_json(said) {
         AnswerContent::Malformed(why) => why,
@@ -314,14 +319,14 @@ fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), String> {
         _ if said.contains(['{', '}']) || said.contains("```") || said.starts_with('<') => {
             "has braces, a code block or markup".to_string()
         }
-        AnswerContent::Text if said.is_empty() => return Err("the answer is empty".to_string()),
+        AnswerContent::Text if said.is_empty() => return invalid("the answer is empty"),
         // The text of a JSON value is the message, even a number.
         AnswerContent::Text | AnswerContent::Json(..) => {
             let finding = json!({"input": said, "goal_achieved": false});
             return Ok((UserDecision::Says(said.to_string()), finding));
         }
     };
-    Err(format!("the answer is neither plain text nor one JSON object: it {why}"))
+    invalid(format!("the answer is neither plain text nor one JSON object: it {why}"))
 }
 
 #[cfg(test)]

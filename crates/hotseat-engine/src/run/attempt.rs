@@ -238,7 +238,7 @@ async fn prepare_case(
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case
         .with_attachments(&folders)
-        .map_err(|words| AttemptFailure::new(FailureKind::TestError, words))?;
+        .map_err(|error| AttemptFailure::new(FailureKind::TestError, error.to_string()))?;
     let (case, target) = outside.project.apply_call_settings(agent, &case, target).map_err(test_failure)?;
     let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.apply_to(case);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::context::RunContext;
 use super::script_processes::OverheardTurnLog;
-use crate::cases::{McpAddresses, Suite, TestCase};
+use crate::cases::{McpAddresses, ProgramInputError, Suite, TestCase};
 use crate::config::{BoundTarget, Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
 use crate::roles::{RecordedAnswers, RoleCassette, RoleCassetteHandle, RoleClient};
 use crate::scripts::{ScriptCapabilities, ScriptFunction};
@@ -261,7 +261,7 @@ fn is_replay(cassette: Option<&RoleCassetteHandle>) -> bool {
 }
 
 impl RoleLookup for RoleResolver {
-    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<RoleClient, String> {
+    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<RoleClient, ProgramInputError> {
         self.resolve_role(RoleQuery {
             kind: RoleKind::Judge,
             reference: whom.judge.as_ref(),
@@ -271,7 +271,11 @@ impl RoleLookup for RoleResolver {
         })
     }
 
-    fn simulator(&self, reference: Option<&RoleReference>, place: &SourceSpan) -> Result<RoleClient, String> {
+    fn simulator(
+        &self,
+        reference: Option<&RoleReference>,
+        place: &SourceSpan,
+    ) -> Result<RoleClient, ProgramInputError> {
         self.resolve_role(RoleQuery {
             kind: RoleKind::Simulator,
             reference,
@@ -287,7 +291,7 @@ impl RoleResolver {
         ScriptScope { folder: &self.folder, agent: self.agent.as_deref() }
     }
 
-    fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<RoleClient, String> {
+    fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<RoleClient, ProgramInputError> {
         let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.may_ask())
             || is_replay(self.cassette.as_ref());
         let found = self.outside.project.resolve_role(wanted).and_then(|helper| match is_silent {
@@ -301,14 +305,7 @@ impl RoleResolver {
                 &mut Vec::new(),
             ),
         });
-        let found = found.map(|role| role.with_cassette(self.cassette.clone()));
-        found.map_err(|wrong| {
-            let words = wrong.into_iter().map(|wrong| match wrong.help {
-                Some(help) => format!("{} ({help})", wrong.message),
-                None => wrong.message,
-            });
-            words.collect::<Vec<_>>().join("; ")
-        })
+        Ok(found?.with_cassette(self.cassette.clone()))
     }
 }
 

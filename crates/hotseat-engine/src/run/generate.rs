@@ -67,5 +67,5 @@ pub async fn generate_cases(
     if let Some(started) = started {
         started.stop().await;
     }
-    generated.map_err(|words| failed(outside.project.redactor().text(&words).into_owned()).into())
+    generated.map_err(|error| failed(outside.project.redactor().text(&error.to_string()).into_owned()).into())
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_script::{HostCallError, HostResult};
 use hotseat_trace::ErrorInfo;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -88,16 +89,16 @@ impl ProcessRunner for ProcessCaller {
                 Some(("agents" | "agent", rest)) => caller.call_agent(rest, arguments).await,
                 _ => caller.call_process(&name, arguments).await,
             };
-            answer.map_err(|words| format!("Process({name}): {words}"))
+            answer.map_err(|error| HostCallError::new(format_args!("Process({name})"), error))
         })
     }
 }
 
 impl ProcessCaller {
     /// Calls a command or a request of the project file.
-    async fn call_process(&self, name: &str, arguments: Vec<Value>) -> Result<Value, String> {
+    async fn call_process(&self, name: &str, arguments: Vec<Value>) -> HostResult {
         let project = &self.outside.project;
-        let process = project.resolve_process(name).map_err(describe)?;
+        let process = project.resolve_process(name).map_err(|wrong| wrong.one_line())?;
         let input = json!({"name": name, "args": arguments, "ctx": *self.identity.ctx});
         match process {
             ProcessTarget::Command(mut command) => {
@@ -143,7 +144,8 @@ impl ProcessCaller {
                     return Err(format!(
                         "{} returned more than {MAX_RESPONSE_BYTES} bytes",
                         without_credentials(&url)
-                    ));
+                    )
+                    .into());
                 }
                 if body.trim_ascii().is_empty() {
                     return Ok(Value::Null);
@@ -151,6 +153,7 @@ impl ProcessCaller {
                 serde_json::from_slice(&body).map_err(|error| {
                     let url = without_credentials(&url);
                     format!("{url} returned a response that is not JSON ({error}): {}", display_body(&body))
+                        .into()
                 })
             }
         }
@@ -158,7 +161,7 @@ impl ProcessCaller {
 
     /// Calls an agent: `agents.ID`, `agents.ID.Stream`, `agents.ID.Call`, or `agent.Call` with an object that
     /// names it.
-    async fn call_agent(&self, rest: &str, arguments: Vec<Value>) -> Result<Value, String> {
+    async fn call_agent(&self, rest: &str, arguments: Vec<Value>) -> HostResult {
         let (id, input) = match (rest, arguments.as_slice()) {
             ("Call" | "Stream", [Value::Object(members), ..]) if members.contains_key("assistant_id") => {
                 let id = members["assistant_id"].as_str().ok_or("`assistant_id` must be a string")?;
@@ -170,35 +173,37 @@ impl ProcessCaller {
         let agent = outside.project.find_agent_by_name(&id).or_else(|wrong| {
             let bare = id.rsplit_once('.').filter(|(_, last)| matches!(*last, "Stream" | "Call"));
             bare.and_then(|(id, _)| outside.project.find_agent_by_name(id).ok())
-                .ok_or_else(|| describe(wrong.into()))
+                .ok_or_else(|| Diagnostics::from(wrong).one_line())
         })?;
         let bound = outside.bound_target(&agent);
         if agent.start.is_some() && bound.is_none() && agent.is_same_for_all() {
-            return Err("this agent is started only in runs that test it or use it as a role".to_string());
+            return Err("this agent is started only in runs that test it or use it as a role".into());
         }
         let target = match bound {
             Some((target, _)) => target.clone(),
             None => {
-                outside.bind_agent(&agent, &self.hook_variables, McpAddresses::Example).map_err(describe)?.0
+                outside
+                    .bind_agent(&agent, &self.hook_variables, McpAddresses::Example)
+                    .map_err(|wrong| wrong.one_line())?
+                    .0
             }
         };
         let connector = input.options["connector"].as_str().map(|name| (name, None));
-        let target = outside.project.with_connectors(&agent, target, connector).map_err(describe)?;
+        let target =
+            outside.project.with_connectors(&agent, target, connector).map_err(|wrong| wrong.one_line())?;
         let (carried, of_whom) = (input.options.is_object(), &self.identity);
         let target = target.for_case(&CaseTarget { identity: of_whom.clone(), ..CaseTarget::default() });
         let script = ScriptedAnswers::new(target.tools.clone());
         let mut session = target.open(&outside.target_env);
-        let mut messages = parse_messages(&input.messages)?;
+        let mut messages = parse_messages(&input.messages).map_err(|error| error.to_string())?;
         let Some(last) = messages.pop().filter(|last| last.role == MessageRole::User) else {
-            return Err("the last message must have the role `user`".to_string());
+            return Err("the last message must have the role `user`".into());
         };
         if messages.iter().chain([&last]).any(|message| media_parts(&message.content).next().is_some()) {
-            return Err("messages from scripts are text only: attachments are not supported".to_string());
+            return Err("messages from scripts are text only: attachments are not supported".into());
         }
         if !messages.is_empty() && !session.capabilities().history {
-            return Err(
-                "this agent does not accept a message history; pass only the last message".to_string()
-            );
+            return Err("this agent does not accept a message history; pass only the last message".into());
         }
         session.seed_history(&messages).map_err(|failure| failure.message)?;
         let text = joined_text(&last.content);
@@ -215,7 +220,7 @@ impl ProcessCaller {
         let outcome = run_single_turn(session, script, spoken, limits, &mut recorder).await;
         let outcome = outcome.map_err(|unanswered| match unanswered {
             RoleError::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()),
-            RoleError::Failed(words) => words,
+            other => other.to_string(),
         });
         let answer = response_json(&recorder.conversation().turns);
         if let Some(OverheardTurnLog { turns, tested }) = noted {
@@ -229,7 +234,7 @@ impl ProcessCaller {
                 other_agent: (!is_tested).then(|| agent.name.as_deref().unwrap_or(&id).to_string()),
             });
         }
-        outcome.map(|()| answer)
+        Ok(outcome.map(|()| answer)?)
     }
 }
 
@@ -253,7 +258,7 @@ struct AgentCallInput {
 
 impl AgentCallInput {
     /// Parses `{assistant_id, messages, options}`.
-    fn from_object(members: &serde_json::Map<String, Value>) -> Result<AgentCallInput, String> {
+    fn from_object(members: &serde_json::Map<String, Value>) -> Result<AgentCallInput, HostCallError> {
         let messages = members.get("messages").or_else(|| members.get("input"));
         let messages = messages.cloned().ok_or("there are no `messages`")?;
         let options = members.get("options").cloned().unwrap_or_else(|| json!({}));
@@ -261,7 +266,7 @@ impl AgentCallInput {
     }
 
     /// Parses `(messages, options)`. Leading context arguments of a hook or a test are skipped.
-    fn from_arguments(arguments: Vec<Value>) -> Result<AgentCallInput, String> {
+    fn from_arguments(arguments: Vec<Value>) -> Result<AgentCallInput, HostCallError> {
         let is_said = |value: &Value| {
             value.is_string()
                 || value.is_array()
@@ -272,14 +277,6 @@ impl AgentCallInput {
         let options = rest.next().filter(Value::is_object).unwrap_or_else(|| json!({}));
         Ok(AgentCallInput { messages: to_message_list(messages), options })
     }
-}
-
-fn describe(wrong: Diagnostics) -> String {
-    let words = wrong.into_iter().map(|wrong| match wrong.help {
-        Some(help) => format!("{} ({help})", wrong.message),
-        None => wrong.message,
-    });
-    words.collect::<Vec<_>>().join("; ")
 }
 
 /// Normalises messages to a list.

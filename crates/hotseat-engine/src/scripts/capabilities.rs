@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::Diagnostic;
-use hotseat_script::{HostResult, ScriptContext, ScriptError, ScriptHost, ScriptLimits, thread};
+use hotseat_script::{
+    HostCallError, HostResult, ScriptContext, ScriptError, ScriptHost, ScriptLimits, thread,
+};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,12 +26,12 @@ pub trait ProcessRunner: Send + Sync {
     /// Runs one.
     ///
     /// # Errors
-    /// Returns the message for the script: unknown name, or the reason of the failure.
+    /// If the name is unknown, or the target fails.
     fn call(&self, name: String, arguments: Vec<Value>) -> ProcessFuture;
 }
 
 /// Future result of a process.
-pub type ProcessFuture = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
+pub type ProcessFuture = Pin<Box<dyn Future<Output = HostResult> + Send>>;
 
 /// Capabilities of script functions, as granted by the project file, for one suite.
 #[derive(Clone)]
@@ -111,13 +113,13 @@ impl ScriptCapabilities {
     /// Finds a function by reference in the search paths.
     ///
     /// # Errors
-    /// If there is no such function, or its file is invalid; the text says why.
-    pub async fn find(&self, reference: &str) -> Result<BoundFunction, String> {
+    /// If there is no such function, or its file is invalid.
+    pub async fn find(&self, reference: &str) -> Result<BoundFunction, FunctionError> {
         let (library, places, name) =
             (self.library.clone(), self.search_paths.clone(), reference.to_string());
         // Loading a script for the first time runs it, which blocks.
         let found = tokio::task::spawn_blocking(move || find(&library, &name, &places));
-        Ok(self.bind(found.await.map_err(|error| error.to_string())??))
+        Ok(self.bind(found.await.map_err(Diagnostic::new)??))
     }
 
     /// Returns the time limit of the project, if it sets one.
@@ -169,23 +171,25 @@ impl ScriptCapabilities {
     async fn process(self, name: String, arguments: Vec<Value>, longest: Duration) -> HostResult {
         if !["scripts.", "scripts:"].iter().any(|prefix| name.starts_with(prefix)) {
             if self.offline {
-                return Err(format!("Process({name}): {OFFLINE_ERROR}"));
+                return Err(format!("Process({name}): {OFFLINE_ERROR}").into());
             }
             let value = self.processes.call(name, arguments).await?;
             return Ok(json!({"value": value, "said": []}));
         }
+        let subject = format!("Process({name})");
         if self.depth + 1 > MAX_PROCESS_DEPTH {
-            return Err(format!(
-                "Process({name}): scripts call each other more than {MAX_PROCESS_DEPTH} levels deep"
-            ));
+            let words =
+                format!("{subject}: scripts call each other more than {MAX_PROCESS_DEPTH} levels deep");
+            return Err(words.into());
         }
+        let found = self.find(&name).await;
         let BoundFunction { function, powers } =
-            self.find(&name).await.map_err(|words| format!("Process({name}): {words}"))?;
+            found.map_err(|error| HostCallError::new(&subject, error))?;
         let powers = ScriptCapabilities { depth: powers.depth + 1, ..powers };
         // The calling script has its own limit, which also ends this one.
         let within = powers.library.grants().timeout.unwrap_or(longest);
         let ScriptOutput { result, console: said } = powers.call(&function, arguments, within).await;
-        let value = result.map_err(|error| format!("Process({name}): {error}"))?;
+        let value = result.map_err(|error| HostCallError::new(&subject, error))?;
         Ok(json!({"value": value, "said": said}))
     }
 }
@@ -199,25 +203,19 @@ const NESTED_SCRIPT_TIMEOUT: Duration = Duration::from_secs(3600);
 const UNTIMED_SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Finds the script function in the first search path that has it.
-fn find(library: &ScriptLibrary, name: &str, places: &[ScriptSearchPath]) -> Result<ScriptFunction, String> {
-    let mut nowhere = format!("no script found for `{name}`");
+fn find(
+    library: &ScriptLibrary,
+    name: &str,
+    places: &[ScriptSearchPath],
+) -> Result<ScriptFunction, FunctionError> {
+    let mut nowhere = FunctionError::NoSuchFile(Diagnostic::new(format!("no script found for `{name}`")));
     for places in places {
         match library.find(name, places) {
-            Ok(function) => return Ok(function),
-            Err(FunctionError::NoSuchFile(mistake)) => nowhere = with_help(&mistake),
-            Err(FunctionError::Invalid(mistake)) => {
-                return Err(with_help(&mistake));
-            }
+            Err(error @ FunctionError::NoSuchFile(_)) => nowhere = error,
+            found => return found,
         }
     }
     Err(nowhere)
-}
-
-fn with_help(mistake: &Diagnostic) -> String {
-    match &mistake.help {
-        Some(help) => format!("{mistake} ({help})"),
-        None => mistake.to_string(),
-    }
 }
 
 /// Sends requests of a script thread to the runtime that performs them.
@@ -248,7 +246,7 @@ impl HostRequester {
             let request = arguments.into_iter().next().unwrap_or_default();
             await_reply(fetching.ask(async move {
                 match offline {
-                    true => Err(format!("fetch: {OFFLINE_ERROR}")),
+                    true => Err(format!("fetch: {OFFLINE_ERROR}").into()),
                     false => fetch(&request, &library.grants, &http).await,
                 }
             }))
@@ -262,7 +260,7 @@ impl HostRequester {
                     Ok([Value::String(name), Value::Array(arguments)]) => {
                         powers.process(name, arguments, longest).await
                     }
-                    _ => Err("the first argument of Process must be a name".to_string()),
+                    _ => Err("the first argument of Process must be a name".into()),
                 }
             }))
         };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hotseat_script::{HostCallError, HostResult};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
@@ -37,25 +38,22 @@ enum RedirectMode {
 }
 
 /// Sends a request and reads the complete response.
-pub(super) async fn fetch(
-    request: &Value,
-    grants: &ScriptGrants,
-    http: &HttpClient,
-) -> Result<Value, String> {
+pub(super) async fn fetch(request: &Value, grants: &ScriptGrants, http: &HttpClient) -> HostResult {
     let mut request = FetchRequest::from_json(request)?;
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     let limits = TurnLimits::new(deadline, REQUEST_TIMEOUT + REQUEST_TIMEOUT);
     for hop in 0..=MAX_REDIRECTS {
         let shown = without_credentials(&request.url);
         if !matches!(request.url.scheme(), "http" | "https") {
-            return Err(format!("fetch {shown}: unsupported scheme, expected http or https"));
+            return Err(format!("fetch {shown}: unsupported scheme, expected http or https").into());
         }
         if !grants.permits_host(&request.url) {
             let host = request.url.host_str().unwrap_or_default();
             let by = if hop == 0 { "" } else { ", to which it is redirected," };
             return Err(format!(
                 "fetch {shown}: {host}{by} is not permitted: add it to the project file under `scripts: hosts:`"
-            ));
+            )
+            .into());
         }
         let outgoing = HttpRequest {
             method: request.method.clone(),
@@ -64,32 +62,30 @@ pub(super) async fn fetch(
             body: request.body.clone(),
             address_key: "the address",
         };
-        let mut response = http
-            .exchange(outgoing, limits)
-            .await
-            .map_err(|error| format!("fetch {shown}: {}", describe_error(error)))?;
+        let failed = |error: HostCallError| HostCallError::new(format_args!("fetch {shown}"), error);
+        let sent = http.exchange(outgoing, limits).await;
+        let mut response = sent.map_err(|error| failed(describe_error(error)))?;
         match redirect_target(&response, &request) {
             Some(_) if request.redirect == RedirectMode::Error => {
-                return Err(format!("fetch {shown}: redirected, and `redirect` is `error`"));
+                return Err(format!("fetch {shown}: redirected, and `redirect` is `error`").into());
             }
             Some(next) if request.redirect == RedirectMode::Follow => {
                 request.follow_redirect(next?, response.status())
             }
             Some(_) | None => {
-                return response_json(&mut response, hop > 0, limits)
-                    .await
-                    .map_err(|words| format!("fetch {shown}: {words}"));
+                return response_json(&mut response, hop > 0, limits).await.map_err(failed);
             }
         }
     }
-    Err(format!("fetch: more than {MAX_REDIRECTS} redirects"))
+    Err(format!("fetch: more than {MAX_REDIRECTS} redirects").into())
 }
 
 impl FetchRequest {
-    fn from_json(value: &Value) -> Result<FetchRequest, String> {
+    fn from_json(value: &Value) -> Result<FetchRequest, HostCallError> {
         let text = |key: &str| value[key].as_str();
         let written = text("url").unwrap_or_default();
-        let url = Url::parse(written).map_err(|error| format!("fetch `{written}`: {error}"))?;
+        let url = Url::parse(written)
+            .map_err(|error| HostCallError::new(format_args!("fetch `{written}`"), error))?;
         let method = text("method").unwrap_or("GET").to_ascii_uppercase();
         let method =
             Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not an HTTP method"))?;
@@ -103,16 +99,16 @@ impl FetchRequest {
         }
         let body = text("body").map(|body| body.as_bytes().to_vec());
         if body.as_ref().is_some_and(|body| body.len() > MAX_BODY_BYTES) {
-            return Err(format!("fetch {written}: the body has more than {MAX_BODY_BYTES} bytes"));
+            return Err(format!("fetch {written}: the body has more than {MAX_BODY_BYTES} bytes").into());
         }
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
-            return Err(format!("fetch {written}: {method} has no body"));
+            return Err(format!("fetch {written}: {method} has no body").into());
         }
         let redirect = match text("redirect").unwrap_or("follow") {
             "follow" => RedirectMode::Follow,
             "manual" => RedirectMode::Manual,
             "error" => RedirectMode::Error,
-            other => return Err(format!("`redirect` must be follow, manual or error, got `{other}`")),
+            other => return Err(format!("`redirect` must be follow, manual or error, got `{other}`").into()),
         };
         Ok(FetchRequest { url, method, headers, body, redirect })
     }
@@ -137,21 +133,17 @@ impl FetchRequest {
 }
 
 /// Returns the target of a redirect response.
-fn redirect_target(response: &HttpResponse, request: &FetchRequest) -> Option<Result<Url, String>> {
+fn redirect_target(response: &HttpResponse, request: &FetchRequest) -> Option<Result<Url, HostCallError>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     let next = request.url.join(location);
-    Some(next.map_err(|error| format!("fetch: it redirects to `{location}`: {error}")))
+    Some(next.map_err(|error| HostCallError::new(format_args!("fetch: it redirects to `{location}`"), error)))
 }
 
 /// Converts the response to JSON for the script.
-async fn response_json(
-    response: &mut HttpResponse,
-    redirected: bool,
-    limits: TurnLimits<'_>,
-) -> Result<Value, String> {
+async fn response_json(response: &mut HttpResponse, redirected: bool, limits: TurnLimits<'_>) -> HostResult {
     let status = response.status();
     let headers: Vec<[String; 2]> = response
         .headers()
@@ -165,7 +157,7 @@ async fn response_json(
         ReadError::Limit(failure) => failure.message,
     })?;
     if body.len() > MAX_BODY_BYTES {
-        return Err(format!("the response has more than {MAX_BODY_BYTES} bytes"));
+        return Err(format!("the response has more than {MAX_BODY_BYTES} bytes").into());
     }
     Ok(json!({
         "status": status.as_u16(),
@@ -177,10 +169,10 @@ async fn response_json(
     }))
 }
 
-fn describe_error(error: TurnError) -> String {
+fn describe_error(error: TurnError) -> HostCallError {
     match error {
-        TurnError::Deadline => format!("no response within {} s", REQUEST_TIMEOUT.as_secs()),
-        TurnError::Run(error) => error.message,
-        TurnError::Failed(failure) => failure.message,
+        TurnError::Deadline => format!("no response within {} s", REQUEST_TIMEOUT.as_secs()).into(),
+        TurnError::Run(error) => error.message.into(),
+        TurnError::Failed(failure) => failure.message.into(),
     }
 }

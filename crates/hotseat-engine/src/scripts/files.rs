@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
+use hotseat_script::{HostCallError, HostResult};
 use serde_json::{Value, json};
 
 use super::grants::ScriptGrants;
@@ -42,16 +43,12 @@ impl FileOperation {
 
 /// Performs an operation if it is permitted. The arguments are a path relative to the project folder and the
 /// text to write.
-pub(super) fn run_operation(
-    deed: FileOperation,
-    arguments: &[Value],
-    grants: &ScriptGrants,
-) -> Result<Value, String> {
+pub(super) fn run_operation(deed: FileOperation, arguments: &[Value], grants: &ScriptGrants) -> HostResult {
     let [Value::String(written), rest @ ..] = arguments else {
-        return Err("the file name must be a string".to_string());
+        return Err("the file name must be a string".into());
     };
     let path = permitted_path(deed, written, grants)?;
-    let failed = |error: std::io::Error| format!("{written}: {error}");
+    let failed = |error: std::io::Error| HostCallError::new(written, error);
     match deed {
         FileOperation::Exists => Ok(json!(path.exists())),
         FileOperation::List => {
@@ -68,29 +65,30 @@ pub(super) fn run_operation(
             let about = fs::metadata(&path).map_err(failed)?;
             // Pipes and devices may never end.
             if !about.is_file() {
-                return Err(format!("{written} is not a file"));
+                return Err(format!("{written} is not a file").into());
             }
             if about.len() > MAX_FILE_BYTES {
-                return Err(format!("{written} has more than {MAX_FILE_BYTES} bytes"));
+                return Err(format!("{written} has more than {MAX_FILE_BYTES} bytes").into());
             }
             let bytes = fs::read(&path).map_err(failed)?;
-            String::from_utf8(bytes).map(Value::String).map_err(|_| format!("{written} is not UTF-8"))
+            String::from_utf8(bytes).map(Value::String).map_err(|_| format!("{written} is not UTF-8").into())
         }
         FileOperation::Write | FileOperation::Append => {
             let [Value::String(text)] = rest else {
                 return Err(format!(
                     "the content of {written} must be a string; create one with `JSON.stringify`"
-                ));
+                )
+                .into());
             };
             if path.exists() && !path.is_file() {
-                return Err(format!("{written} is not a file"));
+                return Err(format!("{written} is not a file").into());
             }
             let before = match deed {
                 FileOperation::Append => fs::metadata(&path).map_or(0, |about| about.len()),
                 _ => 0,
             };
             if before + text.len() as u64 > MAX_FILE_BYTES {
-                return Err(format!("{written} would have more than {MAX_FILE_BYTES} bytes"));
+                return Err(format!("{written} would have more than {MAX_FILE_BYTES} bytes").into());
             }
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder).map_err(failed)?;
@@ -105,16 +103,21 @@ pub(super) fn run_operation(
         }
         FileOperation::Remove => match path.is_file() {
             true => fs::remove_file(&path).map(|()| json!(true)).map_err(failed),
-            false if path.exists() => Err(format!("{written} is not a file")),
+            false if path.exists() => Err(format!("{written} is not a file").into()),
             false => Ok(json!(false)),
         },
     }
 }
 
 /// Returns the canonical path of a file if access is permitted.
-fn permitted_path(deed: FileOperation, written: &str, grants: &ScriptGrants) -> Result<PathBuf, String> {
-    let outside = || format!("{written} is outside the project folder");
-    let root = fs::canonicalize(&grants.root).map_err(|error| format!("the project folder: {error}"))?;
+fn permitted_path(
+    deed: FileOperation,
+    written: &str,
+    grants: &ScriptGrants,
+) -> Result<PathBuf, HostCallError> {
+    let outside = || HostCallError::from(format!("{written} is outside the project folder"));
+    let unreadable = |error| HostCallError::new("the project folder", error);
+    let root = fs::canonicalize(&grants.root).map_err(unreadable)?;
     let path = resolve_path(&root, written).ok_or_else(outside)?;
     if !path.starts_with(&root) {
         return Err(outside());
@@ -129,14 +132,16 @@ fn permitted_path(deed: FileOperation, written: &str, grants: &ScriptGrants) -> 
         let (what, key) = if deed.is_write() { ("written", "write") } else { ("read", "read") };
         return Err(format!(
             "{written} may not be {what}: add it or its folder to the project file under `scripts: {key}:`"
-        ));
+        )
+        .into());
     }
     // Scripts must not change their own permissions.
     let project_file = grants.file.as_ref().and_then(|file| fs::canonicalize(file).ok());
     if deed.is_write() && project_file.is_some_and(|file| file == path) {
         return Err(format!(
             "{written} may not be changed by scripts, because it contains their permissions"
-        ));
+        )
+        .into());
     }
     Ok(path)
 }

@@ -26,12 +26,14 @@ pub struct ScriptFunction {
 }
 
 /// Reason why a function was not found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum FunctionError {
     /// No file matches the reference.
-    NoSuchFile(Diagnostic),
+    #[error("{}", with_help(.0))]
+    NoSuchFile(#[source] Diagnostic),
     /// The file is invalid, or has no such function.
-    Invalid(Diagnostic),
+    #[error("{}", with_help(.0))]
+    Invalid(#[source] Diagnostic),
 }
 
 impl FunctionError {
@@ -42,6 +44,13 @@ impl FunctionError {
             Some(_) => mistake.with_related(place.clone(), "named here"),
             None => mistake.at(place.clone()),
         }
+    }
+}
+
+fn with_help(mistake: &Diagnostic) -> String {
+    match &mistake.help {
+        Some(help) => format!("{mistake} ({help})"),
+        None => mistake.to_string(),
     }
 }
 

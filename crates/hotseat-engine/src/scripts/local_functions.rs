@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotseat_script::ScriptHost;
+use hotseat_script::{HostCallError, ScriptHost};
 use serde_json::{Value, json};
 
 use super::files::{FileOperation, run_operation};
@@ -32,8 +32,8 @@ pub(super) fn local_functions(grants: &Arc<ScriptGrants>, environment: &Environm
     with_environment(file_functions(grants, |_| false), grants, environment)
 }
 
-fn only_inspected(what: &str) -> String {
-    format!("{what} cannot be called at the top level of a script: call it within a function")
+fn only_inspected(what: &str) -> HostCallError {
+    format!("{what} cannot be called at the top level of a script: call it within a function").into()
 }
 
 /// Functions for permitted files. Those that `is_refused` selects fail.
@@ -66,7 +66,8 @@ fn with_environment(
         name => Err(format!(
             "the environment variable `{}` may not be read: add it to the project file under `scripts: env:`",
             name.unwrap_or_default()
-        )),
+        )
+        .into()),
     };
     functions.function("names", names).function("env", variable)
 }

@@ -114,7 +114,7 @@ impl CheckEvaluator<'_> {
     ) -> CheckEvaluation {
         let judge = match self.roles.judge(&judged.settings) {
             Ok(judge) => judge,
-            Err(words) => return CheckEvaluation::errored(check, words, Vec::new()),
+            Err(error) => return CheckEvaluation::errored(check, error.to_string(), Vec::new()),
         };
         let turns = looked.turns_so_far(recorder);
         let Some(turn_id) = turns.last().map(|turn| turn.id.clone()) else {
@@ -134,11 +134,11 @@ impl CheckEvaluator<'_> {
             recorder.emit(exchange.into_payload(turn_id.clone()));
         }
         match outcome {
-            Err(words) => {
+            Err(error) => {
                 let opinion = JudgeOpinion { reasoning: None, score: None, suggestions, by };
                 CheckEvaluation {
                     opinion: Some(opinion),
-                    ..CheckEvaluation::errored(check, words, Vec::new())
+                    ..CheckEvaluation::errored(check, error.to_string(), Vec::new())
                 }
             }
             Ok(Judgement { passed, score, reasoning, words }) => {
@@ -163,7 +163,10 @@ impl CheckEvaluator<'_> {
         let of_program = self.roles.program_checks.as_ref();
         if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, so_far, looked_at)) {
             return match judged.await {
-                Err(words) => CheckEvaluation::errored(check, words, Vec::new()),
+                Err(error) => {
+                    let words = format!("{}: {error}", scripted.function);
+                    CheckEvaluation::errored(check, words, Vec::new())
+                }
                 Ok(holds) => {
                     let (passed, actual) = (holds != check.negated, format!("the function returned {holds}"));
                     let verdict = CheckVerdict::new(passed, check.describe(), actual);
@@ -186,8 +189,8 @@ impl CheckEvaluator<'_> {
         };
         let ScriptVerdict { judgement, console_lines } = run_script_check(function, scripted, input).await;
         match judgement {
-            Err(words) => {
-                CheckEvaluation::errored(check, format!("{}: {words}", scripted.function), console_lines)
+            Err(error) => {
+                CheckEvaluation::errored(check, format!("{}: {error}", scripted.function), console_lines)
             }
             Ok((passed, words)) => {
                 let actual = words.unwrap_or_else(|| format!("the function returned {passed}"));

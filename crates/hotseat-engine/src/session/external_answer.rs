@@ -6,7 +6,9 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, CheckVerdict, Origin, TurnCompleted, TurnStarted, UserMessage};
 use tokio::time::Instant;
 
-use crate::roles::{JudgeEvidence, JudgeQuestion, JudgeResponse, JudgeUsage, Judgement, suggestions};
+use crate::roles::{
+    JudgeEvidence, JudgeQuestion, JudgeResponse, JudgeUsage, Judgement, RoleError, suggestions,
+};
 use crate::session::{EndedCaseError, EvaluatedCheck, JudgeOpinion, Session};
 use hotseat_checks::Check;
 use hotseat_targets::message::{ConversationMessage, MessageRole, joined_text};
@@ -31,7 +33,7 @@ impl Session<'_> {
         &mut self,
         check: Check,
         external: ExternalAnswer,
-    ) -> Result<Result<Judgement, String>, EndedCaseError> {
+    ) -> Result<Result<Judgement, RoleError>, EndedCaseError> {
         self.ensure_open()?;
         self.ensure_check_capacity(1)?;
         let begun = Instant::now();
@@ -41,7 +43,7 @@ impl Session<'_> {
         let (outcome, by, suggestions) = self.ask_judge(&check, external).await;
         self.paused += begun.elapsed();
         let checked = match &outcome {
-            Err(words) => EvaluatedCheck::errored(check, words),
+            Err(error) => EvaluatedCheck::errored(check, &error.to_string()),
             Ok(judgement) => {
                 let Judgement { reasoning, score, .. } = judgement.clone();
                 let passed = judgement.passed != check.negated;
@@ -68,13 +70,14 @@ impl Session<'_> {
         &mut self,
         check: &Check,
         mut external: ExternalAnswer,
-    ) -> (Result<Judgement, String>, Option<JudgeUsage>, Vec<String>) {
+    ) -> (Result<Judgement, RoleError>, Option<JudgeUsage>, Vec<String>) {
         let Some(judged) = check.as_judged() else {
-            return (Err("this check has no judge".to_string()), None, Vec::new());
+            let error = RoleError::Failed("this check has no judge".to_string());
+            return (Err(error), None, Vec::new());
         };
         let judge = match self.evaluator.roles.judge(&judged.settings) {
             Ok(judge) => judge,
-            Err(words) => return (Err(words), None, Vec::new()),
+            Err(error) => return (Err(error), None, Vec::new()),
         };
         // The judged answer responds to the last user message.
         let question = external.history.pop_if(|last| last.role == MessageRole::User);

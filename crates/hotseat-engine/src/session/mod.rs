@@ -47,7 +47,7 @@ pub use results::{ConversationResult, EvaluatedCheck, JudgeOpinion, TopicVisitRe
 pub use run_conversation::{reevaluate, run_conversation};
 pub use script_check::response_json;
 pub use service_agent::{ConversationSlot, ServiceObserver};
-pub use session_roles::{ProgramChecks, RoleLookup, SessionRoles, SessionTimeouts};
+pub use session_roles::{ProgramCheckError, ProgramChecks, RoleLookup, SessionRoles, SessionTimeouts};
 pub use simulation::{SimulationOptions, SimulationOutcome};
 pub use tool_functions::ScriptToolFunctions;
 pub use written_turns::{MISSING_INPUT_HINT, NO_NEXT_TURN};

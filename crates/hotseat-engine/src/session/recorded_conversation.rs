@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::conversation_ending::ConversationEnding;
 use super::turn::{TIMEOUT_ERROR, TurnInput};
 use crate::cases::{CaseTurn, TestCase};
-use crate::roles::{RoleExchange, SimulatorQuestion, UserAnswer};
+use crate::roles::{RoleError, RoleExchange, SimulatorQuestion, UserAnswer};
 use hotseat_checks::Check;
 use hotseat_targets::CallVisibility;
 use hotseat_targets::message::{
@@ -363,7 +363,7 @@ impl RecordedConversation {
         &self,
         question: &SimulatorQuestion<'_>,
         redactor: &SecretRedactor,
-    ) -> Result<(Result<UserAnswer, String>, RoleExchange), AttemptFailure> {
+    ) -> Result<(Result<UserAnswer, RoleError>, RoleExchange), AttemptFailure> {
         let place = question.turn_number - 1;
         let Some(answered) = self.simulator_answers.get(self.replayed.fetch_add(1, Ordering::Relaxed)) else {
             // The recorded simulator could not be asked either.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::roles::Dialogue;
 use crate::scripts::{BoundFunction, ScriptOutput};
-use hotseat_checks::{AnswerContent, ScriptCheck, ScriptInputKind, find_json};
+use hotseat_checks::{AnswerContent, ScriptCheck, ScriptInputKind, ScriptJudgementError, find_json};
+use hotseat_script::ScriptError;
 use hotseat_targets::message::{ConversationMessage, MessageRole, joined_text};
 
 /// Default time limit of a function that checks or answers.
@@ -26,9 +27,19 @@ pub(super) struct ScriptInput<'a> {
 /// Result of a check function.
 pub(super) struct ScriptVerdict {
     /// True if it passed, with its message; or the error.
-    pub judgement: Result<(bool, Option<String>), String>,
+    pub judgement: Result<(bool, Option<String>), ScriptCheckError>,
     /// Lines that the function wrote to `console`.
     pub console_lines: Vec<String>,
+}
+
+/// Why a check function did not judge.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ScriptCheckError {
+    #[error(transparent)]
+    Judgement(#[from] ScriptJudgementError),
+    /// Shown with its place in the script.
+    #[error("{error}\n{shown}", error = .0, shown = .0.diagnostic().render(false, 100))]
+    Script(#[from] ScriptError),
 }
 
 /// Calls a check function.
@@ -39,13 +50,8 @@ pub(super) async fn run_script_check(
 ) -> ScriptVerdict {
     let ScriptOutput { result, console: console_lines } =
         function.call(arguments(scripted, &input), scripted.timeout, DEFAULT_FUNCTION_TIMEOUT).await;
-    let judgement = match result {
-        Ok(returned) => ScriptCheck::parse_judgement(&returned).map_err(|error| error.to_string()),
-        Err(error) => {
-            let shown = error.diagnostic().render(false, 100);
-            Err(format!("{error}\n{shown}"))
-        }
-    };
+    let parsed = result.map(|returned| ScriptCheck::parse_judgement(&returned));
+    let judgement = parsed.map_err(Into::into).and_then(|parsed| parsed.map_err(Into::into));
     ScriptVerdict { judgement, console_lines }
 }
 

@@ -10,6 +10,7 @@ use hotseat_trace::ConversationTurn;
 
 use super::direct_turns::DirectTurns;
 use super::human::HumanPrompter;
+use crate::cases::ProgramInputError;
 use crate::roles;
 use crate::scripts::{BoundFunction, ScriptCapabilities};
 
@@ -30,7 +31,7 @@ pub struct SessionRoles {
     /// The simulated users, by the reference that the case uses.
     pub simulators: Vec<(Option<RoleReference>, roles::RoleClient)>,
     /// The judges of the checks, by reference; or the reason why a judge cannot be used.
-    pub judges: Vec<(JudgeSelector, Result<roles::RoleClient, String>)>,
+    pub judges: Vec<(JudgeSelector, Result<roles::RoleClient, ProgramInputError>)>,
     /// Default judge settings, for checks without their own.
     pub judging: JudgeSettings,
     /// The script functions that checks call, by reference.
@@ -54,18 +55,19 @@ pub trait RoleLookup: Send + Sync {
     /// Resolves a reference to a judge; `place` is its position in the source.
     ///
     /// # Errors
-    /// If there is no such judge; the text says why.
-    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<roles::RoleClient, String>;
+    /// If there is no such judge.
+    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan)
+    -> Result<roles::RoleClient, ProgramInputError>;
 
     /// Resolves a reference to a simulated user; `place` is its position in the source.
     ///
     /// # Errors
-    /// If there is no such simulated user; the text says why.
+    /// If there is no such simulated user.
     fn simulator(
         &self,
         reference: Option<&RoleReference>,
         place: &SourceSpan,
-    ) -> Result<roles::RoleClient, String>;
+    ) -> Result<roles::RoleClient, ProgramInputError>;
 }
 
 /// Check functions of the program that drives the conversation.
@@ -77,7 +79,21 @@ pub trait ProgramChecks: Send + Sync {
         function: &'a str,
         turns: &'a [ConversationTurn],
         evaluated: &'a [ConversationTurn],
-    ) -> Option<BoxFuture<'a, Result<bool, String>>>;
+    ) -> Option<BoxFuture<'a, Result<bool, ProgramCheckError>>>;
+}
+
+/// Why a check function of a program has no result.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum ProgramCheckError {
+    #[error("it did not finish within {} ms", .0.as_millis())]
+    Timeout(Duration),
+    #[error("the test has ended")]
+    Ended,
+    #[error("{0}")]
+    Thrown(String),
+    #[error("it did not return a boolean")]
+    NoBoolean,
 }
 
 impl SessionRoles {
@@ -93,16 +109,16 @@ impl SessionRoles {
     /// Returns the judge for these settings.
     ///
     /// # Errors
-    /// If there is no such judge; the text says why.
-    pub fn judge(&self, judging: &JudgeSettings) -> Result<roles::JudgeRole, String> {
+    /// If there is no such judge.
+    pub fn judge(&self, judging: &JudgeSettings) -> Result<roles::JudgeRole, roles::RoleError> {
         let whom = judging.selector();
         match self.judges.iter().find(|(known, _)| *known == whom) {
             Some((_, Ok(role))) => {
                 let judge = roles::JudgeRole::new(role.clone(), &judging.or_inherit(&self.judging));
                 Ok(judge.with_recorded_answers(self.answers.clone()))
             }
-            Some((_, Err(words))) => Err(words.clone()),
-            None => Err("no judge is configured".to_string()),
+            Some((_, Err(error))) => Err(roles::RoleError::Failed(error.to_string())),
+            None => Err(roles::RoleError::Failed("no judge is configured".to_string())),
         }
     }
 }

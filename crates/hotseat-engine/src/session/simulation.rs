@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::evaluate::CheckScope;
 use super::simulator_rules::SimulatorRules;
 use super::turn::TurnInput;
-use crate::cases::{DEFAULT_MAX_INPUTS, SimulatorBrief, TranscriptStyle};
+use crate::cases::{DEFAULT_MAX_INPUTS, ProgramInputError, SimulatorBrief, TranscriptStyle};
 use crate::roles::{self, Dialogue, RoleError, RoleExchange, SimulatorQuestion, UserAnswer, UserDecision};
 use crate::session::{CheckpointProgress, EndedCaseError, Session, checkpoints};
 use hotseat_checks::RoleReference;
@@ -71,8 +71,8 @@ impl Session<'_> {
             Some(whole) => most.min(whole.saturating_sub(self.turns().len())),
             None => most,
         };
-        if let Err(words) = self.ensure_simulator(brief.as_deref()) {
-            return Err(self.fail(roles::role_failure(FailureKind::SimulatorError, &words)));
+        if let Err(error) = self.ensure_simulator(brief.as_deref()) {
+            return Err(self.fail(roles::role_failure(FailureKind::SimulatorError, &error.to_string())));
         }
         let first = self.turns().len();
         self.recorder.emit(SimulationStarted {
@@ -129,8 +129,8 @@ impl Session<'_> {
     /// Makes sure that the simulator exists. Programs name it only at run time.
     ///
     /// # Errors
-    /// If there is no such simulator; the text says why.
-    fn ensure_simulator(&mut self, brief: Option<&SimulatorBrief>) -> Result<(), String> {
+    /// If there is no such simulator.
+    fn ensure_simulator(&mut self, brief: Option<&SimulatorBrief>) -> Result<(), ProgramInputError> {
         if self.counterpart.recorded().is_some() {
             return Ok(());
         }
@@ -207,10 +207,10 @@ impl Session<'_> {
             let (answer, exchange) = self.ask_once(most, brief).await?;
             match answer {
                 Ok(answer) => break (answer, exchange),
-                Err(words) => {
+                Err(error) => {
                     self.record_exchange(exchange);
                     if left == 0 {
-                        return Err(failed(&words));
+                        return Err(failed(&error.to_string()));
                     }
                     left -= 1;
                 }
@@ -224,7 +224,7 @@ impl Session<'_> {
         match answer.next {
             UserDecision::Says(text) => {
                 if let Some(words) = brief.and_then(|brief| self.rule_violation(brief, &text)) {
-                    self.record_exchange(exchange.with_error(words.clone()));
+                    self.record_exchange(exchange.with_error(&words));
                     return Err(failed(&words));
                 }
                 let input = TurnInput::from_text(text, &self.case.turn_defaults, "simulator", Some(exchange));
@@ -256,7 +256,7 @@ impl Session<'_> {
         &mut self,
         most: usize,
         brief: Option<&SimulatorBrief>,
-    ) -> Result<(Result<UserAnswer, String>, RoleExchange), AttemptFailure> {
+    ) -> Result<(Result<UserAnswer, RoleError>, RoleExchange), AttemptFailure> {
         let simulator = self.case.simulator.as_ref();
         let ids = |is_reached: bool| -> Vec<&str> {
             let some = self
@@ -298,21 +298,19 @@ impl Session<'_> {
             let words = "no simulated user is configured";
             return Err(roles::role_failure(FailureKind::SimulatorError, words));
         };
-        match role.simulate(question).await {
-            Ok(answered) => Ok(answered),
-            Err(RoleError::Failed(words)) => Err(roles::role_failure(FailureKind::SimulatorError, &words)),
-            Err(RoleError::Deadline) => {
-                self.limit = limit.map(|(_, limit)| limit);
-                let limit = self.limit.unwrap_or_default();
-                let message = format!("the case timed out after {} ms", limit.as_millis());
-                Err(AttemptFailure::new(FailureKind::Timeout, message))
-            }
+        let answered = role.simulate(question).await;
+        if answered.0 == Err(RoleError::Deadline) {
+            self.limit = limit.map(|(_, limit)| limit);
+            let limit = self.limit.unwrap_or_default();
+            let message = format!("the case timed out after {} ms", limit.as_millis());
+            return Err(AttemptFailure::new(FailureKind::Timeout, message));
         }
+        Ok(answered)
     }
 
     /// Returns the failure of a simulated user that stops before its first input.
     fn stopped_before_start(&mut self, exchange: RoleExchange, words: &str) -> AttemptFailure {
-        self.record_exchange(exchange.with_error(words.to_string()));
+        self.record_exchange(exchange.with_error(words));
         roles::role_failure(FailureKind::SimulatorError, words)
     }
 

@@ -1,5 +1,6 @@
 //! Functions of scripts that answer tools of the test.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::excerpt;
@@ -76,14 +77,14 @@ impl ScriptToolFunctions {
     ) -> Result<ToolReply, AttemptFailure> {
         let ToolFunctionCall { tool, arguments, number, inputs } = call;
         let place = format!("named at {}", function.place);
-        let failed = |words: String| {
+        let failed = |reason: &dyn fmt::Display| {
             let of_server =
                 self.server.as_ref().map_or_else(String::new, |name| format!(" of MCP server `{name}`"));
-            let message = format!("{} did not answer {tool}{of_server}: {words}", function.reference);
+            let message = format!("{} did not answer {tool}{of_server}: {reason}", function.reference);
             AttemptFailure::new(FailureKind::ScriptError, message)
         };
         let found = self.permissions.find(&function.reference).await;
-        let bound = found.map_err(|words| failed(words).with_detail(place.as_str()))?;
+        let bound = found.map_err(|error| failed(&error).with_detail(place.as_str()))?;
         let context = json!({
             "tool": tool,
             "server": self.server,
@@ -95,10 +96,10 @@ impl ScriptToolFunctions {
             bound.call(vec![arguments, context], None, DEFAULT_FUNCTION_TIMEOUT).await;
         self.console.lock().unwrap_or_else(PoisonError::into_inner).keep(console);
         match result {
-            Ok(returned) => read_reply(returned).map_err(|words| failed(words).with_detail(place.as_str())),
+            Ok(returned) => read_reply(returned).map_err(|error| failed(&error).with_detail(place.as_str())),
             Err(error) => {
                 let shown = error.diagnostic().render(false, 100);
-                Err(failed(error.to_string()).with_detail(format!("{shown}\n{place}")))
+                Err(failed(&error).with_detail(format!("{shown}\n{place}")))
             }
         }
     }
@@ -110,12 +111,15 @@ impl ToolFunctionCaller for ScriptToolFunctions {
     }
 }
 
+/// A function returned something else than an answer. Contains the start of the value.
+#[derive(Debug, thiserror::Error)]
+#[error("it returned {0}; expected an object with either `content` or `error` (a text)")]
+struct ToolReplyError(String);
+
 /// Reads the result of a function: an object with `content` or `error`, as written answers have them.
-fn read_reply(returned: Value) -> Result<ToolReply, String> {
-    let wrong = |returned: &dyn std::fmt::Display| {
-        let shown = returned.to_string();
-        let shown = excerpt(&shown, MAX_SHOWN_CHARS);
-        Err(format!("it returned {shown}; expected an object with either `content` or `error` (a text)"))
+fn read_reply(returned: Value) -> Result<ToolReply, ToolReplyError> {
+    let wrong = |returned: &dyn fmt::Display| {
+        Err(ToolReplyError(excerpt(&returned.to_string(), MAX_SHOWN_CHARS).into_owned()))
     };
     let Value::Object(mut members) = returned else { return wrong(&returned) };
     match (members.len(), members.remove("content"), members.remove("error")) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex as Waiting, mpsc, oneshot};
 
 use super::to_json;
-use crate::session::ProgramChecks;
+use crate::session::{ProgramCheckError, ProgramChecks};
 use hotseat_targets::BoxFuture;
 
 /// A command of a test, and the channel for its reply.
@@ -61,16 +61,16 @@ impl TestChannel {
         function: usize,
         so_far: &[ConversationTurn],
         [first, last]: [Option<usize>; 2],
-    ) -> Result<bool, String> {
+    ) -> Result<bool, ProgramCheckError> {
         let turns = to_json::turns_from(so_far, self.known_turns());
         self.reply(json!({"call": function, "first": first, "turn": last, "turns": turns}));
         match tokio::time::timeout(self.within, self.next()).await {
-            Err(_) => Err(format!("it did not finish within {} ms", self.within.as_millis())),
-            Ok(None) => Err("the test has ended".to_string()),
+            Err(_) => Err(ProgramCheckError::Timeout(self.within)),
+            Ok(None) => Err(ProgramCheckError::Ended),
             Ok(Some(answer)) => match (answer["error"].as_str(), answer["value"].as_bool()) {
-                (Some(words), _) => Err(words.to_string()),
+                (Some(words), _) => Err(ProgramCheckError::Thrown(words.to_string())),
                 (None, Some(holds)) => Ok(holds),
-                (None, None) => Err("it did not return a boolean".to_string()),
+                (None, None) => Err(ProgramCheckError::NoBoolean),
             },
         }
     }
@@ -82,11 +82,9 @@ impl ProgramChecks for TestChannel {
         function: &'a str,
         so_far: &'a [ConversationTurn],
         looked_at: &'a [ConversationTurn],
-    ) -> Option<BoxFuture<'a, Result<bool, String>>> {
+    ) -> Option<BoxFuture<'a, Result<bool, ProgramCheckError>>> {
         let number = function.strip_suffix(" of the test)")?.rsplit_once("(function ")?.1.parse().ok()?;
         let of = [looked_at.first(), looked_at.last()].map(|turn| turn.map(|turn| turn.number));
-        Some(Box::pin(async move {
-            self.call(number, so_far, of).await.map_err(|words| format!("{function}: {words}"))
-        }))
+        Some(Box::pin(self.call(number, so_far, of)))
     }
 }

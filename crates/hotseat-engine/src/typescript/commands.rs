@@ -13,7 +13,8 @@ use super::to_json;
 use crate::cases::shape::TURN;
 use crate::cases::{MODEL_PREFIX, OWN_ASSERT_KIND};
 use crate::cases::{
-    SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
+    ProgramInputError, SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics,
+    parse_turn,
 };
 use crate::roles::Judgement;
 use crate::session::{
@@ -137,11 +138,11 @@ impl CommandContext<'_> {
         let place = self.place(session);
         let written = to_case_keys(&self.given["turn"], &Kind::Shape(&TURN));
         match parse_turn(&written, &session.case().turn_defaults, place) {
-            Err(words) => CommandReply::Invalid(words),
+            Err(error) => CommandReply::Invalid(error.to_string()),
             Ok(mut turn) => {
                 let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
                 match turn.load_attachments(&folders) {
-                    Err(words) => CommandReply::Invalid(words),
+                    Err(error) => CommandReply::Invalid(error.to_string()),
                     Ok(()) => {
                         turn.checks.iter_mut().for_each(report_by_name);
                         done(session.send_turn(turn).await)
@@ -157,13 +158,13 @@ impl CommandContext<'_> {
         let groups: Vec<Value> = groups.map(|brief| to_case_keys(brief, &Kind::Shape(&USER))).collect();
         let own = to_case_keys(&self.given["brief"], &Kind::Shape(&SIMULATE));
         let mut brief = match parse_brief(&own, &groups, &session.case().shared().simulate, &place) {
-            Err(words) => return CommandReply::Invalid(words),
+            Err(error) => return CommandReply::Invalid(error.to_string()),
             Ok(brief) => brief,
         };
         if let Some(template) = &mut brief.template
-            && let Err(words) = template.load(&self.file.folders)
+            && let Err(error) = template.load(&self.file.folders)
         {
-            return CommandReply::Invalid(words);
+            return CommandReply::Invalid(error.to_string());
         }
         let simulation = SimulationOptions { max_turns: None, brief: Some(Arc::new(brief)) };
         let first = session.conversation().turns.len();
@@ -183,7 +184,7 @@ impl CommandContext<'_> {
         let written = to_case_keys(&written, &Kind::Shape(&SHARED));
         let case = session.case();
         match parse_topics(&written, &case.shared().topics, case.topic_settings, self.place(session)) {
-            Err(words) => CommandReply::Invalid(words),
+            Err(error) => CommandReply::Invalid(error.to_string()),
             Ok(mut topics) => {
                 for topic in &mut topics.topics {
                     let place = self.place_of(&self.given["places"][&*topic.name]);
@@ -213,7 +214,7 @@ impl CommandContext<'_> {
                         found.into_iter().map(|check| Check { call_site: called_at.clone(), ..check }),
                     );
                 }
-                Err(words) => return CommandReply::Invalid(words),
+                Err(error) => return CommandReply::Invalid(error.to_string()),
             }
         }
         if self.is("negated") && checks.len() > 1 {
@@ -236,7 +237,7 @@ impl CommandContext<'_> {
     ///
     /// # Errors
     /// If the assertion is invalid.
-    fn asserted(self, asserted: &Value, place: &SourceSpan) -> Result<Vec<Check>, String> {
+    fn asserted(self, asserted: &Value, place: &SourceSpan) -> Result<Vec<Check>, ProgramInputError> {
         let checks = match &asserted["compared"] {
             Value::Null => {
                 let written = to_case_keys(&asserted["assertion"], &OWN_ASSERT_KIND);
@@ -324,7 +325,7 @@ impl CommandContext<'_> {
             Value::Null => Vec::new(),
             messages => match parse_messages(messages) {
                 Ok(messages) => messages,
-                Err(words) => return CommandReply::Invalid(format!("`metadata.conversation`: {words}")),
+                Err(error) => return CommandReply::Invalid(format!("`metadata.conversation`: {error}")),
             },
         };
         let answer = match (response, &response["content"], &response["text"]) {
@@ -343,7 +344,7 @@ impl CommandContext<'_> {
         };
         match session.judge_external_answer(check, ExternalAnswer { history: before, answer }).await {
             Err(ended) => CommandReply::Ended(ended),
-            Ok(Err(words)) => CommandReply::Done(json!({"passed": false, "error": words})),
+            Ok(Err(error)) => CommandReply::Done(json!({"passed": false, "error": error.to_string()})),
             Ok(Ok(Judgement { passed, score, reasoning, .. })) => {
                 CommandReply::Done(json!({"passed": passed, "score": score, "reason": reasoning}))
             }

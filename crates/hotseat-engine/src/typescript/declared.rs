@@ -109,7 +109,7 @@ fn collect_declarations(
     let (of, library) = (file.clone(), library.clone());
     let run = thread::run(LOAD_TIMEOUT, move |stop| {
         let hidden = ScriptHost::new()
-            .function("ask", |_| Err("the session is not available while a file is loaded".to_string()))
+            .function("ask", |_| Err("the session is not available while a file is loaded".into()))
             .function("wanted", |_| Ok(Value::Null));
         let mut context =
             ScriptContext::new(&of.scripts, limits, of.with_module(library.inspection_host(), hidden))?
@@ -181,7 +181,7 @@ fn check_declaration(
     };
     let frames = file.scripts.frames(stated["at"].as_str().unwrap_or_default());
     let place = frames.into_iter().next().map(|frame| frame.place);
-    sound.map_err(|words| Diagnostic { place, ..Diagnostic::new(words) })
+    sound.map_err(|error| Diagnostic { place, ..Diagnostic::new(error) })
 }
 
 impl DeclaredTest {

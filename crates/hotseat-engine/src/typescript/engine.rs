@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hotseat_document::Diagnostic;
-use hotseat_script::{ScriptHost, ScriptModule, Scripts};
+use hotseat_script::{HostCallError, HostResult, ScriptHost, ScriptModule, Scripts};
 use serde_json::{Value, json};
 
 use crate::cases::read_scenario_set;
@@ -42,10 +41,7 @@ impl TestFile {
     pub fn with_module(&self, host: ScriptHost, hidden: ScriptHost) -> ScriptHost {
         let file = self.clone();
         let hidden = hidden.function("scenarios", move |arguments| {
-            Ok(match file.scenarios(arguments.into_iter().next().unwrap_or_default()) {
-                Ok(value) => json!({ "value": value }),
-                Err(error) => json!({ "error": error }),
-            })
+            Ok(value_or_error(file.scenarios(arguments.into_iter().next().unwrap_or_default())))
         });
         host.with_module(MODULE_NAME, MODULE_CODE, with_patterns(hidden))
     }
@@ -54,17 +50,11 @@ impl TestFile {
     ///
     /// # Errors
     /// Describes all errors in the scenarios.
-    fn scenarios(&self, written: Value) -> Result<Value, String> {
+    fn scenarios(&self, written: Value) -> HostResult {
         if let Some(path) = written["from"].as_str() {
             self.check_within_folders(path)?;
         }
-        let found = read_scenario_set(written, &self.folders).map_err(|wrong| {
-            let words = wrong.into_iter().map(|Diagnostic { message, help, .. }| match help {
-                Some(help) => format!("{message} ({help})"),
-                None => message,
-            });
-            words.collect::<Vec<_>>().join("; ")
-        })?;
+        let found = read_scenario_set(written, &self.folders).map_err(|wrong| wrong.one_line())?;
         Ok(found.iter().map(|scenario| json!(**scenario)).collect())
     }
 
@@ -72,16 +62,24 @@ impl TestFile {
     ///
     /// # Errors
     /// If the path leads elsewhere.
-    fn check_within_folders(&self, path: &str) -> Result<(), String> {
+    fn check_within_folders(&self, path: &str) -> Result<(), HostCallError> {
         let is_below = |file: &Path| {
             let mut folders = self.folders.iter().filter_map(|folder| canonical_path(folder));
             folders.any(|folder| file.starts_with(folder))
         };
         let found = self.folders.iter().find_map(|folder| canonical_path(&folder.join(path)));
         match found {
-            Some(file) if !is_below(&file) => Err(format!("`{path}` is outside the project")),
+            Some(file) if !is_below(&file) => Err(format!("`{path}` is outside the project").into()),
             _ => Ok(()),
         }
+    }
+}
+
+/// Passes an error to the test library as a value, which it reports at the place of the call.
+fn value_or_error(result: HostResult) -> Value {
+    match result {
+        Ok(value) => json!({ "value": value }),
+        Err(error) => json!({ "error": error.to_string() }),
     }
 }
 
@@ -94,16 +92,12 @@ fn with_patterns(hidden: ScriptHost) -> ScriptHost {
         let pattern = translate_javascript_regex(&text(arguments, 0), &text(arguments, 1));
         let pattern = pattern.map_err(|error| error.to_string())?;
         let compiled = Pattern::compile(&pattern).map_err(|error| error.to_string())?;
-        Ok((pattern, compiled))
-    };
-    let told = |result: Result<Value, String>| match result {
-        Ok(value) => json!({ "value": value }),
-        Err(error) => json!({ "error": error }),
+        Ok::<_, HostCallError>((pattern, compiled))
     };
     let last: RefCell<Option<(String, String, Pattern)>> = RefCell::new(None);
     hidden
         .function("pattern", move |arguments| {
-            Ok(told(translated(&arguments).map(|(pattern, _)| pattern.into())))
+            Ok(value_or_error(translated(&arguments).map(|(pattern, _)| pattern.into())))
         })
         .function("fits", move |arguments| {
             let key = (text(&arguments, 0), text(&arguments, 1));
@@ -112,11 +106,11 @@ fn with_patterns(hidden: ScriptHost) -> ScriptHost {
             if last.as_ref().is_none_or(|(source, flags, _)| (source, flags) != (&key.0, &key.1)) {
                 match translated(&arguments) {
                     Ok((_, pattern)) => *last = Some((key.0, key.1, pattern)),
-                    Err(words) => return Ok(told(Err(words))),
+                    Err(error) => return Ok(value_or_error(Err(error))),
                 }
             }
             let fits = last.as_ref().is_some_and(|(_, _, pattern)| pattern.is_match(&text(&arguments, 2)));
-            Ok(told(Ok(fits.into())))
+            Ok(value_or_error(Ok(fits.into())))
         })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_script::thread::RunningScript;
-use hotseat_script::{ScriptContext, ScriptError, ScriptHost};
+use hotseat_script::{HostCallError, ScriptContext, ScriptError, ScriptHost};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -136,7 +136,7 @@ fn command_host(commands: mpsc::Sender<TestCommand>) -> ScriptHost {
     let ask = move |arguments: Vec<Value>| {
         let commands = commands.clone();
         async move {
-            let gone = || "this test was cancelled".to_string();
+            let gone = || HostCallError::from("this test was cancelled");
             let (reply, told) = oneshot::channel();
             let command = arguments.into_iter().next().unwrap_or_default();
             commands.send((command, reply)).await.map_err(|_| gone())?;

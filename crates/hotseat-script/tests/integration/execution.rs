@@ -147,13 +147,13 @@ fn host_functions_are_callable() {
     let folder = Folder::with_files(&[("a.ts", text)]);
     let host = ScriptHost::new()
         .function("add", |arguments| Ok(json!(arguments.iter().filter_map(Value::as_i64).sum::<i64>())))
-        .function("refuse", |_| Err("not today".to_string()))
+        .function("refuse", |_| Err("not today".into()))
         .async_function("later", |mut arguments| async move {
             // Woken from another thread, like by a network.
             let (done, result) = tokio::sync::oneshot::channel();
             std::thread::spawn(move || done.send(arguments.remove(0)));
             match result.await.map_err(|error| error.to_string())? {
-                Value::String(text) => Err(text),
+                Value::String(text) => Err(text.into()),
                 other => Ok(other),
             }
         });
@@ -168,8 +168,8 @@ fn host_function_error_is_shown_at_call() {
     let folder = Folder::with_files(&[("a.ts", text)]);
     let host = || {
         ScriptHost::new()
-            .function("now", |_| Err("no".to_string()))
-            .async_function("later", |_| async { Err("no".to_string()) })
+            .function("now", |_| Err("no".into()))
+            .async_function("later", |_| async { Err("no".into()) })
     };
     let module = folder.scripts.find("a").unwrap();
     for (name, place) in [("one", "a.ts:3:"), ("two", "a.ts:7:")] {
@@ -219,7 +219,7 @@ fn waiting_host(dropped: std::sync::mpsc::Sender<()>) -> ScriptHost {
         .blocking_function("twice", |arguments| async move {
             let (done, result) = tokio::sync::oneshot::channel();
             std::thread::spawn(move || done.send(arguments[0].as_i64().map(|number| 2 * number)));
-            result.await.ok().flatten().map(Value::from).ok_or_else(|| "no number".to_string())
+            result.await.ok().flatten().map(Value::from).ok_or_else(|| "no number".into())
         })
         .blocking_function("never", move |_| {
             let dropped = Dropped(dropped.clone());

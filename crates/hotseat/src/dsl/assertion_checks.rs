@@ -34,7 +34,7 @@ pub(super) fn build_checks(
             }
             value["negate"] = true.into();
         }
-        parse_assertions(&value)
+        parse_assertions(&value).map_err(|error| error.to_string())
     };
     match form {
         AssertionKind::Decided(known) => {

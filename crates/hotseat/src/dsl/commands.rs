@@ -97,8 +97,9 @@ impl CommandHandler<'_, '_> {
         let UserTurnBuilder { members: written, at } = said;
         let options = written.get("options").cloned();
         let turn = parse_turn(&written.into(), &self.session.case().turn_defaults, at.place());
-        let mut turn = turn.map_err(|words| self.fail_test(&words, at))?;
-        turn.load_attachments(&[&self.example.folder]).map_err(|words| self.fail_test(&words, at))?;
+        let mut turn = turn.map_err(|error| self.fail_test(&error.to_string(), at))?;
+        let loaded = turn.load_attachments(&[&self.example.folder]);
+        loaded.map_err(|error| self.fail_test(&error.to_string(), at))?;
         if let Some(options) = options {
             let number = self.session.conversation().turns.len() + 1;
             let mut seen = lock(&self.view);
@@ -116,7 +117,7 @@ impl CommandHandler<'_, '_> {
         let mut told = told.map_err(|words| self.fail_test(&words, at))?;
         if let Some(template) = &mut told.template {
             let read = template.load(std::slice::from_ref(&self.example.folder));
-            read.map_err(|words| self.fail_test(&words, at))?;
+            read.map_err(|error| self.fail_test(&error.to_string(), at))?;
         }
         let first = self.session.conversation().turns.len();
         let simulation = SimulationOptions { max_turns: told.max_turns, brief: Some(Arc::new(told)) };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::roles::answer_json::read_answer;
-use crate::roles::excerpt;
+use crate::roles::{RoleError, excerpt};
 use hotseat_checks::CompiledSchema;
 
 /// Parses an answer that is entirely JSON, bare or in a code block, and matches a schema.
@@ -11,9 +11,11 @@ use hotseat_checks::CompiledSchema;
 /// JSON within other text is rejected: the judge may be quoting the agent.
 ///
 /// # Errors
-/// A message if the answer is invalid.
-pub(super) fn parse_answer(text: &str, schema: &CompiledSchema) -> Result<Value, String> {
-    let wrong = |what: &str| format!("the judge's answer is invalid: {what}; {}", excerpt(text));
+/// If the answer is invalid.
+pub(super) fn parse_answer(text: &str, schema: &CompiledSchema) -> Result<Value, RoleError> {
+    let wrong = |what: &str| {
+        RoleError::InvalidAnswer(format!("the judge's answer is invalid: {what}; {}", excerpt(text)))
+    };
     let value = read_answer(text).map_err(|why| wrong(&format!("it {why}")))?;
     let mistakes = schema.violations(&value);
     if !mistakes.is_empty() {
@@ -40,7 +42,7 @@ mod tests {
         }
     }
 
-    fn read_criterion(text: &str) -> Result<Value, String> {
+    fn read_criterion(text: &str) -> Result<Value, RoleError> {
         parse_answer(text, &super::super::CRITERION.schema)
     }
 
@@ -83,7 +85,7 @@ mod tests {
             ),
             (r#"{"reasoning": "x", "satisfied": tr"#, "cut off"),
         ] {
-            let error = read_criterion(text).unwrap_err();
+            let error = read_criterion(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

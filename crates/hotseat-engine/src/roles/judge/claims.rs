@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Judgement, reasoning};
+use super::{Judgement, RoleError, reasoning};
 use hotseat_checks::ForbiddenClaims;
 
 pub(super) fn instructions(claims: &ForbiddenClaims) -> String {
@@ -15,16 +15,16 @@ pub(super) fn instructions(claims: &ForbiddenClaims) -> String {
 
 /// # Errors
 /// If the verdict contradicts the listed claims.
-pub(super) fn parse_judgement(claims: &ForbiddenClaims, answer: &Value) -> Result<Judgement, String> {
+pub(super) fn parse_judgement(claims: &ForbiddenClaims, answer: &Value) -> Result<Judgement, RoleError> {
     let violated = answer["violated"] == true;
     let found = answer["claims_found"].as_array().map(Vec::as_slice).unwrap_or_default();
     let counts = |claim: &&Value| claims.absolute || claim["grounded"] == false;
     let violations: Vec<&Value> = found.iter().filter(counts).collect();
     if violated == violations.is_empty() {
-        return Err(format!(
+        return Err(RoleError::InvalidAnswer(format!(
             "the judge's answer contradicts itself: `violated` is {violated}, with {} violating claims",
             violations.len()
-        ));
+        )));
     }
     let reasoning = reasoning(answer);
     let words = match (violated, found.len()) {

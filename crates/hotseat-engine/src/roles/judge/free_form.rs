@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::evidence::{EvidenceBudget, EvidenceTooLong};
 use super::{JudgeEvidence, Judgement, PreparedQuestion};
 use crate::roles::answer_json::read_answer;
-use crate::roles::{Dialogue, excerpt, role_options};
+use crate::roles::{Dialogue, RoleError, excerpt, role_options};
 use hotseat_checks::FreeFormCriterion;
 
 const PROMPT: &str = include_str!("../prompts/judge.v1.md");
@@ -61,30 +61,33 @@ pub(super) fn prepare_question(
 }
 
 /// Parses a judgement: one JSON object with `passed`.
-pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), String> {
-    let wrong = |why: &str| format!("invalid response format: it {why}; {}", excerpt(text));
-    let answer = read_answer(text).map_err(|why| wrong(&why.to_string()))?;
-    if !answer.is_object() {
-        return Err(wrong("is not a JSON object"));
-    }
+///
+/// # Errors
+/// If the answer is something else.
+pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), RoleError> {
+    let invalid = |words: String| Err(RoleError::InvalidAnswer(format!("invalid response format: {words}")));
+    let no_verdict = |words: &str| {
+        Err(RoleError::InvalidAnswer(format!("validator response missing 'passed' field{words}")))
+    };
+    let answer = match read_answer(text) {
+        Ok(answer @ Value::Object(_)) => answer,
+        Ok(_) => return invalid(format!("it is not a JSON object; {}", excerpt(text))),
+        Err(why) => return invalid(format!("it {why}; {}", excerpt(text))),
+    };
     let passed = match answer.get("passed") {
         Some(Value::Bool(passed)) => *passed,
-        None => return Err(format!("validator response missing 'passed' field; {}", excerpt(text))),
-        Some(other) => {
-            return Err(format!(
-                "validator response missing 'passed' field: {other} is neither true nor false"
-            ));
-        }
+        None => return no_verdict(&format!("; {}", excerpt(text))),
+        Some(other) => return no_verdict(&format!(": {other} is neither true nor false")),
     };
     let score = match answer.get("score") {
         None | Some(Value::Null) => None,
         Some(Value::Number(score)) => score.as_f64(),
-        Some(other) => return Err(format!("invalid response format: `score` is {other}, not a number")),
+        Some(other) => return invalid(format!("`score` is {other}, not a number")),
     };
     let reasoning = match answer.get("reason") {
         None | Some(Value::Null) => None,
         Some(Value::String(reason)) => Some(reason.clone()),
-        Some(other) => return Err(format!("invalid response format: `reason` is {other}, not a string")),
+        Some(other) => return invalid(format!("`reason` is {other}, not a string")),
     };
     let words = describe_judgement(passed, score, reasoning.as_deref());
     Ok((Judgement { passed, score, reasoning, words }, answer))
@@ -135,7 +138,7 @@ mod tests {
             (r#"{"passed": true, "score": "high"}"#, "`score`"),
             (r#"{"passed": true, "reason": 3}"#, "`reason`"),
         ] {
-            assert!(parse_judgement(text).unwrap_err().contains(words), "{text}");
+            assert!(parse_judgement(text).unwrap_err().to_string().contains(words), "{text}");
         }
     }
 }

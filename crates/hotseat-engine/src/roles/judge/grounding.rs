@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Judgement, reasoning};
+use super::{Judgement, RoleError, reasoning};
 use hotseat_checks::GroundedClaims;
 
 pub(super) fn instructions(grounded: &GroundedClaims) -> String {
@@ -18,7 +18,7 @@ pub(super) fn instructions(grounded: &GroundedClaims) -> String {
 
 /// # Errors
 /// If the verdict contradicts the listed claims.
-pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, String> {
+pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
     let passed = answer["grounded"] == true;
     let claims = answer["claims_found"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = |key: &str| -> Vec<String> {
@@ -28,11 +28,11 @@ pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, String> {
     let groundless: Vec<&Value> = claims.iter().filter(|claim| claim["grounded"] == false).collect();
     let violations = texts("violations");
     if passed != (groundless.is_empty() && violations.is_empty()) {
-        return Err(format!(
+        return Err(RoleError::InvalidAnswer(format!(
             "the judge's answer contradicts itself: `grounded` is {passed}, with {} ungrounded claims and {} violations",
             groundless.len(),
             violations.len()
-        ));
+        )));
     }
     let reasoning = reasoning(answer);
     let words = match (passed, claims.len()) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Judgement, reasoning};
+use super::{Judgement, RoleError, reasoning};
 use hotseat_checks::AgentIntent;
 
 pub(super) fn instructions(intent: &AgentIntent) -> String {
@@ -11,10 +11,11 @@ pub(super) fn instructions(intent: &AgentIntent) -> String {
 
 /// # Errors
 /// If the observed intent is empty.
-pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, String> {
+pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
     let observed = answer["observed_intent"].as_str().unwrap_or_default().trim();
     if observed.is_empty() {
-        return Err("the judge's answer is invalid: `observed_intent` is empty".to_string());
+        let words = "the judge's answer is invalid: `observed_intent` is empty";
+        return Err(RoleError::InvalidAnswer(words.to_string()));
     }
     let reasoning = reasoning(answer);
     let words = format!("observed: {observed}: {reasoning}");

@@ -91,8 +91,8 @@ pub struct Judgement {
 /// Response of a judge.
 #[derive(Debug)]
 pub struct JudgeResponse<T> {
-    /// The result, or an error message.
-    pub outcome: Result<T, String>,
+    /// The result, or the error of the judge.
+    pub outcome: Result<T, RoleError>,
     /// The judge and its usage.
     pub usage: JudgeUsage,
     /// All exchanges with the judge, for the trace.
@@ -125,9 +125,9 @@ pub struct JudgeUsage {
 /// Parses the judgement of a criterion. For fuzzing only; not part of the public API.
 ///
 /// # Errors
-/// A message if the answer is invalid.
+/// If the answer is invalid.
 #[doc(hidden)]
-pub fn read_judgement(text: &str) -> Result<Value, String> {
+pub fn read_judgement(text: &str) -> Result<Value, RoleError> {
     answer::parse_answer(text, &prompt::CRITERION.schema)
 }
 
@@ -145,7 +145,7 @@ struct PreparedQuestion {
 
 /// Result of one vote.
 struct JudgeVote<T> {
-    result: Result<T, String>,
+    result: Result<T, RoleError>,
     exchanges: Vec<RoleExchange>,
 }
 
@@ -169,28 +169,33 @@ enum AnswerLookup {
 fn replay_vote<T>(
     asking: &RecordedQuestion,
     vote: usize,
-    read: impl Fn(&str) -> Result<(T, Value), String>,
+    read: impl Fn(&str) -> Result<(T, Value), RoleError>,
 ) -> JudgeVote<T> {
-    let mut found = Err(NOT_ASKED.to_string());
+    let mut found = Err(not_asked());
     let mut exchanges = Vec::new();
     for (number, answered) in asking.attempts_of_vote(vote).enumerate() {
         let of_use = match &answered.error {
-            Some(words) => Err(words.clone()),
+            Some(words) => Err(RoleError::Failed(words.clone())),
             None => read(&answered.answer),
         };
         let finding = of_use.as_ref().ok().map(|(_, finding)| finding.clone());
-        let error = of_use.as_ref().err().cloned();
+        let error = of_use.as_ref().err().map(ToString::to_string);
         exchanges.push(RoleExchange { finding, error, ..RoleExchange::from_record("judge", answered) });
-        found = of_use.map(|(found, _)| found).map_err(|words| with_attempt_count(words, number + 1));
+        found = of_use.map(|(found, _)| found).map_err(|error| with_attempt_count(error, number + 1));
     }
     JudgeVote { result: found, exchanges }
 }
 
-/// Adds the number of attempts to an error message.
-fn with_attempt_count(words: String, attempts: usize) -> String {
+/// Error of a judge that must not be asked.
+fn not_asked() -> RoleError {
+    RoleError::Failed(NOT_ASKED.to_string())
+}
+
+/// Adds the number of attempts to an error.
+fn with_attempt_count(error: RoleError, attempts: usize) -> RoleError {
     match attempts {
-        1 => words,
-        n => format!("{words} (asked {n} times)"),
+        1 => error,
+        attempts => RoleError::Repeated { attempts, last: Box::new(error) },
     }
 }
 
@@ -245,7 +250,7 @@ impl JudgeRole {
         };
         let put = match put {
             Ok(put) => put,
-            Err(words) => return self.error_response(words),
+            Err(words) => return self.error_response(&words),
         };
         let read = |text: &str| {
             let Some(prompt) = put.prompt else { return free_form::parse_judgement(text) };
@@ -267,7 +272,7 @@ impl JudgeRole {
             }
             AnswerLookup::Missing => {
                 return JudgeResponse {
-                    outcome: Err(NOT_ASKED.to_string()),
+                    outcome: Err(not_asked()),
                     usage: self.usage(&put, &[]),
                     exchanges: Vec::new(),
                 };
@@ -300,7 +305,7 @@ impl JudgeRole {
             question.evidence,
         ) {
             Ok(put) => put,
-            Err(words) => return self.error_response(words),
+            Err(words) => return self.error_response(&words),
         };
         let read = |text: &str| {
             let answer = answer::parse_answer(text, &prompt::TOPIC.schema)?;
@@ -313,7 +318,7 @@ impl JudgeRole {
         let begun = Instant::now();
         let JudgeVote { result: found, exchanges } = match self.recorded_answer(&put, 1) {
             AnswerLookup::Answered(asking) => replay_vote(&asking, 1, read),
-            AnswerLookup::Missing => JudgeVote { result: Err(NOT_ASKED.to_string()), exchanges: Vec::new() },
+            AnswerLookup::Missing => JudgeVote { result: Err(not_asked()), exchanges: Vec::new() },
             AnswerLookup::Ask => self.cast_vote(&put, 1, read).await,
         };
         let by = JudgeUsage { took: begun.elapsed(), ..self.usage(&put, &exchanges) };
@@ -321,7 +326,7 @@ impl JudgeRole {
     }
 
     /// Response for a judge that could not be asked.
-    fn error_response<T>(&self, words: impl ToString) -> JudgeResponse<T> {
+    fn error_response<T>(&self, error: &EvidenceTooLong) -> JudgeResponse<T> {
         let none = Some(0);
         let by = JudgeUsage {
             judge: self.role.label().clone(),
@@ -329,7 +334,8 @@ impl JudgeRole {
             output_tokens: none,
             ..JudgeUsage::default()
         };
-        JudgeResponse { outcome: Err(words.to_string()), usage: by, exchanges: Vec::new() }
+        let outcome = Err(RoleError::Failed(error.to_string()));
+        JudgeResponse { outcome, usage: by, exchanges: Vec::new() }
     }
 
     /// Prepares a question with a built-in prompt. The evidence is placed between the instructions and the
@@ -395,7 +401,7 @@ impl JudgeRole {
         &self,
         put: &PreparedQuestion,
         vote: usize,
-        read: impl Fn(&str) -> Result<(T, Value), String>,
+        read: impl Fn(&str) -> Result<(T, Value), RoleError>,
     ) -> JudgeVote<T> {
         let mut exchanges = Vec::new();
         let mut attempt = 1;
@@ -403,22 +409,15 @@ impl JudgeRole {
             let question = put.to_role_question(attempt);
             let shown = put.to_trace_json(&question);
             let (said, found, again) = match self.role.try_ask(question).await {
-                Err((RoleError::Deadline, _)) => {
-                    (RoleReply::default(), Err("no answer in time".to_string()), RetryAdvice::Never)
-                }
-                Err((RoleError::Failed(words), again)) => (RoleReply::default(), Err(words), again),
-                Ok(said) if said.is_truncated => {
-                    let words = said.truncation_error();
-                    (said, Err(words), RetryAdvice::Now)
-                }
+                Err((error, again)) => (RoleReply::default(), Err(error), again),
                 Ok(said) => {
-                    let found = read(&said.text);
+                    let found = said.ensure_complete().and_then(&read);
                     (said, found, RetryAdvice::Now)
                 }
             };
             let (found, finding) = match found {
                 Ok((found, finding)) => (Ok(found), Some(finding)),
-                Err(words) => (Err(words), None),
+                Err(error) => (Err(error), None),
             };
             exchanges.push(RoleExchange {
                 role: "judge",
@@ -426,12 +425,12 @@ impl JudgeRole {
                 question: shown,
                 said,
                 finding,
-                error: found.as_ref().err().cloned(),
+                error: found.as_ref().err().map(ToString::to_string),
                 vote_and_attempt: Some((vote, attempt)),
             });
             if found.is_ok() || again == RetryAdvice::Never || attempt > self.retries {
                 return JudgeVote {
-                    result: found.map_err(|words| with_attempt_count(words, attempt)),
+                    result: found.map_err(|error| with_attempt_count(error, attempt)),
                     exchanges,
                 };
             }
@@ -495,7 +494,7 @@ impl PreparedQuestion {
     }
 }
 
-fn count_votes(votes: &[Result<Judgement, String>]) -> [usize; 3] {
+fn count_votes(votes: &[Result<Judgement, RoleError>]) -> [usize; 3] {
     let mut count = [0; 3];
     for vote in votes {
         count[match vote {
@@ -508,10 +507,11 @@ fn count_votes(votes: &[Result<Judgement, String>]) -> [usize; 3] {
 }
 
 /// Judgement of the majority. Invalid votes count towards the total.
-fn majority(votes: Vec<Result<Judgement, String>>) -> Result<Judgement, String> {
+fn majority(votes: Vec<Result<Judgement, RoleError>>) -> Result<Judgement, RoleError> {
+    let no_votes = || RoleError::NoMajority("no judge was asked".to_string());
     let all = votes.len();
     if all == 1 {
-        return votes.into_iter().next().unwrap_or_else(|| Err("no judge was asked".to_string()));
+        return votes.into_iter().next().unwrap_or_else(|| Err(no_votes()));
     }
     let [for_it, against, useless] = count_votes(&votes);
     let first_error = votes.iter().find_map(|vote| vote.as_ref().err());
@@ -526,7 +526,7 @@ fn majority(votes: Vec<Result<Judgement, String>>) -> Result<Judgement, String> 
     let passed = match () {
         () if 2 * for_it > all => true,
         () if 2 * against > all => false,
-        () if useless == all => return Err(first_error.cloned().unwrap_or_default()),
+        () if useless == all => return Err(first_error.cloned().unwrap_or_else(no_votes)),
         () => {
             let what = if for_it == against { "the votes are tied" } else { "no majority of the votes" };
             let sides = [(for_it, true, "for"), (against, false, "against")];
@@ -534,12 +534,13 @@ fn majority(votes: Vec<Result<Judgement, String>>) -> Result<Judgement, String> 
             let sides: Vec<String> = sides
                 .map(|(count, passed, side)| format!("{count} {side} ({})", words_of(*passed)))
                 .collect();
-            return Err(format!("{what}: {}{}", sides.join("; "), useless_words()));
+            let words = format!("{what}: {}{}", sides.join("; "), useless_words());
+            return Err(RoleError::NoMajority(words));
         }
     };
     let (agree, disagree) = if passed { (for_it, against) } else { (against, for_it) };
     let telling = votes.iter().flatten().find(|judgement| judgement.passed == passed).cloned();
-    let Some(telling) = telling else { return Err("no judge was asked".to_string()) };
+    let Some(telling) = telling else { return Err(no_votes()) };
     let dissent = match disagree {
         0 => String::new(),
         n => format!("; {n} of {all} otherwise: {}", words_of(!passed)),
@@ -567,14 +568,14 @@ use self::prompt::CRITERION;
 mod tests {
     use super::*;
 
-    fn vote(passed: bool) -> Result<Judgement, String> {
+    fn vote(passed: bool) -> Result<Judgement, RoleError> {
         let words = if passed { "satisfied: kind" } else { "not satisfied: rude" };
         Ok(Judgement { passed, score: None, reasoning: Some("…".to_string()), words: words.to_string() })
     }
 
     #[test]
     fn majority_of_all_votes_decides() {
-        let useless = || Err("the answer is empty".to_string());
+        let useless = || Err(RoleError::InvalidAnswer("the answer is empty".to_string()));
         for (votes, expected) in [
             (vec![vote(true)], Ok("satisfied: kind")),
             (vec![vote(true), vote(true), vote(true)], Ok("3 of 3 votes: satisfied: kind")),
@@ -601,8 +602,8 @@ mod tests {
             (vec![useless(), useless(), useless()], Err("the answer is empty")),
         ] {
             let found = majority(votes);
-            let found = found.as_ref().map(|judgement| judgement.words.as_str()).map_err(String::as_str);
-            assert_eq!(found, expected);
+            let found = found.map(|judgement| judgement.words).map_err(|error| error.to_string());
+            assert_eq!(found.as_deref().map_err(String::as_str), expected);
         }
     }
 }

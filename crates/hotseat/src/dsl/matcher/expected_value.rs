@@ -63,7 +63,8 @@ impl ExpectedValue {
             (_, None) => Ok(false),
             (ExpectedValue::Value(wanted), Some(found)) => Ok(json_equal(found, wanted)),
             (ExpectedValue::Condition(written), found) => {
-                parse_condition(written)?.is_met(found).map_err(|error| error.to_string())
+                let condition = parse_condition(written).map_err(|error| error.to_string())?;
+                condition.is_met(found).map_err(|error| error.to_string())
             }
             (ExpectedValue::Predicate(_, fits), Some(found)) => Ok(fits(found)),
             (ExpectedValue::Invalid(words), _) => Err(words.clone()),
@@ -83,7 +84,7 @@ impl ExpectedValue {
     pub(in crate::dsl) fn problem(&self) -> Option<String> {
         match self {
             ExpectedValue::Invalid(words) => Some(words.clone()),
-            ExpectedValue::Condition(written) => parse_condition(written).err(),
+            ExpectedValue::Condition(written) => Some(parse_condition(written).err()?.to_string()),
             ExpectedValue::Value(_) | ExpectedValue::Predicate(..) => None,
         }
     }
@@ -93,7 +94,7 @@ impl ExpectedValue {
             ExpectedValue::Value(value) => value.to_string(),
             ExpectedValue::Condition(written) => match parse_condition(written) {
                 Ok(condition) => condition.describe(),
-                Err(words) => words,
+                Err(error) => error.to_string(),
             },
             ExpectedValue::Predicate(words, _) => words.clone(),
             ExpectedValue::Invalid(words) => words.clone(),
