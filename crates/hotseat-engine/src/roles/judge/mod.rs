@@ -490,7 +490,7 @@ impl PreparedQuestion {
             "prompt": prompt.name,
             "system": prompt.system,
             "message": question.message,
-            "schema": prompt.schema_json,
+            "schema": prompt.schema,
         })
     }
 }
