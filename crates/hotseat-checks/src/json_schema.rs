@@ -1,8 +1,6 @@
 //! `schema`: the answer, or a value inside it, matches a JSON Schema.
 
-use std::fmt;
-use std::sync::Arc;
-
+use hotseat_schema::{JsonSchema, JsonSchemaError};
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
@@ -15,9 +13,9 @@ use super::{CheckBehavior, CheckDecision, format_list};
 /// Maximum number of violations in a check result.
 const MAX_VIOLATIONS: usize = 10;
 
-/// Compiled JSON Schema. Remote references are not fetched.
-#[derive(Clone)]
-pub struct CompiledSchema(Arc<jsonschema::Validator>);
+/// Compiled JSON Schema of a check.
+#[derive(Debug, Clone)]
+pub struct CompiledSchema(JsonSchema);
 
 /// An invalid schema.
 #[derive(Debug, thiserror::Error)]
@@ -25,13 +23,25 @@ pub struct CompiledSchema(Arc<jsonschema::Validator>);
 pub enum CompiledSchemaError {
     #[error("this schema accepts every value")]
     AcceptsEverything,
-    #[error("this is not a JSON Schema: {0}{place}", place = place_suffix(.0))]
-    Invalid(#[source] Box<jsonschema::ValidationError<'static>>),
+    #[error("this is not a JSON Schema: {message}{place}", place = place_suffix(.pointer))]
+    Invalid { message: String, pointer: String },
+    #[error("{}", JsonSchemaError::NoValidator)]
+    NoValidator,
 }
 
-fn place_suffix(error: &jsonschema::ValidationError<'_>) -> String {
-    let at = error.instance_path().to_string();
-    if at.is_empty() { at } else { format!(" at {at}") }
+fn place_suffix(pointer: &str) -> String {
+    if pointer.is_empty() { String::new() } else { format!(" at {pointer}") }
+}
+
+impl From<JsonSchemaError> for CompiledSchemaError {
+    fn from(error: JsonSchemaError) -> Self {
+        match error {
+            JsonSchemaError::Invalid { message, pointer } => {
+                CompiledSchemaError::Invalid { message, pointer }
+            }
+            JsonSchemaError::NoValidator => CompiledSchemaError::NoValidator,
+        }
+    }
 }
 
 impl CompiledSchema {
@@ -50,27 +60,12 @@ impl CompiledSchema {
         if says_nothing {
             return Err(CompiledSchemaError::AcceptsEverything);
         }
-        // Patterns are matched in linear time because they run on untrusted text of an agent.
-        let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
-        match options.build(schema) {
-            Ok(validator) => Ok(CompiledSchema(Arc::new(validator))),
-            Err(error) => Err(CompiledSchemaError::Invalid(Box::new(error))),
-        }
+        Ok(CompiledSchema(JsonSchema::compile(schema)?))
     }
 
     /// Lists the violations of a value.
     pub fn violations(&self, value: &Value) -> Vec<String> {
-        let errors = self.0.iter_errors(value).map(|error| {
-            let at = error.instance_path().to_string();
-            truncate(&if at.is_empty() { error.to_string() } else { format!("{at}: {error}") })
-        });
-        errors.take(MAX_VIOLATIONS).collect()
-    }
-}
-
-impl fmt::Debug for CompiledSchema {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Schema")
+        self.0.violations(value).map(|violation| truncate(&violation)).take(MAX_VIOLATIONS).collect()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Digests of texts, as identifiers.
 
-use ring::digest::{SHA256, digest};
+use sha2::{Digest as _, Sha256};
 
 /// Returns the first bytes of the digest of a text, in hexadecimal.
 pub fn short_digest(text: &str, bytes: usize) -> String {
-    let whole = digest(&SHA256, text.as_bytes());
-    whole.as_ref().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+    let whole = Sha256::digest(text);
+    whole.iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -8,12 +8,13 @@
 //! - [`session`]: drives one conversation and evaluates its checks;
 //! - [`config`]: the project file, the target, suite discovery;
 //! - [`typescript`]: tests in TypeScript;
-//! - [`import`]: converts existing conversations to cases and recordings;
+//! - `import`, a part of the feature `command-line`: converts existing conversations to cases and recordings;
 //! - [`run`]: executes cases concurrently and emits results as they complete.
 
 pub mod cases;
 pub mod config;
 mod digest;
+#[cfg(feature = "command-line")]
 pub mod import;
 pub mod roles;
 pub mod run;

@@ -26,8 +26,22 @@ pub struct HttpClients {
 
 /// An HTTP client that could not be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the HTTP client could not be created: {0}")]
-pub struct ClientError(String);
+pub enum ClientError {
+    /// The client refuses its settings, or finds no certificates.
+    #[error("the HTTP client could not be created: {0}")]
+    Settings(String),
+    /// This build has no encryption.
+    #[error("addresses with `https://` need the feature `https` of the crate `hotseat`")]
+    NoEncryption,
+}
+
+/// Refuses an address that this build cannot reach.
+///
+/// # Errors
+/// If it is encrypted, and the feature `tls` is off.
+pub fn check_encryption(url: &Url) -> Result<(), ClientError> {
+    if cfg!(feature = "tls") || url.scheme() != "https" { Ok(()) } else { Err(ClientError::NoEncryption) }
+}
 
 impl Default for HttpClients {
     fn default() -> Self {
@@ -58,8 +72,9 @@ impl HttpClients {
     /// Returns the client for a URL. Servers on this machine are reached without the proxies of the environment.
     ///
     /// # Errors
-    /// If the client cannot be created, for example without certificates.
+    /// If the client cannot be created, for example without certificates, or if this build has no encryption.
     pub fn client(&self, url: &Url) -> Result<&Client, ClientError> {
+        check_encryption(url)?;
         let (is_encrypted, is_local) = (url.scheme() == "https", is_loopback(url));
         let client = match (is_encrypted, is_local) {
             (false, false) => &self.plain,
@@ -70,8 +85,10 @@ impl HttpClients {
         client.get_or_init(|| self.build(is_encrypted, is_local)).as_ref().map_err(Clone::clone)
     }
 
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "no client is encrypted"))]
     fn build(&self, is_encrypted: bool, is_local: bool) -> Result<Client, ClientError> {
         // The first client sets the TLS provider of the process, unless the program has set one.
+        #[cfg(feature = "tls")]
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
             .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
@@ -79,9 +96,10 @@ impl HttpClients {
             .connect_timeout(self.connect_timeout)
             .pool_idle_timeout(POOL_IDLE_TIMEOUT);
         // Plain HTTP needs no certificates, and a machine may have none.
+        #[cfg(feature = "tls")]
         let builder = if is_encrypted { builder } else { builder.tls_certs_only([]) };
         let builder = if is_local || !self.uses_proxies { builder.no_proxy() } else { builder };
-        builder.build().map_err(|error| ClientError(root_cause(&error)))
+        builder.build().map_err(|error| ClientError::Settings(root_cause(&error)))
     }
 }
 

@@ -3,5 +3,5 @@
 mod clients;
 mod sse;
 
-pub use clients::{ClientError, HttpClients, root_cause};
+pub use clients::{ClientError, HttpClients, check_encryption, root_cause};
 pub use sse::{EventTooLong, MAX_EVENT_BYTES, SseDecoder};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_schema::JsonSchemaError;
 use serde_json::{Map, Value, json};
 
 use crate::fault::FaultRule;
@@ -147,7 +148,7 @@ pub enum DefinitionProblem {
     #[error("`inputSchema` of the tool `{0}` must be an object")]
     NoSchema(String),
     #[error("`inputSchema` of the tool `{tool}` is invalid: {source}")]
-    Schema { tool: String, source: Box<jsonschema::ValidationError<'static>> },
+    Schema { tool: String, source: JsonSchemaError },
     #[error("two tools have the name `{0}`")]
     DuplicateTool(String),
     #[error("the tool `{tool}` is offered after `{after}`, which the server does not have")]

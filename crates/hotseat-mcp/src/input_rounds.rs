@@ -1,5 +1,6 @@
 //! Questions of an answer to the client: asked in rounds before the answer is given.
 
+use hotseat_schema::{JsonSchema, JsonSchemaError};
 use serde_json::{Map, Value, json};
 
 use crate::answer::{InputRequired, McpAnswer, McpToolResult};
@@ -7,7 +8,7 @@ use crate::frame::RpcError;
 use crate::revision::error_code;
 
 /// Maximum number of schema violations in a message.
-const MAX_VIOLATIONS: usize = 8;
+pub(crate) const MAX_VIOLATIONS: usize = 8;
 
 /// Requests to the client that precede an answer. The next round begins when all requests of a round have responses.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,8 +47,8 @@ pub enum InputRoundsError {
     NoQuestion(String),
     #[error("the `schema` of the question `{0}` must have `type: object`")]
     NoObject(String),
-    #[error("the `schema` of the question `{name}` is invalid: {problem}")]
-    Schema { name: String, problem: String },
+    #[error("the `schema` of the question `{name}` is invalid: {source}")]
+    Schema { name: String, source: JsonSchemaError },
 }
 
 impl InputRounds {
@@ -143,15 +144,10 @@ fn read_question(name: &str, question: &Value) -> Result<Value, InputRoundsError
     if schema["type"] != "object" {
         return Err(InputRoundsError::NoObject(name.to_string()));
     }
-    response_validator(&schema)
-        .map_err(|problem| InputRoundsError::Schema { name: name.to_string(), problem })?;
+    JsonSchema::compile(&schema)
+        .map_err(|source| InputRoundsError::Schema { name: name.to_string(), source })?;
     let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
     Ok(json!({"method": "elicitation/create", "params": params}))
-}
-
-fn response_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
-    options.build(schema).map_err(|error| error.to_string())
 }
 
 /// Fails if the user refused the question, or the response does not have the form that its request demands.
@@ -185,17 +181,8 @@ fn schema_violations(schema: &Value, content: &Value) -> Vec<String> {
     if !schema.is_object() {
         return Vec::new();
     }
-    match response_validator(schema) {
-        Ok(validator) => violations(&validator, content),
-        Err(problem) => vec![problem],
+    match JsonSchema::compile(schema) {
+        Ok(schema) => schema.violations(content).take(MAX_VIOLATIONS).collect(),
+        Err(error) => vec![error.to_string()],
     }
-}
-
-/// Returns what a value violates, one text for each of the first violations.
-pub(crate) fn violations(validator: &jsonschema::Validator, value: &Value) -> Vec<String> {
-    let text = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-        "" => error.to_string(),
-        path => format!("{path}: {error}"),
-    };
-    validator.iter_errors(value).take(MAX_VIOLATIONS).map(text).collect()
 }

@@ -8,6 +8,8 @@
 //! * [`ProtocolRevision`]: clients choose among stateless requests (2026-07-28) and sessions (2025-11-25 and earlier); servers speak both
 //!   at once.
 //!
+//! The servers are the feature `serve`. Without it, [`McpServers::start`] names the feature that is missing.
+//!
 //! ```
 //! use std::sync::Arc;
 //!
@@ -32,29 +34,39 @@
 //! # Ok::<(), hotseat_mcp::McpError>(())
 //! ```
 
+// Only servers use parts of the definitions.
+#![cfg_attr(not(feature = "serve"), allow(dead_code))]
+
 mod answer;
+#[cfg(feature = "serve")]
 mod bridge;
 mod definition;
+#[cfg(feature = "serve")]
 mod definition_file;
 mod event;
 mod fault;
 mod fixed;
 mod frame;
 mod input_rounds;
+#[cfg(feature = "serve")]
 mod listing;
 mod recording;
 mod revision;
+#[cfg_attr(not(feature = "serve"), path = "no_server.rs")]
 mod server;
+#[cfg(feature = "serve")]
 mod sse;
 
 pub use answer::{
     AnswerFuture, CallNotifier, InputRequired, McpAnswer, McpCall, McpToolResult, ToolAnswerer,
 };
+#[cfg(feature = "serve")]
 pub use bridge::{BridgeError, bridge_lines, run_bridge};
 pub use definition::{
     DefinitionProblem, LaunchedUpstream, McpLimits, McpOptions, McpPrompt, McpResource, McpTool, MockContent,
     ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
 };
+#[cfg(feature = "serve")]
 pub use definition_file::{FixedAnswerer, MockFileError, read_mock};
 pub use event::{McpEvent, McpEventKind};
 pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, UnreachedFault};
@@ -62,6 +74,7 @@ pub use fixed::{FixedAnswer, FixedAnswerError};
 pub use frame::{Frame, FrameError, RpcError};
 pub use hotseat_serve::{FaultTrigger, TextCleaner};
 pub use input_rounds::{InputRounds, InputRoundsError, UnansweredInput};
+#[cfg(feature = "serve")]
 pub use listing::{ListingError, list_contents};
 pub use recording::{McpExchange, McpRecording, McpReplaySource, RecordingLineError, RecordingProblem};
 pub use revision::{ProtocolRevision, error_code};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hotseat_serve::TextCleaner;
 use hotseat_trace::{RecordedRequest, canonical_text, nearest_request};
-use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::frame::RpcError;
 
@@ -87,7 +87,7 @@ impl McpExchange {
     /// Identity of a request: two requests with the same digest get the same answers.
     pub fn digest(method: &str, params: &Map<String, Value>) -> String {
         let text = format!("{method}\0{}", canonical_text(&Value::Object(without_meta(params))));
-        digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn to_json(&self) -> Value {

@@ -8,7 +8,7 @@
 //!   calls.
 //! * [`script`]: a model that answers from a file. [`recording`]: records the traffic of a model and replays
 //!   it.
-//! * `serve`, a feature: models served over HTTP, for agents that expect a provider.
+//! * [`serve`]: models served over HTTP, for agents that expect a provider.
 //! * [`PureModel`]: a deterministic model without clock or network, such as a script or a recording.
 //!   Simulators call it directly; [`LiveModel`] makes a [`Model`] of it.
 //!
@@ -38,7 +38,6 @@ pub mod recording;
 mod reply_assembler;
 mod retry;
 pub mod script;
-#[cfg(feature = "serve")]
 pub mod serve;
 mod sleep;
 mod types;

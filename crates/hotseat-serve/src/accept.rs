@@ -16,33 +16,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use crate::AcceptLimits;
 use crate::connections::{ConnectionRoom, OpenConnection};
 
 /// Maximum size of the head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Delay after a failed accept, for example if too many files are open.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// Limits of connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AcceptLimits {
-    /// Maximum number of open connections. Further ones take the place of idle ones, or wait until one closes.
-    pub max_connections: usize,
-    /// Time limit for the head of a request, including the next one on a kept-alive connection.
-    pub head_timeout: Duration,
-    /// Time limit for answers in progress after the server was stopped.
-    pub shutdown_timeout: Duration,
-}
-
-impl Default for AcceptLimits {
-    fn default() -> Self {
-        AcceptLimits {
-            max_connections: 1024,
-            head_timeout: Duration::from_secs(60),
-            shutdown_timeout: Duration::MAX,
-        }
-    }
-}
 
 /// Serves all connections until `stop` resolves. Then answers in progress are completed, and `stopping`
 /// notifies streams that would not end on their own. A service that fails closes its connection without an answer.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ring::digest::{SHA256, digest};
+use sha2::{Digest as _, Sha256};
 
 /// Text of an answer that is no JSON.
 pub const GARBAGE: &str = "\u{1}}{ this is not JSON: 0x00ff <html>";
@@ -97,6 +97,6 @@ impl RuleCounter {
 
 /// Returns a number that looks random, from a text.
 fn draw(text: &str) -> u64 {
-    let hash = digest(&SHA256, text.as_bytes());
-    hash.as_ref().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    let hash = Sha256::digest(text);
+    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

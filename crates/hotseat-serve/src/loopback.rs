@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use tokio::sync::{oneshot, watch};
 
-use crate::accept::{AcceptLimits, accept};
+use crate::AcceptLimits;
+use crate::accept::accept;
 
 /// A server on the loopback interface. Dropping it closes all connections.
 pub struct LoopbackServer {

@@ -4,7 +4,7 @@
 //! - [`recorder`]: events become a trace: redacted, numbered, stamped and counted;
 //! - [`connection`]: HTTP, streams, and the thread that reads them;
 //! - [`target`]: the traits that a protocol implements, and what protocols share;
-//! - [`ag_ui`], [`openai`], [`http_agent`], [`command`], [`embedded`], [`code_agent`], [`replay`]: the protocols;
+//! - [`ag_ui`], [`openai`], [`http_agent`], [`command`], `embedded` (a feature), [`code_agent`], [`replay`]: the protocols;
 //! - [`recording`]: files that record the behaviour of an agent and can be replayed;
 //! - [`process`]: child processes in groups of their own.
 
@@ -12,6 +12,7 @@ pub mod ag_ui;
 pub mod code_agent;
 pub mod command;
 pub mod connection;
+#[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod http_agent;
 pub mod message;

@@ -30,10 +30,17 @@
 //!
 //! # Features
 //!
-//! None is on by default, so a test program compiles no C code but that of its encryption.
+//! None is on by default, so a test program compiles no C code, no server and no encryption. A test or a project file
+//! that needs one of them is refused with the name of the feature.
 //!
-//! - `store`: runs are saved in the project, for `--last-failed` and for `hotseat show` and `hotseat view`.
+//! - `agents`: agents in definition files, which run in the test program (`type: embedded`).
+//! - `https`: agents, judges and other services at addresses with `https://`.
+//! - `json-schema`: the assertion `schema`, and interrupts of agents with a `responseSchema`.
+//! - `mcp`: MCP servers of the test; includes `json-schema`.
+//! - `models`: models that the test serves, and templates in replies of scripted models.
 //! - `scripts`: hooks, checks and other functions in TypeScript that a project file names.
+//! - `store`: runs are saved in the project, for `--last-failed` and for `hotseat show` and `hotseat view`.
+//! - `full`: all of them.
 
 pub mod dsl;
 

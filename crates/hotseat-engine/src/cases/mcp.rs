@@ -252,6 +252,7 @@ impl Service for McpServer {
     const LABEL: &'static str = "server";
     const NOUN: &'static str = "MCP server";
     const SHAPES: &'static TaggedShapes = &MCP_SERVER;
+    const IS_AVAILABLE: bool = cfg!(feature = "mcp");
 
     fn read(entry: ServiceEntry<'_>, above: &McpSettings, diagnostics: &mut Diagnostics) -> Option<Self> {
         let ServiceEntry { name, place, map, .. } = entry;

@@ -115,6 +115,7 @@ impl Service for ModelSource {
     const LABEL: &'static str = "model";
     const NOUN: &'static str = "served model";
     const SHAPES: &'static TaggedShapes = &MODEL_SOURCE;
+    const IS_AVAILABLE: bool = cfg!(feature = "models");
 
     fn read(entry: ServiceEntry<'_>, above: &ModelSettings, diagnostics: &mut Diagnostics) -> Option<Self> {
         let faults = read_faults(&entry.map, diagnostics);

@@ -1,6 +1,7 @@
 //! Decodes scripted answers of the client.
 
 use hotseat_document::{Diagnostic, Diagnostics, MapView};
+use hotseat_http::check_encryption;
 use hotseat_targets::message::{
     ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolFunction, ToolReply, ToolReplySource,
 };
@@ -42,6 +43,9 @@ fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<reqwest
     let url = reqwest::Url::parse(text).ok().filter(reqwest::Url::has_host);
     if url.is_none() {
         diagnostics.push(diagnostic_at(tool.place_of("url"), "`url` of a tool is not a valid HTTP URL"));
+    }
+    if let Some(Err(error)) = url.as_ref().map(check_encryption) {
+        diagnostics.push(diagnostic_at(tool.place_of("url"), error));
     }
     url
 }

@@ -25,6 +25,8 @@ pub trait Service: Clone {
     const NOUN: &'static str;
     /// Shapes of an entry.
     const SHAPES: &'static TaggedShapes;
+    /// True if this build can serve them. Otherwise the feature of the crate `hotseat` with the name of the key is missing.
+    const IS_AVAILABLE: bool;
 
     /// Decodes an entry, which may change the service of that name in the layers above.
     fn read(entry: ServiceEntry<'_>, above: &Services<Self>, diagnostics: &mut Diagnostics) -> Option<Self>;
@@ -55,6 +57,13 @@ impl<S: Service> Services<S> {
         diagnostics: &mut Diagnostics,
     ) -> Arc<Services<S>> {
         let Some(view) = view else { return above.clone() };
+        if !S::IS_AVAILABLE {
+            let key = S::KEY;
+            let missing = format!("`{key}` needs the feature `{key}` of the crate `hotseat`");
+            let help = format!("add the feature `{key}` to the dependency `hotseat` in Cargo.toml");
+            diagnostics.push(Diagnostic::new(missing).at(view.place()).help(help));
+            return above.clone();
+        }
         let mut services = (**above).clone();
         for (name, place, view) in view.entries().into_iter().flatten() {
             let Some(map) = view.tagged(S::SHAPES) else { continue };

@@ -3,10 +3,12 @@
 mod agent;
 mod agent_targets;
 mod context;
+#[cfg(feature = "command-line")]
 mod discover;
 mod env_file;
 mod hooks;
 mod limits;
+mod paths;
 mod project;
 mod role_lookup;
 mod script_lookup;
@@ -19,11 +21,11 @@ mod store_settings;
 pub use agent::ProjectAgent;
 pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary, is_secret, secret_text};
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
-pub use discover::{
-    DiscoveredSuites, SuitePart, discover_suites, display_path, is_case_word, nearest_suite, split_part,
-};
+#[cfg(feature = "command-line")]
+pub use discover::{DiscoveredSuites, discover_suites, nearest_suite};
 pub use env_file::{ENV_FILE, EnvFile};
 pub use hooks::ScriptScope;
+pub use paths::{SuitePart, display_path, is_case_word, split_part};
 pub use project::{FILE_NAMES, Project, named_secrets, redact_diagnostic};
 pub use role_lookup::{ResolvedRole, RoleKind, RoleQuery};
 pub use script_lookup::{ProcessTarget, ResolvedHook};

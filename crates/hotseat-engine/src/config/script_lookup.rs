@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use hotseat_http::check_encryption;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
 use serde_json::Value;
@@ -160,9 +161,13 @@ impl Project {
         let (mut node, mut mistakes) = (node.clone(), Diagnostics::new());
         interpolate(&mut node, &Kind::Shape(&PROCESS), variables, source, &mut mistakes);
         let map = MapView::from_node(&node, source, &PROCESS).expect("the shape was checked");
-        let url = map.text("url").unwrap_or_default();
-        let url =
-            Url::parse(url).map_err(|error| mistakes.push(Diagnostic::new(format!("`{url}`: {error}"))));
+        let text = map.text("url").unwrap_or_default();
+        let url = Url::parse(text).map_err(|error| format!("`{text}`: {error}"));
+        let reachable = |url: Url| match check_encryption(&url) {
+            Ok(()) => Ok(url),
+            Err(error) => Err(error.to_string()),
+        };
+        let url = url.and_then(reachable).map_err(|error| mistakes.push(Diagnostic::new(error)));
         let method = map.text("method").unwrap_or("POST").to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| mistakes.push(Diagnostic::new(format!("`{method}` is not an HTTP method"))));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use hotseat_http::check_encryption;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::Url;
 use tokio::process::Child;
@@ -82,6 +83,10 @@ impl StartCommand {
                 return None;
             }
         };
+        if let Err(error) = check_encryption(&ready) {
+            mistakes.push(Diagnostic::new(error.to_string()).at(place));
+            return None;
+        }
         let texts = map.list("command").into_iter().flatten().filter_map(NodeView::text);
         let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
         Some(StartCommand {

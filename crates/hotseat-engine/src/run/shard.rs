@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::cases::TestCase;
 
@@ -35,8 +35,8 @@ impl Shard {
 
     /// True if a case, given by suite name and id, belongs to this shard.
     pub fn contains(self, suite: &str, id: &str) -> bool {
-        let named = digest(&SHA256, format!("{suite}\0{id}").as_bytes());
-        let first = named.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let named = Sha256::digest(format!("{suite}\0{id}"));
+        let first = named.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         first % self.of as u64 == self.number as u64 - 1
     }
 }
@@ -48,11 +48,11 @@ impl fmt::Display for Shard {
 }
 
 /// Digest of the cases of a run.
-pub(super) struct PlanDigest(Context);
+pub(super) struct PlanDigest(Sha256);
 
 impl PlanDigest {
     pub fn new() -> Self {
-        PlanDigest(Context::new(&SHA256))
+        PlanDigest(Sha256::new())
     }
 
     /// Adds a case as written, together with its inherited settings.
@@ -66,13 +66,13 @@ impl PlanDigest {
 
     /// Adds a text that applies to all cases.
     pub fn add_part(&mut self, text: &str) {
-        self.0.update(&(text.len() as u64).to_be_bytes());
+        self.0.update((text.len() as u64).to_be_bytes());
         self.0.update(text.as_bytes());
     }
 
     /// Returns the digest in hexadecimal.
     pub fn finish(self) -> String {
-        self.0.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        self.0.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use axum::http::StatusCode;
 use hotseat_trace::canonical_text;
-use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::faults::{SelectedFault, break_answer, delay};
 use super::observer::asks_for_input;
@@ -228,8 +228,8 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
 
 /// The call that a signed state belongs to.
 fn purpose(request: &RpcRequest, tool: &str, arguments: &Value) -> String {
-    let hash = digest(&SHA256, canonical_text(arguments).as_bytes());
-    let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = Sha256::digest(canonical_text(arguments));
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}/{}/{tool}/{hash}", request.conversation.token, request.server.name())
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hotseat_schema::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::definition::{DefinitionProblem, McpTool};
 use crate::frame::RpcError;
-use crate::input_rounds::violations;
+use crate::input_rounds::MAX_VIOLATIONS;
 use crate::revision::error_code;
 
 /// Tools in the order of `tools/list`.
@@ -27,7 +28,7 @@ pub(super) struct ToolCatalog {
 /// A tool with its schema.
 pub(super) struct CompiledTool {
     pub(super) tool: McpTool,
-    arguments: jsonschema::Validator,
+    arguments: JsonSchema,
 }
 
 impl ToolCatalog {
@@ -39,13 +40,8 @@ impl ToolCatalog {
         let mut compiled = Vec::with_capacity(tools.len());
         let mut indexes = HashMap::with_capacity(tools.len());
         for tool in tools {
-            let arguments = jsonschema::options()
-                .with_pattern_options(jsonschema::PatternOptions::regex())
-                .build(&tool.input_schema)
-                .map_err(|error| DefinitionProblem::Schema {
-                    tool: tool.name.clone(),
-                    source: Box::new(error),
-                })?;
+            let arguments = JsonSchema::compile(&tool.input_schema)
+                .map_err(|source| DefinitionProblem::Schema { tool: tool.name.clone(), source })?;
             if indexes.insert(tool.name.clone(), compiled.len()).is_some() {
                 return Err(DefinitionProblem::DuplicateTool(tool.name.clone()));
             }
@@ -102,7 +98,7 @@ fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
 impl CompiledTool {
     /// Returns what the arguments violate, one text for each of the first violations.
     pub(super) fn violations(&self, arguments: &Value) -> Vec<String> {
-        violations(&self.arguments, arguments)
+        self.arguments.violations(arguments).take(MAX_VIOLATIONS).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Addresses of proxied servers.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use hotseat_http::check_encryption;
 use reqwest::Url;
 
 use crate::definition::DefinitionProblem;
@@ -22,6 +23,7 @@ impl UrlUpstream {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(DefinitionProblem::UrlScheme);
         }
+        check_encryption(&url).map_err(|error| DefinitionProblem::Url(error.to_string()))?;
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let wrong = || DefinitionProblem::Header(name.clone());

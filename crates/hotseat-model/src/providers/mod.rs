@@ -20,6 +20,7 @@
 mod anthropic;
 mod connection;
 mod connector;
+mod dialect;
 mod openai;
 #[cfg(feature = "serve")]
 mod relayed_reply;
@@ -31,5 +32,6 @@ pub(crate) mod served;
 mod stream_tests;
 
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
+pub use dialect::Dialect;
 #[cfg(feature = "serve")]
 pub(crate) use relayed_reply::read_relayed_reply;

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use futures_util::stream;
 
+use super::Dialect;
 use super::anthropic::parser::AnthropicParser;
 use super::connection::{ReplyParser, read_events};
 use super::openai::parser::OpenAiParser;
 use super::responses::ResponsesParser;
-use super::served::Dialect;
 use crate::{DiscardSink, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// What messages call the sender of an answer.

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Dialect;
 use super::anthropic::{AnthropicReplyWriter, anthropic_error, anthropic_reply, read_anthropic_request};
 use super::openai::{ChatReplyWriter, chat_reply, read_chat_request};
 use super::responses::{ResponsesReplyWriter, read_responses_request, responses_reply};
@@ -12,17 +13,6 @@ use crate::{
     ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelToolCall, ModelToolResult,
     ReplyDelta,
 };
-
-/// A protocol in which models are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// OpenAI's chat completions.
-    ChatCompletions,
-    /// OpenAI's Responses.
-    Responses,
-    /// Anthropic's messages API.
-    Messages,
-}
 
 /// A request of a client.
 #[derive(Debug, Clone, PartialEq)]

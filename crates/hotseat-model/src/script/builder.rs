@@ -12,7 +12,8 @@ use super::compiled::{
 use super::condition::{self, RuleCondition};
 use super::diagnostics::ScriptDiagnostics;
 use super::rule::{Rule, RuleError, RuleReply};
-use super::template::{TemplateSet, VARIABLES};
+use super::template::TemplateSet;
+use super::template_syntax::VARIABLES;
 use crate::ModelErrorKind;
 
 /// Collects the rules of a script.

@@ -36,7 +36,9 @@ mod reader;
 mod rule;
 mod shape;
 mod surrogates;
+#[cfg_attr(not(feature = "templates"), path = "no_template.rs")]
 mod template;
+mod template_syntax;
 
 pub use builder::ScriptBuilder;
 pub use compiled::RuleId;

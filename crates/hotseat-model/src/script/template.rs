@@ -13,23 +13,8 @@ use serde_json::Value;
 use super::condition::{ConditionMatches, new_results};
 use super::diagnostics::ScriptDiagnostics;
 use super::rule::{SourceJson, SourceValue};
+use super::template_syntax::{VARIABLES, is_template};
 use crate::{ModelMessage, ModelRequest, ModelToolResult};
-
-/// Variables of every template. Some have no value in some requests; using them then is an error.
-pub(super) const VARIABLES: &[&str] = &[
-    "user",
-    "system",
-    "notice",
-    "result",
-    "results",
-    "messages",
-    "tools",
-    "conversation",
-    "agent",
-    "turn",
-    "call",
-    "attempt",
-];
 
 /// A text with or without `{{ … }}`.
 #[derive(Debug)]
@@ -325,10 +310,6 @@ fn role_name(message: &ModelMessage) -> &'static str {
         ModelMessage::Tool(_) => "tool",
         ModelMessage::Notice { .. } => "notice",
     }
-}
-
-fn is_template(text: &str) -> bool {
-    ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
 /// Returns the expression of a text that is a single `{{ … }}`.

@@ -4,30 +4,47 @@
 //! cannot be guessed, so that conversations at the same time do not mix. Below an address, all protocols of
 //! [`Dialect`] are answered by the same [`Model`](crate::Model), by a provider behind a [`ModelRelay`], or from a recording of
 //! its answers. Each request is an event of its conversation.
+//!
+//! The servers are the feature `serve`. Without it, [`ModelServers::start`] names the feature that is missing.
 
+// Only servers use parts of the definitions.
+#![cfg_attr(not(feature = "serve"), allow(dead_code, unused_imports))]
+
+#[cfg(feature = "serve")]
 mod answer_source;
+#[cfg(feature = "serve")]
 mod call;
 mod cassette;
+#[cfg(feature = "serve")]
 mod conversation;
+#[cfg(feature = "serve")]
 mod exchange;
 mod faults;
+#[cfg(feature = "serve")]
 mod http;
 mod limits;
+#[cfg(not(feature = "serve"))]
+mod no_server;
 mod relay;
+#[cfg(feature = "serve")]
 mod respond;
 mod served_model;
 
-pub use crate::providers::served::Dialect;
+pub use crate::providers::Dialect;
 pub use cassette::{
     CassetteFile, CassetteLineError, CassetteProblem, ModelCassette, RecordTarget, RelayedExchange,
     ReplaySource,
 };
+#[cfg(feature = "serve")]
 pub use conversation::ServedConversation;
 pub use faults::{FaultKind, ModelFault, UnreachedFault};
 pub use hotseat_serve::FaultTrigger;
 pub use hotseat_serve::TextCleaner;
+#[cfg(feature = "serve")]
 pub use http::ModelServers;
 pub use limits::ServeLimits;
+#[cfg(not(feature = "serve"))]
+pub use no_server::{ModelServers, ServedConversation};
 pub use relay::ModelRelay;
 pub use served_model::{ServedModel, ServedSource};
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use hotseat_http::{HttpClients, root_cause};
-use reqwest::{Response, Url};
+use bytes::Bytes;
+use hotseat_http::{HttpClients, check_encryption, root_cause};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, Url};
 
 use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
 
@@ -55,6 +55,7 @@ impl ModelRelay {
         if !matches!(base.scheme(), "http" | "https") {
             return Err(wrong("the URL of the provider must start with `http://` or `https://`".to_owned()));
         }
+        check_encryption(&base)?;
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let invalid = |what: &str| wrong(format!("the header {name:?} has an invalid {what}"));

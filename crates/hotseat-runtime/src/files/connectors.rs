@@ -169,6 +169,7 @@ impl ConnectorSet {
     }
 
     /// Returns the position of a connector.
+    #[cfg(feature = "agent")]
     pub(super) fn place(&self, name: &str) -> Option<SourceSpan> {
         self.0.get(name).map(|written| written.node.place(&written.source))
     }

@@ -15,19 +15,27 @@
 //! assert_eq!(agent.id.as_str(), "greeter");
 //! ```
 
+#[cfg(feature = "agent")]
 mod agent;
 mod connectors;
+#[cfg(feature = "agent")]
 mod expressions;
+#[cfg(feature = "agent")]
 mod file;
+#[cfg(feature = "agent")]
 mod loader;
+#[cfg(feature = "agent")]
 mod schemas;
 mod shape;
+#[cfg(feature = "agent")]
 mod task;
+#[cfg(feature = "agent")]
 mod workflow;
 
 use hotseat_document::MapView;
 
 pub use connectors::{ConnectorSet, ModelConnector, TokenPrice};
+#[cfg(feature = "agent")]
 pub use file::{CombinedModel, LoadOptions, LoadedAgent, load};
 pub use shape::{AGENT, CONNECTOR, TASK, WORKFLOW};
 

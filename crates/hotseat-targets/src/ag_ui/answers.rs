@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hotseat_schema::JsonSchemaError;
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, InterruptAnswered, Note, Origin, Payload, ToolCompleted,
     ToolFailed,
@@ -89,9 +90,13 @@ impl AgUiSession {
                 let detail = format!("{}\nanswer: {payload}\nresponseSchema: {schema}", mistakes.join("\n"));
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }
-            Err(words) => {
+            Err(missing @ JsonSchemaError::NoValidator) => {
+                let message = format!("the agent asks with a `responseSchema`: {missing}");
+                Err(AttemptFailure::new(FailureKind::TestError, message))
+            }
+            Err(JsonSchemaError::Invalid { message, .. }) => {
                 let message =
-                    format!("the `responseSchema` of an interrupt is not a valid JSON Schema: {words}");
+                    format!("the `responseSchema` of an interrupt is not a valid JSON Schema: {message}");
                 recorder.emit(Note { turn_id: self.thread.turn.id.clone(), message, event: None });
                 Ok(())
             }

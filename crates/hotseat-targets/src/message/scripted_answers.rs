@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::tool_reply::{PendingReply, ToolFunction, ToolFunctionCall, ToolFunctionCaller, ToolReplySource};
 use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
 use hotseat_document::SourceSpan;
+use hotseat_schema::{JsonSchema, JsonSchemaError};
 use hotseat_trace::{AttemptFailure, FailureKind};
 
 /// Maximum number of reported schema errors of an answer.
@@ -97,19 +98,9 @@ pub struct InterruptRequest<'a> {
 /// Returns the errors of an interrupt answer against the JSON Schema of the interrupt; empty if it is valid.
 ///
 /// # Errors
-/// If the schema is invalid.
-pub fn response_schema_errors(
-    schema: &Value,
-    payload: &Value,
-) -> Result<Vec<String>, Box<jsonschema::ValidationError<'static>>> {
-    // Patterns are matched in linear time, because the agent supplies them.
-    let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
-    let validator = options.build(schema).map_err(Box::new)?;
-    let diagnostics = validator.iter_errors(payload).map(|error| {
-        let at = error.instance_path().to_string();
-        if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }
-    });
-    Ok(diagnostics.take(MAX_REPORTED_ERRORS).collect())
+/// If the schema is invalid, or this build has no validator.
+pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<String>, JsonSchemaError> {
+    Ok(JsonSchema::compile(schema)?.violations(payload).take(MAX_REPORTED_ERRORS).collect())
 }
 
 /// True if the arguments match one pattern of an answer.

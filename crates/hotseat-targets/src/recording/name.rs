@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use ring::digest::{SHA256, digest};
+use sha2::{Digest as _, Sha256};
 
 /// Number of characters taken from a name, for readability.
 const MAX_NAME_CHARS: usize = 40;
@@ -24,8 +24,7 @@ pub fn file_name(suite: Option<&str>, case: &str) -> String {
             }
         }
     }
-    let hash: String =
-        digest(&SHA256, &told).as_ref()[..DIGEST_BYTES].iter().map(|b| format!("{b:02x}")).collect();
+    let hash: String = Sha256::digest(&told)[..DIGEST_BYTES].iter().map(|b| format!("{b:02x}")).collect();
     let stem = suite.map(|suite| {
         let file = suite.rsplit('/').next().unwrap_or(suite);
         sanitize(file.split('.').next().unwrap_or(file))

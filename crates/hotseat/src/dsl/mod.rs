@@ -54,15 +54,21 @@ mod tree;
 mod user_turn;
 mod views;
 
-pub use agents::{AgentChoice, AgentContext, InProgramAgent, IntoAnswer, Responder, factory, replies};
+pub use agents::{AgentChoice, AgentContext, IntoAnswer, Responder, factory, replies};
 pub use conversation::Conversation;
 pub use criterion::Criterion;
 pub use fixture::Fixture;
 #[doc(hidden)]
 pub use handles::assert_that;
-pub use handles::{Agent, SayFuture, SimulateFuture, User};
+pub use handles::{Agent, SayFuture, User};
 pub use harness::{Harness, HarnessContext, HarnessOutput, run};
-pub use matcher::*;
+pub use matcher::{
+    Assertion, ClaimMatcher, ExpectedValue, GroundedInMatcher, IntentMatcher, IntoExpectedValue,
+    IntoPatterns, IntoStrings, Matcher, ToolCallMatcher, TurnMatcher, achieve_goal, achieve_stated_goal,
+    call_tool, claim, contains, contains_any, ends_with, eq, ge, grounded_in, gt, have_tool_call, holds,
+    in_topic, intent, is_empty, le, len, lt, matches, matches_any, ne, not, one_of, reached_topic, satisfies,
+    satisfy, starts_with, that,
+};
 pub use scenario::{Scenario, ScenarioSource, load};
 pub use settings::Judge;
 pub use simulator::{SimulationResult, SimulatorSettings};

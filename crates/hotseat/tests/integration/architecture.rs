@@ -6,7 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// The crates from the bottom up. A crate may use crates of earlier levels only.
 const CRATE_LEVELS: &[&[&str]] = &[
-    &["hotseat-trace", "hotseat-document", "hotseat-statistics", "hotseat-http", "hotseat-serve"],
+    &[
+        "hotseat-trace",
+        "hotseat-document",
+        "hotseat-statistics",
+        "hotseat-http",
+        "hotseat-serve",
+        "hotseat-schema",
+    ],
     &["hotseat-script", "hotseat-checks", "hotseat-mcp", "hotseat-model", "hotseat-attributes"],
     &["hotseat-runtime"],
     &["hotseat-targets"],

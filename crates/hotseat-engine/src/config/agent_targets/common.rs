@@ -1,5 +1,6 @@
 //! Keys and decoding shared by several kinds of targets.
 
+use hotseat_http::check_encryption;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -63,7 +64,15 @@ pub(super) fn parse_http_url(
     mistakes: &mut Diagnostics,
 ) -> Option<Url> {
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+            match check_encryption(&url) {
+                Ok(()) => Some(url),
+                Err(error) => {
+                    mistakes.push(Diagnostic::new(error.to_string()).at(place));
+                    None
+                }
+            }
+        }
         Ok(_) => {
             mistakes.push(Diagnostic::new(format!("`target.{key}` is not an HTTP URL")).at(place));
             None

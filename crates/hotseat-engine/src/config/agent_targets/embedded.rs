@@ -6,48 +6,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::common::{ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, TIMEOUT, TOOLS, TURN_ASSERTED};
 use super::{
     AgentTarget, SupportedOptions, TargetCapabilities, TargetEnv, TargetInput, TargetSummary, is_secret,
     tool_json,
 };
 use crate::cases::CaseTarget;
-use crate::cases::shape::CONTEXT;
-use hotseat_document::{Diagnostic, DocumentNode, Field, Kind, Shape};
+use hotseat_document::{Diagnostic, DocumentNode};
 use hotseat_runtime::conversation::ContextEntry;
 use hotseat_runtime::files::{self, ConnectorSet, LoadOptions, ModelConnector};
 use hotseat_targets::AgentSession;
-use hotseat_targets::embedded::{self, EmbeddedSession, EmbeddedTarget};
+pub(super) use hotseat_targets::embedded::EmbeddedTarget;
+use hotseat_targets::embedded::{self, EmbeddedSession};
 use hotseat_targets::message::RequestIdentity;
-
-/// Shape of an embedded target, which runs in the same process.
-pub(super) static SHAPE: Shape = Shape {
-    name: "EmbeddedTarget",
-    doc: "An embedded agent that runs in the same process: without a server and, with a scripted model, without network and key.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["embedded"]), "Type of the target."),
-        Field::required(
-            "agent",
-            Kind::NonEmptyText,
-            "File of the agent, or folder that contains its `agent.yaml`. Relative to the project file.",
-        ),
-        Field::optional(
-            "threadId",
-            Kind::NonEmptyText,
-            "Id of every conversation. Default: a new id for each case.",
-        ),
-        Field::optional("state", Kind::Json, "The shared state before the first turn."),
-        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries.").default("[]"),
-        TOOLS,
-        TIMEOUT,
-        IDLE_TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
 
 impl AgentTarget for EmbeddedTarget {
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {

@@ -7,7 +7,9 @@ mod ag_ui;
 mod capabilities;
 mod command;
 mod common;
+#[cfg_attr(not(feature = "agents"), path = "no_embedded.rs")]
 mod embedded;
+mod embedded_shape;
 mod http;
 mod in_code;
 mod openai;
@@ -102,6 +104,7 @@ impl Clone for Box<dyn AgentTarget> {
 }
 
 /// What a target is decoded from.
+#[cfg_attr(not(feature = "agents"), expect(dead_code, reason = "embedded agents read all fields"))]
 pub(super) struct TargetInput<'a> {
     /// Its entry in the project file.
     map: &'a MapView<'a>,
@@ -159,7 +162,7 @@ target_kinds! {
     hotseat_targets::openai::ChatTarget: openai::SHAPE,
     hotseat_targets::http_agent::HttpTarget: http::SHAPE,
     hotseat_targets::command::CommandTarget: command::SHAPE,
-    hotseat_targets::embedded::EmbeddedTarget: embedded::SHAPE,
+    embedded::EmbeddedTarget: embedded_shape::SHAPE,
     hotseat_targets::replay::ReplayTarget: replay::SHAPE,
 }
 

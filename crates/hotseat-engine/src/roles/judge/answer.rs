@@ -1,10 +1,13 @@
 //! Strict parsing of judge answers: one JSON value that matches the requested schema.
 
+use hotseat_document::shorten;
 use serde_json::Value;
 
 use crate::roles::answer_json::read_answer;
 use crate::roles::{RoleError, excerpt};
-use hotseat_checks::CompiledSchema;
+
+/// Maximum number of mistakes in a message.
+const MAX_MISTAKES: usize = 10;
 
 /// Parses an answer that is entirely JSON, bare or in a code block, and matches a schema.
 ///
@@ -12,18 +15,54 @@ use hotseat_checks::CompiledSchema;
 ///
 /// # Errors
 /// If the answer is invalid.
-pub(super) fn parse_answer(text: &str, schema: &CompiledSchema) -> Result<Value, RoleError> {
+pub(super) fn parse_answer(text: &str, schema: &Value) -> Result<Value, RoleError> {
     let wrong = |what: &str| {
         RoleError::InvalidAnswer(format!("the judge's answer is invalid: {what}; {}", excerpt(text)))
     };
     let value = read_answer(text).map_err(|why| wrong(&format!("it {why}")))?;
-    let mistakes = schema.violations(&value);
+    let mut mistakes = Vec::new();
+    find_mistakes(&value, schema, "", &mut mistakes);
     if !mistakes.is_empty() {
+        mistakes.truncate(MAX_MISTAKES);
         return Err(wrong(&mistakes.join("; ")));
     }
     match value["reasoning"].as_str() {
         Some(reasoning) if reasoning.trim().is_empty() => Err(wrong("`reasoning` is empty")),
         _ => Ok(value),
+    }
+}
+
+/// Finds what a value violates. `schema` is one of the built-in ones: all members are required and no others are allowed,
+/// texts may be limited to some, and there are no other rules. So judges need no validator of JSON Schemas.
+fn find_mistakes(value: &Value, schema: &Value, place: &str, mistakes: &mut Vec<String>) {
+    let at = |what: String| if place.is_empty() { what } else { format!("{place}: {what}") };
+    match (schema["type"].as_str().unwrap_or_default(), value) {
+        ("boolean", Value::Bool(_)) => {}
+        ("string", Value::String(text)) => {
+            let allowed = schema["enum"].as_array();
+            if let Some(allowed) = allowed.filter(|allowed| !allowed.iter().any(|known| known == text)) {
+                let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+                mistakes.push(at(format!("it is not one of {}", allowed.join(", "))));
+            }
+        }
+        ("array", Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                find_mistakes(item, &schema["items"], &format!("{place}/{index}"), mistakes);
+            }
+        }
+        ("object", Value::Object(members)) => {
+            let known = schema["properties"].as_object();
+            let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
+            let unexpected = members.keys().filter(|name| !is_known(name));
+            mistakes.extend(unexpected.map(|name| at(format!("'{}' was unexpected", shorten(name)))));
+            for (name, schema) in known.into_iter().flatten() {
+                match members.get(name) {
+                    Some(member) => find_mistakes(member, schema, &format!("{place}/{name}"), mistakes),
+                    None => mistakes.push(at(format!("{name:?} is a required property"))),
+                }
+            }
+        }
+        (kind, _) => mistakes.push(at(format!("it is not of type {kind:?}"))),
     }
 }
 

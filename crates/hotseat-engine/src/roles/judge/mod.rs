@@ -489,7 +489,7 @@ impl PreparedQuestion {
             "prompt": prompt.name,
             "system": prompt.system,
             "message": question.message,
-            "schema": prompt.schema_json,
+            "schema": prompt.schema,
         })
     }
 }

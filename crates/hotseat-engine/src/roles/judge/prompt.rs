@@ -5,8 +5,6 @@ use std::sync::LazyLock;
 use hotseat_model::ResponseFormat;
 use serde_json::Value;
 
-use hotseat_checks::CompiledSchema;
-
 /// A prompt with the schema of its answer.
 pub(super) struct JudgePrompt {
     /// Kind of judgement.
@@ -17,16 +15,14 @@ pub(super) struct JudgePrompt {
     pub system: &'static str,
     /// Answer format as text.
     pub shape: &'static str,
-    /// Answer schema.
-    pub schema: CompiledSchema,
-    /// Answer schema as JSON.
-    pub schema_json: Value,
+    /// Answer schema, in the strict form that providers enforce.
+    pub schema: Value,
 }
 
 impl JudgePrompt {
     /// The response format that providers enforce.
     pub fn response_format(&self) -> ResponseFormat {
-        ResponseFormat { name: self.name.replace('.', "_"), schema: self.schema_json.clone(), strict: true }
+        ResponseFormat { name: self.name.replace('.', "_"), schema: self.schema.clone(), strict: true }
     }
 }
 
@@ -36,7 +32,6 @@ macro_rules! prompt {
         #[doc = concat!("The judgement: ", $judgement, ".")]
         pub(super) static $name: LazyLock<JudgePrompt> = LazyLock::new(|| {
             let schema = include_str!(concat!("../prompts/", $file, ".schema.json"));
-            let schema: Value = serde_json::from_str(schema).expect("the schema is JSON");
             JudgePrompt {
                 judgement: $judgement,
                 name: $file,
@@ -45,8 +40,7 @@ macro_rules! prompt {
                     include_str!("../prompts/evidence.v1.md")
                 ),
                 shape: $shape,
-                schema: CompiledSchema::compile(&schema).expect("the schema is valid"),
-                schema_json: schema,
+                schema: serde_json::from_str(schema).expect("the schema is JSON"),
             }
         });
     };
@@ -103,9 +97,8 @@ mod tests {
     #[test]
     fn schemas_are_strict_and_reason_before_verdict() {
         for prompt in [&*CRITERION, &GROUNDING, &CLAIMS, &INTENT, &TOPIC, &GOAL] {
-            assert!(is_strict(&prompt.schema_json), "{}", prompt.name);
-            let members: Vec<&String> =
-                prompt.schema_json["properties"].as_object().unwrap().keys().collect();
+            assert!(is_strict(&prompt.schema), "{}", prompt.name);
+            let members: Vec<&String> = prompt.schema["properties"].as_object().unwrap().keys().collect();
             assert_eq!(members[0], "reasoning", "{}", prompt.name);
             // The textual format lists the same members in the same order.
             let places: Vec<usize> =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
-use hotseat_http::{HttpClients, root_cause};
+use hotseat_http::{HttpClients, check_encryption, root_cause};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Response, Url};
 use serde_json::Value;
@@ -50,6 +50,7 @@ impl ProviderConnection {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong("is not an HTTP URL"));
         }
+        check_encryption(&url)?;
         let path: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
         let there = (0..=route.len()).rev().find(|count| path.ends_with(&route[..*count])).unwrap_or(0);
         let rest = &route[there..];

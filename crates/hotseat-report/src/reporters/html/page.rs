@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hotseat_trace::ResultLabel;
-use ring::digest::{SHA256, digest};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -136,7 +136,7 @@ pub fn end_page(out: &mut impl Write) -> io::Result<()> {
 
 /// Returns the hash of a style or script for the content security policy.
 fn fingerprint(text: &str) -> String {
-    format!("sha256-{}", STANDARD.encode(digest(&SHA256, text.as_bytes())))
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
 #[cfg(test)]

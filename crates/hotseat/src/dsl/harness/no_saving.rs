@@ -11,15 +11,13 @@ use hotseat_report::runner::RunSaver;
 use super::Harness;
 
 /// Reason why no run is saved.
-const NO_STORE: &str = "this test program was built without saved runs";
+const NO_STORE: &str = "saved runs need the feature `store` of the crate `hotseat`";
 
 impl Harness {
     /// Refuses `--last-failed`, since no run was saved.
     pub(super) fn last_failed(&self, _: &Project) -> Result<BTreeSet<(String, String)>, u8> {
         let help = "add the feature `store` to the dependency `hotseat` in Cargo.toml";
-        Err(self.usage_error([
-            Diagnostic::new(format!("--last-failed needs saved runs, and {NO_STORE}")).help(help)
-        ]))
+        Err(self.usage_error([Diagnostic::new(format!("--last-failed: {NO_STORE}")).help(help)]))
     }
 
     /// Returns no saver.

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use hotseat_trace::TurnScope;
 use serde_json::{Map, Value, json};
 
-use super::value_matchers::EMPTY_CONTAINS;
-use super::{
-    Assertion, AssertionKind, ContainsMatcher, ExpectedValue, IntoExpectedValue, IntoStrings, Matcher,
-    NotMatcher, PatternMatcher,
-};
+use super::value_matchers::{ContainsMatcher, EMPTY_CONTAINS, PatternMatcher};
+use super::{Assertion, AssertionKind, ExpectedValue, IntoExpectedValue, IntoStrings, Matcher, NotMatcher};
 use crate::dsl::conversation::{Conversation, current_options};
 use crate::dsl::handles::Agent;
 use crate::dsl::panics;

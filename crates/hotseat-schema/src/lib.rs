@@ -1,0 +1,24 @@
+//! Validation of JSON by JSON Schemas, with the settings of all of Hotseat.
+//!
+//! The validator is the feature `validator`. Without it, [`JsonSchema::compile`] names the feature that is missing.
+
+#[cfg_attr(not(feature = "validator"), path = "no_validator.rs")]
+mod validator;
+
+pub use validator::JsonSchema;
+
+/// A schema that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonSchemaError {
+    /// The schema is invalid.
+    #[error("{message}")]
+    Invalid {
+        /// What is wrong.
+        message: String,
+        /// JSON pointer to the wrong part; empty for the whole schema.
+        pointer: String,
+    },
+    /// This build has no validator.
+    #[error("JSON Schemas need the feature `json-schema` of the crate `hotseat`")]
+    NoValidator,
+}

@@ -1,0 +1,28 @@
+//! Schemas of a build without a validator: they cannot be compiled.
+
+use std::convert::Infallible;
+
+use serde_json::Value;
+
+use crate::JsonSchemaError;
+
+/// A schema that cannot be compiled, because this build has no validator.
+#[derive(Debug, Clone)]
+pub struct JsonSchema(Infallible);
+
+impl JsonSchema {
+    /// Returns the error that this build has no validator.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn compile(_: &Value) -> Result<JsonSchema, JsonSchemaError> {
+        Err(JsonSchemaError::NoValidator)
+    }
+
+    /// Returns what a value violates.
+    pub fn violations(&self, _: &Value) -> impl Iterator<Item = String> {
+        match self.0 {}
+        #[expect(unreachable_code, reason = "it names the type")]
+        std::iter::empty()
+    }
+}
