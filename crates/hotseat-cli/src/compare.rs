@@ -60,13 +60,10 @@ fn load_run(named: &str, args: &CompareArgs, context: &CliContext) -> Result<Rep
         return load_report(named, &path).map_err(LoadRunError::InvalidReport);
     }
     let store = store_location::open_store(&args.location, context).map_err(LoadRunError::AlreadyReported)?;
-    let head = store.find(named).map_err(|error| {
-        LoadRunError::AlreadyReported(store_location::report_store_error(&error, context))
-    })?;
-    read_saved_run(&store, &head).map_err(|error| {
-        context.report_error(format!("run {}: {error}", head.short_id()));
-        LoadRunError::AlreadyReported(ExitStatus::RunError)
-    })
+    store
+        .find(named)
+        .and_then(|head| read_saved_run(&store, &head))
+        .map_err(|error| LoadRunError::AlreadyReported(store_location::report_store_error(&error, context)))
 }
 
 fn load_report(named: &str, path: &Path) -> Result<ReportRun, Diagnostic> {

@@ -281,25 +281,41 @@ fn output_fits_narrow_width() {
 
 #[test]
 fn saved_runs_compare_like_their_reports() {
-    let agent = letter_agent();
-    let project = project(&agent, &cases(&["pppppfffff", "pppppppppp", "ppfppppfpp", "pppppppppppp"]));
-    write_report(&project, "before.json", &["--runs", "5"]);
-    write_report(&project, "after.jsonl", &["--runs", "5"]);
-    let listed = project.hotseat(&["runs", "--json"]);
-    let listed: Vec<Value> = listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [after, before] = listed.as_slice() else { panic!("two runs are kept: {listed:?}") };
-    let id = |run: &Value| run["id"].as_str().unwrap().to_string();
-    let (_, of_reports) = run_compare(&project, &["before.json", "after.jsonl"]);
-    for (before, after) in [(id(before), id(after)), (id(before)[..8].to_string(), "last".to_string())] {
-        let (output, of_kept) = run_compare(&project, &[&before, &after]);
-        assert_eq!(output.code, 1, "{output}");
-        for part in ["pass_rate", "cases", "evaluations", "figures", "tools", "not_compared"] {
-            assert_eq!(of_kept[part], of_reports[part], "{part}");
+    let reliable = with("ppppffffffff", "reliability: { rate: 0.5, confidence: 0.8, max_runs: 4 }\n");
+    let soft =
+        "evaluate: { text: { must_not_match: JFK } }, assert: { tools: { require: [{ name: book }] } }";
+    let books = format!("id: books\nturns: [{{ user: go, {soft} }}, {{ user: again }}]\n");
+    let letters = ["pppppfffff", "pppppppppp", "ppfppppfpp", "pppppppppppp"];
+    for (agent, suite, args) in [
+        (letter_agent(), cases(&letters), &["--runs", "5"][..]),
+        (letter_agent(), cases(&["ppeuwfpfeu", "wwwwwppppp"]), &["--runs", "5"]),
+        (letter_agent(), cases(&["fpep", "upp", "pfp", "eeee"]), &["--retries", "1"]),
+        (letter_agent(), reliable, &[]),
+        (searching_agent(json!({"to": "SEA"}), json!({"to": "JFK", "bags": [1]})), books, &[]),
+    ] {
+        let project = project(&agent, &suite);
+        write_report(&project, "before.json", args);
+        write_report(&project, "after.jsonl", args);
+        let listed = project.hotseat(&["runs", "--json"]);
+        let listed: Vec<Value> =
+            listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [after, before] = listed.as_slice() else { panic!("two runs are kept: {listed:?}") };
+        let id = |run: &Value| run["id"].as_str().unwrap().to_string();
+        let (of_reports, mut reported) = run_compare(&project, &["before.json", "after.jsonl"]);
+        for (before, after) in [(id(before), id(after)), (id(before)[..8].to_string(), "last".to_string())] {
+            let (output, mut of_kept) = run_compare(&project, &[&before, &after]);
+            assert_eq!(output.code, of_reports.code, "{output}");
+            for which in ["before", "after"] {
+                for comparison in [&mut reported, &mut of_kept] {
+                    comparison[which]["run"].take();
+                }
+            }
+            assert_eq!(of_kept, reported, "{suite}");
         }
+        let nowhere = project.hotseat(&["compare", "before.json", "ffffffff"]);
+        assert_eq!(nowhere.code, 2, "{nowhere}");
+        assert!(nowhere.stderr.contains("ffffffff"), "{nowhere}");
     }
-    let nowhere = project.hotseat(&["compare", "before.json", "ffffffff"]);
-    assert_eq!(nowhere.code, 2, "{nowhere}");
-    assert!(nowhere.stderr.contains("ffffffff"), "{nowhere}");
 }
 
 /// A report of cases with the given token counts.

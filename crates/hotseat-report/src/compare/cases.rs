@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hotseat_trace::LabelCounts;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Run to compare.
@@ -51,7 +52,7 @@ pub struct ReportCase {
 }
 
 /// Declared reliability: attempts are repeated until it is decided.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoppingRule {
     /// Declared pass rate.
     pub rate: f64,
@@ -62,7 +63,8 @@ pub struct StoppingRule {
 }
 
 /// Status of a case or an attempt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub enum CaseStatus {
     /// Passed.
     Passed,
@@ -71,6 +73,16 @@ pub enum CaseStatus {
     /// Not run, or without input for the agent.
     #[default]
     Skipped,
+}
+
+impl From<String> for CaseStatus {
+    fn from(status: String) -> Self {
+        match &*status {
+            "passed" => CaseStatus::Passed,
+            "failed" => CaseStatus::Failed,
+            _ => CaseStatus::Skipped,
+        }
+    }
 }
 
 /// Attempt at a case.
@@ -106,25 +118,73 @@ pub struct AttemptFigures {
 }
 
 /// Turn of a conversation.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 pub struct ReportTurn {
     /// Input of the user.
+    #[serde(rename = "input")]
     pub user: Option<String>,
     /// Tool calls in the order in which they started.
+    #[serde(default, rename = "tool_calls")]
     pub calls: Vec<ReportCall>,
     /// Final answer of the agent.
+    #[serde(rename = "output")]
     pub answer: Option<String>,
     /// Reason why the turn did not complete.
     pub error: Option<String>,
+    /// Checks, until they are counted.
+    #[serde(default, rename = "assertions")]
+    pub(super) checks: Vec<CheckContent>,
+    /// Duration in milliseconds.
+    #[serde(default)]
+    pub duration_ms: f64,
+    /// Set in an entry that replaces a skipped turn.
+    pub(super) skip_reason: Option<String>,
 }
 
 /// Tool call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ReportCall {
     /// Name of the tool.
+    #[serde(rename = "name")]
     pub tool: String,
     /// Arguments of the call.
+    #[serde(default, rename = "args")]
     pub arguments: Value,
+}
+
+/// Check. In reports its result members follow those of the test file, which may have the same names: the last one
+/// counts.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(from = "BTreeMap<String, Value>")]
+pub(super) struct CheckContent {
+    pub passed: bool,
+    pub soft: bool,
+    /// True if the check was decided.
+    pub decided: bool,
+    /// Name: the criterion or the text of the check.
+    pub name: String,
+    /// The judge with its model.
+    pub judge: Option<String>,
+}
+
+/// Names a judge with its model.
+pub(super) fn judge_name(judge: &str, model: Option<&str>) -> String {
+    model.map_or_else(|| judge.to_string(), |model| format!("{judge} ({model})"))
+}
+
+impl From<BTreeMap<String, Value>> for CheckContent {
+    fn from(members: BTreeMap<String, Value>) -> Self {
+        let is = |key: &str| members.get(key).and_then(Value::as_bool) == Some(true);
+        let text = |key: &str| members.get(key).and_then(Value::as_str);
+        let judgement = |key: &str| members.get("judgement")?.get(key)?.as_str();
+        CheckContent {
+            passed: is("passed"),
+            soft: is("soft"),
+            decided: text("error").is_none(),
+            name: text("criterion").or_else(|| text("expected")).unwrap_or_default().to_string(),
+            judge: judgement("judge").map(|judge| judge_name(judge, judgement("model"))),
+        }
+    }
 }
 
 impl ReportCase {

@@ -160,7 +160,7 @@ mod tests {
             user: Some(user.into()),
             calls: calls.iter().map(call).collect(),
             answer: Some(answer.into()),
-            error: None,
+            ..ReportTurn::default()
         }
     }
 

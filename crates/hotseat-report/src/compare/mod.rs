@@ -1,8 +1,9 @@
 //! Comparison of two runs: cases that got worse or better, the significance of the changes, and the first
-//! divergence of their conversations. The input is report data; no agent or judge is called.
+//! divergence of their conversations. No agent or judge is called.
 
 mod cases;
 mod comparison;
+mod content;
 mod divergence;
 mod figures;
 mod json;

@@ -1,16 +1,12 @@
 //! Reads runs from their reports: `.json`, `.jsonl`, or JSON with any file name.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use hotseat_trace::{LabelCounts, ResponsibleParty, ResultLabel};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::cases::{
-    AttemptFigures, CaseStatus, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn, StoppingRule,
-};
+use super::cases::{CaseStatus, CheckContent, ReportCase, ReportRun, ReportTurn};
+use super::content::{AttemptContent, FailureContent, ReliabilityContent, UsageContent, counted_attempt};
 
 /// The file is not a run report, or is truncated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,10 +50,10 @@ pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadErro
 /// Reads one value of the file: a whole report or one line of a report. Returns true if it is either.
 fn read_value(text: &str, run: &mut ReportRun) -> Result<bool, ReportReadError> {
     let no_report = |error: serde_json::Error| ReportReadError::NoReport { words: error.to_string() };
-    let head: RawReport = serde_json::from_str(text).map_err(no_report)?;
+    let head: ReportContent = serde_json::from_str(text).map_err(no_report)?;
     match head.r#type.as_deref() {
         Some("result") => {
-            run.cases.push(serde_json::from_str::<RawResult>(text).map_err(no_report)?.into_case())
+            run.cases.push(serde_json::from_str::<ResultContent>(text).map_err(no_report)?.into_case())
         }
         Some("start") => {
             run.started_at = head.started_at;
@@ -81,11 +77,11 @@ fn read_value(text: &str, run: &mut ReportRun) -> Result<bool, ReportReadError> 
 
 /// A whole report, or a line with data of the run.
 #[derive(serde::Deserialize)]
-struct RawReport {
+struct ReportContent {
     r#type: Option<String>,
-    results: Option<RawResults>,
-    summary: Option<RawSummary>,
-    metadata: Option<RawMetadata>,
+    results: Option<ReportResults>,
+    summary: Option<SummaryContent>,
+    metadata: Option<MetadataContent>,
     started_at: Option<String>,
     agent_id: Option<String>,
     connector: Option<String>,
@@ -94,7 +90,7 @@ struct RawReport {
 }
 
 #[derive(Default, serde::Deserialize)]
-struct RawSummary {
+struct SummaryContent {
     #[serde(default)]
     interrupted: bool,
     agent_id: Option<String>,
@@ -102,29 +98,29 @@ struct RawSummary {
 }
 
 #[derive(serde::Deserialize)]
-struct RawMetadata {
+struct MetadataContent {
     started_at: Option<String>,
 }
 
 /// The results of a report. Each is converted to a case as it is read, because conversations are large.
-struct RawResults(Vec<ReportCase>);
+struct ReportResults(Vec<ReportCase>);
 
-impl<'de> Deserialize<'de> for RawResults {
+impl<'de> Deserialize<'de> for ReportResults {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ResultsVisitor;
         impl<'de> Visitor<'de> for ResultsVisitor {
-            type Value = RawResults;
+            type Value = ReportResults;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of results")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RawResults, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ReportResults, A::Error> {
                 let mut all = Vec::new();
-                while let Some(result) = list.next_element::<RawResult>()? {
+                while let Some(result) = list.next_element::<ResultContent>()? {
                     all.push(result.into_case());
                 }
-                Ok(RawResults(all))
+                Ok(ReportResults(all))
             }
         }
         deserializer.deserialize_seq(ResultsVisitor)
@@ -133,148 +129,51 @@ impl<'de> Deserialize<'de> for RawResults {
 
 /// The compared members of a result.
 #[derive(serde::Deserialize)]
-struct RawResult {
+struct ResultContent {
     id: String,
     #[serde(default)]
     name: String,
     #[serde(default)]
     file: String,
     #[serde(default)]
-    fingerprints: RawFingerprints,
+    fingerprints: FingerprintsContent,
     #[serde(default)]
-    attempts: Vec<RawAttempt>,
+    attempts: Vec<AttemptContent>,
     #[serde(default)]
-    run_details: Vec<RawAttempt>,
-    reliability: Option<RawReliability>,
-    // Written out instead of flattened, because flattening would parse every conversation twice.
-    status: String,
-    failure: Option<RawFailure>,
+    run_details: Vec<AttemptContent>,
+    reliability: Option<ReliabilityContent>,
+    // Those of `AttemptContent`, because flattening would parse every conversation twice.
+    status: CaseStatus,
+    failure: Option<FailureContent>,
     error: Option<String>,
     #[serde(default)]
-    turns: Vec<RawTurn>,
+    turns: Vec<ReportTurn>,
     #[serde(default)]
-    assertions: Vec<RawAssertion>,
+    assertions: Vec<CheckContent>,
     #[serde(default)]
-    final_assertions: Vec<RawAssertion>,
+    final_assertions: Vec<CheckContent>,
     #[serde(default)]
-    spent: RawUsage,
-}
-
-/// Result of a declared reliability.
-#[derive(serde::Deserialize)]
-struct RawReliability {
-    rate: f64,
-    confidence: f64,
-    max_runs: usize,
-    decided_after: Option<usize>,
+    spent: UsageContent,
 }
 
 #[derive(Default, serde::Deserialize)]
-struct RawFingerprints {
+struct FingerprintsContent {
     asked: Option<String>,
     checked: Option<String>,
 }
 
-/// An attempt.
-#[derive(serde::Deserialize)]
-struct RawAttempt {
-    run: Option<usize>,
-    attempt: Option<usize>,
-    #[serde(default)]
-    invalid: bool,
-    status: String,
-    failure: Option<RawFailure>,
-    error: Option<String>,
-    #[serde(default)]
-    turns: Vec<RawTurn>,
-    #[serde(default)]
-    assertions: Vec<RawAssertion>,
-    #[serde(default)]
-    final_assertions: Vec<RawAssertion>,
-    #[serde(default)]
-    spent: RawUsage,
-}
-
-#[derive(serde::Deserialize)]
-struct RawFailure {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    fault: String,
-}
-
-#[derive(serde::Deserialize)]
-struct RawTurn {
-    input: Option<String>,
-    output: Option<String>,
-    error: Option<String>,
-    #[serde(default)]
-    tool_calls: Vec<RawToolCall>,
-    #[serde(default)]
-    assertions: Vec<RawAssertion>,
-    #[serde(default)]
-    duration_ms: f64,
-    /// Present in an entry that replaces a skipped turn.
-    skip_reason: Option<String>,
-}
-
-#[derive(serde::Deserialize)]
-struct RawToolCall {
-    name: String,
-    #[serde(default)]
-    args: Value,
-}
-
-/// Usage of an attempt, if reported.
-#[derive(Default, serde::Deserialize)]
-struct RawUsage {
-    total_tokens: Option<f64>,
-    cost: Option<f64>,
-}
-
-/// A check. The result members follow those of the test file, which may have the same names: the last one
-/// counts.
-#[derive(serde::Deserialize)]
-#[serde(from = "BTreeMap<String, Value>")]
-struct RawAssertion {
-    passed: bool,
-    soft: bool,
-    /// True if the check was decided.
-    decided: bool,
-    /// Name: the criterion or the text of the check.
-    name: String,
-    /// The judge with its model.
-    judge: Option<String>,
-}
-
-impl From<BTreeMap<String, Value>> for RawAssertion {
-    fn from(members: BTreeMap<String, Value>) -> Self {
-        let is = |key: &str| members.get(key).and_then(Value::as_bool) == Some(true);
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_string);
-        let judgement = members.get("judgement");
-        let of = |key: &str| text(judgement.and_then(|judgement| judgement.get(key)));
-        RawAssertion {
-            passed: is("passed"),
-            soft: is("soft"),
-            decided: text(members.get("error")).is_none(),
-            name: text(members.get("criterion"))
-                .or_else(|| text(members.get("expected")))
-                .unwrap_or_default(),
-            judge: of("judge").map(|judge| match of("model") {
-                Some(model) => format!("{judge} ({model})"),
-                None => judge,
-            }),
-        }
-    }
-}
-
-impl RawResult {
+impl ResultContent {
     fn into_case(self) -> ReportCase {
-        let came_to = parse_status(&self.status);
-        let own = RawAttempt {
-            run: None,
-            attempt: None,
-            invalid: false,
+        let case = ReportCase {
+            id: self.id,
+            name: self.name,
+            file: self.file,
+            status: self.status,
+            input_fingerprint: self.fingerprints.asked,
+            check_fingerprint: self.fingerprints.checked,
+            ..ReportCase::default()
+        };
+        let own = AttemptContent {
             status: self.status,
             failure: self.failure,
             error: self.error,
@@ -282,135 +181,14 @@ impl RawResult {
             assertions: self.assertions,
             final_assertions: self.final_assertions,
             spent: self.spent,
+            ..AttemptContent::default()
         };
-        let mut held = match (self.run_details, self.attempts) {
+        let held = match (self.run_details, self.attempts) {
             (runs, _) if !runs.is_empty() => runs,
-            // Use the first valid attempt; the others were made only after its failure.
-            (_, mut tried) if !tried.is_empty() => {
-                let first = tried.iter().position(|held| !held.is_invalid()).unwrap_or(0);
-                vec![tried.swap_remove(first)]
-            }
+            (_, tried) if !tried.is_empty() => counted_attempt(tried),
             _ => vec![own],
         };
-        let stopping = self.reliability.map(|found| {
-            // Drop attempts that were still running when the result was decided; their number depends on the
-            // speed of the machine.
-            let last = found.decided_after.unwrap_or(usize::MAX);
-            held.retain(|held| held.run.is_none_or(|run| run <= last));
-            StoppingRule { rate: found.rate, confidence: found.confidence, max_runs: found.max_runs }
-        });
-        let judges =
-            held.iter().flat_map(RawAttempt::checks).filter_map(|check| check.judge.clone()).collect();
-        let all = held.len();
-        let mut invalid_labels = LabelCounts::default();
-        for label in held.iter().filter(|held| held.is_invalid()).filter_map(RawAttempt::label) {
-            invalid_labels.add(label);
-        }
-        held.retain(|held| !held.is_invalid());
-        let invalid = all - held.len();
-        let mut attempts: Vec<ReportAttempt> =
-            held.into_iter().filter_map(RawAttempt::into_attempt).collect();
-        drop_unneeded_turns(&mut attempts);
-        ReportCase {
-            id: self.id,
-            name: self.name,
-            file: self.file,
-            status: came_to,
-            input_fingerprint: self.fingerprints.asked,
-            check_fingerprint: self.fingerprints.checked,
-            judges,
-            attempts,
-            invalid,
-            invalid_labels,
-            stopping,
-        }
-    }
-}
-
-/// Keeps only the conversations of the first attempt, the first passed one and the first failed one.
-fn drop_unneeded_turns(attempts: &mut [ReportAttempt]) {
-    let first = |passed| attempts.iter().position(|attempt| attempt.passed == passed);
-    let told = [Some(0), first(true), first(false)];
-    for (place, attempt) in attempts.iter_mut().enumerate() {
-        if !told.contains(&Some(place)) {
-            attempt.turns = Vec::new();
-        }
-    }
-}
-
-fn parse_status(status: &str) -> CaseStatus {
-    match status {
-        "passed" => CaseStatus::Passed,
-        "failed" => CaseStatus::Failed,
-        _ => CaseStatus::Skipped,
-    }
-}
-
-impl RawAttempt {
-    /// Returns true if the attempt is invalid.
-    fn is_invalid(&self) -> bool {
-        let by_other = |failure: &RawFailure| match &*failure.fault {
-            "infrastructure" | "simulator" | "judge" => true,
-            "test" => failure.kind != "no_input",
-            _ => false,
-        };
-        self.invalid || self.failure.as_ref().is_some_and(by_other)
-    }
-
-    /// Returns the label of a failed attempt, if the report names the fault.
-    fn label(&self) -> Option<ResultLabel> {
-        let fault = Value::from(&*self.failure.as_ref()?.fault);
-        serde_json::from_value::<ResponsibleParty>(fault).ok().map(ResultLabel::from)
-    }
-
-    /// Returns all checks of the attempt.
-    fn checks(&self) -> impl Iterator<Item = &RawAssertion> {
-        let of_turns = self.turns.iter().flat_map(|turn| &turn.assertions);
-        of_turns.chain(&self.assertions).chain(&self.final_assertions)
-    }
-
-    /// Returns `None` if the attempt was skipped.
-    fn into_attempt(self) -> Option<ReportAttempt> {
-        let passed = match parse_status(&self.status) {
-            CaseStatus::Passed => true,
-            CaseStatus::Failed => false,
-            CaseStatus::Skipped => return None,
-        };
-        let mut soft: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        for one in self.checks() {
-            if one.soft && one.decided {
-                let (decided, holds) = soft.entry(one.name.clone()).or_default();
-                *decided += 1;
-                *holds += usize::from(one.passed);
-            }
-        }
-        let turns: Vec<RawTurn> = self.turns.into_iter().filter(|turn| turn.skip_reason.is_none()).collect();
-        let mut figures = AttemptFigures {
-            seconds: turns.iter().map(|turn| turn.duration_ms).sum::<f64>() / 1000.0,
-            turns: turns.len(),
-            tokens: self.spent.total_tokens,
-            cost: self.spent.cost,
-            ..AttemptFigures::default()
-        };
-        for call in turns.iter().flat_map(|turn| &turn.tool_calls) {
-            *figures.tools.entry(call.name.clone()).or_default() += 1;
-        }
-        Some(ReportAttempt {
-            number: self.run.or(self.attempt).unwrap_or(1),
-            passed,
-            error: self.error,
-            figures,
-            soft,
-            turns: turns.into_iter().map(RawTurn::into_turn).collect(),
-        })
-    }
-}
-
-impl RawTurn {
-    fn into_turn(self) -> ReportTurn {
-        let calls =
-            self.tool_calls.into_iter().map(|call| ReportCall { tool: call.name, arguments: call.args });
-        ReportTurn { user: self.input, calls: calls.collect(), answer: self.output, error: self.error }
+        case.with_attempts(held, self.reliability)
     }
 }
 

@@ -11,7 +11,7 @@ mod json;
 mod jsonl;
 mod junit;
 mod markdown;
-mod record;
+pub(crate) mod record;
 mod recordings;
 mod reply;
 mod saved_cases;

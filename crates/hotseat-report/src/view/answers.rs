@@ -182,10 +182,7 @@ pub fn compare_runs(
     other_inputs: bool,
 ) -> Result<Vec<u8>, RunStoreError> {
     let store = RunStore::open(path)?;
-    let read = |name: &str| {
-        let head = store.find(name)?;
-        read_saved_run(&store, &head).map_err(|error| RunStoreError::from_io(path, &error))
-    };
+    let read = |name: &str| read_saved_run(&store, &store.find(name)?);
     let (before, after) = (read(before)?, read(after)?);
     let rules = ComparisonRules { confidence: DEFAULT_CONFIDENCE, allow_other_inputs: other_inputs };
     let comparison = compare(&before, &after, rules);

@@ -16,14 +16,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use self::attempts::AttemptLine;
-pub use self::format::{is_false, ms, rfc3339};
-pub use self::run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
+pub use self::fingerprint::CaseFingerprints;
+pub use self::format::{documented_message, is_false, ms, rfc3339};
+pub use self::run::{AgentRecord, EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
 pub use self::spent::SpentRecord;
+pub use self::turn::turn_error;
 
 use self::attempts::{AttemptRecord, StabilityRecord};
 use self::conversation::{ConversationRecord, VerdictRecord};
-use self::fingerprint::CaseFingerprints;
-use self::format::documented_message;
 use self::topics::{CompletionRecord, ScenarioRecord};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 

@@ -223,7 +223,7 @@ impl SummaryRecord {
 }
 
 impl AgentRecord {
-    fn new(setting: &RunSettings) -> Self {
+    pub fn new(setting: &RunSettings) -> Self {
         let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
         AgentRecord {
             agent_id: joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),

@@ -12,10 +12,10 @@ pub struct SpentRecord {
     input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
-    total_tokens: u64,
+    pub total_tokens: u64,
     /// Cost by the prices of the project; absent if a part has no price.
     #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
+    pub cost: Option<f64>,
     /// True if a part is estimated.
     #[serde(skip_serializing_if = "is_false")]
     estimated: bool,

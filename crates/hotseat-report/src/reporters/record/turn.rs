@@ -318,6 +318,21 @@ impl<'a> JudgementRecord<'a> {
     }
 }
 
+/// Returns the error details of a turn that did not complete.
+fn error_info(turn: &ConversationTurn) -> Option<&ErrorInfo> {
+    match (&turn.outcome, &turn.run_error) {
+        (TurnOutcome::Failed(error), _) | (_, Some(error)) => Some(error),
+        (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
+    }
+}
+
+/// Returns the reason why a turn did not complete, in the words of the documentation of case files. An expected error is
+/// not a failure.
+pub fn turn_error(turn: &ConversationTurn, attempt: &Attempt) -> Option<String> {
+    let failure = attempt.verdict.failure.as_ref().filter(|_| error_info(turn).is_some());
+    failure.filter(|_| !passed(turn, attempt)).map(|failure| documented_message(failure, attempt))
+}
+
 impl<'a> TurnRecord<'a> {
     pub(super) fn new(turn: &'a ConversationTurn, attempt: &'a Attempt) -> Self {
         let checks = &attempt.checks;
@@ -326,13 +341,7 @@ impl<'a> TurnRecord<'a> {
             .filter(|checked| checked.turn == Some(turn.number) && checked.topic.is_none())
             .map(AssertionRecord::new)
             .collect();
-        let error_info = match (&turn.outcome, &turn.run_error) {
-            (TurnOutcome::Failed(error), _) | (_, Some(error)) => Some(error),
-            (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
-        };
         let is_good = passed(turn, attempt);
-        // An expected error is not a failure.
-        let failure = attempt.verdict.failure.as_ref().filter(|_| !is_good && error_info.is_some());
         let awaiting = AwaitingState::detect(turn, &attempt.case_ref.case.signs);
         TurnRecord {
             turn: turn.number,
@@ -353,9 +362,9 @@ impl<'a> TurnRecord<'a> {
             tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::new(call, turn)).collect(),
             roles: turn.roles.iter().map(RoleRecord::new).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::new).collect(),
-            error: failure.map(|failure| documented_message(failure, attempt)),
+            error: turn_error(turn, attempt),
             run_outcome: turn.run_outcome.as_deref(),
-            error_info,
+            error_info: error_info(turn),
             awaiting_input: awaiting.is_awaiting(),
             awaiting_reason: awaiting.reason(),
             input_hint: input_hint(turn).filter(|_| awaiting.is_awaiting()),
