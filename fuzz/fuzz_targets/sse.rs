@@ -2,16 +2,16 @@
 
 #![no_main]
 
-use hotseat_http::SseDecoder;
+use hotseat_http::{EventError, SseDecoder};
 use libfuzzer_sys::fuzz_target;
 
-fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
+fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> Result<(Vec<String>, Option<String>), EventError> {
     let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
     for portion in portions {
-        decoder.feed(portion, |data| found.push(data.into_owned())).expect("the input is short");
+        decoder.feed(portion, |data| found.push(data.to_string()))?;
     }
     let unfinished = decoder.unfinished().map(|text| text.into_owned());
-    (found, unfinished)
+    Ok((found, unfinished))
 }
 
 // The first byte is the length of the portions.

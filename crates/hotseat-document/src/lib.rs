@@ -30,3 +30,4 @@ pub use reader::{MapView, NodeView};
 pub use schema::{json_schema, reference_markdown};
 pub use secrets::{address_password, is_secret_header, is_secret_name};
 pub use shape::{Field, Kind, Shape, TaggedShapes};
+pub use stream::source_from_bytes;

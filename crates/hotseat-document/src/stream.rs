@@ -27,8 +27,32 @@ pub(super) fn too_long(name: &Arc<str>, line: u32) -> Diagnostic {
     Diagnostic::new("this document is larger than 64 MiB").at(SourceSpan::new(&source, 0..0))
 }
 
+/// Returns the content of a file as source.
+///
+/// # Errors
+/// If it is not UTF-8.
+pub fn source_from_bytes(
+    name: impl Into<Arc<str>>,
+    bytes: Vec<u8>,
+) -> Result<Arc<SourceText>, Box<Diagnostic>> {
+    source_at(&name.into(), bytes, 1, 1).map_err(Box::new)
+}
+
+/// Returns a part of a file as source.
+pub(super) fn source_at(
+    name: &Arc<str>,
+    bytes: Vec<u8>,
+    line: u32,
+    column: u32,
+) -> Result<Arc<SourceText>, Diagnostic> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(SourceText::starting_at(Arc::clone(name), text, line, column)),
+        Err(error) => Err(not_utf8(name, error.as_bytes(), error.utf8_error().valid_up_to(), line, column)),
+    }
+}
+
 /// Error for bytes that are valid UTF-8 only up to `at`.
-pub(super) fn not_utf8(name: &Arc<str>, bytes: &[u8], at: usize, line: u32, column: u32) -> Diagnostic {
+fn not_utf8(name: &Arc<str>, bytes: &[u8], at: usize, line: u32, column: u32) -> Diagnostic {
     let source = SourceText::starting_at(Arc::clone(name), String::from_utf8_lossy(bytes), line, column);
     let at = at - (bytes.len() - bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).len());
     let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();

@@ -18,6 +18,7 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct HttpClients {
     connect_timeout: Duration,
     uses_proxies: bool,
+    names_program: bool,
     plain: OnceLock<Result<Client, ClientError>>,
     plain_local: OnceLock<Result<Client, ClientError>>,
     encrypted: OnceLock<Result<Client, ClientError>>,
@@ -48,6 +49,7 @@ impl Default for HttpClients {
         HttpClients {
             connect_timeout: CONNECT_TIMEOUT,
             uses_proxies: true,
+            names_program: true,
             plain: OnceLock::new(),
             plain_local: OnceLock::new(),
             encrypted: OnceLock::new(),
@@ -67,6 +69,12 @@ impl HttpClients {
     #[must_use]
     pub fn without_proxies(self) -> Self {
         HttpClients { uses_proxies: false, ..self }
+    }
+
+    /// Adds no `User-Agent`: for requests of others that are passed on.
+    #[must_use]
+    pub fn without_user_agent(self) -> Self {
+        HttpClients { names_program: false, ..self }
     }
 
     /// Returns the client for a URL. Servers on this machine are reached without the proxies of the environment.
@@ -91,10 +99,13 @@ impl HttpClients {
         #[cfg(feature = "tls")]
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
-            .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::none())
             .connect_timeout(self.connect_timeout)
             .pool_idle_timeout(POOL_IDLE_TIMEOUT);
+        let builder = match self.names_program {
+            true => builder.user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION"))),
+            false => builder,
+        };
         // Plain HTTP needs no certificates, and a machine may have none.
         #[cfg(feature = "tls")]
         let builder = if is_encrypted { builder } else { builder.tls_certs_only([]) };

@@ -1,7 +1,9 @@
-//! What the HTTP clients of Hotseat share: their settings, the events of streams, and the causes of errors.
+//! What the HTTP clients of Hotseat share: their settings, texts and events of responses, and the causes of errors.
 
+mod body;
 mod clients;
 mod sse;
 
+pub use body::{NotUtf8, decode_utf8};
 pub use clients::{ClientError, HttpClients, check_encryption, root_cause};
-pub use sse::{EventTooLong, MAX_EVENT_BYTES, SseDecoder};
+pub use sse::{EventError, MAX_EVENT_BYTES, SseDecoder};

@@ -4,10 +4,11 @@
 //! a read ends between the two); an empty line ends an event; several `data` lines are joined by LF; one
 //! space after the colon is dropped; comments and unknown fields are ignored.
 //!
-//! One rule differs. The standard discards a last event without its empty line, because a browser reconnects
+//! Two rules differ. The standard discards a last event without its empty line, because a browser reconnects
 //! and receives it again. Here no stream is resumed, and some servers omit the final empty line.
 //! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
-//! the stream ended regularly.
+//! the stream ended regularly. And the standard replaces bytes that are not UTF-8; here they are an error,
+//! because a check must not read another text than the one that was sent.
 
 use std::borrow::Cow;
 
@@ -29,9 +30,16 @@ pub struct SseDecoder {
     started: bool,
 }
 
-/// An event that is too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventTooLong;
+/// An event that cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// It is longer than this many bytes.
+    #[error("is longer than {0} bytes")]
+    TooLong(usize),
+    /// Its data is not UTF-8.
+    #[error("is not UTF-8")]
+    NotUtf8,
+}
 
 impl Default for SseDecoder {
     fn default() -> Self {
@@ -55,12 +63,8 @@ impl SseDecoder {
     /// Decodes more bytes and passes the data of each completed event to `on_event`.
     ///
     /// # Errors
-    /// If an event exceeds the maximum size.
-    pub fn feed(
-        &mut self,
-        mut bytes: &[u8],
-        mut on_event: impl FnMut(Cow<'_, str>),
-    ) -> Result<(), EventTooLong> {
+    /// If an event exceeds the maximum size, or its data is not UTF-8.
+    pub fn feed(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -72,11 +76,11 @@ impl SseDecoder {
             };
             self.after_cr = bytes[end] == b'\r';
             if self.line.is_empty() {
-                self.end_line(&bytes[..end], &mut on_event);
+                self.end_line(&bytes[..end], &mut on_event)?;
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.extend_from_slice(&bytes[..end]);
-                self.end_line(&line, &mut on_event);
+                self.end_line(&line, &mut on_event)?;
                 line.clear();
                 self.line = line;
             }
@@ -87,14 +91,14 @@ impl SseDecoder {
     }
 
     /// Ends a regularly ended stream: emits the last event if only its empty line is missing.
-    pub fn finish(&mut self, mut on_event: impl FnMut(Cow<'_, str>)) {
+    pub fn finish(&mut self, mut on_event: impl FnMut(&str)) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
-            self.end_line(&line, &mut on_event);
+            // A line that is not empty ends no event.
+            let _ = self.end_line(&line, &mut on_event);
         }
-        let data = String::from_utf8_lossy(&self.data);
-        let is_whole =
-            data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
+        let Ok(data) = std::str::from_utf8(&self.data) else { return };
+        let is_whole = data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
         if self.has_data && is_whole {
             on_event(data);
             self.has_data = false;
@@ -108,23 +112,23 @@ impl SseDecoder {
         (!pending.is_empty()).then(|| String::from_utf8_lossy(pending))
     }
 
-    fn check_length(&self) -> Result<(), EventTooLong> {
-        if self.line.len() + self.data.len() > self.max_event_bytes { Err(EventTooLong) } else { Ok(()) }
+    fn check_length(&self) -> Result<(), EventError> {
+        match self.line.len() + self.data.len() > self.max_event_bytes {
+            true => Err(EventError::TooLong(self.max_event_bytes)),
+            false => Ok(()),
+        }
     }
 
-    fn end_line(&mut self, mut line: &[u8], on_event: &mut impl FnMut(Cow<'_, str>)) {
+    fn end_line(&mut self, mut line: &[u8], on_event: &mut impl FnMut(&str)) -> Result<(), EventError> {
         if !std::mem::replace(&mut self.started, true) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
         if line.is_empty() {
             if std::mem::take(&mut self.has_data) {
-                on_event(match std::str::from_utf8(&self.data) {
-                    Ok(data) => Cow::Borrowed(data),
-                    Err(_) => String::from_utf8_lossy(&self.data),
-                });
+                on_event(std::str::from_utf8(&self.data).map_err(|_| EventError::NotUtf8)?);
             }
             self.data.clear();
-            return;
+            return Ok(());
         }
         let (field, value) = match memchr::memchr(b':', line) {
             Some(colon) => {
@@ -139,6 +143,7 @@ impl SseDecoder {
             }
             self.data.extend_from_slice(value);
         }
+        Ok(())
     }
 }
 
@@ -149,11 +154,15 @@ mod tests {
     use super::*;
 
     fn events(portions: &[&[u8]]) -> Vec<String> {
+        decode(portions).unwrap()
+    }
+
+    fn decode(portions: &[&[u8]]) -> Result<Vec<String>, EventError> {
         let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
         for portion in portions {
-            decoder.feed(portion, |data| found.push(data.into_owned())).unwrap();
+            decoder.feed(portion, |data| found.push(data.to_string()))?;
         }
-        found
+        Ok(found)
     }
 
     #[test]
@@ -177,7 +186,7 @@ mod tests {
             (b"\n\n\ndata: a\n\n\n\n", &["a"]),
             (b"data: cut", &[]),
             (b"data: cut\n", &[]),
-            (b"data: \xff\n\n", &["\u{fffd}"]),
+            (b": \xff\ndata: a\n\n", &["a"]),
             (b"data: {\"a\":\"b: c\"}\n\n", &["{\"a\":\"b: c\"}"]),
         ];
         for (bytes, expected) in table {
@@ -207,7 +216,7 @@ mod tests {
         ] {
             let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
             decoder.feed(bytes, |_| {}).unwrap();
-            decoder.finish(|data| found.push(data.into_owned()));
+            decoder.finish(|data| found.push(data.to_string()));
             assert_eq!(found.first().map(String::as_str), last, "{}", bytes.escape_ascii());
             assert!(last.is_none() || decoder.unfinished().is_none(), "{}", bytes.escape_ascii());
         }
@@ -225,7 +234,20 @@ mod tests {
         let mut decoder = SseDecoder::default();
         let megabyte = vec![b'x'; 1024 * 1024];
         let fed = (0..65).try_for_each(|_| decoder.feed(&megabyte, |_| {}));
-        assert_eq!(fed, Err(EventTooLong));
+        assert_eq!(fed, Err(EventError::TooLong(MAX_EVENT_BYTES)));
+    }
+
+    #[test]
+    fn rejects_data_that_is_not_utf8() {
+        for portions in [&[&b"data: a\xff\n\n"[..]][..], &[b"data: \xf0\x9f", b"\ndata: \x8c\x8d\n\n"]] {
+            assert_eq!(decode(portions), Err(EventError::NotUtf8), "{portions:?}");
+        }
+        // A character may arrive in pieces.
+        assert_eq!(events(&[b"data: \xf0\x9f", b"\x8c\x8d\n\n"]), ["🌍"]);
+        let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
+        decoder.feed(b"data: \"\xff\"", |_| {}).unwrap();
+        decoder.finish(|data| found.push(data.to_string()));
+        assert!(found.is_empty() && decoder.unfinished().is_some());
     }
 
     /// Streams of random line ends, fields and bytes.
@@ -252,9 +274,9 @@ mod tests {
             places.sort_unstable();
             let portions: Vec<&[u8]> = places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
-            let whole = events(&[&bytes]);
-            prop_assert_eq!(&events(&portions), &whole);
-            prop_assert_eq!(&events(&single), &whole);
+            let whole = decode(&[&bytes]);
+            prop_assert_eq!(&decode(&portions), &whole);
+            prop_assert_eq!(&decode(&single), &whole);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use hotseat_http::{ClientError, HttpClients};
+use hotseat_http::{ClientError, EventError, HttpClients};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -38,6 +38,9 @@ pub enum BridgeError {
     /// The server sent a message that is too long.
     #[error("the server sent a message of more than {0} bytes")]
     OversizedMessage(usize),
+    /// The server sent an event that cannot be decoded.
+    #[error("the server sent an event that {0}")]
+    InvalidEvent(#[from] EventError),
 }
 
 /// Forwards messages between a client on standard input and output and a server.
@@ -212,8 +215,7 @@ impl BridgeState {
         let mut pieces = response.bytes_stream();
         while let Some(piece) = pieces.next().await {
             let piece: Bytes = piece.map_err(|_| BridgeError::ConnectionLost)?;
-            let too_long = |_| BridgeError::OversizedMessage(self.max_message_bytes);
-            for data in scanner.push(&piece).map_err(too_long)? {
+            for data in scanner.push(&piece)? {
                 self.write(&data).await;
             }
         }

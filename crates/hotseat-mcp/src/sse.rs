@@ -1,6 +1,6 @@
 //! Events in streams of MCP servers.
 
-use hotseat_http::{EventTooLong, SseDecoder};
+use hotseat_http::{EventError, SseDecoder};
 
 /// Cuts a stream into the data of its events. Events without data, which only set an id, are left out.
 pub(crate) struct EventScanner(SseDecoder);
@@ -12,11 +12,11 @@ impl EventScanner {
     }
 
     /// Adds bytes and returns the data of the events that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, EventTooLong> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, EventError> {
         let mut events = Vec::new();
         self.0.feed(bytes, |data| {
             if !data.is_empty() {
-                events.push(data.into_owned().into_bytes());
+                events.push(data.as_bytes().to_vec());
             }
         })?;
         Ok(events)

@@ -35,7 +35,8 @@ pub struct PlacedPiece {
 ///
 /// Servers number pieces differently. A piece belongs to the call with its index, unless it has another id or
 /// name; without an index, to the call with its id; without both, it starts a call if it has a name, and
-/// continues the last call otherwise. So calls are neither lost, duplicated nor merged.
+/// continues the last call otherwise. So calls are neither lost, duplicated nor merged. Two names of one index
+/// without arguments between them are an error: they may be two calls, or the parts of one name.
 #[derive(Debug, Default)]
 pub struct ToolCallPieces {
     calls: Vec<CallIdentity>,
@@ -50,11 +51,24 @@ pub struct ToolCallPieces {
 struct CallIdentity {
     id: String,
     name: String,
+    has_arguments: bool,
+}
+
+/// Two names for one call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tool call {index} has two names, {first:?} and {second:?}, without arguments between them")]
+pub struct AmbiguousName {
+    index: u64,
+    first: String,
+    second: String,
 }
 
 impl ToolCallPieces {
     /// Finds the call of a piece; a new one if the piece starts a call.
-    pub fn place(&mut self, piece: ToolCallPiece) -> PlacedPiece {
+    ///
+    /// # Errors
+    /// If it cannot be decided whether the piece starts a call or continues the name of one.
+    pub fn place(&mut self, piece: ToolCallPiece) -> Result<PlacedPiece, AmbiguousName> {
         let ToolCallPiece { index, id, function } = piece;
         let id = id.unwrap_or_default();
         let (name, arguments) = match function {
@@ -63,8 +77,15 @@ impl ToolCallPieces {
             }
             None => (String::new(), String::new()),
         };
-        let call = self.known_call(index, &id, &name).unwrap_or_else(|| self.add_call(index));
+        let call = match self.known_call(index, &id, &name) {
+            Some(call) => call,
+            None => {
+                self.check_name(index, &id, &name)?;
+                self.add_call(index)
+            }
+        };
         let identity = &mut self.calls[call];
+        identity.has_arguments |= !arguments.is_empty();
         if identity.name.is_empty() {
             identity.name.clone_from(&name);
         }
@@ -73,7 +94,7 @@ impl ToolCallPieces {
             let last = self.by_id.entry(id).or_insert(call);
             *last = call.max(*last);
         }
-        PlacedPiece { call, name, arguments }
+        Ok(PlacedPiece { call, name, arguments })
     }
 
     /// Id of a call; empty if it has none.
@@ -98,6 +119,17 @@ impl ToolCallPieces {
             let identity = &self.calls[*call];
             agree(&identity.id, id) && agree(&identity.name, name)
         })
+    }
+
+    /// Checks a name that differs from that of the call with its index.
+    fn check_name(&self, index: Option<u64>, id: &str, name: &str) -> Result<(), AmbiguousName> {
+        let named = index.and_then(|index| Some((index, &self.calls[*self.by_index.get(&index)?])));
+        match named {
+            Some((index, known)) if !known.has_arguments && (id.is_empty() || id == known.id) => {
+                Err(AmbiguousName { index, first: known.name.clone(), second: name.to_string() })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn add_call(&mut self, index: Option<u64>) -> usize {

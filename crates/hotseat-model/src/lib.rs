@@ -42,7 +42,7 @@ pub mod serve;
 mod sleep;
 mod types;
 
-pub use call_pieces::{PlacedPiece, ToolCallPiece, ToolCallPieces};
+pub use call_pieces::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces};
 pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};

@@ -541,7 +541,7 @@ fn rejects_invalid_answers() {
         (
             FakeReply::status(302).header("location", "/other"),
             "agent_error",
-            "redirects are not followed, set target.endpoint to /other",
+            "redirects are not followed, set target.endpoint to http://127.0.0.1:",
         ),
     ];
     for (reply, kind, words) in cases {

@@ -1,6 +1,7 @@
 //! Tests of the binary.
 #![cfg(unix)]
 
+mod agent_answers;
 mod agents;
 mod assertions;
 mod budgets;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::place::{SourceSpan, SourceText};
-use crate::stream::{BYTE_ORDER_MARK, MAX_DOCUMENT_BYTES, not_utf8, too_long, unreadable};
+use crate::stream::{BYTE_ORDER_MARK, MAX_DOCUMENT_BYTES, source_at, too_long, unreadable};
 
 /// Iterator over the values of a stream.
 ///
@@ -388,12 +388,7 @@ impl<R: BufRead> JsonStream<R> {
 
     fn source(&self, scanned: ScannedValue) -> Result<Arc<SourceText>, Diagnostic> {
         let ScannedValue { bytes, line, column, .. } = scanned;
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(SourceText::starting_at(Arc::clone(&self.name), text, line, column)),
-            Err(error) => {
-                Err(not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), line, column))
-            }
-        }
+        source_at(&self.name, bytes, line, column)
     }
 }
 

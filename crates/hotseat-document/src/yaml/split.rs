@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::place::SourceText;
-use crate::stream::{BYTE_ORDER_MARK, MAX_DOCUMENT_BYTES, not_utf8, too_long, unreadable};
+use crate::stream::{BYTE_ORDER_MARK, MAX_DOCUMENT_BYTES, source_at, too_long, unreadable};
 
 /// Iterator over the documents of a stream.
 ///
@@ -162,11 +162,7 @@ impl<R: BufRead> YamlStream<R> {
 
     fn source(&self, document: PendingDocument) -> Result<Arc<SourceText>, Diagnostic> {
         let PendingDocument { bytes, first_line, .. } = document;
-        String::from_utf8(bytes)
-            .map(|text| SourceText::new(Arc::clone(&self.name), text, first_line))
-            .map_err(|error| {
-                not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line, 1)
-            })
+        source_at(&self.name, bytes, first_line, 1)
     }
 }
 

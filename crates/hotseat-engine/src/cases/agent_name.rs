@@ -23,13 +23,20 @@ impl AgentName {
     }
 }
 
-/// Diagnostic for an unknown agent.
+/// Diagnostic for an unknown agent. `agents:NAME` is the form of references to roles.
 pub fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Diagnostic {
     let known: Vec<&str> = known.collect();
+    let bare = name.strip_prefix("agents:").unwrap_or(name).trim();
+    let name = if bare.is_empty() { name } else { bare };
     let help = match (nearest(name, known.iter().copied()), known.as_slice()) {
+        _ if known.contains(&name) => format!("write `{name}`: the tested agent is named without `agents:`"),
         (Some(near), _) => format!("did you mean `{near}`?"),
         (None, []) => "define agents under `agents:` in the project file".to_string(),
         (None, known) => format!("there are {}", known.join(", ")),
     };
-    Diagnostic::new(format!("unknown agent `{name}`")).help(help)
+    let message = match known.contains(&name) {
+        true => format!("agent `{name}` is named with a prefix"),
+        false => format!("unknown agent `{name}`"),
+    };
+    Diagnostic::new(message).help(help)
 }

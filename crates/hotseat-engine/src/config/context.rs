@@ -12,7 +12,7 @@ use crate::cases::{
     CallOptions, CaseTarget, Environment, McpAddresses, TestCase, VariableScope, interpolate,
 };
 use hotseat_document::{
-    Diagnostic, Diagnostics, Field, Kind, MapView, Shape, SourceText, check, json as json_file,
+    Diagnostic, Diagnostics, Field, Kind, MapView, Shape, check, json as json_file, source_from_bytes,
 };
 use hotseat_targets::message::{RequestIdentity, merge_json};
 use hotseat_targets::recorder::SecretRedactor;
@@ -93,9 +93,9 @@ impl ContextFile {
     /// # Errors
     /// If it cannot be read or is invalid.
     pub fn read(path: &Path, shown: &str, environment: &Environment) -> Result<ContextFile, Diagnostics> {
-        let text = std::fs::read_to_string(path)
+        let text = std::fs::read(path)
             .map_err(|error| Diagnostic::new(format!("cannot read --ctx {shown}: {error}")))?;
-        let source = SourceText::new(shown, text, 1);
+        let source = source_from_bytes(shown, text).map_err(|mistake| *mistake)?;
         let mut node = json_file::parse(&source)?;
         let (kind, mut mistakes) = (Kind::Shape(&CONTEXT_FILE), Diagnostics::new());
         check(&node, &kind, &source, &mut mistakes);

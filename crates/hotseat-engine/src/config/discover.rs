@@ -138,6 +138,10 @@ pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<
 /// Diagnostic for a path that does not exist, with the most similar suite.
 fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
     let file = split_part(written).map_or(written, |(file, _)| file);
+    if folder.join(file).exists() {
+        let message = format!("{file} is neither a file nor a folder, so it cannot be read several times");
+        return Diagnostic::new(message).help("save it as a file");
+    }
     let missing = Diagnostic::new(format!("no such file or folder: {written}"));
     match nearest_suite(file, folder, project) {
         Some(near) => missing.help(format!("did you mean `{near}{}`?", &written[file.len()..])),

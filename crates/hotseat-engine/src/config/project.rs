@@ -22,7 +22,7 @@ use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, address_password,
-    check, yaml,
+    check, source_from_bytes, yaml,
 };
 use hotseat_model::Model;
 use hotseat_runtime::files::ConnectorSet;
@@ -676,10 +676,10 @@ pub fn named_secrets<'a>(
 
 /// Parses a project file and validates its shape.
 fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentNode), Diagnostics> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = std::fs::read(path).map_err(|error| {
         Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
     })?;
-    let source = SourceText::new(shown, text, 1);
+    let source = source_from_bytes(shown, text).map_err(|mistake| Diagnostics::from(*mistake))?;
     let node = yaml::parse(&source)?;
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);

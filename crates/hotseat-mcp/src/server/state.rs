@@ -72,7 +72,7 @@ impl RunState {
             limits: options.limits,
             signer: StateSigner::new(),
             // Credentials in headers must not pass through proxies that the environment names.
-            clients: HttpClients::default().without_proxies(),
+            clients: HttpClients::default().without_proxies().without_user_agent(),
             is_recording: options.record,
             launcher: options.launcher,
             conversations: Mutex::default(),

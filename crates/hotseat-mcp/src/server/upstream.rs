@@ -197,16 +197,16 @@ impl ObservedStream {
                     }
                     return Some(Ok(piece));
                 }
-                Err(_) => "a message of the proxied server is too long",
+                Err(error) => format!("an event of the proxied server {error}"),
             },
             Ok(None) => {
                 self.observer.finish().await;
                 return None;
             }
-            Err(_) => "the proxied server closed the connection within its answer",
+            Err(_) => "the proxied server closed the connection within its answer".to_string(),
         };
         self.is_ended = true;
-        self.observer.fail(UpstreamError::broken_off(message)).await;
+        self.observer.fail(UpstreamError::broken_off(message.as_str())).await;
         Some(Err(std::io::Error::other(message)))
     }
 }
@@ -236,8 +236,9 @@ pub(super) async fn request_answer(
     let mut scanner = EventScanner::new(limit);
     while let Ok(Some(piece)) = response.chunk().await {
         let events = scanner.push(&piece);
-        let too_long = |_| UpstreamError::broken_off(format!("the answer has more than {limit} bytes"));
-        for data in events.map_err(too_long)? {
+        let undecodable =
+            |error| UpstreamError::broken_off(format!("an event of the proxied server {error}"));
+        for data in events.map_err(undecodable)? {
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
                 Ok(frame) => forward(frame, &request.out, notifications).await,

@@ -64,7 +64,8 @@ impl ModelRelay {
             value.set_sensitive(true);
             map.insert(name, value);
         }
-        let clients = HttpClients::default().with_connect_timeout(TimeLimits::default().connect);
+        let clients = HttpClients::default().without_user_agent();
+        let clients = clients.with_connect_timeout(TimeLimits::default().connect);
         Ok(ModelRelay { base, headers: map, clients })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, Shape, SourceSpan, SourceText, check,
-    nearest, yaml,
+    nearest, source_from_bytes, yaml,
 };
 
 use super::shape::AGENT;
@@ -272,10 +272,10 @@ impl AgentLoader {
     /// Reads the text of a file. `named` is the position that refers to it.
     pub(super) fn read_source(&mut self, path: &Path, named: Option<SourceSpan>) -> Option<Arc<SourceText>> {
         let shown: Arc<str> = path.display().to_string().into();
-        match std::fs::read_to_string(path) {
+        match std::fs::read(path) {
             Ok(text) => {
                 self.read_files.push(shown.clone());
-                Some(SourceText::new(shown, text, 1))
+                source_from_bytes(shown, text).map_err(|mistake| self.diagnostics.push(*mistake)).ok()
             }
             Err(error) => {
                 let mistake = Diagnostic::new(format!("cannot read {shown}: {error}"));

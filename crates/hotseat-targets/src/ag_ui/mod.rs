@@ -16,11 +16,10 @@ mod sequence;
 mod thread;
 mod wire;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder};
+use hotseat_http::SseDecoder;
 use hotseat_trace::{AttemptFailure, FailureKind, Note};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
@@ -159,10 +158,10 @@ impl AgUiSession {
                 recorder.set_arrival(response.last_arrival());
             }
             let mut broken = None;
-            let mut take = |data: Cow<'_, str>| {
+            let mut take = |data: &str| {
                 if broken.is_none() && limits.exceeded_record_limit().is_none() {
-                    let at = times.time_of(&data, &self.target.timing, recorder);
-                    broken = run.receive(&data, at, &mut |payload| recorder.emit_at(at, payload)).err();
+                    let at = times.time_of(data, &self.target.timing, recorder);
+                    broken = run.receive(data, at, &mut |payload| recorder.emit_at(at, payload)).err();
                 }
             };
             let (fed, ended) = match received {
@@ -179,8 +178,8 @@ impl AgUiSession {
                     (Ok(()), true)
                 }
             };
-            let too_long = fed.err().map(|_| format!("an event is longer than {} bytes", MAX_EVENT_BYTES));
-            if let Some(message) = broken.map(|error| error.to_string()).or(too_long) {
+            let undecodable = fed.err().map(|error| format!("event {} {error}", run.received() + 1));
+            if let Some(message) = broken.map(|error| error.to_string()).or(undecodable) {
                 let at = recorder.now();
                 // Data before the error is kept; further problems at the end are ignored.
                 let _ = run.finish(at, &mut |payload| recorder.emit(payload));
@@ -314,7 +313,7 @@ pub fn fold_streams(
             let (mut decoder, mut broken) = (SseDecoder::default(), false);
             let _ = decoder.feed(stream, |data| {
                 let at = hotseat_trace::TimeOffset(recorded.len() as u64);
-                broken = broken || run.receive(&data, at, &mut |payload| recorded.push(payload)).is_err();
+                broken = broken || run.receive(data, at, &mut |payload| recorded.push(payload)).is_err();
             });
             let at = hotseat_trace::TimeOffset(recorded.len() as u64);
             let _ = run.finish(at, &mut |payload| recorded.push(payload));

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
 use super::id_map::IdMap;
 use super::wire::{self, MessageObject};
-use crate::message::json_text::readable;
+use crate::message::json_text::read_json;
 
 /// Answers to be sent with the next run.
 #[derive(Debug, Default)]
@@ -178,7 +178,7 @@ impl KnownArguments {
         if text.trim().is_empty() {
             return KnownArguments::Json(Value::Object(Map::new()));
         }
-        match hotseat_document::json::read_value(&readable(text)) {
+        match read_json(text) {
             Ok(value) => KnownArguments::Json(value),
             Err(_) => KnownArguments::Invalid(text.to_string()),
         }

@@ -399,20 +399,35 @@ pub struct CallInMessage<'a> {
     pub arguments: Cow<'a, str>,
 }
 
-/// Returns the tool calls of a message; entries without an id or a name are ignored.
+/// Returns the tool calls of a message.
 pub fn calls(message: &MessageObject) -> impl Iterator<Item = CallInMessage<'_>> {
-    let calls = message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    calls.iter().filter_map(|call| {
-        let function = call.get("function")?;
-        Some(CallInMessage {
-            id: call.get("id")?.as_str()?,
-            name: function.get("name")?.as_str()?,
-            arguments: match function.get("arguments") {
-                Some(Value::String(text)) => Cow::Borrowed(text),
-                Some(Value::Null) | None => Cow::Borrowed(""),
-                Some(other) => Cow::Owned(other.to_string()),
-            },
-        })
+    call_entries(message).iter().filter_map(call_in_message)
+}
+
+/// Returns the first entry for a tool call of the agent that is no call.
+pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
+    match message.get("toolCalls") {
+        _ if role(message) != "assistant" => None,
+        None | Some(Value::Null) => None,
+        Some(Value::Array(calls)) => calls.iter().find(|call| call_in_message(call).is_none()),
+        Some(other) => Some(other),
+    }
+}
+
+fn call_entries(message: &MessageObject) -> &[Value] {
+    message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn call_in_message(call: &Value) -> Option<CallInMessage<'_>> {
+    let function = call.get("function")?;
+    Some(CallInMessage {
+        id: call.get("id")?.as_str()?,
+        name: function.get("name")?.as_str().filter(|name| !name.is_empty())?,
+        arguments: match function.get("arguments") {
+            Some(Value::String(text)) => Cow::Borrowed(text),
+            Some(Value::Null) | None => Cow::Borrowed(""),
+            Some(other) => Cow::Owned(other.to_string()),
+        },
     })
 }
 

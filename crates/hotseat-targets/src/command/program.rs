@@ -115,7 +115,7 @@ impl RunningProgram {
         loop {
             check_limit(limits.exceeded_record_limit())?;
             if let Some(line) = self.unread.next_line() {
-                return decode_utf8(line).map(Some);
+                return decode_output(line).map(Some);
             }
             if self.unread.pending_len() > MAX_OUTPUT_BYTES {
                 return Err(ProgramReadError::Invalid(format!(
@@ -125,7 +125,7 @@ impl RunningProgram {
             if !self.read_more(limits).await? {
                 // The last line may lack its line end.
                 let rest = self.unread.take_rest();
-                return if rest.is_empty() { Ok(None) } else { decode_utf8(rest).map(Some) };
+                return if rest.is_empty() { Ok(None) } else { decode_output(rest).map(Some) };
             }
         }
     }
@@ -139,7 +139,7 @@ impl RunningProgram {
                 )));
             }
         }
-        decode_utf8(self.unread.take_rest())
+        decode_output(self.unread.take_rest())
     }
 
     /// Reads more output; returns false at its end.
@@ -243,9 +243,7 @@ fn check_limit(over: Option<AttemptFailure>) -> Result<(), ProgramReadError> {
     }
 }
 
-fn decode_utf8(bytes: Vec<u8>) -> Result<String, ProgramReadError> {
-    String::from_utf8(bytes).map_err(|error| {
-        let beginning = String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect::<String>();
-        ProgramReadError::Invalid(format!("the program printed something that is not UTF-8: {beginning}"))
-    })
+fn decode_output(bytes: Vec<u8>) -> Result<String, ProgramReadError> {
+    hotseat_http::decode_utf8(bytes)
+        .map_err(|error| ProgramReadError::Invalid(format!("the program printed something that is {error}")))
 }

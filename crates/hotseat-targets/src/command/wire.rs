@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::connection::lines::check_value_count;
 use crate::message::ToolReply;
-use crate::message::json_text::{has_duplicate_key, joined_except, readable};
+use crate::message::json_text::{joined_except, json_problem, read_json};
 
 /// A parsed line.
 pub(super) enum OutputLine {
@@ -102,14 +102,9 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         AttemptFailure::new(FailureKind::ProtocolError, message)
     };
     check_value_count(line).map_err(|error| wrong(error.to_string()))?;
-    let text = readable(line);
-    let mut value: Value =
-        serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON ({error})")))?;
+    let mut value = read_json(line).map_err(|error| wrong(json_problem(&error)))?;
     if !value.is_object() {
         return Err(wrong("is not a JSON object".to_string()));
-    }
-    if has_duplicate_key(&text, "type") {
-        return Err(wrong("has two `type` members".to_string()));
     }
     joined_except(&mut value, "delta");
     // A `turn` member must be the current turn.

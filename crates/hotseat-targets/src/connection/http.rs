@@ -275,6 +275,7 @@ async fn error_response(
             let _ = write!(message, "; check {address_key}");
         }
         (_, Some(location)) if status.is_redirection() => {
+            let location = url.join(&location).map_or(location, |location| without_credentials(&location));
             let _ = write!(message, "; redirects are not followed, set {address_key} to {location}");
         }
         _ => {}

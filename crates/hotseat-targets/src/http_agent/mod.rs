@@ -5,8 +5,7 @@ mod mapping;
 
 use std::sync::Arc;
 
-use hotseat_document::excerpt;
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder};
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -135,7 +134,7 @@ impl HttpSession {
         };
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         self.sent_id = heard.conversation_id.or(self.sent_id.take());
-        let said = telling.into_messages()?;
+        let said = telling.into_messages();
         self.history.push(user_message(content));
         self.history.extend(said);
         self.sent = self.history.len();
@@ -243,10 +242,7 @@ async fn read_whole(response: &mut HttpResponse, limits: TurnLimits<'_>) -> Resu
     if body.trim_ascii().is_empty() {
         return Err(protocol_error(format!("HTTP {} with an empty body", response.status())));
     }
-    String::from_utf8(body).map_err(|error| {
-        let beginning = String::from_utf8_lossy(error.as_bytes());
-        protocol_error(format!("the answer is not UTF-8: {}", excerpt(&beginning, 200)))
-    })
+    decode_utf8(body).map_err(|error| protocol_error(format!("the answer is {error}")))
 }
 
 /// Reads the events of a response up to the last one.
@@ -297,21 +293,23 @@ async fn read_events(
         let ended = received.is_none();
         match (form, received) {
             (ResponseStream::Sse, Some(bytes)) => {
-                if decoder.feed(&bytes, |data| take(&data)).is_err() {
-                    return Err(protocol_error(format!("an event is longer than {} bytes", MAX_EVENT_BYTES)));
+                if let Err(error) = decoder.feed(&bytes, &mut take) {
+                    return Err(
+                        wrong.unwrap_or_else(|| protocol_error(format!("event {} {error}", number + 1)))
+                    );
                 }
             }
             (_, Some(bytes)) => {
                 lines.buffer_mut().extend_from_slice(&bytes);
                 while let Some(line) = lines.next_line() {
-                    take(&String::from_utf8_lossy(&line));
+                    take_line(line, &mut take)?;
                 }
                 if lines.pending_len() > MAX_EVENT_BYTES {
                     return Err(protocol_error(format!("a line is longer than {} bytes", MAX_EVENT_BYTES)));
                 }
             }
-            (ResponseStream::Ndjson, None) => take(&String::from_utf8_lossy(&lines.take_rest())),
-            (_, None) => decoder.finish(|data| take(&data)),
+            (ResponseStream::Ndjson, None) => take_line(lines.take_rest(), &mut take)?,
+            (_, None) => decoder.finish(&mut take),
         }
         if let Some(error) = wrong {
             return Err(error);
@@ -329,6 +327,13 @@ async fn read_events(
             return Err(protocol_error(words));
         }
     }
+}
+
+/// Passes on a line of JSON.
+fn take_line(line: Vec<u8>, take: &mut impl FnMut(&str)) -> Result<(), TurnError> {
+    let line = decode_utf8(line).map_err(|error| protocol_error(format!("a line is {error}")))?;
+    take(&line);
+    Ok(())
 }
 
 fn read_error(error: ReadError, limits: TurnLimits<'_>, when: &str) -> TurnError {

@@ -6,10 +6,7 @@
 //! marker that [`joined`] converts back, and an integer that would be rounded becomes a string of its digits.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Deserializer;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 /// Number of digits of the shortest integer that may exceed 64 bits.
@@ -58,6 +55,23 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
             changed.push_str(&text[copied..]);
             Cow::Owned(changed)
         }
+    }
+}
+
+/// Parses a text of an agent that is exactly one JSON value. A repeated key is an error: a parser would read one of its
+/// values and hide the other.
+///
+/// # Errors
+/// If the text is not one JSON value.
+pub(crate) fn read_json(text: &str) -> Result<Value, serde_json::Error> {
+    hotseat_document::json::read_value(&readable(text))
+}
+
+/// Describes an error of [`read_json`]; the text follows the name of what was read.
+pub(crate) fn json_problem(error: &serde_json::Error) -> String {
+    match error.is_data() {
+        true => format!("has a {error}"),
+        false => format!("is not JSON ({error})"),
     }
 }
 
@@ -125,28 +139,6 @@ pub(crate) fn joined_except(value: &mut Value, continued: &str) {
         }
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Returns true if an object contains a top-level key twice, of which a parser would return only one.
-pub(crate) fn has_duplicate_key(object: &str, key: &str) -> bool {
-    struct KeyCounter<'k>(&'k str);
-    impl<'de> Visitor<'de> for KeyCounter<'_> {
-        type Value = usize;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<usize, A::Error> {
-            let mut times = 0;
-            while let Some((key, _)) = map.next_entry::<Cow<'_, str>, IgnoredAny>()? {
-                times += usize::from(key == self.0);
-            }
-            Ok(times)
-        }
-    }
-    let mut parser = serde_json::Deserializer::from_str(object);
-    parser.deserialize_map(KeyCounter(key)).is_ok_and(|times| times > 1)
 }
 
 /// Returns true if a text may need rewriting: it has an escaped surrogate, or so many digits in a row that they

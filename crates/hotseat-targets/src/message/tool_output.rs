@@ -1,22 +1,19 @@
 //! Parses tool results in the same way for all protocols.
 
-use hotseat_document::json::read_value;
 use serde_json::{Map, Value};
 
-use crate::message::json_text::{joined, readable};
+use crate::message::json_text::{joined, read_json};
 
 /// Parses a result received as text: JSON if it is an object, list, boolean or null, otherwise the text
 /// itself. JSON inside a JSON string is unwrapped, since servers differ in how often they encode. Numbers
 /// keep their spelling: `1.50` and `007` stay as written.
 pub(crate) fn parse_text_output(text: String) -> Value {
     let text = joined(text);
-    match read_value(&readable(&text)) {
-        Ok(Value::String(inner)) if text.trim_start().starts_with('"') => {
-            match read_value(&readable(&inner)) {
-                Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-                _ => Value::String(inner),
-            }
-        }
+    match read_json(&text) {
+        Ok(Value::String(inner)) if text.trim_start().starts_with('"') => match read_json(&inner) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+            _ => Value::String(inner),
+        },
         Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Null)) => value,
         Ok(Value::Number(_) | Value::String(_)) | Err(_) => Value::String(text),
     }
@@ -24,7 +21,7 @@ pub(crate) fn parse_text_output(text: String) -> Value {
 
 /// Parses a text as JSON, if it is valid.
 pub fn parse_json(text: &str) -> Option<Value> {
-    read_value(&readable(text)).ok()
+    read_json(text).ok()
 }
 
 /// Parses a result received as message content: text, content parts, or any other JSON.

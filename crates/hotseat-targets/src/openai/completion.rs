@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_model::{PlacedPiece, ToolCallPiece, ToolCallPieces};
+use hotseat_model::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces};
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -98,6 +98,7 @@ pub(super) struct CompletionReader {
     awaiting: Option<bool>,
     hint: Option<String>,
     has_choice: bool,
+    has_further_choices: bool,
     done: bool,
 }
 
@@ -116,6 +117,7 @@ impl CompletionReader {
             awaiting: None,
             hint: None,
             has_choice: false,
+            has_further_choices: false,
             done: false,
         }
     }
@@ -174,9 +176,12 @@ impl CompletionReader {
         self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
         self.awaiting = chunk.awaiting_input.or(self.awaiting);
         self.hint = chunk.input_hint.or(self.hint.take());
-        // Further choices are alternative replies that were not requested.
-        let choices = chunk.choices.unwrap_or_default().into_iter();
-        for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
+        for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
+            // Further choices are alternative replies.
+            if choice.index.unwrap_or(place) != 0 {
+                self.has_further_choices = true;
+                continue;
+            }
             self.has_choice = true;
             if let Some(message) = choice.delta.or(choice.message) {
                 self.read_message(message, what, telling)?;
@@ -214,7 +219,8 @@ impl CompletionReader {
             }
         }
         for call in message.tool_calls.into_iter().flatten() {
-            self.read_call(call, telling);
+            self.read_call(call, telling)
+                .map_err(|error| protocol_error(format!("{what} is ambiguous: {error}")))?;
         }
         Ok(())
     }
@@ -235,8 +241,12 @@ impl CompletionReader {
         Ok(())
     }
 
-    fn read_call(&mut self, piece: ToolCallPiece, telling: &mut TurnRecorder<'_>) {
-        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece);
+    fn read_call(
+        &mut self,
+        piece: ToolCallPiece,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), AmbiguousName> {
+        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PartialCall::default());
         }
@@ -249,6 +259,7 @@ impl CompletionReader {
             call.started = Some((name, trace_id));
         }
         call.arguments.push_str(&arguments);
+        Ok(())
     }
 
     /// Records the data not recorded yet and returns the reply.
@@ -284,7 +295,11 @@ impl CompletionReader {
             return Err(protocol_error(message));
         }
         if !self.has_choice {
-            return Err(protocol_error("the reply contains no choice (`choices`)".to_string()));
+            let which = if self.has_further_choices { "no first choice" } else { "no choice" };
+            return Err(protocol_error(format!("the reply contains {which} (`choices`)")));
+        }
+        if self.has_further_choices {
+            telling.record_note("the reply has further choices; only the first one is read");
         }
         match self.finish_reason.as_deref() {
             Some("error") => {
@@ -306,11 +321,16 @@ impl CompletionReader {
     }
 }
 
-/// Returns the text of a content: a string, or the text of its parts. Other parts are ignored.
+/// Returns the text of a content: a string, or the text of its parts, also of refusals. Other parts are ignored.
 fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
     match content {
         Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()),
+        Value::Array(parts) => {
+            let text = |part: &'_ Value| {
+                part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).map(str::to_string)
+            };
+            Ok(parts.iter().filter_map(text).collect())
+        }
         Value::Null => Ok(String::new()),
         other => Err(protocol_error(format!(
             "{what} has a `content` that is not text: {}",

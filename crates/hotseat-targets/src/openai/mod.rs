@@ -8,12 +8,11 @@
 mod completion;
 mod content;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder};
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, Origin};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
@@ -135,7 +134,6 @@ impl ChatSession {
             let reply = self.request_reply(script, limits, &mut telling).await?;
             let answered = self.answer_calls(reply, script, limits, &mut telling).await?;
             if !answered {
-                telling.check_answered()?;
                 return Ok(());
             }
         }
@@ -354,7 +352,7 @@ pub fn fold_chunks(stream: &[u8]) -> Vec<hotseat_trace::Payload> {
     let (mut reading, mut decoder, mut is_broken) =
         (CompletionReader::new(false), SseDecoder::default(), false);
     let _ = decoder.feed(stream, |data| {
-        is_broken = is_broken || reading.is_done() || reading.read_chunk(&data, &mut telling).is_err();
+        is_broken = is_broken || reading.is_done() || reading.read_chunk(data, &mut telling).is_err();
     });
     let _ = reading.finish(&mut telling);
     recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
@@ -406,10 +404,10 @@ async fn read_stream(
         let received = http::next_bytes(response, grace.unwrap_or(limits)).await;
         telling.set_arrival(response.last_arrival());
         let mut wrong = None;
-        let mut take = |data: Cow<'_, str>| {
+        let mut take = |data: &str| {
             if wrong.is_none() {
                 let over = limits.exceeded_record_limit().map(TurnError::Failed);
-                wrong = over.or_else(|| reading.read_chunk(&data, telling).err());
+                wrong = over.or_else(|| reading.read_chunk(data, telling).err());
             }
         };
         let (fed, ended) = match received {
@@ -430,8 +428,8 @@ async fn read_stream(
         if let Some(error) = wrong {
             return Err(error);
         }
-        if fed.is_err() {
-            let message = format!("a chunk is longer than {} bytes", MAX_EVENT_BYTES);
+        if let Err(error) = fed {
+            let message = format!("chunk {} {error}", reading.chunks() + 1);
             return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
         }
         if ended && !reading.is_done() {
@@ -467,7 +465,10 @@ async fn read_whole(
         let message = format!("the completion is longer than {} bytes", MAX_EVENT_BYTES);
         return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
     }
-    reading.read_whole(&String::from_utf8_lossy(&body), telling)
+    let body = decode_utf8(body).map_err(|error| {
+        AttemptFailure::new(FailureKind::ProtocolError, format!("the completion is {error}"))
+    })?;
+    reading.read_whole(&body, telling)
 }
 
 /// Returns the failure of a stream that ended without `[DONE]`.

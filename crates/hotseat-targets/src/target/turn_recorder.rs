@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_trace::{
-    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
-    ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
-    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
+    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AwaitingInput, ErrorInfo, Note,
+    Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed,
+    ToolInvoked,
 };
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::message::json_text::{joined, readable};
+use crate::message::json_text::{joined, read_json};
 
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply};
 use crate::recorder::TraceRecorder;
@@ -238,29 +238,9 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(Note { turn_id, message, event: None });
     }
 
-    /// Checks that the turn has an answer. Calls that only MCP servers and models of the test saw are one.
-    ///
-    /// # Errors
-    /// If the agent sent neither text nor a tool call.
-    pub(crate) fn check_answered(&mut self) -> Result<(), AttemptFailure> {
-        if self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
-            return Ok(());
-        }
-        self.recorder.flush_inbox();
-        if self.recorder.conversation().turns.last().is_some_and(ConversationTurn::has_calls) {
-            return Ok(());
-        }
-        let message = "the agent's answer is empty: no text and no tool call";
-        Err(AttemptFailure::new(FailureKind::ProtocolError, message))
-    }
-
     /// Returns the messages of this turn for the history.
-    ///
-    /// # Errors
-    /// If the agent sent neither text nor a tool call.
-    pub(crate) fn into_messages(mut self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
-        self.check_answered()?;
-        Ok(self.messages.into_iter().map(RecordedMessage::into_history).collect())
+    pub(crate) fn into_messages(self) -> Vec<ConversationMessage> {
+        self.messages.into_iter().map(RecordedMessage::into_history).collect()
     }
 }
 
@@ -290,7 +270,7 @@ impl CallArguments {
         if text.trim().is_empty() {
             return CallArguments::empty();
         }
-        match hotseat_document::json::read_value(&readable(&text)) {
+        match read_json(&text) {
             Ok(value) => CallArguments::Json(value),
             Err(_) => CallArguments::Invalid(text),
         }

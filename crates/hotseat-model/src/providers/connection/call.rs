@@ -81,6 +81,7 @@ async fn read(
     if body["stream"] != true || answer.is_json() {
         return reading.handle_complete(&answer.text().await?, sink);
     }
+    answer.ensure_stream()?;
     read_events(answer.pieces(), reading, sink).await
 }
 
@@ -102,11 +103,13 @@ pub(in crate::providers) async fn read_events(
         let mut outcome = Ok(false);
         let fed = decoder.feed(&piece, |data| {
             if let Ok(false) = outcome {
-                outcome = reading.handle_event(&data, sink);
+                outcome = reading.handle_event(data, sink);
             }
         });
         let is_last = outcome?;
-        fed.map_err(|_| ModelError::new(ModelErrorKind::Decode, "an event of the stream is too long"))?;
+        fed.map_err(|error| {
+            ModelError::new(ModelErrorKind::Decode, format!("an event of the stream {error}"))
+        })?;
         if is_last {
             // Reading the body to its end makes the connection reusable, but is not worth a long wait.
             let rest = async { while let Some(Ok(_)) = pieces.next().await {} };

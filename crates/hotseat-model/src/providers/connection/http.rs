@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
-use hotseat_http::{HttpClients, check_encryption, root_cause};
+use hotseat_http::{HttpClients, check_encryption, decode_utf8, root_cause};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Response, Url};
 use serde_json::Value;
@@ -171,10 +171,29 @@ pub(in crate::providers) struct StreamingResponse {
 }
 
 impl StreamingResponse {
+    /// Returns the content type without parameters; empty if absent.
+    fn content_type(&self) -> String {
+        let value = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        value.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
     /// Returns true if the body is a JSON document and not a stream.
     pub(in crate::providers) fn is_json(&self) -> bool {
-        let content_type = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        content_type.is_some_and(|content_type| content_type.trim_start().starts_with("application/json"))
+        self.content_type() == "application/json"
+    }
+
+    /// Checks that the body may be a stream of events. Some servers send no type for a stream, or another one.
+    pub(in crate::providers) fn ensure_stream(&self) -> Result<(), ModelError> {
+        match self.content_type().as_str() {
+            "text/html" | "application/xhtml+xml" => {
+                let message = format!(
+                    "{} answered with a web page, expected a reply of a model; check `base_url`",
+                    self.clock.url
+                );
+                Err(ModelError::new(ModelErrorKind::Decode, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the next bytes, or None at the end of the body.
@@ -203,8 +222,8 @@ impl StreamingResponse {
         while let Some(bytes) = self.next().await? {
             body.extend_from_slice(&bytes);
         }
-        String::from_utf8(body).map_err(|_| {
-            let message = format!("the reply of {} is not UTF-8", self.clock.url);
+        decode_utf8(body).map_err(|error| {
+            let message = format!("the reply of {} is {error}", self.clock.url);
             ModelError::new(ModelErrorKind::Decode, message)
         })
     }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::providers::connection::failure;
 use crate::providers::connection::{ReplyParser, invalid_reply_error, truncated_reply_error};
 use crate::{
-    ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler, ReplyDelta, ReplySink, StopReason,
-    TokenUsage, ToolCallPiece, ToolCallPieces,
+    AmbiguousName, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler, ReplyDelta, ReplySink,
+    StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -129,9 +129,8 @@ impl<'r> OpenAiParser<'r> {
         }
         self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
         // Further choices are alternative replies, which are never requested.
-        for choice in
-            chunk.choices.unwrap_or_default().into_iter().filter(|choice| choice.index.unwrap_or(0) == 0)
-        {
+        let choices = (0..).zip(chunk.choices.unwrap_or_default());
+        for (_, choice) in choices.filter(|(place, choice)| choice.index.unwrap_or(*place) == 0) {
             self.has_choice = true;
             if let Some(message) = choice.delta.or(choice.message) {
                 self.add_message(message, data, sink)?;
@@ -164,13 +163,18 @@ impl<'r> OpenAiParser<'r> {
             self.add(ReplyDelta::Text { text }, sink);
         }
         for call in message.tool_calls.into_iter().flatten() {
-            self.add_call_piece(call, sink);
+            self.add_call_piece(call, sink)
+                .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
         }
         Ok(())
     }
 
-    fn add_call_piece(&mut self, piece: ToolCallPiece, sink: &mut dyn ReplySink) {
-        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece);
+    fn add_call_piece(
+        &mut self,
+        piece: ToolCallPiece,
+        sink: &mut dyn ReplySink,
+    ) -> Result<(), AmbiguousName> {
+        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PendingToolCall::default());
         }
@@ -178,13 +182,14 @@ impl<'r> OpenAiParser<'r> {
             Some(place) => place,
             None if name.is_empty() => {
                 self.calls[number].pending_arguments.push_str(&arguments);
-                return;
+                return Ok(());
             }
             None => self.start_call(number, name, sink),
         };
         if !arguments.is_empty() {
             self.add(ReplyDelta::ToolCallArguments { index: place, text: arguments }, sink);
         }
+        Ok(())
     }
 
     /// Starts a call whose name is known, with the arguments that arrived before it.

@@ -44,6 +44,12 @@ pub enum EventProblem {
     Rule(String),
     #[error("runs start and end more than {MAX_RUN_BOUNDARIES} times in one answer")]
     TooManyRuns,
+    #[error("{0} has a tool call without a name")]
+    NamelessCall(&'static str),
+    #[error(
+        "MESSAGES_SNAPSHOT has an entry of `toolCalls` that is not a call with `id` and `function.name`: {0}"
+    )]
+    InvalidCall(String),
     #[error("RUN_FINISHED has outcome `interrupt` but lists no interrupts")]
     NoInterrupts,
 }

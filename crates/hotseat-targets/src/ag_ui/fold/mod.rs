@@ -13,6 +13,7 @@ mod text;
 
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, Custom, ErrorInfo, Note, Origin, Payload, Raw,
     StateDelta, StateSnapshot, Step, Subagent, TimeOffset, apply_patch,
@@ -161,6 +162,9 @@ impl RunFold<'_> {
             Event::TextStart(e) => self.text_start(e, at),
             Event::TextContent(e) => self.text_content(e, at),
             Event::TextEnd(e) => self.text_end(&e.message_id, e.metadata, out),
+            Event::ToolStart(e) if e.tool_call_name.is_empty() => {
+                return Err(self.at_event(EventProblem::NamelessCall("TOOL_CALL_START")));
+            }
             Event::ToolStart(e) => self.tool_start(e, out),
             Event::ToolArgs(e) => self.tool_arguments(e),
             Event::ToolEnd(e) => {
@@ -172,6 +176,11 @@ impl RunFold<'_> {
             Event::StateSnapshot(e) => self.state_snapshot(e, out),
             Event::StateDelta(e) => self.state_delta(e, out),
             Event::MessagesSnapshot(e) => {
+                // An entry that is not read would be a call that no check sees.
+                if let Some(call) = e.messages.iter().find_map(wire::invalid_call) {
+                    let shown = excerpt(&call.to_string(), 200).into_owned();
+                    return Err(self.at_event(EventProblem::InvalidCall(shown)));
+                }
                 return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
             }
             Event::ActivitySnapshot(e) => self.activity_snapshot(*e, out),

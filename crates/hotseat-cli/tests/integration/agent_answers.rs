@@ -1,0 +1,200 @@
+//! Answers that are empty, ambiguous or not UTF-8 fail in every protocol: no assertion about what is absent passes.
+
+use crate::common::{Project, TestRun};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+/// Assertions that an absent answer would meet.
+const ABSENT: &str = r"name: a
+turns:
+  - user: hello
+    assert:
+      - { type: not_contains, value: delete }
+      - { type: tool_called, name: delete, negate: true }
+";
+
+#[track_caller]
+fn assert_failed(tested: &TestRun, kind: &str, words: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    assert!(failure.to_string().contains(words), "{words:?} is not in {failure:#}");
+    assert_ne!(tested.output.code, 0, "{}", tested.output);
+}
+
+fn over_ag_ui(run: impl Fn(FakeRun) -> FakeRun + Send + Sync + 'static) -> TestRun {
+    let server = FakeAgent::start(move |request: &FakeRequest| {
+        run(FakeRun::for_request(request).started()).finished()
+    });
+    Project::with_agent(&server).suite("a", ABSENT).test(&[])
+}
+
+fn over_chat(reply: FakeReply) -> TestRun {
+    let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+    let target = format!("target: {{ type: openai, base_url: '{}v1', model: small }}\n", server.url());
+    Project::with_config(&target).suite("a", ABSENT).test(&[])
+}
+
+fn over_http(settings: &str, reply: FakeReply) -> TestRun {
+    let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, {settings} }}\n",
+        server.url()
+    );
+    Project::with_config(&target).suite("a", ABSENT).test(&[])
+}
+
+fn over_lines(printed: &str) -> TestRun {
+    Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", &format!("read -r message\nprintf '{printed}'\n"))
+        .suite("a", ABSENT)
+        .test(&[])
+}
+
+const MAPPED: &str = "map: { reply: $.reply, tool_calls: { path: $.calls, name: $.name } }";
+const STREAMED: &str =
+    "stream: ndjson, map: { reply: $.reply, tool_calls: { path: $.calls, name: $.name }, done: $.end }";
+
+#[test]
+fn run_without_answer_fails() {
+    let empty = "the agent's answer is empty";
+    assert_failed(&over_ag_ui(|run| run), "protocol_error", empty);
+    assert_failed(&over_ag_ui(|run| run.text("")), "protocol_error", empty);
+    assert_failed(&over_ag_ui(|run| run.reasoning("I delete nothing.")), "protocol_error", empty);
+    let step = |kind: &str| json!({"type": kind, "stepName": "s"});
+    let steps = move |run: FakeRun| run.raw_event(step("STEP_STARTED")).raw_event(step("STEP_FINISHED"));
+    assert_failed(&over_ag_ui(steps), "protocol_error", empty);
+    assert_failed(
+        &over_chat(ChatCompletion::new().text("").finish("stop").streamed()),
+        "protocol_error",
+        empty,
+    );
+    let embedded = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: Quiet\n")
+        .file("script.yaml", "use: always\nrules: [{ reply: '' }]\n")
+        .suite("a", ABSENT)
+        .test(&[]);
+    assert_failed(&embedded, "protocol_error", empty);
+}
+
+#[test]
+fn state_result_event_or_question_is_an_answer() {
+    over_ag_ui(|run| run.state(json!({"open": 1}))).assert_all_passed();
+    over_ag_ui(|run| run.custom("drawn", json!({}))).assert_all_passed();
+    let server = FakeAgent::start(|request: &FakeRequest| {
+        let input = request.input();
+        let ids = json!({"threadId": input.value()["threadId"], "runId": input.value()["runId"]});
+        let mut end = json!({"type": "RUN_FINISHED", "result": {"ok": true}});
+        end.as_object_mut().expect("an object").extend(ids.as_object().expect("an object").clone());
+        FakeRun::for_request(request).started().raw_event(end)
+    });
+    Project::with_agent(&server).suite("a", ABSENT).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn repeated_key_is_an_error() {
+    let repeated = r#"{"reply": "Done.", "calls": [{"name": "delete"}], "calls": []}"#;
+    let words = r#"has a duplicate key \"calls\""#;
+    assert_failed(&over_http(MAPPED, FakeReply::text(200, repeated)), "protocol_error", words);
+    let line = repeated.replace("]}", "], \"end\": true}\n");
+    assert_failed(&over_http(STREAMED, FakeReply::text(200, &line)), "protocol_error", words);
+    let line = r#"{"type":"tool_call","name":"delete","name":"look"}\n{"type":"done"}\n"#;
+    assert_failed(&over_lines(line), "protocol_error", r#"has a duplicate key \"name\""#);
+}
+
+#[test]
+fn byte_order_mark_is_not_part_of_an_answer() {
+    let marked = |text: &str| FakeReply::status(200).bytes(format!("\u{feff}{text}").into_bytes());
+    over_http(MAPPED, marked(r#"{"reply": "Done.", "calls": []}"#)).assert_all_passed();
+    over_http(STREAMED, marked("{\"reply\": \"Done.\"}\n{\"end\": true}\n")).assert_all_passed();
+    over_lines(r#"\357\273\277{"type":"text","text":"Done."}\n{"type":"done"}\n"#).assert_all_passed();
+    let whole = json!({"choices": [{"message": {"role": "assistant", "content": "Done."}}]});
+    over_chat(marked(&whole.to_string()).header("content-type", "application/json")).assert_all_passed();
+    let equal = "name: a\nturns: [{ user: hello, assert: [{ type: equals, value: Done. }] }]\n";
+    let program =
+        Project::with_config("target: { type: command, protocol: text, command: [sh, agent.sh] }\n")
+            .file("agent.sh", "printf '\\357\\273\\277Done.'\n");
+    program.suite("a", equal).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_an_error() {
+    let sse = |data: &[u8]| FakeReply::sse().bytes([b"data: ", data, b"\n\n"].concat());
+    let server = FakeAgent::start(move |request: &FakeRequest| {
+        let start = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"}).to_string();
+        let _ = request;
+        sse(start.as_bytes()).bytes(&b"data: {\"type\":\"CUSTOM\",\"name\":\"\xff\"}\n\n"[..])
+    });
+    let tested = Project::with_agent(&server).suite("a", ABSENT).test(&[]);
+    assert_failed(&tested, "protocol_error", "event 2 is not UTF-8");
+    let chat = b"{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"del\xffete\"}}]}";
+    assert_failed(&over_chat(sse(chat)), "protocol_error", "chunk 1 is not UTF-8");
+    let json =
+        |body: &'static [u8]| FakeReply::status(200).header("content-type", "application/json").bytes(body);
+    let whole = json(b"{\"choices\":[{\"message\":{\"content\":\"del\xffete\"}}]}");
+    assert_failed(&over_chat(whole), "protocol_error", "the completion is not UTF-8");
+    let line = json(b"{\"reply\": \"del\xffete\"}\n{\"end\": true}\n");
+    assert_failed(&over_http(STREAMED, line), "protocol_error", "a line is not UTF-8");
+    let streamed = STREAMED.replace("ndjson", "sse");
+    assert_failed(
+        &over_http(&streamed, sse(b"{\"reply\": \"\xff\"}")),
+        "protocol_error",
+        "event 1 is not UTF-8",
+    );
+}
+
+#[test]
+fn further_choices_are_noted() {
+    let choice =
+        |text: &str| json!({"message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
+    let reply = json!({"choices": [choice("Done."), choice("I delete it.")]});
+    let tested = over_chat(FakeReply::json(200, &reply));
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["output"], "Done.", "{turn:#}");
+    assert!(turn["notes"].to_string().contains("the reply has further choices"), "{turn:#}");
+}
+
+#[test]
+fn two_names_without_arguments_are_ambiguous() {
+    let piece = |id: Option<&str>, name: &str| {
+        let call = json!({"index": 0, "id": id, "function": {"name": name, "arguments": ""}});
+        chunk(json!({"tool_calls": [call]}), None)
+    };
+    let reply = ChatCompletion::new().chunk(piece(Some("c"), "del")).chunk(piece(None, "ete"));
+    assert_failed(&over_chat(reply.finish("stop").streamed()), "protocol_error", "has two names");
+}
+
+#[test]
+fn text_of_a_refusal_is_read() {
+    let parts =
+        json!([{"type": "refusal", "refusal": "I do not delete it."}, {"type": "text", "text": "Sorry."}]);
+    let message = json!({"role": "assistant", "content": parts});
+    let tested = over_chat(complete_reply(message, "stop"));
+    assert_failed(&tested, "assertion", "I do not delete it.");
+}
+
+#[test]
+fn snapshot_with_an_invalid_call_is_an_error() {
+    let snapshot = |call: Value| {
+        move |run: FakeRun| {
+            let message = json!({"id": "m", "role": "assistant", "toolCalls": call});
+            run.messages_snapshot(vec![message]).text("Done.")
+        }
+    };
+    for calls in [
+        json!([{"id": "c", "name": "delete", "arguments": "{}"}]),
+        json!([{"id": "c", "function": {"name": "", "arguments": "{}"}}]),
+        json!({"id": "c", "function": {"name": "delete", "arguments": "{}"}}),
+    ] {
+        assert_failed(&over_ag_ui(snapshot(calls)), "protocol_error", "that is not a call with `id`");
+    }
+    over_ag_ui(snapshot(Value::Null)).assert_all_passed();
+}
+
+#[test]
+fn call_without_a_name_is_an_error() {
+    let tested = over_ag_ui(|run| run.tool_call("c", "", &json!({})).text("Done."));
+    assert_failed(&tested, "protocol_error", "TOOL_CALL_START has a tool call without a name");
+}

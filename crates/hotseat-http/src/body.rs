@@ -1,0 +1,27 @@
+//! Texts of responses.
+
+/// The byte order mark that some programs write before a text.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Bytes that are not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not UTF-8: {beginning}")]
+pub struct NotUtf8 {
+    /// The first 200 characters, without the bytes that are none.
+    beginning: String,
+}
+
+/// Decodes a whole text, without a byte order mark.
+///
+/// # Errors
+/// If it is not UTF-8.
+pub fn decode_utf8(bytes: Vec<u8>) -> Result<String, NotUtf8> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let beginning = String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect();
+        NotUtf8 { beginning }
+    })?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(text)
+}
