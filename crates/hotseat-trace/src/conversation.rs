@@ -121,8 +121,6 @@ pub struct ConversationTurn {
     pub state: Option<Arc<Value>>,
     /// Result of the last run, if the protocol has results.
     pub result: Option<Value>,
-    /// True if the agent sent events of its own types, or activities.
-    pub has_custom_events: bool,
     /// Answers of roles (simulator, judges) for this turn.
     pub roles: Vec<RoleAnswered>,
     /// Topic of the turn. None if topics are not tracked.
@@ -259,16 +257,6 @@ impl ConversationTurn {
     /// True if the agent called a tool, also if only an MCP server of the test saw it.
     pub fn has_calls(&self) -> bool {
         !self.tool_calls.is_empty() || !self.server_calls.is_empty()
-    }
-
-    /// True if the agent answered: by a text, a call, its state, a result, an event of its own type, or a question.
-    pub fn has_answer(&self) -> bool {
-        self.messages.iter().any(|message| !message.content.is_empty())
-            || self.has_calls()
-            || self.state.is_some()
-            || self.result.is_some()
-            || self.has_custom_events
-            || !self.interrupts.is_empty()
     }
 }
 
@@ -413,7 +401,6 @@ impl TracedConversation {
             Payload::UserMessage(p) => self.set_user_message(p),
             Payload::AssistantMessage(p) => self.add_message(p, event),
             Payload::ReasoningMessage(p) => self.add_reasoning(p),
-            Payload::Custom(p) => self.update_turn(&p.turn_id, |turn| turn.has_custom_events = true),
             Payload::McpConnected(_) => self.services.has_connected = true,
             Payload::LlmCallStarted(_) => self.services.has_called_model = true,
             Payload::LlmCallFailed(p) => self.services.add_failure(&p.error),
@@ -493,6 +480,7 @@ impl TracedConversation {
             | Payload::SubagentStarted(_)
             | Payload::SubagentFinished(_)
             | Payload::SubagentFailed(_)
+            | Payload::Custom(_)
             | Payload::Raw(_)
             | Payload::Other(..) => {}
         }
@@ -878,7 +866,6 @@ impl ConversationTurn {
             notes: Vec::new(),
             state: None,
             result: None,
-            has_custom_events: false,
             roles: Vec::new(),
             topic: None,
             topic_step: None,

@@ -323,7 +323,7 @@ fn rejects_line_with_two_types() {
     let agent = "read -r message\necho '{\"type\":\"note\",\"type\":\"text\",\"text\":\"ok\"}'\necho '{\"type\":\"done\"}'\n";
     let project =
         Project::with_config("target: { type: command, command: [sh, agent.sh] }\n").file("agent.sh", agent);
-    assert_failed(&project.suite("a", HELLO).test(&[]), "protocol_error", "has two `type` members");
+    assert_failed(&project.suite("a", HELLO).test(&[]), "protocol_error", r#"has a duplicate key \"type\""#);
 }
 
 #[test]

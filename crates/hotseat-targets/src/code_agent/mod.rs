@@ -154,7 +154,7 @@ impl CodeAgentSession {
             telling.record_awaiting(awaiting, None);
         }
         telling.run_finished(&run_id, None, None);
-        let told = telling.into_messages();
+        let told = telling.into_messages()?;
         self.history.extend(told.into_iter().map(|message| CodeAgentMessage { message, options: None }));
         Ok(())
     }

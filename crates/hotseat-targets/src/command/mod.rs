@@ -102,7 +102,7 @@ impl CommandSession {
         };
         self.has_failed = held.is_err();
         held?;
-        let said = telling.into_messages();
+        let said = telling.into_messages()?;
         self.history.push(user_message(content));
         self.history.extend(said);
         self.sent = self.history.len();

@@ -134,7 +134,7 @@ impl HttpSession {
         };
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         self.sent_id = heard.conversation_id.or(self.sent_id.take());
-        let said = telling.into_messages();
+        let said = telling.into_messages()?;
         self.history.push(user_message(content));
         self.history.extend(said);
         self.sent = self.history.len();

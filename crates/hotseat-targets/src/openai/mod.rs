@@ -134,6 +134,7 @@ impl ChatSession {
             let reply = self.request_reply(script, limits, &mut telling).await?;
             let answered = self.answer_calls(reply, script, limits, &mut telling).await?;
             if !answered {
+                telling.check_answered()?;
                 return Ok(());
             }
         }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_trace::{
-    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AwaitingInput, ErrorInfo, Note,
-    Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed,
-    ToolInvoked,
+    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
+    ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -238,9 +238,29 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(Note { turn_id, message, event: None });
     }
 
+    /// Checks that the turn has an answer. Calls that only MCP servers and models of the test saw are one.
+    ///
+    /// # Errors
+    /// If the agent sent neither text nor a tool call.
+    pub(crate) fn check_answered(&mut self) -> Result<(), AttemptFailure> {
+        if self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
+            return Ok(());
+        }
+        self.recorder.flush_inbox();
+        if self.recorder.conversation().turns.last().is_some_and(ConversationTurn::has_calls) {
+            return Ok(());
+        }
+        let message = "the agent's answer is empty: no text and no tool call";
+        Err(AttemptFailure::new(FailureKind::ProtocolError, message))
+    }
+
     /// Returns the messages of this turn for the history.
-    pub(crate) fn into_messages(self) -> Vec<ConversationMessage> {
-        self.messages.into_iter().map(RecordedMessage::into_history).collect()
+    ///
+    /// # Errors
+    /// If the agent sent neither text nor a tool call.
+    pub(crate) fn into_messages(mut self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
+        self.check_answered()?;
+        Ok(self.messages.into_iter().map(RecordedMessage::into_history).collect())
     }
 }
 

@@ -258,7 +258,7 @@ fn large_events_are_accepted_and_endless_ones_rejected() {
         let megabyte = bytes::Bytes::from(vec![b'x'; 1024 * 1024]);
         (0..80).fold(FakeReply::sse().bytes("data: "), |reply, _| reply.bytes(megabyte.clone()))
     });
-    told.failed(ProtocolError, "an event is longer than");
+    told.failed(ProtocolError, "event 1 is longer than");
 }
 
 /// A256, A257, A426: status and body are shown; an error body is not agent text.
