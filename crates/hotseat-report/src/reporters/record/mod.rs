@@ -18,8 +18,11 @@ use serde_json::Value;
 pub use self::attempts::AttemptLine;
 pub use self::fingerprint::CaseFingerprints;
 pub use self::format::{documented_message, is_false, ms, rfc3339};
-pub use self::run::{AgentRecord, EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
+#[cfg(feature = "store")]
+pub use self::run::AgentRecord;
+pub use self::run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
 pub use self::spent::SpentRecord;
+#[cfg(feature = "store")]
 pub use self::turn::turn_error;
 
 use self::attempts::{AttemptRecord, StabilityRecord};
