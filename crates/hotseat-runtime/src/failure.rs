@@ -1,9 +1,14 @@
 //! Failures of work outside the state machines, and their retry classification.
 
 use std::fmt;
+use std::sync::Arc;
 
 use hotseat_trace::ErrorInfo;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Result of requested work. The value is shared with the events that record it.
+pub type WorkResult = Result<Arc<Value>, WorkFailure>;
 
 /// Failure of requested work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! Decisions that follow from the state alone.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::{
@@ -25,13 +27,13 @@ pub(super) fn advance(
         TurnPhase::Assembled { request } => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls + 1, attempt: 1 };
             let last = context::is_last(turn, persona);
-            let request = context::final_request(state, turn, persona, request, &at, last);
-            vec![Decision::CallLlm { at, request: Box::new(request), last }]
+            let request = context::final_request(state, turn, persona, (**request).clone(), &at, last);
+            vec![Decision::CallLlm { at, request, last }]
         }
         TurnPhase::Calling { attempt, request, open: false, last } if !paused(TimerKind::ModelRetry) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls, attempt: attempt + 1 };
             let mut request = request.clone();
-            request.position.attempt = at.attempt;
+            Arc::make_mut(&mut request).position.attempt = at.attempt;
             vec![Decision::CallLlm { at, request, last: *last }]
         }
         TurnPhase::Idle if !turn.notices.is_empty() => vec![prepare_call(state, definitions, turn, persona)],
@@ -66,8 +68,8 @@ fn prepare_call(
             let mut request = (**prefix).clone();
             // The transcript starts with the user message, which the first request already contains.
             request.messages.extend(context::transcript(turn).into_iter().skip(1));
-            let request = context::final_request(state, turn, persona, &request, &at, last);
-            Decision::CallLlm { at, request: Box::new(request), last }
+            let request = context::final_request(state, turn, persona, request, &at, last);
+            Decision::CallLlm { at, request, last }
         }
         _ => assemble(state, definitions, turn, persona, 1),
     }
@@ -108,7 +110,7 @@ fn extract(definitions: &Definitions, turn: &TurnState, persona: &Persona, attem
 fn complete_turn(state: &ConversationState, turn: &TurnState) -> Vec<Decision> {
     let mut decisions = vec![Decision::CompleteTurn { turn: turn.id.clone(), issues: turn.issues.clone() }];
     if let Some(to) = &turn.reply_to {
-        let outcome = Ok(json!({"response": turn.last_text.as_deref().unwrap_or_default()}));
+        let outcome = Ok(Arc::new(json!({"response": turn.last_text.as_deref().unwrap_or_default()})));
         decisions.push(Decision::ReplyToCaller { turn: turn.id.clone(), to: to.clone(), outcome });
     }
     // A conversation that was opened for a single call ends with it.

@@ -25,7 +25,7 @@ use super::{
     context, reply,
 };
 use crate::definition::{Definitions, RuntimeLimits, ToolDefinition};
-use crate::failure::{InfrastructureKind, WorkFailure};
+use crate::failure::{InfrastructureKind, WorkFailure, WorkResult};
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, MoveId, TurnId, WorkflowId};
 
 /// Applies one decision.
@@ -241,7 +241,7 @@ impl DecisionApplier<'_> {
         self.out.event(AgentCallStarted { turn_id, call_id, agent_id, mode });
     }
 
-    fn reply_to_caller(&mut self, to: &ReplyTo, outcome: &Result<Value, WorkFailure>) {
+    fn reply_to_caller(&mut self, to: &ReplyTo, outcome: &WorkResult) {
         self.out.step.effects.push(ConversationEffect::Reply { to: to.clone(), outcome: outcome.clone() });
     }
 
@@ -310,7 +310,7 @@ impl DecisionApplier<'_> {
         &mut self,
         at: &HookAddress,
         workflow: &WorkflowId,
-        input: &Value,
+        input: &Arc<Value>,
     ) -> Result<(), RuntimeFault> {
         let turn = active_turn(self.state, &at.turn)?;
         turn.runs += 1;
@@ -338,13 +338,13 @@ impl DecisionApplier<'_> {
     fn accept_context(
         &mut self,
         at: &HookAddress,
-        request: &ModelRequest,
+        request: &Arc<ModelRequest>,
         tokens: u64,
     ) -> Result<(), RuntimeFault> {
         let turn = active_turn(self.state, &at.turn)?;
-        turn.phase = TurnPhase::Assembled { request: Box::new(request.clone()) };
+        turn.phase = TurnPhase::Assembled { request: request.clone() };
         if turn.prefix.is_none() {
-            turn.prefix = Some(Box::new(request.clone()));
+            turn.prefix = Some(request.clone());
         }
         settle_hook(self.state, at);
         self.out.event(Payload::ContextAssemblyCompleted(ContextAssembled {
@@ -358,7 +358,7 @@ impl DecisionApplier<'_> {
     fn call_llm(
         &mut self,
         at: &ModelAddress,
-        request: &ModelRequest,
+        request: &Arc<ModelRequest>,
         last: bool,
     ) -> Result<(), RuntimeFault> {
         let profile = model_profile(self.definitions, self.state, &at.turn)?;
@@ -373,7 +373,7 @@ impl DecisionApplier<'_> {
         }
         turn.calls = at.call;
         turn.phase =
-            TurnPhase::Calling { attempt: at.attempt, request: Box::new(request.clone()), open: true, last };
+            TurnPhase::Calling { attempt: at.attempt, request: request.clone(), open: true, last };
         self.out.event(LlmCallStarted {
             turn_id: at.turn.0.clone(),
             model_profile_id: profile.clone(),
@@ -386,7 +386,7 @@ impl DecisionApplier<'_> {
         set_timer(self.state, &at.turn, TimerKind::ModelDeadline, self.now + self.limits.model.timeout_ms);
         self.out.effect(
             self.state,
-            ConversationEffect::CallModel { at: at.clone(), profile, request: Box::new(request.clone()) },
+            ConversationEffect::CallModel { at: at.clone(), profile, request: request.clone() },
         );
         Ok(())
     }
@@ -746,24 +746,27 @@ impl DecisionApplier<'_> {
     fn run_operation(&mut self, turn: &TurnId, call: &CallId) -> Result<(), RuntimeFault> {
         let entry = active_turn(self.state, turn)?;
         let (agent, depth) = (entry.agent.clone(), entry.depth + 1);
-        let operation = operation_mut(entry, call)?.clone();
-        let at = entry.address(&operation);
-        let input = operation.target_input;
+        let operation = operation_mut(entry, call)?;
+        let (tool, work, input) =
+            (operation.tool.clone(), operation.work.clone(), operation.target_input.clone());
+        let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
         let limit =
-            self.state.tool(self.definitions, &agent, &operation.tool).and_then(|tool| tool.retry.timeout_ms);
+            self.state.tool(self.definitions, &agent, &tool).and_then(|tool| tool.retry.timeout_ms);
         if let Some(limit) = limit {
             set_timer(self.state, turn, TimerKind::OperationDeadline(call.clone()), self.now + limit);
         }
-        let effect = match operation.work {
-            OperationTarget::Task(task) => ConversationEffect::RunTask { at, agent, task, input },
+        let effect = match work {
+            OperationTarget::Task(task) => {
+                ConversationEffect::RunTask { at, agent, task, input: Arc::new(input) }
+            }
             OperationTarget::Workflow(workflow) => {
-                ConversationEffect::RunWorkflow { at, agent, workflow, input }
+                ConversationEffect::RunWorkflow { at, agent, workflow, input: Arc::new(input) }
             }
             OperationTarget::Agent(called, mode) => {
                 let caller = TurnCaller::Agent { agent_id: agent, turn_id: turn.clone() };
                 ConversationEffect::RunAgent { at, agent: called, mode, caller, input, depth }
             }
-            OperationTarget::Client => ConversationEffect::AskClient { at, tool: operation.tool, input },
+            OperationTarget::Client => ConversationEffect::AskClient { at, tool, input },
         };
         self.out.effect(self.state, effect);
         Ok(())
@@ -773,7 +776,7 @@ impl DecisionApplier<'_> {
         &mut self,
         turn: &TurnId,
         call: &CallId,
-        result: &Result<Value, WorkFailure>,
+        result: &WorkResult,
     ) -> Result<(), RuntimeFault> {
         let entry = active_turn(self.state, turn)?;
         let outcome = reply::tool_outcome(call, result);
@@ -798,7 +801,7 @@ impl DecisionApplier<'_> {
         match result {
             Ok(output) => {
                 if is_agent {
-                    let output = output.clone();
+                    let output = (**output).clone();
                     self.out.event(AgentCallCompleted {
                         turn_id: turn_id.clone(),
                         call_id: id.clone(),
@@ -808,7 +811,7 @@ impl DecisionApplier<'_> {
                 self.out.event(ToolCompleted {
                     turn_id,
                     tool_call_id: id,
-                    output: output.clone(),
+                    output: (**output).clone(),
                     origin: Origin::Stream,
                 });
             }

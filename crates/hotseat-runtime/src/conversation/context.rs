@@ -1,5 +1,7 @@
 //! Inputs of hook workflows, and the final model request.
 
+use std::sync::Arc;
+
 use hotseat_model::{CallPosition, ModelMessage, ModelRequest};
 use hotseat_trace::{InvocationMode, ToolOutcome, Utterance};
 use serde_json::{Map, Value, json};
@@ -63,11 +65,10 @@ pub(super) fn final_request(
     state: &ConversationState,
     turn: &TurnState,
     persona: &Persona,
-    built: &ModelRequest,
+    mut request: ModelRequest,
     at: &ModelAddress,
     last: bool,
-) -> ModelRequest {
-    let mut request = built.clone();
+) -> Arc<ModelRequest> {
     request.position = CallPosition {
         conversation: state.conversation.to_string(),
         agent: turn.agent.to_string(),
@@ -80,7 +81,7 @@ pub(super) fn final_request(
     if last {
         request.tools.clear();
     }
-    request
+    Arc::new(request)
 }
 
 /// Returns the input of the workflow that builds requests.
@@ -89,7 +90,7 @@ pub(super) fn assembly_input(
     definitions: &Definitions,
     turn: &TurnState,
     persona: &Persona,
-) -> Value {
+) -> Arc<Value> {
     let recent = recent_turns(state, turn, persona);
     let history: Vec<Value> = state
         .messages
@@ -132,7 +133,7 @@ pub(super) fn assembly_input(
         turn.answers.as_ref().and_then(|id| state.messages.iter().find(|message| message.id == *id));
     let offered = offered_tools(state, definitions, turn, persona);
     let ids: Vec<_> = offered.iter().map(|tool| tool["name"].clone()).collect();
-    json!({
+    Arc::new(json!({
         "conversationId": state.conversation,
         "turnId": turn.id,
         "agentId": turn.agent,
@@ -150,11 +151,11 @@ pub(super) fn assembly_input(
         "state": state.shared,
         "moves": turn.moves,
         "transcript": transcript(turn),
-    })
+    }))
 }
 
 /// Returns the input of the workflow that extracts memories.
-pub(super) fn extraction_input(turn: &TurnState) -> Value {
+pub(super) fn extraction_input(turn: &TurnState) -> Arc<Value> {
     let said: Vec<_> = turn
         .transcript
         .iter()
@@ -163,13 +164,13 @@ pub(super) fn extraction_input(turn: &TurnState) -> Value {
             _ => None,
         })
         .collect();
-    json!({
+    Arc::new(json!({
         "agentId": turn.agent,
         "turnId": turn.id,
         "userMessage": turn.user_text,
         "agentMessages": said,
         "transcript": turn.moves,
-    })
+    }))
 }
 
 /// Returns the ended turns that are included in the agent's context, oldest first.
@@ -252,7 +253,7 @@ pub(super) fn role_name(role: SpeakerRole) -> &'static str {
 pub(super) fn target_info(
     work: &OperationTarget,
     tool: &str,
-) -> (&'static str, std::sync::Arc<str>, Option<InvocationMode>) {
+) -> (&'static str, Arc<str>, Option<InvocationMode>) {
     match work {
         OperationTarget::Task(task) => ("task", task.0.clone(), None),
         OperationTarget::Workflow(workflow) => ("workflow", workflow.0.clone(), None),

@@ -1,5 +1,7 @@
 //! Decisions of a conversation, as data.
 
+use std::sync::Arc;
+
 use hotseat_model::{ModelError, ModelReply, ModelRequest};
 use hotseat_trace::{InvocationMode, MoveCall, Participant, ToolOutcome, TurnIssues};
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,7 @@ use super::{
     ApprovalVerdict, ContextEntry, HookAddress, ModelAddress, ReplyTo, SpeakerRole, TimerKey, TurnCaller,
 };
 use crate::definition::ToolDefinition;
-use crate::failure::WorkFailure;
+use crate::failure::{WorkFailure, WorkResult};
 use crate::ids::{AgentId, CallId, MessageId, TaskId, TurnId, WorkflowId};
 
 /// One decision. Applying it changes the state, writes events and requests effects.
@@ -35,13 +37,13 @@ pub enum Decision {
     /// Adds a message.
     AppendMessage { turn: TurnId, role: SpeakerRole, content: String, has_tool_use: bool },
     /// Starts the workflow that builds a request.
-    DispatchContextAssembly { at: HookAddress, workflow: WorkflowId, input: Value },
+    DispatchContextAssembly { at: HookAddress, workflow: WorkflowId, input: Arc<Value> },
     /// The workflow returned a request.
-    AcceptContext { at: HookAddress, request: Box<ModelRequest>, tokens: u64 },
+    AcceptContext { at: HookAddress, request: Arc<ModelRequest>, tokens: u64 },
     /// The workflow failed.
     FailContext { at: HookAddress, failure: WorkFailure, exhausted: bool },
     /// Calls a model.
-    CallLlm { at: ModelAddress, request: Box<ModelRequest>, last: bool },
+    CallLlm { at: ModelAddress, request: Arc<ModelRequest>, last: bool },
     /// The model replied.
     AcceptReply { at: ModelAddress, reply: Box<ModelReply>, next: NextStep },
     /// The model call failed.
@@ -130,7 +132,7 @@ pub enum Decision {
     /// Stops the work of a call that exceeded its time limit.
     StopOperation { turn: TurnId, call: CallId },
     /// A call has ended.
-    CompleteOperation { turn: TurnId, call: CallId, result: Result<Value, WorkFailure> },
+    CompleteOperation { turn: TurnId, call: CallId, result: WorkResult },
     /// The turn continues after a call it waited for.
     ResumeFromTool { turn: TurnId, call: CallId },
     /// An asynchronous call has ended.
@@ -138,7 +140,7 @@ pub enum Decision {
     /// Cancels a call.
     CancelOperation { turn: TurnId, call: CallId, reason: String },
     /// Starts the workflow that extracts memories.
-    DispatchMemoryExtraction { at: HookAddress, workflow: WorkflowId, input: Value },
+    DispatchMemoryExtraction { at: HookAddress, workflow: WorkflowId, input: Arc<Value> },
     /// Memories were extracted.
     AcceptExtraction { at: HookAddress },
     /// Memory extraction failed.
@@ -148,7 +150,7 @@ pub enum Decision {
     /// Fails the turn.
     FailTurn { turn: TurnId, code: String, message: String },
     /// Replies to the caller of the turn.
-    ReplyToCaller { turn: TurnId, to: ReplyTo, outcome: Result<Value, WorkFailure> },
+    ReplyToCaller { turn: TurnId, to: ReplyTo, outcome: WorkResult },
     /// Sets a timer.
     ScheduleTimer { key: TimerKey, at: u64 },
     /// Removes a timer.

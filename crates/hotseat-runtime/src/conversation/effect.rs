@@ -7,7 +7,7 @@ use hotseat_trace::InvocationMode;
 use serde_json::Value;
 
 use super::{HookAddress, ModelAddress, OperationAddress, ReplyTo, TurnCaller};
-use crate::failure::WorkFailure;
+use crate::failure::WorkResult;
 use crate::ids::{AgentId, RunId, TaskId, WorkflowId};
 
 /// Work outside the state machine. Its answer is an input with the same address.
@@ -22,7 +22,7 @@ pub enum ConversationEffect {
         /// The workflow.
         workflow: WorkflowId,
         /// Input of the workflow.
-        input: Value,
+        input: Arc<Value>,
     },
     /// Call a model.
     CallModel {
@@ -31,7 +31,7 @@ pub enum ConversationEffect {
         /// Model profile.
         profile: Arc<str>,
         /// The request.
-        request: Box<ModelRequest>,
+        request: Arc<ModelRequest>,
     },
     /// Run a task.
     RunTask {
@@ -42,7 +42,7 @@ pub enum ConversationEffect {
         /// The task.
         task: TaskId,
         /// Input of the task.
-        input: Value,
+        input: Arc<Value>,
     },
     /// Run a workflow.
     RunWorkflow {
@@ -53,7 +53,7 @@ pub enum ConversationEffect {
         /// The workflow.
         workflow: WorkflowId,
         /// Input of the workflow.
-        input: Value,
+        input: Arc<Value>,
     },
     /// Call another agent.
     RunAgent {
@@ -111,7 +111,7 @@ pub enum ConversationEffect {
         /// Address of the caller.
         to: ReplyTo,
         /// Result of the turn.
-        outcome: Result<Value, WorkFailure>,
+        outcome: WorkResult,
     },
 }
 

@@ -7,7 +7,7 @@ use hotseat_trace::{ParentCall, Participant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::failure::WorkFailure;
+use crate::failure::WorkResult;
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TokenId, TurnId};
 
 /// Input of a conversation.
@@ -43,7 +43,7 @@ pub enum ConversationInput {
         /// Address of the hook.
         at: HookAddress,
         /// Result of the workflow.
-        result: Result<Value, WorkFailure>,
+        result: WorkResult,
     },
     /// A model call ended.
     ModelDone {
@@ -57,7 +57,7 @@ pub enum ConversationInput {
         /// Address of the operation.
         at: OperationAddress,
         /// Result of the operation.
-        result: Result<Value, WorkFailure>,
+        result: WorkResult,
     },
     /// A client offers tools and context, valid until its next offer.
     ClientOffer {

@@ -1,6 +1,9 @@
 //! Converts an input into its first decisions.
 
+use std::sync::Arc;
+
 use hotseat_model::{ModelError, ModelReply, ModelRequest, TokenUsage};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::context::DECLINE_TOOL;
@@ -12,7 +15,7 @@ use super::{
     TimerKey, TimerKind, TurnCaller, TurnPhase, TurnState, canonical_json, reply,
 };
 use crate::definition::{AttemptLimits, Definitions, RuntimeLimits, schema, tool};
-use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
 use crate::ids::{AgentId, CallId, MessageId, TurnId};
 
 pub(super) fn react(
@@ -112,7 +115,7 @@ fn context_done(
     limits: &RuntimeLimits,
     now: Millis,
     at: &HookAddress,
-    result: &Result<Value, WorkFailure>,
+    result: &WorkResult,
 ) -> Vec<Decision> {
     let waiting = state.turn(&at.turn).filter(
         |turn| matches!(&turn.phase, TurnPhase::Assembling { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
@@ -121,10 +124,10 @@ fn context_done(
         return ignore(Some(&at.turn), "the result is outdated: the turn no longer waits for this request");
     };
     let failure = match result {
-        Ok(output) => match output.get("llmRequest").cloned().map(serde_json::from_value::<ModelRequest>) {
+        Ok(output) => match output.get("llmRequest").map(ModelRequest::deserialize) {
             Some(Ok(request)) => {
                 let tokens = TokenUsage::estimate(&request, &ModelReply::default()).input_tokens;
-                return vec![Decision::AcceptContext { at: at.clone(), request: Box::new(request), tokens }];
+                return vec![Decision::AcceptContext { at: at.clone(), request: Arc::new(request), tokens }];
             }
             Some(Err(error)) => WorkFailure::business(
                 ErrorCode::InvalidInput,
@@ -149,7 +152,7 @@ fn extraction_done(
     limits: &RuntimeLimits,
     now: Millis,
     at: &HookAddress,
-    result: &Result<Value, WorkFailure>,
+    result: &WorkResult,
 ) -> Vec<Decision> {
     let waiting = state.turn(&at.turn).filter(
         |turn| matches!(&turn.phase, TurnPhase::Extracting { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
@@ -221,7 +224,7 @@ fn operation_done(
     definitions: &Definitions,
     now: Millis,
     at: &OperationAddress,
-    result: &Result<Value, WorkFailure>,
+    result: &WorkResult,
 ) -> Vec<Decision> {
     let turn = state.turn(&at.turn).filter(|turn| turn.is_active());
     let open = turn.and_then(|turn| turn.operation(&at.call).map(|operation| (turn, operation)));

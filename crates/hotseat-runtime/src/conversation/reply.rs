@@ -13,7 +13,7 @@ use super::{ConversationState, Decision, MoveDraft, NextStep, SpeakerRole, TurnC
 use crate::definition::{
     Definitions, Persona, RuntimeLimits, ToolDefinition, ToolTarget, definitions, schema,
 };
-use crate::failure::{ErrorCode, WorkFailure};
+use crate::failure::{ErrorCode, WorkFailure, WorkResult};
 use crate::ids::CallId;
 
 /// Returns the decisions for a reply and the next step of the turn.
@@ -293,7 +293,10 @@ pub(super) fn operation_move(
 }
 
 /// Returns the outcome of a call, as events show it.
-pub(super) fn tool_outcome(call: &CallId, result: &Result<Value, WorkFailure>) -> ToolOutcome {
-    let result = result.clone().map_err(|failure| failure.info());
+pub(super) fn tool_outcome(call: &CallId, result: &WorkResult) -> ToolOutcome {
+    let result = match result {
+        Ok(output) => Ok((**output).clone()),
+        Err(failure) => Err(failure.info()),
+    };
     ToolOutcome { tool_call_id: call.0.clone(), result }
 }

@@ -133,7 +133,7 @@ pub struct TurnState {
     /// Operations of the turn.
     pub operations: Vec<ToolOperation>,
     /// Request of the first model call; kept if requests are built once per turn.
-    pub prefix: Option<Box<ModelRequest>>,
+    pub prefix: Option<Arc<ModelRequest>>,
     /// Issues to report when the turn ends.
     pub issues: TurnIssues,
     /// Last text of the agent.
@@ -157,14 +157,14 @@ pub enum TurnPhase {
     /// The request has been built.
     Assembled {
         /// The request.
-        request: Box<ModelRequest>,
+        request: Arc<ModelRequest>,
     },
     /// The model is being called; `open` is false while a retry is pending.
     Calling {
         /// The attempt, from 1.
         attempt: u32,
         /// The request.
-        request: Box<ModelRequest>,
+        request: Arc<ModelRequest>,
         /// True while a call is in progress.
         open: bool,
         /// True if tools are no longer offered.

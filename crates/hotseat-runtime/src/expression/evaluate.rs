@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::ExpressionScope;
 use super::term::{BinaryOperator, ExpressionTerm, ListItem};
 
 /// Functions available in expressions.
@@ -39,11 +40,11 @@ static NULL: Value = Value::Null;
 /// Evaluates a term. A path into the scope is borrowed, so a scope of any size costs nothing.
 pub(super) fn evaluate<'a>(
     term: &'a ExpressionTerm,
-    scope: &'a Value,
+    scope: &'a dyn ExpressionScope,
 ) -> Result<Cow<'a, Value>, EvaluateError> {
     Ok(Cow::Owned(match term {
         ExpressionTerm::Constant(value) => return Ok(Cow::Borrowed(value)),
-        ExpressionTerm::Name(name) => return Ok(Cow::Borrowed(scope.get(name).unwrap_or(&NULL))),
+        ExpressionTerm::Name(name) => return Ok(Cow::Borrowed(scope.value(name).unwrap_or(&NULL))),
         ExpressionTerm::Member(of, name) => match evaluate(of, scope)? {
             Cow::Borrowed(of) => return Ok(Cow::Borrowed(of.get(name).unwrap_or(&NULL))),
             Cow::Owned(mut of) => of.get_mut(name).map_or(Value::Null, Value::take),
@@ -97,7 +98,7 @@ fn element_at<'a>(of: &'a Value, index: &Value) -> Option<&'a Value> {
     }
 }
 
-fn list(entries: &[ListItem], scope: &Value) -> Result<Vec<Value>, EvaluateError> {
+fn list(entries: &[ListItem], scope: &dyn ExpressionScope) -> Result<Vec<Value>, EvaluateError> {
     let mut values = Vec::new();
     for entry in entries {
         match entry {
@@ -114,7 +115,7 @@ fn list(entries: &[ListItem], scope: &Value) -> Result<Vec<Value>, EvaluateError
 
 fn object(
     members: &[(Option<String>, ExpressionTerm)],
-    scope: &Value,
+    scope: &dyn ExpressionScope,
 ) -> Result<Map<String, Value>, EvaluateError> {
     let mut values = Map::new();
     for (name, term) in members {

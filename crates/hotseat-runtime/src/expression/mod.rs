@@ -13,11 +13,25 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use assign::path_names;
 pub use assign::set_at_path;
 pub use evaluate::{EvaluateError, FUNCTIONS};
 pub use parse::ParseError;
 
 use term::{ExpressionTerm, ListItem};
+
+/// Values that an expression refers to by name.
+pub trait ExpressionScope {
+    /// Returns the value of a name, if it has one.
+    fn value(&self, name: &str) -> Option<&Value>;
+}
+
+impl ExpressionScope for Value {
+    /// Returns a member of an object.
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.get(name)
+    }
+}
 
 /// Parsed expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +66,7 @@ impl Expression {
     ///
     /// # Errors
     /// If an operator or a function does not support its operands.
-    pub fn evaluate(&self, scope: &Value) -> Result<Value, EvaluateError> {
+    pub fn evaluate(&self, scope: &dyn ExpressionScope) -> Result<Value, EvaluateError> {
         evaluate::evaluate(&self.term, scope).map(Cow::into_owned)
     }
 
@@ -61,7 +75,7 @@ impl Expression {
     ///
     /// # Errors
     /// If an operator or a function does not support its operands.
-    pub fn is_truthy(&self, scope: &Value) -> Result<bool, EvaluateError> {
+    pub fn is_truthy(&self, scope: &dyn ExpressionScope) -> Result<bool, EvaluateError> {
         evaluate::evaluate(&self.term, scope).map(|value| evaluate::truthy(&value))
     }
 }
@@ -87,6 +101,14 @@ impl Expression {
             }
         });
         found
+    }
+
+    /// Returns the name if the expression consists of one.
+    pub(crate) fn as_name(&self) -> Option<&str> {
+        match &self.term {
+            ExpressionTerm::Name(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// Returns the source text.

@@ -31,7 +31,7 @@ pub(super) struct ConversationCore {
 pub(super) struct PendingModelCall {
     pub(super) conversation: ConversationId,
     pub(super) profile: Arc<str>,
-    pub(super) request: Box<ModelRequest>,
+    pub(super) request: Arc<ModelRequest>,
 }
 
 /// Memory access in progress.

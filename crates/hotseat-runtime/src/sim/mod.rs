@@ -276,14 +276,14 @@ impl SimDriver {
             }
             DriverRequest::CallModel { conversation, at, profile: _, request } => {
                 let answer = self.model.answer(&request);
-                self.requests.push(*request);
+                self.requests.push(Arc::unwrap_or_clone(request));
                 let input = ConversationInput::ModelDone { at, result: answer.value };
                 self.schedule_input(answer.delay, conversation, input);
             }
             DriverRequest::AskClient { conversation, call } => {
                 let answer = self.external.client.as_mut().and_then(|client| client(&call));
                 if let Some(answer) = answer {
-                    let input = ConversationInput::OperationDone { at: call.at, result: answer.value };
+                    let input = ConversationInput::OperationDone { at: call.at, result: answer.value.map(Arc::new) };
                     self.schedule_input(answer.delay, conversation, input);
                 }
             }

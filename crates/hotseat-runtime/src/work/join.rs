@@ -1,10 +1,12 @@
 //! Joins branches and combines their outputs.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::WorkflowBranch;
+use super::scope::WorkScope;
 use crate::definition::{BranchMerge, JoinRule};
-use crate::expression::set_at_path;
 
 /// Returns true if the join is complete: `arrived` branches have arrived and `running` are still running.
 pub(super) fn is_complete(join: JoinRule, arrived: usize, running: usize) -> bool {
@@ -16,9 +18,9 @@ pub(super) fn is_complete(join: JoinRule, arrived: usize, running: usize) -> boo
 }
 
 /// Combines branch outputs in the scope of the workflow, in branch order.
-pub(super) fn merge(scope: &mut Value, merging: Option<&BranchMerge>, mut branches: Vec<WorkflowBranch>) {
+pub(super) fn merge(scope: &mut WorkScope, merging: Option<&BranchMerge>, mut branches: Vec<WorkflowBranch>) {
     branches.sort_by_key(|branch| branch.index);
-    let mut outputs = branches.iter().map(|branch| branch.output.clone());
+    let mut outputs = branches.iter().map(|branch| (*branch.output).clone());
     let (path, value) = match merging {
         None => return,
         Some(BranchMerge::Append(path)) => {
@@ -39,10 +41,10 @@ pub(super) fn merge(scope: &mut Value, merging: Option<&BranchMerge>, mut branch
             (path, Value::Object(members))
         }
         Some(BranchMerge::KeyedByBranch(path)) => {
-            let keyed = branches.iter().map(|branch| (branch.index.to_string(), branch.output.clone()));
+            let keyed = branches.iter().map(|branch| (branch.index.to_string(), (*branch.output).clone()));
             (path, Value::Object(keyed.collect()))
         }
         Some(BranchMerge::LastWins(path)) => (path, outputs.next_back().unwrap_or(Value::Null)),
     };
-    set_at_path(scope, path, value);
+    scope.set_at_path(path, Arc::new(value));
 }

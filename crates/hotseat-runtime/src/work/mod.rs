@@ -2,6 +2,7 @@
 
 mod join;
 mod route;
+mod scope;
 mod task_run;
 mod token;
 mod workflow_run;
@@ -17,7 +18,7 @@ pub use token::{WorkflowBranch, WorkflowToken};
 pub use workflow_run::WorkflowRun;
 
 use crate::definition::{Definitions, MemoryAction};
-use crate::failure::WorkFailure;
+use crate::failure::WorkResult;
 use crate::ids::{AgentId, ConversationId, RunId, TokenId, TurnId, WorkflowId};
 
 /// Context of a run.
@@ -53,7 +54,7 @@ pub enum WorkInput {
         /// The token that requested it.
         token: TokenId,
         /// The answer.
-        result: Result<Value, WorkFailure>,
+        result: WorkResult,
     },
     /// A join reached its time limit.
     JoinLate {
@@ -88,7 +89,7 @@ pub enum WorkEffect {
         /// The workflow.
         workflow: WorkflowId,
         /// Input of the workflow.
-        input: Value,
+        input: Arc<Value>,
     },
     /// Call an agent in a separate conversation.
     Agent {
@@ -119,7 +120,7 @@ pub enum WorkEffect {
         conversation: ConversationId,
     },
     /// Report the result of the run. This is the last effect.
-    Done(Result<Value, WorkFailure>),
+    Done(WorkResult),
 }
 
 /// Result of one input.
@@ -142,7 +143,7 @@ pub enum WorkRun {
 
 impl WorkRun {
     /// Creates the run of a separate task.
-    pub fn task(context: WorkContext, task: Arc<crate::definition::TaskDefinition>, input: Value) -> WorkRun {
+    pub fn task(context: WorkContext, task: Arc<crate::definition::TaskDefinition>, input: Arc<Value>) -> WorkRun {
         WorkRun::Task(Box::new(TaskRun::new(context, task, input)))
     }
 
@@ -150,7 +151,7 @@ impl WorkRun {
     pub fn workflow(
         context: WorkContext,
         workflow: Arc<crate::definition::WorkflowDefinition>,
-        input: Value,
+        input: Arc<Value>,
     ) -> WorkRun {
         WorkRun::Workflow(Box::new(WorkflowRun::new(context, workflow, input)))
     }

@@ -1,7 +1,10 @@
 //! Selects the transitions of a token whose work is done.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::scope::WorkScope;
 use crate::definition::{NodeTransition, WorkflowDefinition, transition};
 use crate::expression::EvaluateError;
 
@@ -12,7 +15,7 @@ pub(super) struct TakenTransition {
     /// Number of branches to start.
     pub count: u32,
     /// Items of the branches.
-    pub items: Option<Vec<Value>>,
+    pub items: Option<Vec<Arc<Value>>>,
 }
 
 /// Returns the transitions taken from a node: all matching ones of the first priority that has a match.
@@ -21,7 +24,7 @@ pub(super) struct TakenTransition {
 pub(super) fn select_transitions(
     workflow: &WorkflowDefinition,
     node: &str,
-    scope: &Value,
+    scope: &WorkScope,
     taken: impl Fn(&str) -> u32,
 ) -> Result<Vec<TakenTransition>, EvaluateError> {
     let mut candidates: Vec<NodeTransition> = if workflow.transitions.is_empty() {
@@ -47,8 +50,8 @@ pub(super) fn select_transitions(
         }
         let items = match &way.for_each {
             Some(each) => Some(match each.collection.evaluate(scope)? {
-                Value::Array(items) => items,
-                other => vec![other],
+                Value::Array(items) => items.into_iter().map(Arc::new).collect(),
+                other => vec![Arc::new(other)],
             }),
             None => None,
         };

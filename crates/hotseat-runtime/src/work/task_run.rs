@@ -7,6 +7,7 @@ use hotseat_trace::{
 };
 use serde_json::{Map, Value, json};
 
+use super::scope::WorkScope;
 use super::{TokenId, WorkContext, WorkEffect};
 use crate::conversation::built_in_request;
 use crate::definition::{
@@ -14,7 +15,7 @@ use crate::definition::{
     TaskDefinition, definitions, schema,
 };
 use crate::expression::{Expression, set_at_path};
-use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
 use crate::ids::{AgentId, ConversationId};
 use crate::random::DeterministicRandom;
 
@@ -23,8 +24,7 @@ use crate::random::DeterministicRandom;
 pub struct TaskRun {
     context: WorkContext,
     task: Arc<TaskDefinition>,
-    /// `input`, `state` and `output`.
-    scope: Value,
+    scope: WorkScope,
     /// Index of the current step.
     index: usize,
     /// Attempt at the whole task, from 1.
@@ -40,7 +40,7 @@ pub struct TaskRun {
 enum PendingOperation {
     Nothing,
     /// The duration of a mock, which then returns this result.
-    Mock(Result<Value, WorkFailure>),
+    Mock(WorkResult),
     /// The agent's memory.
     Memory,
     /// An agent in this conversation.
@@ -61,7 +61,7 @@ pub enum TaskNeed {
     /// The answer of an agent to an input, in this conversation.
     Agent(ConversationId, AgentId, Value),
     /// Nothing: the task has ended.
-    Done(Result<Value, WorkFailure>),
+    Done(WorkResult),
 }
 
 impl TaskNeed {
@@ -80,8 +80,8 @@ impl TaskNeed {
 
 impl TaskRun {
     /// Creates a run that has not started.
-    pub fn new(context: WorkContext, task: Arc<TaskDefinition>, input: Value) -> Self {
-        let scope = json!({"input": input, "state": {}, "output": {}});
+    pub fn new(context: WorkContext, task: Arc<TaskDefinition>, input: Arc<Value>) -> Self {
+        let scope = WorkScope::with_input(input);
         TaskRun { context, task, scope, index: 0, attempt: 1, waiting: PendingOperation::Nothing, elapsed: 0 }
     }
 
@@ -93,10 +93,10 @@ impl TaskRun {
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
             step_count: u32::try_from(self.task.steps.len()).unwrap_or(u32::MAX),
-            input: self.scope["input"].clone(),
+            input: self.scope.shared("input"),
         }));
         if let Some(schema) = &self.task.input_schema {
-            let violations = schema::violations(schema, &self.scope["input"]);
+            let violations = schema::violations(schema, &self.scope.shared("input"));
             if !violations.is_empty() {
                 let failure = WorkFailure::business(ErrorCode::InvalidInput, violations.join("; "));
                 return self.end(Err(failure), out);
@@ -126,7 +126,7 @@ impl TaskRun {
     /// Continues with a requested answer.
     pub fn resume_with_answer(
         &mut self,
-        result: Result<Value, WorkFailure>,
+        result: WorkResult,
         out: &mut Vec<Payload>,
     ) -> TaskNeed {
         match std::mem::replace(&mut self.waiting, PendingOperation::Nothing) {
@@ -194,7 +194,7 @@ impl TaskRun {
                 return need;
             }
         }
-        let output = self.scope["output"].clone();
+        let output = self.scope.shared("output");
         if let Some(schema) = &task.output_schema {
             let violations = schema::violations(schema, &output);
             if !violations.is_empty() {
@@ -237,17 +237,20 @@ impl TaskRun {
             StepAction::Echo => Ok(input),
             StepAction::Fail(fail) => Err(fail.failure.clone()),
             StepAction::Context(context) => Ok(merge_members(context, input)),
-            StepAction::Assemble(assemble) => Ok(built_in_request(&input, assemble.append_system.as_deref())),
+            StepAction::Assemble(assemble) => {
+                Ok(Arc::new(built_in_request(&input, assemble.append_system.as_deref())))
+            }
             StepAction::Memory(action) => {
                 self.waiting = PendingOperation::Memory;
-                return Some(TaskNeed::Memory(*action, input));
+                return Some(TaskNeed::Memory(*action, Arc::unwrap_or_clone(input)));
             }
             StepAction::Agent(reference) => {
                 let conversation = self.conversation_id();
                 self.waiting = PendingOperation::Agent(conversation.clone());
+                let input = Arc::unwrap_or_clone(input);
                 return Some(TaskNeed::Agent(conversation, definitions::agent_id(reference), input));
             }
-            StepAction::Custom(custom) => (custom.function)(&input),
+            StepAction::Custom(custom) => (custom.function)(&input).map(Arc::new),
         };
         self.finish_action(result, out)
     }
@@ -255,7 +258,7 @@ impl TaskRun {
     /// Handles the result of the current action. Returns a requirement unless the task continues.
     fn finish_action(
         &mut self,
-        result: Result<Value, WorkFailure>,
+        result: WorkResult,
         out: &mut Vec<Payload>,
     ) -> Option<TaskNeed> {
         let task = self.task.clone();
@@ -301,8 +304,7 @@ impl TaskRun {
     fn restart(&mut self, delay: u64) -> TaskNeed {
         self.attempt += 1;
         self.index = 0;
-        let input = self.scope["input"].take();
-        self.scope = json!({"input": input, "state": {}, "output": {}});
+        self.scope = WorkScope::with_input(self.scope.shared("input"));
         self.waiting = PendingOperation::Retry;
         self.wait(delay)
     }
@@ -318,7 +320,7 @@ impl TaskRun {
         TaskNeed::Wait(millis)
     }
 
-    fn end(&mut self, result: Result<Value, WorkFailure>, out: &mut Vec<Payload>) -> TaskNeed {
+    fn end(&mut self, result: WorkResult, out: &mut Vec<Payload>) -> TaskNeed {
         let task_id = crate::ids::slug(&self.task.name).into();
         let (turn_id, run_id, origin) = (self.turn(), self.context.run.0.clone(), self.context.origin);
         out.push(match &result {
@@ -336,13 +338,13 @@ impl TaskRun {
         TaskNeed::Done(result)
     }
 
-    fn action_input(&self, step: &StepDefinition) -> Result<Value, WorkFailure> {
+    fn action_input(&self, step: &StepDefinition) -> WorkResult {
         let compute = |expression: &Expression| {
             let wrong = |error| {
                 let message = format!("input of step {}: {error}", step.name);
                 WorkFailure::business(ErrorCode::ExecutionFailed, message)
             };
-            expression.evaluate(&self.scope).map_err(wrong)
+            self.scope.evaluate(expression).map_err(wrong)
         };
         // `*` is the whole input, not a member.
         if let Some(whole) = step.input_mapping.get("*") {
@@ -350,34 +352,29 @@ impl TaskRun {
         }
         let mut input = Map::new();
         for (member, expression) in &step.input_mapping {
-            input.insert(member.clone(), compute(expression)?);
+            input.insert(member.clone(), Arc::unwrap_or_clone(compute(expression)?));
         }
-        Ok(Value::Object(input))
+        Ok(Arc::new(Value::Object(input)))
     }
 
-    fn apply_output(&mut self, step: &StepDefinition, output: Value) -> Result<(), WorkFailure> {
+    fn apply_output(&mut self, step: &StepDefinition, output: Arc<Value>) -> Result<(), WorkFailure> {
         if step.output_mapping.is_empty() {
-            set_at_path(&mut self.scope, "state._lastOutput", output);
+            self.scope.set_at_path("state._lastOutput", output);
             return Ok(());
         }
         // All expressions see the scope as it was, with the result.
-        let earlier = self.scope.get("result").cloned();
-        set_at_path(&mut self.scope, "result", output);
+        let mut scope = self.scope.clone();
+        scope.set("result", output);
         let values = step.output_mapping.iter().map(|(_, expression)| {
-            expression.evaluate(&self.scope).map_err(|error| {
+            scope.evaluate(expression).map_err(|error| {
                 let message = format!("output of step {}: {error}", step.name);
                 WorkFailure::business(ErrorCode::ExecutionFailed, message)
             })
         });
-        let values: Result<Vec<Value>, WorkFailure> = values.collect();
-        if let Value::Object(members) = &mut self.scope {
-            match earlier {
-                Some(earlier) => drop(members.insert("result".to_string(), earlier)),
-                None => drop(members.shift_remove("result")),
-            }
-        }
-        for ((path, _), value) in step.output_mapping.iter().zip(values?) {
-            set_at_path(&mut self.scope, path, value);
+        let values: Vec<Arc<Value>> = values.collect::<Result<_, WorkFailure>>()?;
+        drop(scope);
+        for ((path, _), value) in step.output_mapping.iter().zip(values) {
+            self.scope.set_at_path(path, value);
         }
         Ok(())
     }
@@ -393,7 +390,7 @@ impl TaskRun {
 
     fn record_error(&mut self, failure: &WorkFailure) {
         let error = json!({"step": self.task.steps[self.index].name, "message": failure.message()});
-        match &mut self.scope["state"]["_errors"] {
+        match &mut self.scope.value_mut("state")["_errors"] {
             Value::Array(errors) => errors.push(error),
             other => *other = json!([error]),
         }
@@ -406,9 +403,9 @@ impl TaskRun {
     fn mock_result(
         &self,
         mock: &MockAction,
-        input: &Value,
+        input: &Arc<Value>,
         random: &mut DeterministicRandom,
-    ) -> Result<Value, WorkFailure> {
+    ) -> WorkResult {
         let attempt = self.context.attempt.max(self.attempt);
         if let Some(failure) = &mock.failure
             && mock.failing_attempts.is_none_or(|failing| attempt <= failing)
@@ -416,16 +413,16 @@ impl TaskRun {
             return Err(failure.clone());
         }
         let value = match (&mock.returns, &mock.schema) {
-            (Some(expression), _) => expression
-                .evaluate(&json!({"input": input}))
+            (Some(expression), _) => WorkScope::with_only_input(input.clone())
+                .evaluate(expression)
                 .map_err(|error| WorkFailure::business(ErrorCode::ExecutionFailed, error.to_string()))?,
-            (None, Some(schema)) => schema::generate(schema, random),
+            (None, Some(schema)) => Arc::new(schema::generate(schema, random)),
             (None, None) => {
                 let message = "the mock has neither a schema nor a result";
                 return Err(WorkFailure::business(ErrorCode::InvalidInput, message));
             }
         };
-        Ok(if value.is_object() { value } else { json!({"value": value}) })
+        Ok(if value.is_object() { value } else { Arc::new(json!({"value": *value})) })
     }
 
     fn step_event(&self, step: &StepDefinition) -> TaskStep {
@@ -443,8 +440,9 @@ impl TaskRun {
     }
 }
 
-fn merge_members(context: &ContextAction, mut input: Value) -> Value {
+fn merge_members(context: &ContextAction, input: Arc<Value>) -> Arc<Value> {
     let Some(merge) = &context.merge else { return input };
+    let mut input = Arc::unwrap_or_clone(input);
     let mut list = Vec::new();
     for source in &merge.sources {
         match input.get(source) {
@@ -454,5 +452,5 @@ fn merge_members(context: &ContextAction, mut input: Value) -> Value {
         }
     }
     set_at_path(&mut input, &merge.target, Value::Array(list));
-    input
+    Arc::new(input)
 }

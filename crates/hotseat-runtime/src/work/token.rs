@@ -1,6 +1,7 @@
 //! State of a workflow run: one token for each active position.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hotseat_trace::TokenStatus;
 use serde_json::Value;
@@ -45,9 +46,9 @@ pub struct WorkflowBranch {
     /// Number of branches.
     pub total: u32,
     /// Name and value of the list item.
-    pub item: Option<(String, Value)>,
+    pub item: Option<(String, Arc<Value>)>,
     /// Output of the branch so far.
-    pub output: Value,
+    pub output: Arc<Value>,
     /// The enclosing branch.
     pub outer: Option<Box<WorkflowBranch>>,
 }

@@ -1,6 +1,5 @@
 //! State machine of a workflow.
 
-use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use hotseat_trace::{
 };
 use serde_json::{Map, Value, json};
 
+use super::scope::WorkScope;
 use super::{
     TaskNeed, TaskRun, TokenId, WorkContext, WorkEffect, WorkInput, WorkStep, WorkflowBranch, WorkflowToken,
     join, route,
@@ -18,8 +18,8 @@ use super::{
 use crate::definition::{
     BranchJoin, Definitions, NodeWork, OnJoinTimeout, WorkflowDefinition, WorkflowNode, definitions, schema,
 };
-use crate::expression::{Expression, set_at_path};
-use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
+use crate::expression::{Expression, ExpressionScope, set_at_path};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
 use crate::ids::{ConversationId, RunId};
 
 /// Maximum number of tokens of a run; more count as an endless loop.
@@ -30,8 +30,7 @@ const MAX_TOKENS: usize = 10_000;
 pub struct WorkflowRun {
     context: WorkContext,
     workflow: Arc<WorkflowDefinition>,
-    /// `input`, `state` and `output`.
-    scope: Value,
+    scope: WorkScope,
     tokens: Vec<WorkflowToken>,
     /// Completed joins; branches that arrive later are cancelled.
     completed_joins: BTreeSet<String>,
@@ -42,8 +41,8 @@ pub struct WorkflowRun {
 
 impl WorkflowRun {
     /// Creates a run that has not started.
-    pub fn new(context: WorkContext, workflow: Arc<WorkflowDefinition>, input: Value) -> Self {
-        let scope = json!({"input": input, "state": {}, "output": {}});
+    pub fn new(context: WorkContext, workflow: Arc<WorkflowDefinition>, input: Arc<Value>) -> Self {
+        let scope = WorkScope::with_input(input);
         WorkflowRun {
             context,
             workflow,
@@ -103,10 +102,10 @@ impl WorkflowRun {
             workflow_id: crate::ids::slug(&self.workflow.name).into(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
-            input: self.scope["input"].clone(),
+            input: self.scope.shared("input"),
         }));
         if let Some(schema) = &self.workflow.input_schema {
-            let violations = schema::violations(schema, &self.scope["input"]);
+            let violations = schema::violations(schema, &self.scope.shared("input"));
             if !violations.is_empty() {
                 return Err(WorkFailure::business(ErrorCode::InvalidInput, violations.join("; ")));
             }
@@ -176,13 +175,13 @@ impl WorkflowRun {
         let input = if let Some((_, expression)) = whole {
             evaluate(expression, &scope, node)?
         } else if node.input_mapping.is_empty() {
-            scope["input"].clone()
+            scope.shared("input")
         } else {
             let mut input = Map::new();
             for (member, expression) in &node.input_mapping {
-                input.insert(member.clone(), evaluate(expression, &scope, node)?);
+                input.insert(member.clone(), Arc::unwrap_or_clone(evaluate(expression, &scope, node)?));
             }
-            Value::Object(input)
+            Arc::new(Value::Object(input))
         };
         match &node.work {
             NodeWork::Task(task) => {
@@ -207,7 +206,7 @@ impl WorkflowRun {
             NodeWork::Agent(reference) => {
                 self.set_status(id, TokenStatus::WaitingForAgent, step);
                 let agent = definitions::agent_id(reference);
-                let conversation = self.conversation_id(id);
+                let (conversation, input) = (self.conversation_id(id), Arc::unwrap_or_clone(input));
                 step.effects.push(WorkEffect::Agent { token: id, conversation, agent, input });
                 Ok(())
             }
@@ -252,7 +251,7 @@ impl WorkflowRun {
         &mut self,
         definitions: &Definitions,
         id: TokenId,
-        result: Result<Value, WorkFailure>,
+        result: WorkResult,
         step: &mut WorkStep,
     ) -> Result<(), WorkFailure> {
         let workflow = self.workflow.clone();
@@ -339,7 +338,7 @@ impl WorkflowRun {
                 index,
                 total,
                 item: name.clone().zip(item),
-                output: json!({}),
+                output: Arc::new(json!({})),
                 outer: from.branch.clone().map(Box::new),
             };
             let path = format!("{}.{}.{index}", from.path, from.node);
@@ -464,19 +463,21 @@ impl WorkflowRun {
         let mut scope = match &outer {
             // Inside another branch, the combined output belongs to that branch.
             Some(outer) => {
-                json!({"input": self.scope["input"], "state": self.scope["state"], "output": outer.output})
+                let mut scope = self.scope.clone();
+                scope.set("output", outer.output.clone());
+                scope
             }
             None => self.scope.clone(),
         };
         join::merge(&mut scope, fan_in.merge.as_ref(), branches);
-        self.scope["state"] = scope["state"].take();
+        self.scope.set("state", scope.shared("state"));
         let outer = match outer {
             Some(mut outer) => {
-                outer.output = scope["output"].take();
+                outer.output = scope.shared("output");
                 Some(outer)
             }
             None => {
-                self.scope["output"] = scope["output"].take();
+                self.scope.set("output", scope.shared("output"));
                 None
             }
         };
@@ -487,7 +488,7 @@ impl WorkflowRun {
 
     fn complete(&mut self, step: &mut WorkStep) -> Result<(), WorkFailure> {
         let output = if self.workflow.output_mapping.is_empty() {
-            self.scope["output"].clone()
+            self.scope.shared("output")
         } else {
             let mut output = json!({});
             for (path, expression) in &self.workflow.output_mapping {
@@ -499,7 +500,7 @@ impl WorkflowRun {
                 })?;
                 set_at_path(&mut output, path.strip_prefix("output.").unwrap_or(path), value);
             }
-            output
+            Arc::new(output)
         };
         if let Some(schema) = &self.workflow.output_schema {
             let violations = schema::violations(schema, &output);
@@ -564,39 +565,38 @@ impl WorkflowRun {
         }));
     }
 
-    fn apply_output(&mut self, id: TokenId, node: &WorkflowNode, output: Value) -> Result<(), WorkFailure> {
-        let mut scope = self.token_scope(id).into_owned();
-        set_at_path(&mut scope, "result", output.clone());
+    fn apply_output(&mut self, id: TokenId, node: &WorkflowNode, output: Arc<Value>) -> Result<(), WorkFailure> {
+        let mut scope = self.token_scope(id);
+        scope.set("result", output.clone());
         if node.output_mapping.is_empty() {
-            set_at_path(&mut scope, "output", output);
+            scope.set("output", output);
         }
         for (path, expression) in &node.output_mapping {
             let value = evaluate(expression, &scope, node)?;
-            set_at_path(&mut scope, path, value);
+            scope.set_at_path(path, value);
         }
         // The output of a branch is private until branches are joined; the state is shared.
-        self.scope["state"] = scope["state"].take();
+        self.scope.set("state", scope.shared("state"));
         match &mut self.tokens[id.0 as usize].branch {
-            Some(branch) => branch.output = scope["output"].take(),
-            None => self.scope["output"] = scope["output"].take(),
+            Some(branch) => branch.output = scope.shared("output"),
+            None => self.scope.set("output", scope.shared("output")),
         }
         Ok(())
     }
 
     /// Returns the scope of expressions at a token.
-    fn token_scope(&self, id: TokenId) -> Cow<'_, Value> {
-        let mut scope = Cow::Borrowed(&self.scope);
+    fn token_scope(&self, id: TokenId) -> WorkScope {
+        let mut scope = self.scope.clone();
         let branch = self.token(id).and_then(|token| token.branch.as_ref());
         if let Some(branch) = branch {
-            let scope = scope.to_mut();
-            scope["output"] = branch.output.clone();
-            scope["branch"] = json!({"index": branch.index, "total": branch.total});
+            scope.set("output", branch.output.clone());
+            scope.set("branch", Arc::new(json!({"index": branch.index, "total": branch.total})));
             let mut around = Some(branch);
             while let Some(inner) = around {
                 if let Some((name, item)) = &inner.item
-                    && scope.get(name).is_none()
+                    && scope.value(name).is_none()
                 {
-                    scope[name] = item.clone();
+                    scope.set(name, item.clone());
                 }
                 around = inner.outer.as_deref();
             }
@@ -641,8 +641,8 @@ fn node_named<'a>(workflow: &'a WorkflowDefinition, name: &str) -> Option<&'a Wo
     workflow.nodes.iter().find(|node| node.name == name)
 }
 
-fn evaluate(expression: &Expression, scope: &Value, node: &WorkflowNode) -> Result<Value, WorkFailure> {
+fn evaluate(expression: &Expression, scope: &WorkScope, node: &WorkflowNode) -> WorkResult {
     let wrong =
         |error| WorkFailure::business(ErrorCode::ExecutionFailed, format!("node {}: {error}", node.name));
-    expression.evaluate(scope).map_err(wrong)
+    scope.evaluate(expression).map_err(wrong)
 }

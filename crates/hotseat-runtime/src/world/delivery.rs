@@ -97,7 +97,7 @@ pub enum DriverRequest {
         /// Model profile.
         profile: Arc<str>,
         /// The request.
-        request: Box<ModelRequest>,
+        request: Arc<ModelRequest>,
     },
     /// Cancel a model call.
     CancelModel {

@@ -1,5 +1,7 @@
 //! Runs of tasks and workflows: start, requests and results.
 
+use std::sync::Arc;
+
 use hotseat_trace::{
     ExecutionInfo, ExecutionKind, MemorySearched, MemoryTouched, MemoryWritten, ParentCall, Payload,
     WorkOrigin,
@@ -9,7 +11,7 @@ use serde_json::Value;
 use super::execution::{ResultRecipient, WorkDefinition, WorkExecution};
 use super::{ConversationWorld, DeliveryOutcome, DeliveryTime, DriverRequest, WorldDelivery};
 use crate::conversation::{ConversationInput, ConversationOrigin, ReplyTo, TurnCaller};
-use crate::failure::{ErrorCode, WorkFailure};
+use crate::failure::{ErrorCode, WorkFailure, WorkResult};
 use crate::ids::{AgentId, ConversationId, RunId, TokenId};
 use crate::memory::{MemoryResult, MemoryUse};
 use crate::work::{WorkContext, WorkEffect, WorkInput, WorkRun, WorkflowRun};
@@ -20,7 +22,7 @@ impl ConversationWorld {
         conversation: &ConversationId,
         context: WorkContext,
         definition: Option<WorkDefinition>,
-        input: Value,
+        input: Arc<Value>,
         answer: ResultRecipient,
         outcome: &mut DeliveryOutcome,
     ) {
@@ -154,7 +156,7 @@ impl ConversationWorld {
                 let execution = running.execution.clone();
                 let event = memory_event(&running.context, recalled);
                 self.record_events(stamp, &execution, vec![event], outcome);
-                Ok(recalled.output())
+                Ok(Arc::new(recalled.output()))
             }
             Err(failure) => Err(failure.clone()),
         };
@@ -194,7 +196,7 @@ fn open_conversation(
 fn deliver_result(
     conversation: &ConversationId,
     to: ResultRecipient,
-    result: Result<Value, WorkFailure>,
+    result: WorkResult,
     outcome: &mut DeliveryOutcome,
 ) {
     outcome.push(match to {

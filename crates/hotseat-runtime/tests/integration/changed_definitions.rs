@@ -319,7 +319,7 @@ async fn version_1_store_continues_with_same_or_changed_agent() {
 
         let picks = open("picks").await;
         let at = OperationAddress { turn: "picks-t1".into(), call: "picks-t1-k1".into(), attempt: 1 };
-        let result = Ok(serde_json::json!("a"));
+        let result = Ok(Arc::new(serde_json::json!("a")));
         picks.send(ConversationInput::OperationDone { at, result }).await.unwrap();
         assert_eq!(last_words(&picks).await, "Picked.", "edited: {edited}");
 

@@ -264,7 +264,7 @@ fn client_tools_apply_until_replaced() {
     assert!(matches!(sim.run(ONE_DAY_MS), SimulationEnd::Stalled(_)));
     // The client may answer a call of a tool that it no longer offers.
     sim.send(&id, 0, offer("two", None));
-    sim.send(&id, 0, ConversationInput::OperationDone { at: first_call(), result: Ok(json!({})) });
+    sim.send(&id, 0, ConversationInput::OperationDone { at: first_call(), result: Ok(Arc::new(json!({}))) });
     sim.run(ONE_DAY_MS);
     sim.send(&id, 0, user_message("again"));
     assert_eq!(sim.run(ONE_DAY_MS), SimulationEnd::Idle);
@@ -473,7 +473,7 @@ fn cancelled_turn_withdraws_approvals() {
     assert_eq!(interrupts[0].answer, Some(("cancelled".into(), None)));
     let before = sim.conversation(&id).unwrap().state().clone();
     sim.send(&id, 0, ConversationInput::Approval { at: first_call(), verdict: approved() });
-    sim.send(&id, 0, ConversationInput::OperationDone { at: first_call(), result: Ok(json!({})) });
+    sim.send(&id, 0, ConversationInput::OperationDone { at: first_call(), result: Ok(Arc::new(json!({}))) });
     sim.run(ONE_DAY_MS);
     assert_eq!(*sim.conversation(&id).unwrap().state(), before);
     assert_eq!(path(&sim.trace()).iter().filter(|name| *name == "runtime.input_ignored").count(), 2);
@@ -490,7 +490,7 @@ fn result_requires_approval_and_answer_counts_once() {
     sim.send(
         &id,
         0,
-        ConversationInput::OperationDone { at: first_call(), result: Ok(json!({"charged": 1_000_000})) },
+        ConversationInput::OperationDone { at: first_call(), result: Ok(Arc::new(json!({"charged": 1_000_000}))) },
     );
     sim.send(&id, 0, ConversationInput::Approval { at: first_call(), verdict: approved() });
     sim.send(&id, 0, ConversationInput::Approval { at: first_call(), verdict: declined("changed my mind") });

@@ -1,6 +1,7 @@
 //! Further runtime tests: exact counts, variants, and known faults of agent runtimes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::kit::{Test, at, completed, subjects};
@@ -104,7 +105,7 @@ fn parallel_turns_know_of_each_other() {
     test.persona = test.persona.context_assembly(&subjects::marking());
     let result = test.run();
     let turns = result.trace.turns().ids().into_iter().map(str::to_string).collect::<Vec<_>>();
-    let inputs: Vec<Value> = result
+    let inputs: Vec<Arc<Value>> = result
         .trace
         .root()
         .records()
@@ -553,7 +554,7 @@ fn invalid_inputs_only_appear_in_trace() {
     machine.handle(0, &ConversationInput::Open);
     let before = machine.state().clone();
     let at = OperationAddress { turn: "c1-t9".into(), call: "c1-t9-k1".into(), attempt: 1 };
-    let step = machine.handle(1, &ConversationInput::OperationDone { at, result: Ok(json!({})) });
+    let step = machine.handle(1, &ConversationInput::OperationDone { at, result: Ok(Arc::new(json!({}))) });
     assert!(matches!(&step.events[..], [Payload::InputIgnored(_)]));
     assert!(step.effects.is_empty());
     assert_eq!(*machine.state(), before);

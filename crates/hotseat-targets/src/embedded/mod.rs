@@ -450,7 +450,7 @@ impl EmbeddedTurn<'_> {
         let arguments = call.input.clone().unwrap_or(Value::Null);
         let asked = ClientCall { id: &call.tool_call_id, name: &call.tool_name, arguments: &arguments };
         let result = match client_tools::answer_call(asked, self.script, http, limits).await? {
-            ToolReply::Content(output) => Ok(output),
+            ToolReply::Content(output) => Ok(Arc::new(output)),
             ToolReply::Error(message) => Err(ToolFailure::business(ErrorCode::ExecutionFailed, message)),
         };
         Ok(Told::OperationDone { at: operation_address(&call.turn_id, &call.tool_call_id), result })

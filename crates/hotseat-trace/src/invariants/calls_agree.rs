@@ -120,8 +120,8 @@ fn check_work(
                     wrong("the called agent did not get its context exactly once");
                 }
             }
-            Payload::TaskCompleted(p) if p.run_id == *id => returned.push(&p.output),
-            Payload::WorkflowCompleted(p) if p.run_id == *id => returned.push(&p.output),
+            Payload::TaskCompleted(p) if p.run_id == *id => returned.push(&*p.output),
+            Payload::WorkflowCompleted(p) if p.run_id == *id => returned.push(&*p.output),
             Payload::AgentCallCompleted(p) if p.call_id == *id => returned.push(&p.output),
             _ => {}
         }

@@ -35,7 +35,7 @@ members! {
             /// Number of steps.
             step_count: u32,
             /// Input of the task.
-            input: Value,
+            input: Arc<Value>,
         }
         /// `executor.task.completed`
         TaskCompleted {
@@ -46,7 +46,7 @@ members! {
             /// Purpose of the run.
             origin: WorkOrigin,
             /// Output of the task.
-            output: Value,
+            output: Arc<Value>,
         }
         /// `executor.task.failed`
         TaskFailed {
@@ -81,7 +81,7 @@ members! {
             /// Kind of action.
             kind: Arc<str>,
             /// Input of the action.
-            input: Value,
+            input: Arc<Value>,
         }
         /// `executor.action.completed`
         ActionCompleted {
@@ -92,7 +92,7 @@ members! {
             /// The step.
             step_ref: Arc<str>,
             /// Output of the action.
-            output: Value,
+            output: Arc<Value>,
         }
         /// `executor.action.failed`
         ActionFailed {
@@ -114,7 +114,7 @@ members! {
             /// Purpose of the run.
             origin: WorkOrigin,
             /// Input of the workflow.
-            input: Value,
+            input: Arc<Value>,
         }
         /// `workflow.completed`
         WorkflowCompleted {
@@ -125,7 +125,7 @@ members! {
             /// Purpose of the run.
             origin: WorkOrigin,
             /// Output of the workflow.
-            output: Value,
+            output: Arc<Value>,
         }
         /// `workflow.failed`
         WorkflowFailed {

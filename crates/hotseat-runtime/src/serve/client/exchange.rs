@@ -118,7 +118,7 @@ impl ClientExchange {
         for (at, result) in results {
             let result = match result {
                 // JSON text becomes a JSON value.
-                Ok(text) => Ok(serde_json::from_str(&text).unwrap_or(Value::String(text))),
+                Ok(text) => Ok(Arc::new(serde_json::from_str(&text).unwrap_or(Value::String(text)))),
                 Err(message) => Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)),
             };
             send(&handle, ConversationInput::OperationDone { at, result }).await?;

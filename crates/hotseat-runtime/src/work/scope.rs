@@ -1,0 +1,88 @@
+//! Values that the expressions of a task or workflow see.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::expression::{EvaluateError, Expression, ExpressionScope, path_names, set_at_path};
+
+/// Values by name: `input`, `state`, `output`, and what a step or a branch adds. Values are shared with events and
+/// other scopes, so a copy of a scope copies no JSON.
+#[derive(Debug, Clone)]
+pub(super) struct WorkScope {
+    values: Vec<(String, Arc<Value>)>,
+}
+
+impl WorkScope {
+    /// Creates the scope of a run with this input and neither state nor output.
+    pub(super) fn with_input(input: Arc<Value>) -> Self {
+        let empty = Arc::new(json!({}));
+        let values = vec![
+            ("input".to_string(), input),
+            ("state".to_string(), empty.clone()),
+            ("output".to_string(), empty),
+        ];
+        WorkScope { values }
+    }
+
+    /// Creates a scope with an input alone.
+    pub(super) fn with_only_input(input: Arc<Value>) -> Self {
+        WorkScope { values: vec![("input".to_string(), input)] }
+    }
+
+    /// Returns the value of a name, null if it has none.
+    pub(super) fn shared(&self, name: &str) -> Arc<Value> {
+        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+
+    /// Sets the value of a name.
+    pub(super) fn set(&mut self, name: &str, value: Arc<Value>) {
+        match self.values.iter_mut().find(|(known, _)| known == name) {
+            Some((_, place)) => *place = value,
+            None => self.values.push((name.to_string(), value)),
+        }
+    }
+
+    /// Returns the value of a name for changes.
+    pub(super) fn value_mut(&mut self, name: &str) -> &mut Value {
+        let place = self.values.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+            self.values.push((name.to_string(), Arc::default()));
+            self.values.len() - 1
+        });
+        Arc::make_mut(&mut self.values[place].1)
+    }
+
+    /// Sets a value at a dotted path, as [`set_at_path`] does. A path without names replaces all values.
+    pub(super) fn set_at_path(&mut self, path: &str, value: Arc<Value>) {
+        let mut names = path_names(path);
+        let (Some(name), rest) = (names.next(), names.collect::<Vec<_>>()) else {
+            let members = match Arc::unwrap_or_clone(value) {
+                Value::Object(members) => members,
+                _ => Map::new(),
+            };
+            self.values = members.into_iter().map(|(name, value)| (name, Arc::new(value))).collect();
+            return;
+        };
+        match rest.is_empty() {
+            true => self.set(name, value),
+            false => set_at_path(self.value_mut(name), &rest.join("."), Arc::unwrap_or_clone(value)),
+        }
+    }
+
+    /// Evaluates an expression. A name alone shares its value.
+    ///
+    /// # Errors
+    /// If an operator or a function does not support its operands.
+    pub(super) fn evaluate(&self, expression: &Expression) -> Result<Arc<Value>, EvaluateError> {
+        match expression.as_name() {
+            Some(name) => Ok(self.shared(name)),
+            None => expression.evaluate(self).map(Arc::new),
+        }
+    }
+}
+
+impl ExpressionScope for WorkScope {
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+}
