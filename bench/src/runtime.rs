@@ -236,7 +236,11 @@ pub fn measure_idle(conversations: usize, kept: StoreKind) -> Result<IdleMemory,
         let model = FunctionModel::new("greeter", |_: &ModelRequest| {
             TimedValue::now(Ok(ModelReply::text("Hello to you.")))
         });
-        let options = HostOptions { store: open_store(kept, &folder)?, ..HostOptions::default() };
+        let options = HostOptions {
+            store: open_store(kept, &folder)?,
+            max_loaded: conversations + 100,
+            ..HostOptions::default()
+        };
         let host = ConversationHost::new(
             Arc::new(definitions),
             ModelRegistry::single(hotseat_model::LiveModel::new(model)),

@@ -10,6 +10,10 @@ use hotseat_bench::bare_client::BenchError;
 use hotseat_bench::runtime::{self, StoreKind};
 use hotseat_bench::serving::{self, ServerKind};
 
+/// The allocator of `hotseat`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures the reference agent: turns of the simulated driver, added time on the tokio driver, turns of a server,
 /// memory.
 #[derive(Debug, Parser)]

@@ -372,8 +372,7 @@ impl DecisionApplier<'_> {
             turn.update_transcript();
         }
         turn.calls = at.call;
-        turn.phase =
-            TurnPhase::Calling { attempt: at.attempt, request: request.clone(), open: true, last };
+        turn.phase = TurnPhase::Calling { attempt: at.attempt, request: request.clone(), open: true, last };
         self.out.event(LlmCallStarted {
             turn_id: at.turn.0.clone(),
             model_profile_id: profile.clone(),
@@ -750,8 +749,7 @@ impl DecisionApplier<'_> {
         let (tool, work, input) =
             (operation.tool.clone(), operation.work.clone(), operation.target_input.clone());
         let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
-        let limit =
-            self.state.tool(self.definitions, &agent, &tool).and_then(|tool| tool.retry.timeout_ms);
+        let limit = self.state.tool(self.definitions, &agent, &tool).and_then(|tool| tool.retry.timeout_ms);
         if let Some(limit) = limit {
             set_timer(self.state, turn, TimerKind::OperationDeadline(call.clone()), self.now + limit);
         }

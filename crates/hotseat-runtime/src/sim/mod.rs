@@ -283,7 +283,8 @@ impl SimDriver {
             DriverRequest::AskClient { conversation, call } => {
                 let answer = self.external.client.as_mut().and_then(|client| client(&call));
                 if let Some(answer) = answer {
-                    let input = ConversationInput::OperationDone { at: call.at, result: answer.value.map(Arc::new) };
+                    let input =
+                        ConversationInput::OperationDone { at: call.at, result: answer.value.map(Arc::new) };
                     self.schedule_input(answer.delay, conversation, input);
                 }
             }

@@ -10,16 +10,30 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hotseat_trace::EventRecord;
-use rusqlite::{Connection, Row, Rows, Transaction, params};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Row, Rows, params};
 use tokio::sync::oneshot;
 
 use super::{ConversationStore, ConversationStoreError, EntryCommit, StoreFuture, StoredEntry};
 use crate::ids::{AgentId, ConversationId};
 use crate::memory::{self, MemoryRecord, MemoryResult, MemoryUse};
 
-/// Version of the tables and their contents. Version 2 added entries for changed definitions.
-const SCHEMA_VERSION: i64 = 2;
+/// Version of the tables and their contents. Version 2 added entries for changed definitions; since version 3 an entry
+/// and its records are one row.
+const SCHEMA_VERSION: i64 = 3;
 
+/// Moves the records of a conversation, each of which had a row of its own, to its last entry.
+const RECORDS_TO_ENTRIES_SQL: &str = "
+    ALTER TABLE entry ADD COLUMN records TEXT NOT NULL DEFAULT '';
+    UPDATE entry SET records = coalesce((
+        SELECT group_concat(record, char(10)) FROM (
+            SELECT record FROM record WHERE record.conversation = entry.conversation ORDER BY sequence
+        )
+    ), '') WHERE number = (SELECT max(number) FROM entry AS last WHERE last.conversation = entry.conversation);
+    DROP TABLE record;
+";
+
+/// `records` has one record in each line.
 const SCHEMA_SQL: &str = "
     CREATE TABLE conversation (
         id TEXT PRIMARY KEY,
@@ -31,14 +45,9 @@ const SCHEMA_SQL: &str = "
         offset_us INTEGER NOT NULL,
         timestamp INTEGER NOT NULL,
         entry TEXT NOT NULL,
+        records TEXT NOT NULL,
         PRIMARY KEY (conversation, number)
-    ) WITHOUT ROWID;
-    CREATE TABLE record (
-        conversation TEXT NOT NULL,
-        sequence INTEGER NOT NULL,
-        record TEXT NOT NULL,
-        PRIMARY KEY (conversation, sequence)
-    ) WITHOUT ROWID;
+    );
     CREATE TABLE memory (
         number INTEGER PRIMARY KEY,
         agent TEXT NOT NULL,
@@ -159,6 +168,9 @@ impl StoreFile {
         let fail = |error: rusqlite::Error| file_error(path, &error);
         let mut connection = Connection::open(path).map_err(fail)?;
         connection.busy_timeout(Duration::from_millis(200)).map_err(fail)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        // Otherwise queries are compiled again for each conversation, as its id could change their plan.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(fail)?;
         // Two processes with the same conversations would not know of each other.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
@@ -172,7 +184,10 @@ impl StoreFile {
                 transaction.execute_batch(SCHEMA_SQL).map_err(fail)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?;
             }
-            1 => transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?,
+            1 | 2 => {
+                transaction.execute_batch(RECORDS_TO_ENTRIES_SQL).map_err(fail)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?;
+            }
             SCHEMA_VERSION => {}
             later => {
                 let message = format!(
@@ -187,7 +202,7 @@ impl StoreFile {
     }
 
     /// Executes jobs until the store is dropped.
-    fn run_jobs(mut self, waiting: &Receiver<StoreJob>) {
+    fn run_jobs(self, waiting: &Receiver<StoreJob>) {
         while let Ok(first) = waiting.recv() {
             let jobs: Vec<StoreJob> = std::iter::once(first).chain(waiting.try_iter().take(255)).collect();
             self.execute(jobs);
@@ -195,16 +210,20 @@ impl StoreFile {
     }
 
     /// Executes several jobs in one transaction, and answers once it is committed.
-    fn execute(&mut self, jobs: Vec<StoreJob>) {
-        let path = self.path.clone();
+    fn execute(&self, jobs: Vec<StoreJob>) {
+        let StoreFile { path, connection } = self;
         let mut answers: Vec<ReplyCallback> = Vec::with_capacity(jobs.len());
-        let done = self.connection.transaction().and_then(|mut transaction| {
+        let done = run_statement(connection, "BEGIN").and_then(|()| {
             for job in jobs {
-                answers.push(job.execute(&mut transaction, &path));
+                answers.push(job.execute(connection, path));
             }
-            transaction.commit()
+            run_statement(connection, "COMMIT")
         });
-        let done = done.map_err(|error| file_error(&path, &error));
+        if done.is_err() && !connection.is_autocommit() {
+            // The error of the transaction is reported; SQLite undoes it in any case when the file is opened again.
+            let _ = run_statement(connection, "ROLLBACK");
+        }
+        let done = done.map_err(|error| file_error(path, &error));
         for answer in answers {
             answer(done.clone());
         }
@@ -213,7 +232,7 @@ impl StoreFile {
 
 impl StoreJob {
     /// Executes one job. The callback sends its result once the transaction has ended.
-    fn execute(self, transaction: &mut Transaction<'_>, path: &Path) -> ReplyCallback {
+    fn execute(self, transaction: &Connection, path: &Path) -> ReplyCallback {
         match self {
             StoreJob::Commit(job, answer) => {
                 reply_later(answer, atomically(transaction, path, |part| commit(part, &job)))
@@ -237,14 +256,23 @@ impl StoreJob {
 
 /// Executes a job in a savepoint, completely or not at all.
 fn atomically<T>(
-    transaction: &mut Transaction<'_>,
+    transaction: &Connection,
     path: &Path,
     job: impl FnOnce(&Connection) -> Result<T, SqliteProblem>,
 ) -> Result<T, ConversationStoreError> {
-    let part = transaction.savepoint().map_err(|error| file_error(path, &error))?;
-    let result = job(&part).map_err(|problem| problem.into_store_error(path))?;
-    part.commit().map_err(|error| file_error(path, &error))?;
-    Ok(result)
+    let fail = |error: rusqlite::Error| file_error(path, &error);
+    run_statement(transaction, "SAVEPOINT job").map_err(fail)?;
+    let result = job(transaction).map_err(|problem| problem.into_store_error(path));
+    if result.is_err() {
+        run_statement(transaction, "ROLLBACK TO job").map_err(fail)?;
+    }
+    run_statement(transaction, "RELEASE job").map_err(fail)?;
+    result
+}
+
+/// Runs a statement without values and results, which is compiled once.
+fn run_statement(connection: &Connection, statement: &'static str) -> rusqlite::Result<()> {
+    connection.prepare_cached(statement)?.execute([]).map(drop)
 }
 
 fn reply_later<T: 'static>(
@@ -300,8 +328,8 @@ enum RowProblem {
     Negative(i64),
     #[error("it follows row {0}, so rows are missing")]
     MissingRows(usize),
-    #[error("the row contains event {0}")]
-    OtherEvent(u64),
+    #[error("event {found} follows event {last}, so events are missing")]
+    MissingEvents { last: u64, found: u64 },
 }
 
 impl RowLocation<'_> {
@@ -337,15 +365,11 @@ fn commit(part: &Connection, commit: &EntryCommit) -> Result<(), SqliteProblem> 
             .execute(params![id, timestamp])?;
     }
     let entry = to_json(&kept.entry)?;
+    let records = records.iter().map(to_json).collect::<Result<Vec<_>, _>>()?.join("\n");
     part.prepare_cached(
-        "INSERT INTO entry (conversation, number, offset_us, timestamp, entry) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO entry (conversation, number, offset_us, timestamp, entry, records) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
-    .execute(params![id, to_i64(*number), to_i64(kept.stamp.offset.0), timestamp, entry])?;
-    let mut insert =
-        part.prepare_cached("INSERT INTO record (conversation, sequence, record) VALUES (?1, ?2, ?3)")?;
-    for record in records {
-        insert.execute(params![id, to_i64(record.sequence), to_json(record)?])?;
-    }
+    .execute(params![id, to_i64(*number), to_i64(kept.stamp.offset.0), timestamp, entry, records])?;
     Ok(())
 }
 
@@ -368,18 +392,21 @@ fn entries(part: &Connection, conversation: &ConversationId) -> Result<Vec<Store
 
 fn records(part: &Connection, conversation: &ConversationId) -> Result<Vec<EventRecord>, SqliteProblem> {
     let mut query =
-        part.prepare_cached("SELECT sequence, record FROM record WHERE conversation = ?1 ORDER BY sequence")?;
-    let (mut rows, mut records) = (query.query([conversation.as_str()])?, Vec::new());
+        part.prepare_cached("SELECT number, records FROM entry WHERE conversation = ?1 ORDER BY number")?;
+    let (mut rows, mut records) = (query.query([conversation.as_str()])?, Vec::<EventRecord>::new());
     while let Some(row) = rows.next()? {
-        let name = RowLocation { table: "record", owner: conversation.as_str(), row: row.get(0)? };
-        records.push(name.read_row(|| {
-            check_sequence(name.row, records.len())?;
-            let record: EventRecord = read_json(row, 1)?;
-            match i64::try_from(record.sequence) == Ok(name.row) {
-                true => Ok(record),
-                false => Err(RowProblem::OtherEvent(record.sequence)),
+        let name = RowLocation { table: "entry", owner: conversation.as_str(), row: row.get(0)? };
+        name.read_row(|| {
+            for line in row.get_ref(1)?.as_str()?.lines() {
+                let record: EventRecord = serde_json::from_str(line)?;
+                let last = records.len() as u64;
+                if record.sequence != last + 1 {
+                    return Err(RowProblem::MissingEvents { last, found: record.sequence });
+                }
+                records.push(record);
             }
-        })?);
+            Ok(())
+        })?;
     }
     Ok(records)
 }

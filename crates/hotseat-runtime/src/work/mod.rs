@@ -143,7 +143,11 @@ pub enum WorkRun {
 
 impl WorkRun {
     /// Creates the run of a separate task.
-    pub fn task(context: WorkContext, task: Arc<crate::definition::TaskDefinition>, input: Arc<Value>) -> WorkRun {
+    pub fn task(
+        context: WorkContext,
+        task: Arc<crate::definition::TaskDefinition>,
+        input: Arc<Value>,
+    ) -> WorkRun {
         WorkRun::Task(Box::new(TaskRun::new(context, task, input)))
     }
 

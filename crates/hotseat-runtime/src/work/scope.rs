@@ -32,7 +32,11 @@ impl WorkScope {
 
     /// Returns the value of a name, null if it has none.
     pub(super) fn shared(&self, name: &str) -> Arc<Value> {
-        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
+        self.values
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+            .unwrap_or_default()
     }
 
     /// Sets the value of a name.

@@ -124,11 +124,7 @@ impl TaskRun {
     }
 
     /// Continues with a requested answer.
-    pub fn resume_with_answer(
-        &mut self,
-        result: WorkResult,
-        out: &mut Vec<Payload>,
-    ) -> TaskNeed {
+    pub fn resume_with_answer(&mut self, result: WorkResult, out: &mut Vec<Payload>) -> TaskNeed {
         match std::mem::replace(&mut self.waiting, PendingOperation::Nothing) {
             PendingOperation::Memory | PendingOperation::Agent(_) => {
                 self.finish_action(result, out).unwrap_or_else(|| self.run_steps(out))
@@ -256,11 +252,7 @@ impl TaskRun {
     }
 
     /// Handles the result of the current action. Returns a requirement unless the task continues.
-    fn finish_action(
-        &mut self,
-        result: WorkResult,
-        out: &mut Vec<Payload>,
-    ) -> Option<TaskNeed> {
+    fn finish_action(&mut self, result: WorkResult, out: &mut Vec<Payload>) -> Option<TaskNeed> {
         let task = self.task.clone();
         let Some(step) = task.steps.get(self.index) else { return Some(self.fail_unexpected(out)) };
         let taken = result.and_then(|output| {

@@ -565,7 +565,12 @@ impl WorkflowRun {
         }));
     }
 
-    fn apply_output(&mut self, id: TokenId, node: &WorkflowNode, output: Arc<Value>) -> Result<(), WorkFailure> {
+    fn apply_output(
+        &mut self,
+        id: TokenId,
+        node: &WorkflowNode,
+        output: Arc<Value>,
+    ) -> Result<(), WorkFailure> {
         let mut scope = self.token_scope(id);
         scope.set("result", output.clone());
         if node.output_mapping.is_empty() {

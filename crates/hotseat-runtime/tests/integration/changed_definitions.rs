@@ -353,7 +353,7 @@ async fn continued_store_is_upgraded() {
         let connection = rusqlite::Connection::open(&file).unwrap();
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
-    assert_eq!(version(), 2);
+    assert_eq!(version(), 3);
     let (host, agent) = version_1(folder.path(), true);
     assert!(host.conversation(&"ended".into(), &agent).await.is_ok());
 }
@@ -382,17 +382,17 @@ async fn unreadable_row_names_table_and_conversation() {
             "cannot read row 3 of table entry, conversation ended: ",
         ),
         (
-            "UPDATE record SET record = '[]' WHERE conversation = 'ended' AND sequence = 4",
-            "cannot read row 4 of table record, conversation ended: ",
+            "UPDATE entry SET records = '[]' WHERE conversation = 'ended' AND records <> ''",
+            " of table entry, conversation ended: ",
         ),
-        ("UPDATE record SET record = NULLIF(1, 2) || '' WHERE conversation = 'ended' AND sequence = 4", ""),
+        ("UPDATE entry SET records = NULL WHERE conversation = 'ended' AND records <> ''", ""),
         (
-            "DELETE FROM record WHERE conversation = 'ended' AND sequence = 4",
-            "cannot read row 5 of table record, conversation ended: ",
+            "UPDATE entry SET records = substr(records, instr(records, char(10)) + 1) WHERE conversation = 'ended' AND records <> ''",
+            "conversation ended: event 2 follows event 0, so events are missing",
         ),
         (
-            "UPDATE record SET record = replace(record, '\"sequence\":4,', '\"sequence\":5,') WHERE conversation = 'ended' AND sequence = 4",
-            "cannot read row 4 of table record, conversation ended: ",
+            "UPDATE entry SET records = replace(records, '\"sequence\":4,', '\"sequence\":5,') WHERE conversation = 'ended' AND records <> ''",
+            "conversation ended: event 5 follows event 3, so events are missing",
         ),
     ];
     for (damage, words) in damages {

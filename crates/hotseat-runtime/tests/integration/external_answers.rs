@@ -490,7 +490,10 @@ fn result_requires_approval_and_answer_counts_once() {
     sim.send(
         &id,
         0,
-        ConversationInput::OperationDone { at: first_call(), result: Ok(Arc::new(json!({"charged": 1_000_000}))) },
+        ConversationInput::OperationDone {
+            at: first_call(),
+            result: Ok(Arc::new(json!({"charged": 1_000_000}))),
+        },
     );
     sim.send(&id, 0, ConversationInput::Approval { at: first_call(), verdict: approved() });
     sim.send(&id, 0, ConversationInput::Approval { at: first_call(), verdict: declined("changed my mind") });
