@@ -84,7 +84,9 @@ impl CallId {
 pub fn slug(name: &str) -> String {
     let mut id = String::with_capacity(name.len());
     for letter in name.chars() {
-        if letter.is_alphanumeric() {
+        if letter.is_ascii_alphanumeric() {
+            id.push(letter.to_ascii_lowercase());
+        } else if letter.is_alphanumeric() {
             id.extend(letter.to_lowercase());
         } else if !id.is_empty() && !id.ends_with('-') {
             id.push('-');

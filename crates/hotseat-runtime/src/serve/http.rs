@@ -379,7 +379,8 @@ fn sse_events(events: &[serde_json::Value]) -> Bytes {
     let mut lines = Vec::new();
     for event in events {
         lines.extend_from_slice(b"data: ");
-        lines.extend_from_slice(event.to_string().as_bytes());
+        // JSON values and memory do not fail.
+        let _ = serde_json::to_writer(&mut lines, event);
         lines.extend_from_slice(b"\n\n");
     }
     lines.into()
