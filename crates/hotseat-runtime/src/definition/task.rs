@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hotseat_model::setters;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -173,70 +174,38 @@ impl TaskDefinition {
         self
     }
 
-    /// Sets the JSON Schema of the input.
-    #[must_use]
-    pub fn input(mut self, schema: Value) -> Self {
-        self.input_schema = Some(schema);
-        self
-    }
-
-    /// Sets the JSON Schema of the output.
-    #[must_use]
-    pub fn output(mut self, schema: Value) -> Self {
-        self.output_schema = Some(schema);
-        self
-    }
-
-    /// Sets the retries.
-    #[must_use]
-    pub fn retry(mut self, retry: TaskRetry) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// Sets the time limit, in milliseconds.
-    #[must_use]
-    pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
-        self.timeout_ms = Some(timeout_ms);
-        self
+    setters! {
+        /// Sets the JSON Schema of the input.
+        input(self, schema: Value) => self.input_schema = Some(schema);
+        /// Sets the JSON Schema of the output.
+        output(self, schema: Value) => self.output_schema = Some(schema);
+        /// Sets the retries.
+        retry(self, retry: TaskRetry) => self.retry = retry;
+        /// Sets the time limit, in milliseconds.
+        timeout_ms(self, timeout_ms: u64) => self.timeout_ms = Some(timeout_ms);
     }
 }
 
 impl StepDefinition {
-    /// Sets the name.
-    #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        self.name = name.to_string();
-        self
-    }
-
-    /// Computes a member of the action's input with an expression.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn input(mut self, member: &str, expression: &str) -> Self {
-        self.input_mapping.insert(member.to_string(), Expression::parse_static(expression));
-        self
-    }
-
-    /// Stores the value of an expression at a path, which starts with `state` or `output`.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
-        self
-    }
-
-    /// Sets the handling of a failed action.
-    #[must_use]
-    pub fn on_failure(mut self, on_failure: StepFailurePolicy) -> Self {
-        self.on_failure = on_failure;
-        self
+    setters! {
+        /// Sets the name.
+        named(self, name: &str) => self.name = name.to_string();
+        /// Computes a member of the action's input with an expression.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        input(self, member: &str, expression: &str) =>
+            self.input_mapping.insert(member.to_string(), Expression::parse_static(expression));
+        /// Stores the value of an expression at a path, which starts with `state` or `output`.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        output(self, path: &str, expression: &str) =>
+            self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
+        /// Sets the handling of a failed action.
+        on_failure(self, on_failure: StepFailurePolicy) => self.on_failure = on_failure;
     }
 
     /// Sets the condition of the step.
