@@ -1,6 +1,8 @@
 //! `tool_called`: a tool is called, optionally with given arguments.
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
+use hotseat_trace::{
+    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, named,
+};
 use serde_json::{Map, Value};
 
 use super::answer::format_json;
@@ -13,15 +15,17 @@ use super::equality::{contains_value, json_equal};
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::{CheckBehavior, CheckDecision, format_list};
 
-/// Comparison of arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArgumentMatch {
-    /// All arguments are equal.
-    Exact,
-    /// The expected arguments exist and are equal; other arguments are allowed.
-    Subset,
-    /// Arguments are not compared.
-    Ignored,
+named! {
+    /// Comparison of arguments.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ArgumentMatch {
+        /// All arguments are equal.
+        Exact = "exact",
+        /// The expected arguments exist and are equal; other arguments are allowed.
+        Subset = "subset",
+        /// Arguments are not compared.
+        Ignored = "ignored",
+    }
 }
 
 impl ArgumentMatch {

@@ -240,14 +240,7 @@ impl ProcessCaller {
 
 /// Formats a message of the history as one line.
 fn format_message(message: &ConversationMessage) -> String {
-    let role = match message.role {
-        MessageRole::System => "system",
-        MessageRole::Developer => "developer",
-        MessageRole::User => "user",
-        MessageRole::Assistant => "assistant",
-        MessageRole::Tool => "tool",
-    };
-    format!("{role}: {}", joined_text(&message.content))
+    format!("{}: {}", message.role.name(), joined_text(&message.content))
 }
 
 /// Input of a call to an agent by a script.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hotseat_model::setters;
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -103,20 +104,22 @@ pub struct AssembleAction {
     pub append_system: Option<String>,
 }
 
-/// Access to the agent's memory; parameters are taken from the action's input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryAction {
-    /// Writes `content`, with optional `kind` and `significance` (0 to 1).
-    Write,
-    /// Returns the record `id`.
-    Read,
-    /// Returns the best matches for `query`, at most `limit`.
-    Search,
-    /// Returns all records.
-    List,
-    /// Deletes the record `id`.
-    Delete,
+named! {
+    /// Access to the agent's memory; parameters are taken from the action's input.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MemoryAction {
+        /// Writes `content`, with optional `kind` and `significance` (0 to 1).
+        Write = "write",
+        /// Returns the record `id`.
+        Read = "read",
+        /// Returns the best matches for `query`, at most `limit`.
+        Search = "search",
+        /// Returns all records.
+        List = "list",
+        /// Deletes the record `id`.
+        Delete = "delete",
+    }
 }
 
 /// Function called by an action.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hotseat_model::setters;
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,16 +42,18 @@ pub struct TaskRetry {
     pub max_delay_ms: u64,
 }
 
-/// Growth of the delay between attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BackoffGrowth {
-    /// Constant delay.
-    None,
-    /// Grows by the first delay each time.
-    Linear,
-    /// Doubles each time.
-    Exponential,
+named! {
+    /// Growth of the delay between attempts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum BackoffGrowth {
+        /// Constant delay.
+        None = "none",
+        /// Grows by the first delay each time.
+        Linear = "linear",
+        /// Doubles each time.
+        Exponential = "exponential",
+    }
 }
 
 impl Default for TaskRetry {
@@ -98,17 +101,19 @@ pub struct StepDefinition {
     pub condition: Option<StepCondition>,
 }
 
-/// Handling of a failed action.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepFailurePolicy {
-    /// The task fails.
-    #[default]
-    Abort,
-    /// The task restarts from its first step, as often as its retries allow.
-    Retry,
-    /// The task continues; the failure is added to `state._errors`.
-    Continue,
+named! {
+    /// Handling of a failed action.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepFailurePolicy {
+        /// The task fails.
+        #[default]
+        Abort = "abort",
+        /// The task restarts from its first step, as often as its retries allow.
+        Retry = "retry",
+        /// The task continues; the failure is added to `state._errors`.
+        Continue = "continue",
+    }
 }
 
 /// Condition of a step.
@@ -123,18 +128,20 @@ pub struct StepCondition {
     pub otherwise: StepBranch,
 }
 
-/// Effect of a condition on its step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepBranch {
-    /// The step runs.
-    Continue,
-    /// The step is skipped.
-    Skip,
-    /// The task completes.
-    Succeed,
-    /// The task fails.
-    Fail,
+named! {
+    /// Effect of a condition on its step.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepBranch {
+        /// The step runs.
+        Continue = "continue",
+        /// The step is skipped.
+        Skip = "skip",
+        /// The task completes.
+        Succeed = "succeed",
+        /// The task fails.
+        Fail = "fail",
+    }
 }
 
 /// Creates a task without steps.

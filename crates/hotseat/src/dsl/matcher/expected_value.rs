@@ -191,7 +191,7 @@ impl<U: Into<Value> + fmt::Debug> IntoExpectedValue for ComparisonMatcher<U> {
     fn into_expected(self) -> ExpectedValue {
         match to_json_number(self.limit) {
             Err(words) => ExpectedValue::Invalid(words),
-            Ok(than) => ExpectedValue::Condition(json!({ self.relation.key(): than })),
+            Ok(than) => ExpectedValue::Condition(json!({ self.relation.name(): than })),
         }
     }
 }
