@@ -135,9 +135,9 @@ impl ProcessCaller {
                 })?;
                 let body = rest_of_body(&mut response, MAX_RESPONSE_BYTES, limits).await.map_err(
                     |error| match error {
-                        ReadError::Broken(words) => words,
-                        ReadError::Deadline | ReadError::Idle => late(),
-                        ReadError::Limit(failure) => failure.message,
+                        ReadError::Broken(error) => HostCallError::from_error(error),
+                        ReadError::Deadline | ReadError::Idle => late().into(),
+                        ReadError::Limit(failure) => failure.message.into(),
                     },
                 )?;
                 if body.len() > MAX_RESPONSE_BYTES {

@@ -2,9 +2,6 @@
 
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 
-use crate::definition::{BackoffGrowth, MemoryAction, StepBranch, StepFailurePolicy};
-use crate::failure::{ErrorCode, InfrastructureKind};
-
 const MAX_MILLISECONDS: i64 = 7 * 24 * 3600 * 1000;
 /// A duration that may be 0.
 const DELAY: Kind = Kind::Integer { min: 0, max: MAX_MILLISECONDS };
@@ -344,7 +341,7 @@ pub(super) static TASK_RETRY: Shape = Shape {
         Field::optional("max_attempts", ONE_OR_MORE, "Maximum number of attempts.").default("1"),
         Field::optional(
             "backoff",
-            Kind::Choice(BackoffGrowth::NAMES),
+            Kind::Choice(&["none", "linear", "exponential"]),
             "Growth of the delay between attempts.",
         )
         .default("none"),
@@ -369,7 +366,7 @@ pub(super) static STEP: Shape = Shape {
         ),
         Field::optional(
             "memory",
-            Kind::Choice(MemoryAction::NAMES),
+            Kind::Choice(&["write", "read", "search", "list", "delete"]),
             "Accesses the agent's memory. Its input is `content` (and `kind`, `significance` from 0 to 1) to write, `id` to \
              read or delete, `query` (and `limit`) to search.",
         ),
@@ -393,7 +390,7 @@ pub(super) static STEP: Shape = Shape {
         ),
         Field::optional(
             "on_failure",
-            Kind::Choice(StepFailurePolicy::NAMES),
+            Kind::Choice(&["abort", "retry", "continue"]),
             "Handling of a failed action: the task fails (and is retried after an infrastructure failure), it is \
              retried, or it continues with the failure added to `state._errors`.",
         )
@@ -408,7 +405,7 @@ pub(super) static STEP: Shape = Shape {
 
 static ECHO: Shape = Shape { name: "Echo", doc: "Returns its input. It has no settings.", fields: &[] };
 
-const STEP_BRANCH: Kind = Kind::Choice(StepBranch::NAMES);
+const STEP_BRANCH: Kind = Kind::Choice(&["continue", "skip", "succeed", "fail"]);
 
 pub(super) static STEP_CONDITION: Shape = Shape {
     name: "StepCondition",
@@ -457,12 +454,20 @@ pub(super) static FAILURE: Shape = Shape {
         Field::required("message", Kind::NonEmptyText, "Message of the failure."),
         Field::optional(
             "kind",
-            Kind::Choice(InfrastructureKind::NAMES),
+            Kind::Choice(&["network", "timeout", "rate_limit", "server"]),
             "Kind of the infrastructure failure.",
         ),
         Field::optional(
             "code",
-            Kind::Choice(ErrorCode::NAMES),
+            Kind::Choice(&[
+                "EXECUTION_FAILED",
+                "TIMEOUT",
+                "NOT_FOUND",
+                "PERMISSION_DENIED",
+                "INVALID_INPUT",
+                "AGENT_DECLINED",
+                "INTERNAL_ERROR",
+            ]),
             "Error code for the model. Default: `EXECUTION_FAILED`, unless there is a `kind`.",
         ),
     ],
