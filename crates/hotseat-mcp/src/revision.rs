@@ -1,7 +1,5 @@
 //! Revisions of the protocol, and the names and numbers that it defines.
 
-use std::fmt;
-
 use hotseat_trace::named;
 
 named! {
@@ -29,12 +27,6 @@ impl ProtocolRevision {
     /// Whether requests carry their revision themselves, without handshake and session.
     pub fn is_stateless(self) -> bool {
         self == Self::V2026July
-    }
-}
-
-impl fmt::Display for ProtocolRevision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

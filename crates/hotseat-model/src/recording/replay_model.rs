@@ -26,19 +26,12 @@ pub struct ReplayModel {
 }
 
 /// A recording that cannot be replayed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.join("\n"))]
 pub struct RecordingError {
     /// Errors, one line each, with file and line where known. Never empty.
     pub problems: Vec<String>,
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problems.join("\n"))
-    }
-}
-
-impl std::error::Error for RecordingError {}
 
 impl ReplayModel {
     /// Reads a recording. `file` is the file name used in errors.

@@ -1,6 +1,5 @@
 //! Errors of model calls.
 
-use std::fmt;
 use std::time::Duration;
 
 use hotseat_trace::named;
@@ -9,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::ModelReply;
 
 /// A failed model call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}{}", .body.as_ref().map_or_else(String::new, |body| format!(": {body}")))]
 pub struct ModelError {
     /// Kind of failure. It alone decides whether a retry makes sense.
     pub kind: ModelErrorKind,
@@ -75,12 +75,6 @@ impl ModelErrorKind {
     }
 }
 
-impl fmt::Display for ModelErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl ModelError {
     /// Creates an error with a kind and a message only.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
@@ -100,18 +94,6 @@ impl ModelError {
         self.kind.can_retry()
     }
 }
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.body {
-            Some(body) => write!(f, ": {body}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for ModelError {}
 
 mod millis {
     use std::time::Duration;

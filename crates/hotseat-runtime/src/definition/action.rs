@@ -185,29 +185,9 @@ pub fn assemble() -> AssembleAction {
     AssembleAction::default()
 }
 
-/// Creates an action that writes to the agent's memory.
-pub fn memory_write() -> StepAction {
-    StepAction::Memory(MemoryAction::Write)
-}
-
-/// Creates an action that reads a record of the agent's memory.
-pub fn memory_read() -> StepAction {
-    StepAction::Memory(MemoryAction::Read)
-}
-
-/// Creates an action that searches the agent's memory.
-pub fn memory_search() -> StepAction {
-    StepAction::Memory(MemoryAction::Search)
-}
-
-/// Creates an action that lists the agent's memory.
-pub fn memory_list() -> StepAction {
-    StepAction::Memory(MemoryAction::List)
-}
-
-/// Creates an action that deletes a record of the agent's memory.
-pub fn memory_delete() -> StepAction {
-    StepAction::Memory(MemoryAction::Delete)
+/// Creates an action on the agent's memory.
+pub fn memory(action: MemoryAction) -> StepAction {
+    StepAction::Memory(action)
 }
 
 /// Creates an action that calls an agent.

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
-use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
@@ -13,7 +12,8 @@ use hotseat_checks::Undecidable;
 pub(super) struct CaseEndedPanic;
 
 /// Data of a panic, captured by the panic hook.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, thiserror::Error)]
+#[error("panicked: {message}{}", .place.as_ref().map_or_else(String::new, |place| format!(" ({place})")))]
 pub(super) struct PanicReport {
     pub message: String,
     /// File, line and column of the panic.
@@ -74,16 +74,6 @@ pub(super) fn report_for(payload: &(dyn Any + Send)) -> PanicReport {
 pub(super) fn take_last() -> Option<PanicReport> {
     LAST_PANIC.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take))
 }
-
-impl fmt::Display for PanicReport {
-    /// Writes the message and the location.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "panicked: {}", self.message)?;
-        self.place.as_ref().map_or(Ok(()), |place| write!(f, " ({place})"))
-    }
-}
-
-impl std::error::Error for PanicReport {}
 
 impl From<PanicReport> for Undecidable {
     fn from(report: PanicReport) -> Undecidable {
