@@ -1,27 +1,15 @@
 //! Text of the agent in the turns that an assertion reads.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{TurnScope, named};
 
-/// Turns of a scope whose text is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnSelection {
-    /// The last turn.
-    Last,
-    /// All turns.
-    All,
-}
-
-impl TurnSelection {
-    /// Names in test files.
-    pub const NAMES: &'static [&'static str] = &["last", "all"];
-
-    /// Returns the selection for a name in a test file.
-    pub fn from_name(name: &str) -> Option<TurnSelection> {
-        match name {
-            "last" => Some(TurnSelection::Last),
-            "all" => Some(TurnSelection::All),
-            _ => None,
-        }
+named! {
+    /// Turns of a scope whose text is read.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum TurnSelection {
+        /// The last turn.
+        Last = "last",
+        /// All turns.
+        All = "all",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use hotseat_trace::DifferenceReason;
+use hotseat_trace::{DifferenceReason, named};
 use serde_json::Value;
 
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type, lookalike_note};
@@ -35,28 +35,22 @@ pub enum ArgumentCondition {
     Not(Box<ArgumentCondition>),
 }
 
-/// Order relation between two values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueRelation {
-    /// Greater than the other value.
-    MoreThan,
-    /// Greater than or equal to the other value.
-    AtLeast,
-    /// Less than the other value.
-    LessThan,
-    /// Less than or equal to the other value.
-    AtMost,
+named! {
+    /// Order relation between two values.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ValueRelation {
+        /// Greater than the other value.
+        MoreThan = "more_than",
+        /// Greater than or equal to the other value.
+        AtLeast = "at_least",
+        /// Less than the other value.
+        LessThan = "less_than",
+        /// Less than or equal to the other value.
+        AtMost = "at_most",
+    }
 }
 
 impl ValueRelation {
-    /// All relations by their keys in test files.
-    pub const BY_KEY: &'static [(&'static str, ValueRelation)] = &[
-        ("more_than", ValueRelation::MoreThan),
-        ("at_least", ValueRelation::AtLeast),
-        ("less_than", ValueRelation::LessThan),
-        ("at_most", ValueRelation::AtMost),
-    ];
-
     /// Describes the relation.
     pub fn describe(self) -> &'static str {
         match self {
@@ -64,16 +58,6 @@ impl ValueRelation {
             ValueRelation::AtLeast => "at least",
             ValueRelation::LessThan => "less than",
             ValueRelation::AtMost => "at most",
-        }
-    }
-
-    /// Returns the key in test files.
-    pub fn key(self) -> &'static str {
-        match self {
-            ValueRelation::MoreThan => "more_than",
-            ValueRelation::AtLeast => "at_least",
-            ValueRelation::LessThan => "less_than",
-            ValueRelation::AtMost => "at_most",
         }
     }
 
@@ -290,7 +274,7 @@ mod tests {
             for found in &values {
                 let alike =
                     (limit.is_number() && found.is_number()) || (limit.is_string() && found.is_string());
-                for (_, relation) in ValueRelation::BY_KEY {
+                for relation in ValueRelation::ALL {
                     let condition = ArgumentCondition::Compared(*relation, limit.clone());
                     let contrary = ArgumentCondition::Not(Box::new(condition.clone()));
                     let (met, not_met) = (condition.is_met(Some(found)), contrary.is_met(Some(found)));

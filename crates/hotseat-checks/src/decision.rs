@@ -2,6 +2,7 @@
 
 use hotseat_trace::{AgentToolCall, CallComparison};
 
+use super::Undecidable;
 use super::call_text::format_call;
 
 /// Decision of a check before negation.
@@ -57,10 +58,10 @@ impl CheckDecision {
     }
 
     /// Decision from the result of a function, or from the reason why it could not decide.
-    pub(super) fn from_result(found: Result<(bool, String), String>) -> Self {
+    pub(super) fn from_result(found: Result<(bool, String), Undecidable>) -> Self {
         match found {
             Ok((holds, actual)) => CheckDecision::new(holds, actual),
-            Err(why) => CheckDecision::not_applicable(why),
+            Err(why) => CheckDecision::not_applicable(why.to_string()),
         }
     }
 }

@@ -44,6 +44,7 @@ mod tool_called;
 mod tool_result;
 mod tool_sequence;
 mod topic;
+mod undecidable;
 mod valid_arguments;
 mod value;
 mod value_type;
@@ -94,6 +95,7 @@ pub use tool_called::{ArgumentMatch, ToolCalled};
 pub use tool_result::{ExpectedResult, ExpectedResultError, ToolResultCheck};
 pub use tool_sequence::{SequenceCall, SequenceMatch, ToolSequence};
 pub use topic::{CurrentTopic, HistoryOrder, TopicHistory, TopicReached};
+pub use undecidable::Undecidable;
 pub use valid_arguments::ValidArguments;
 pub use value::{ConversationValue, ListComparison, NumberComparison};
 pub use value_type::{JsonTypeCheck, JsonValueType};
@@ -244,9 +246,9 @@ impl Check {
     }
 
     /// Returns the reason why the test program could not compare its values, if it could not.
-    pub fn comparison_error(&self) -> Option<&str> {
+    pub fn comparison_error(&self) -> Option<&Undecidable> {
         match &self.kind {
-            CheckKind::Precomputed(PrecomputedCheck { result: Err(words), .. }) => Some(words),
+            CheckKind::Precomputed(PrecomputedCheck { result: Err(why), .. }) => Some(why),
             _ => None,
         }
     }
@@ -259,7 +261,7 @@ impl Check {
 
     /// Calls the Rust function of the check, if it has one. Returns its verdict, and the error if it could
     /// not decide.
-    pub fn decide_in_program(&self, scope: TurnScope<'_>) -> Option<(CheckVerdict, Option<String>)> {
+    pub fn decide_in_program(&self, scope: TurnScope<'_>) -> Option<(CheckVerdict, Option<Undecidable>)> {
         let CheckKind::RustFunction(native) = &self.kind else { return None };
         let found = native.call(scope);
         let error = found.as_ref().err().cloned();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hotseat_trace::TurnScope;
 
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, Undecidable};
 
-type DecideFn = dyn Fn(TurnScope<'_>) -> Result<(bool, String), String> + Send + Sync;
+type DecideFn = dyn Fn(TurnScope<'_>) -> Result<(bool, String), Undecidable> + Send + Sync;
 
 /// Check that a Rust function decides. The function returns whether the assertion is true and the actual
 /// value, or an error.
@@ -21,13 +21,13 @@ impl RustCheck {
     /// Creates a check from its description and its function.
     pub fn new(
         words: impl Into<Arc<str>>,
-        decide: impl Fn(TurnScope<'_>) -> Result<(bool, String), String> + Send + Sync + 'static,
+        decide: impl Fn(TurnScope<'_>) -> Result<(bool, String), Undecidable> + Send + Sync + 'static,
     ) -> RustCheck {
         RustCheck { description: words.into(), decide: Arc::new(decide) }
     }
 
     /// Calls the function for a scope.
-    pub(super) fn call(&self, scope: TurnScope<'_>) -> Result<(bool, String), String> {
+    pub(super) fn call(&self, scope: TurnScope<'_>) -> Result<(bool, String), Undecidable> {
         (self.decide)(scope)
     }
 }

@@ -1,27 +1,31 @@
 //! `tool_called`: a tool is called, optionally with given arguments.
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
+use hotseat_trace::{
+    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, named,
+};
 use serde_json::{Map, Value};
 
 use super::answer::format_json;
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
-use super::condition::ArgumentCondition;
+use super::condition::{ArgumentCondition, ConditionError};
 use super::count::CallCount;
 use super::differences::{DifferenceList, ExtraMembers};
 use super::equality::{contains_value, json_equal};
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::{CheckBehavior, CheckDecision, format_list};
 
-/// Comparison of arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArgumentMatch {
-    /// All arguments are equal.
-    Exact,
-    /// The expected arguments exist and are equal; other arguments are allowed.
-    Subset,
-    /// Arguments are not compared.
-    Ignored,
+named! {
+    /// Comparison of arguments.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ArgumentMatch {
+        /// All arguments are equal.
+        Exact = "exact",
+        /// The expected arguments exist and are equal; other arguments are allowed.
+        Subset = "subset",
+        /// Arguments are not compared.
+        Ignored = "ignored",
+    }
 }
 
 impl ArgumentMatch {
@@ -90,6 +94,14 @@ pub struct ToolCalled {
     pub count: CallCount,
 }
 
+/// An argument whose type does not allow the comparison that its condition needs.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("the argument `{name}` is {source}")]
+struct IncomparableArgument {
+    name: String,
+    source: ConditionError,
+}
+
 impl ToolCalled {
     fn has_tool_name(&self, call: &AgentToolCall) -> bool {
         self.names.iter().any(|name| call.is_named(name))
@@ -110,7 +122,7 @@ impl ToolCalled {
     ///
     /// # Errors
     /// If the type of an argument does not allow the comparison that its condition needs.
-    fn matches(&self, call: &AgentToolCall) -> Result<bool, String> {
+    fn matches(&self, call: &AgentToolCall) -> Result<bool, IncomparableArgument> {
         let has_arguments =
             self.arguments.as_ref().is_none_or(|(arguments, how)| how.matches(call, arguments));
         if !self.is_of_tool(call) || !has_arguments || self.has_unknown_arguments(call) {
@@ -121,7 +133,9 @@ impl ToolCalled {
             match condition.is_met(call.arguments.get(name)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
-                Err(words) => drop(unlike.get_or_insert(format!("the argument `{name}` is {words}"))),
+                Err(source) => {
+                    unlike.get_or_insert_with(|| IncomparableArgument { name: name.clone(), source });
+                }
             }
         }
         unlike.map_or(Ok(true), Err)
@@ -170,9 +184,9 @@ impl ToolCalled {
         for (_, call) in scope.calls() {
             match self.matches(call) {
                 Ok(fits) => (least, most) = (least + u64::from(fits), most + u64::from(fits)),
-                Err(words) => {
+                Err(error) => {
                     most += 1;
-                    why.get_or_insert(words);
+                    why.get_or_insert_with(|| error.to_string());
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! `tool_sequence`: the sequence of all tool calls.
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope};
+use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope, named};
 use serde_json::Value;
 
 use super::answer::format_json;
@@ -27,19 +27,21 @@ pub struct SequenceCall {
     pub arguments: Option<Value>,
 }
 
-/// Relation between the actual and the expected calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SequenceMatch {
-    /// Exactly the expected calls, in this order.
-    Strict,
-    /// All expected calls in this order, with other calls allowed between them.
-    InOrder,
-    /// Exactly the expected calls, in any order.
-    Unordered,
-    /// Only expected calls, but not necessarily all of them.
-    Subset,
-    /// All expected calls, with other calls allowed.
-    Superset,
+named! {
+    /// Relation between the actual and the expected calls.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum SequenceMatch {
+        /// Exactly the expected calls, in this order.
+        Strict = "strict",
+        /// All expected calls in this order, with other calls allowed between them.
+        InOrder = "in_order",
+        /// Exactly the expected calls, in any order.
+        Unordered = "unordered",
+        /// Only expected calls, but not necessarily all of them.
+        Subset = "subset",
+        /// All expected calls, with other calls allowed.
+        Superset = "superset",
+    }
 }
 
 /// The tool calls of the scope match a sequence.

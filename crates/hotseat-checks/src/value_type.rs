@@ -1,6 +1,6 @@
 //! `type`: the JSON type of the answer, or of a value inside it.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{TurnScope, named};
 use serde_json::Value;
 
 use super::answer::{answer, format_json, format_text};
@@ -8,56 +8,28 @@ use super::json_answer::{AnswerContent, find_json, read_json};
 use super::json_path::{JsonPathQuery, PathSelection, describe_values};
 use super::{CheckBehavior, CheckDecision};
 
-/// JSON types. An integer is also a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JsonValueType {
-    /// A string.
-    String,
-    /// Any number.
-    Number,
-    /// A whole number.
-    Integer,
-    /// True or false.
-    Boolean,
-    /// A list.
-    Array,
-    /// An object.
-    Object,
-    /// Null.
-    Null,
+named! {
+    /// JSON types. An integer is also a number.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum JsonValueType {
+        /// A string.
+        String = "string",
+        /// Any number.
+        Number = "number",
+        /// A whole number.
+        Integer = "integer",
+        /// True or false.
+        Boolean = "boolean",
+        /// A list.
+        Array = "array",
+        /// An object.
+        Object = "object",
+        /// Null.
+        Null = "null",
+    }
 }
 
 impl JsonValueType {
-    /// Names of the types.
-    pub const NAMES: &'static [&'static str] =
-        &["string", "number", "integer", "boolean", "array", "object", "null"];
-
-    /// Returns the type with this name.
-    pub fn from_name(name: &str) -> Option<JsonValueType> {
-        let all = [
-            JsonValueType::String,
-            JsonValueType::Number,
-            JsonValueType::Integer,
-            JsonValueType::Boolean,
-            JsonValueType::Array,
-            JsonValueType::Object,
-            JsonValueType::Null,
-        ];
-        JsonValueType::NAMES.iter().position(|known| *known == name).map(|place| all[place])
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            JsonValueType::String => "string",
-            JsonValueType::Number => "number",
-            JsonValueType::Integer => "integer",
-            JsonValueType::Boolean => "boolean",
-            JsonValueType::Array => "array",
-            JsonValueType::Object => "object",
-            JsonValueType::Null => "null",
-        }
-    }
-
     fn matches(self, value: &Value) -> bool {
         match (self, value) {
             (JsonValueType::Integer, Value::Number(number)) => {

@@ -1,6 +1,7 @@
 //! `hotseat mcp`: the bridge for agents that start their MCP servers, mocks for trying out, and recordings.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -140,10 +141,10 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
         Some(format!("{} is incomplete: {gap}", path.display()))
     });
     drop(servers);
-    match written.and_then(|()| gap.map_or(Ok(()), Err)) {
+    match written.and_then(|()| gap.map_or(Ok(()), |gap| Err(gap.into()))) {
         Ok(()) => ExitStatus::Passed,
-        Err(message) => {
-            context.report_error(message);
+        Err(error) => {
+            context.report_error(error);
             ExitStatus::RunError
         }
     }
@@ -152,7 +153,7 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
 /// A definition with the answers of its tools.
 type AnsweredDefinition = (ServerDefinition, Arc<dyn ToolAnswerer>);
 
-fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDefinition, String> {
+fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDefinition, Box<dyn Error>> {
     let none = || -> Arc<dyn ToolAnswerer> { Arc::new(FixedAnswerer::default()) };
     let Some(file) = &args.file else {
         let kind = ServerKind::Proxy(upstream_of(args.url.as_deref(), &args.program));
@@ -161,14 +162,14 @@ fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDe
     let path = context.folder.join(file);
     let text =
         fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let wrong = |error: String| format!("{}: {error}", file.display());
+    let wrong = |error: &dyn Error| format!("{}: {error}", file.display());
     if file.extension().is_some_and(|extension| extension == "jsonl") {
-        let recording = McpRecording::read(&text).map_err(|error| wrong(error.to_string()))?;
+        let recording = McpRecording::read(&text).map_err(|error| wrong(&error))?;
         let (recording, cleaner) = (Arc::new(recording), TextCleaner::default());
         let source = McpReplaySource { recording, cleaner, conversation: None };
         return Ok((ServerDefinition::new("replay", ServerKind::Replay(source)), none()));
     }
-    let (definition, answerer) = read_mock(&text).map_err(|error| wrong(error.to_string()))?;
+    let (definition, answerer) = read_mock(&text).map_err(|error| wrong(&error))?;
     let answerer: Arc<dyn ToolAnswerer> = answerer;
     Ok((definition, answerer))
 }
@@ -187,20 +188,20 @@ fn upstream_of(url: Option<&str>, program: &[String]) -> Upstream {
 /// Records the lists of a server.
 async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
     let recorded = list_contents(upstream_of(args.url.as_deref(), &args.program)).await;
-    let written = recorded.map_err(|error| error.to_string()).and_then(|recording| {
+    let written = recorded.map_err(Box::<dyn Error>::from).and_then(|recording| {
         write_recording(&recording, &context.folder.join(&args.file))?;
         Ok(recording.entries("tools/list", "tools").len())
     });
     match written {
         Ok(tools) => context.print(|out| writeln!(out, "{tools} tools in {}", args.file.display())),
-        Err(message) => {
-            context.report_error(message);
+        Err(error) => {
+            context.report_error(error);
             ExitStatus::RunError
         }
     }
 }
 
-fn write_recording(recording: &McpRecording, path: &Path) -> Result<(), String> {
+fn write_recording(recording: &McpRecording, path: &Path) -> Result<(), Box<dyn Error>> {
     let text = recording.write(&TextCleaner::default());
-    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    Ok(fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?)
 }

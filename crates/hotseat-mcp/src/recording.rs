@@ -218,6 +218,14 @@ pub(crate) struct ReplayTable {
     used: Vec<bool>,
 }
 
+/// A request that no exchange of a recording fits.
+#[derive(Debug, thiserror::Error)]
+#[error("{nearest}")]
+pub(crate) struct UnmatchedRequest {
+    /// The nearest exchange with its first difference.
+    pub(crate) nearest: String,
+}
+
 impl ReplayTable {
     pub(crate) fn new(source: McpReplaySource) -> ReplayTable {
         let mut waiting: HashMap<String, VecDeque<usize>> = HashMap::new();
@@ -236,7 +244,11 @@ impl ReplayTable {
     ///
     /// # Errors
     /// If no exchange fits: the nearest one with its first difference.
-    pub(crate) fn take(&mut self, method: &str, params: &Map<String, Value>) -> Result<McpExchange, String> {
+    pub(crate) fn take(
+        &mut self,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<McpExchange, UnmatchedRequest> {
         let params = self.source.cleaner.value(&Value::Object(without_meta(params)));
         let params = params.as_object().cloned().unwrap_or_default();
         let recorded = self.waiting.get_mut(&McpExchange::digest(method, &params));
@@ -244,7 +256,7 @@ impl ReplayTable {
             self.used[index] = true;
             return Ok(self.source.recording.exchanges[index].clone());
         }
-        Err(self.nearest(method, &params))
+        Err(UnmatchedRequest { nearest: self.nearest(method, &params) })
     }
 
     fn nearest(&self, method: &str, params: &Map<String, Value>) -> String {

@@ -1,51 +1,32 @@
 //! Revisions of the protocol, and the names and numbers that it defines.
 
-use std::fmt;
+use hotseat_trace::named;
 
-/// A revision of the Model Context Protocol that servers of this crate speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ProtocolRevision {
-    /// `2025-03-26`: handshake and sessions.
-    V2025March,
-    /// `2025-06-18`: handshake and sessions.
-    V2025June,
-    /// `2025-11-25`: handshake and sessions.
-    V2025November,
-    /// `2026-07-28`: stateless; each request names its revision.
-    V2026July,
+named! {
+    /// A revision of the Model Context Protocol that servers of this crate speak.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum ProtocolRevision {
+        /// `2025-03-26`: handshake and sessions.
+        V2025March = "2025-03-26",
+        /// `2025-06-18`: handshake and sessions.
+        V2025June = "2025-06-18",
+        /// `2025-11-25`: handshake and sessions.
+        V2025November = "2025-11-25",
+        /// `2026-07-28`: stateless; each request names its revision.
+        V2026July = "2026-07-28",
+    }
 }
 
 impl ProtocolRevision {
     /// The revisions that servers of this crate speak, the newest first.
-    pub const ALL: [ProtocolRevision; 4] =
+    pub const NEWEST_FIRST: [ProtocolRevision; 4] =
         [Self::V2026July, Self::V2025November, Self::V2025June, Self::V2025March];
     /// The newest revision with a handshake, offered to clients that ask for an unknown one.
     pub const NEWEST_WITH_HANDSHAKE: ProtocolRevision = Self::V2025November;
 
-    /// Returns the revision with this name.
-    pub fn from_name(name: &str) -> Option<ProtocolRevision> {
-        Self::ALL.into_iter().find(|revision| revision.name() == name)
-    }
-
-    /// The name of the revision in the protocol, such as `2026-07-28`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V2025March => "2025-03-26",
-            Self::V2025June => "2025-06-18",
-            Self::V2025November => "2025-11-25",
-            Self::V2026July => "2026-07-28",
-        }
-    }
-
     /// Whether requests carry their revision themselves, without handshake and session.
     pub fn is_stateless(self) -> bool {
         self == Self::V2026July
-    }
-}
-
-impl fmt::Display for ProtocolRevision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

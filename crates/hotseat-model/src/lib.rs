@@ -39,6 +39,7 @@ mod reply_assembler;
 mod retry;
 pub mod script;
 pub mod serve;
+mod setters;
 mod sleep;
 mod types;
 

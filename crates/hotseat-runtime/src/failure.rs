@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hotseat_trace::ErrorInfo;
+use hotseat_trace::{ErrorInfo, named};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,52 +30,41 @@ pub enum WorkFailure {
     },
 }
 
-/// Kind of an infrastructure failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InfrastructureKind {
-    /// Connection failure.
-    Network,
-    /// Time limit exceeded.
-    Timeout,
-    /// Too many requests.
-    RateLimit,
-    /// Server error.
-    Server,
+named! {
+    /// Kind of an infrastructure failure.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum InfrastructureKind {
+        /// Connection failure.
+        Network = "network",
+        /// Time limit exceeded.
+        Timeout = "timeout",
+        /// Too many requests.
+        RateLimit = "rate_limit",
+        /// Server error.
+        Server = "server",
+    }
 }
 
-/// Error code that a tool reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum ErrorCode {
-    /// The tool ran and failed.
-    ExecutionFailed,
-    /// The tool exceeded its time limit.
-    Timeout,
-    /// Unknown tool, task, workflow or agent.
-    NotFound,
-    /// A human declined the call.
-    PermissionDenied,
-    /// The input does not match the schema.
-    InvalidInput,
-    /// The called agent declined.
-    AgentDeclined,
-    /// Bug in the runtime.
-    InternalError,
-}
-
-impl ErrorCode {
-    /// Returns the code used in traces and for the model.
-    pub fn name(self) -> &'static str {
-        match self {
-            ErrorCode::ExecutionFailed => "EXECUTION_FAILED",
-            ErrorCode::Timeout => "TIMEOUT",
-            ErrorCode::NotFound => "NOT_FOUND",
-            ErrorCode::PermissionDenied => "PERMISSION_DENIED",
-            ErrorCode::InvalidInput => "INVALID_INPUT",
-            ErrorCode::AgentDeclined => "AGENT_DECLINED",
-            ErrorCode::InternalError => "INTERNAL_ERROR",
-        }
+named! {
+    /// Error code that a tool reports.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+    pub enum ErrorCode {
+        /// The tool ran and failed.
+        ExecutionFailed = "EXECUTION_FAILED",
+        /// The tool exceeded its time limit.
+        Timeout = "TIMEOUT",
+        /// Unknown tool, task, workflow or agent.
+        NotFound = "NOT_FOUND",
+        /// A human declined the call.
+        PermissionDenied = "PERMISSION_DENIED",
+        /// The input does not match the schema.
+        InvalidInput = "INVALID_INPUT",
+        /// The called agent declined.
+        AgentDeclined = "AGENT_DECLINED",
+        /// Bug in the runtime.
+        InternalError = "INTERNAL_ERROR",
     }
 }
 

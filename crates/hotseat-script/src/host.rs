@@ -23,6 +23,11 @@ impl HostCallError {
         let source = cause.into();
         HostCallError { message: format!("{subject}: {source}"), source: Some(source) }
     }
+
+    /// Creates an error with the text of its cause.
+    pub fn from_error(cause: impl Error + Send + Sync + 'static) -> HostCallError {
+        HostCallError { message: cause.to_string(), source: Some(Box::new(cause)) }
+    }
 }
 
 impl fmt::Display for HostCallError {

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::error::TestkitError;
 use crate::reply::{FakeReply, ReplyStep};
 use crate::request::FakeRequest;
 
@@ -48,9 +49,8 @@ pub struct HistoryToolResult {
 
 impl RunAgentInput {
     /// Reads the body of a request: a `RunAgentInput`, or the envelope that holds one as `body`.
-    pub fn from_request(request: &FakeRequest) -> Result<RunAgentInput, String> {
-        let mut body: Value = serde_json::from_slice(&request.body)
-            .map_err(|error| format!("the body is not JSON: {error}"))?;
+    pub fn from_request(request: &FakeRequest) -> Result<RunAgentInput, TestkitError> {
+        let mut body: Value = serde_json::from_slice(&request.body).map_err(TestkitError::NotJson)?;
         if body.get("method").is_some() {
             body = body["body"].take();
         }
@@ -58,15 +58,15 @@ impl RunAgentInput {
     }
 
     /// Reads a `RunAgentInput`.
-    pub fn from_json(body: Value) -> Result<RunAgentInput, String> {
+    pub fn from_json(body: Value) -> Result<RunAgentInput, TestkitError> {
         let id = |name: &str| match body.get(name) {
             Some(Value::String(id)) => Ok(id.clone()),
-            Some(other) => Err(format!("`{name}` is not a string: {other}")),
-            None => Err(format!("`{name}` is missing")),
+            Some(other) => Err(TestkitError::NotText(name.to_string(), other.clone())),
+            None => Err(TestkitError::Missing(name.to_string())),
         };
         let (thread_id, run_id) = (id("threadId")?, id("runId")?);
         if !body["messages"].is_array() {
-            return Err("`messages` is not a list".to_owned());
+            return Err(TestkitError::NoMessages);
         }
         Ok(RunAgentInput { value: body, thread_id, run_id })
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agui::{FakeRun, RunAgentInput};
+use crate::error::TestkitError;
 
 /// Words that select the intent. The first word found in the message, in this order, wins.
 pub const INTENT_WORDS: [(&str, UserIntent); 15] = [
@@ -81,17 +82,15 @@ pub enum AgentFault {
 }
 
 impl FromStr for AgentFault {
-    type Err = String;
+    type Err = TestkitError;
 
-    fn from_str(name: &str) -> Result<AgentFault, String> {
+    fn from_str(name: &str) -> Result<AgentFault, TestkitError> {
         match name {
             "none" => Ok(AgentFault::None),
             "double-charge" => Ok(AgentFault::DoubleCharge),
             "no-confirm" => Ok(AgentFault::NoConfirm),
             "wrong-total" => Ok(AgentFault::WrongTotal),
-            other => Err(format!(
-                "unknown fault `{other}`, expected none, double-charge, no-confirm or wrong-total"
-            )),
+            other => Err(TestkitError::UnknownFault(other.to_string())),
         }
     }
 }
@@ -141,7 +140,7 @@ pub(crate) fn converse(input: &RunAgentInput, fault: AgentFault) -> FakeRun {
                 run = run.tool_result(&call_id, &result);
                 results.push(result_text(&result));
             }
-            Err(why) => return run.error(&why, Some("INVALID_RESUME")),
+            Err(why) => return run.error(&why.to_string(), Some("INVALID_RESUME")),
         }
     }
     loop {
@@ -319,25 +318,26 @@ fn apply_approval(
     input: &RunAgentInput,
     answer: &Value,
     fault: AgentFault,
-) -> Result<(String, Value), String> {
+) -> Result<(String, Value), TestkitError> {
     let interrupt = answer["interruptId"].as_str().unwrap_or_default();
     let call_id = interrupt.strip_prefix(APPROVAL_PREFIX).unwrap_or_default();
-    let call = input.tool_call(call_id).ok_or_else(|| format!("no interrupt `{interrupt}` is open"))?;
+    let call = input.tool_call(call_id).ok_or_else(|| TestkitError::NotOpen(interrupt.to_owned()))?;
     if input.tool_results_since_last_user().iter().any(|result| result.call_id == call_id) {
-        return Err(format!("interrupt `{interrupt}` was answered before"));
+        return Err(TestkitError::AnsweredBefore(interrupt.to_owned()));
     }
     let approved = match answer["status"].as_str() {
         Some("cancelled") => false,
         Some("resolved") => answer["payload"]["approved"]
             .as_bool()
-            .ok_or_else(|| format!("the answer to interrupt `{interrupt}` has no boolean `approved`"))?,
-        _ => return Err(format!("the answer to interrupt `{interrupt}` has no known status")),
+            .ok_or_else(|| TestkitError::NotDecided(interrupt.to_owned()))?,
+        _ => return Err(TestkitError::UnknownStatus(interrupt.to_owned())),
     };
     if !approved {
         return Ok((call_id.to_owned(), json!("refund not approved")));
     }
     let args = call["function"]["arguments"].as_str().unwrap_or_default();
-    let args = serde_json::from_str(args).map_err(|error| format!("arguments of `{call_id}`: {error}"))?;
+    let args = serde_json::from_str(args)
+        .map_err(|source| TestkitError::Arguments { call: call_id.to_owned(), source })?;
     Ok((call_id.to_owned(), run_tool("refund_order", &args, fault)))
 }
 

@@ -88,7 +88,7 @@ pub fn reply(request: &FakeRequest, fault: AgentFault) -> FakeReply {
         ("POST", "/chat") => chat(request, fault),
         ("POST", _) => match RunAgentInput::from_request(request) {
             Ok(input) => converse(&input, fault).reply(),
-            Err(why) => FakeReply::json(422, &json!({ "error": why })),
+            Err(why) => FakeReply::json(422, &json!({ "error": why.to_string() })),
         },
         _ => FakeReply::json(405, &json!({ "error": "start a run with POST" })),
     }

@@ -17,6 +17,7 @@
 pub mod agui;
 pub mod checkout;
 pub mod completions;
+mod error;
 mod fake_agent;
 mod http;
 pub mod interfaces;
@@ -34,6 +35,7 @@ mod watched;
 #[cfg(unix)]
 mod workspace;
 
+pub use error::TestkitError;
 pub use fake_agent::{FakeAgent, ListenOptions};
 pub use mcp_client::{McpClient, McpStream};
 pub use model_client::ModelClient;

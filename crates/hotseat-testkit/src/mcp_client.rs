@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::error::TestkitError;
 use crate::post::{PostAnswer, READ_TIMEOUT, post_within, request_head};
 
 const STATELESS: &str = "2026-07-28";
@@ -45,8 +46,8 @@ impl McpClient {
     /// The same client with a session in revision 2025-11-25.
     ///
     /// # Errors
-    /// What went wrong, in words.
-    pub fn with_session(&self) -> Result<McpClient, String> {
+    /// If the server opens no session.
+    pub fn with_session(&self) -> Result<McpClient, TestkitError> {
         self.with_session_of(WITH_SESSION)
     }
 
@@ -54,7 +55,7 @@ impl McpClient {
     ///
     /// # Errors
     /// As [`McpClient::with_session`].
-    pub fn with_session_of(&self, revision: &str) -> Result<McpClient, String> {
+    pub fn with_session_of(&self, revision: &str) -> Result<McpClient, TestkitError> {
         let params = json!({
             "protocolVersion": revision,
             "capabilities": self.capabilities(),
@@ -69,15 +70,15 @@ impl McpClient {
         };
         match head.lines().find_map(header) {
             Some(session) => Ok(McpClient { session: Some(session), ..self.clone() }),
-            None => Err(format!("status {status} without a session: {body}")),
+            None => Err(TestkitError::NoSession { status, body }),
         }
     }
 
     /// Calls a tool. Returns the value of its result.
     ///
     /// # Errors
-    /// What went wrong, in words: the tool or the server reports an error, or the answer does not arrive.
-    pub fn call(&self, tool: &str, arguments: &Value) -> Result<Value, String> {
+    /// If the tool or the server reports an error, or the answer does not arrive.
+    pub fn call(&self, tool: &str, arguments: &Value) -> Result<Value, TestkitError> {
         self.call_with_meta(tool, arguments, json!({}))
     }
 
@@ -85,7 +86,7 @@ impl McpClient {
     ///
     /// # Errors
     /// As [`McpClient::call`].
-    pub fn call_with_meta(&self, tool: &str, arguments: &Value, meta: Value) -> Result<Value, String> {
+    pub fn call_with_meta(&self, tool: &str, arguments: &Value, meta: Value) -> Result<Value, TestkitError> {
         let mut more = Map::from_iter([("_meta".to_string(), meta)]);
         let mut result = self.call_once(tool, arguments, &more)?;
         while result["resultType"] == "input_required" {
@@ -100,7 +101,7 @@ impl McpClient {
         }
         let text = result["content"][0]["text"].as_str().unwrap_or_default().to_string();
         if result["isError"] == true {
-            return Err(text);
+            return Err(TestkitError::Reported(text));
         }
         Ok(match result.get("structuredContent") {
             Some(value) => value.clone(),
@@ -117,7 +118,7 @@ impl McpClient {
         tool: &str,
         arguments: &Value,
         more: &Map<String, Value>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, TestkitError> {
         let mut params = json!({"name": tool, "arguments": arguments, "_meta": {}});
         if let Some(members) = params.as_object_mut() {
             members.extend(more.clone());
@@ -129,7 +130,7 @@ impl McpClient {
     ///
     /// # Errors
     /// As [`McpClient::call`].
-    pub fn tools(&self) -> Result<Vec<String>, String> {
+    pub fn tools(&self) -> Result<Vec<String>, TestkitError> {
         let result = self.request("tools/list", json!({"_meta": {}}), None)?;
         let names = result["tools"].as_array().into_iter().flatten();
         Ok(names.filter_map(|tool| Some(tool["name"].as_str()?.to_string())).collect())
@@ -139,7 +140,7 @@ impl McpClient {
     ///
     /// # Errors
     /// As [`McpClient::call`].
-    pub fn listen(&self) -> Result<McpStream, String> {
+    pub fn listen(&self) -> Result<McpStream, TestkitError> {
         if let Some(session) = &self.session {
             return McpStream::open(self, "GET", &[("Mcp-Session-Id", session)], "");
         }
@@ -150,7 +151,7 @@ impl McpClient {
         let mut stream = McpStream::open(self, "POST", &headers, &body)?;
         match stream.next_message() {
             Some(message) if message["method"] == "notifications/subscriptions/acknowledged" => Ok(stream),
-            other => Err(format!("the subscription is not acknowledged: {other:?}")),
+            other => Err(TestkitError::NotAcknowledged(other)),
         }
     }
 
@@ -172,7 +173,7 @@ impl McpClient {
         meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "fake-agent", "version": "1.0"});
     }
 
-    fn request(&self, method: &str, mut params: Value, name: Option<&str>) -> Result<Value, String> {
+    fn request(&self, method: &str, mut params: Value, name: Option<&str>) -> Result<Value, TestkitError> {
         if let Some(session) = &self.session {
             return self.request_in_session(session, method, &params);
         }
@@ -189,11 +190,11 @@ impl McpClient {
         let message = body.find('{').zip(body.rfind('}'));
         let message =
             message.and_then(|(start, end)| serde_json::from_str::<Value>(body.get(start..=end)?).ok());
-        outcome(&message.ok_or_else(|| format!("status {status} without a message"))?)
+        outcome(&message.ok_or(TestkitError::NoMessage(status))?)
     }
 
     /// Sends a request in a session, and answers the questions on the stream of its answer.
-    fn request_in_session(&self, session: &str, method: &str, params: &Value) -> Result<Value, String> {
+    fn request_in_session(&self, session: &str, method: &str, params: &Value) -> Result<Value, TestkitError> {
         let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", WITH_SESSION)];
         let mut stream = McpStream::open(self, "POST", &headers, &request_body(method, params))?;
         while let Some(message) = stream.next_message() {
@@ -206,7 +207,7 @@ impl McpClient {
                 (None, _) => return outcome(&message),
             }
         }
-        Err(format!("no answer to {method}"))
+        Err(TestkitError::NoAnswer(method.to_string()))
     }
 }
 
@@ -214,10 +215,12 @@ fn request_body(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
-/// The result of a response, or the words of its error.
-fn outcome(message: &Value) -> Result<Value, String> {
+/// The result of a response, or its error.
+fn outcome(message: &Value) -> Result<Value, TestkitError> {
     match message.get("error") {
-        Some(error) => Err(error["message"].as_str().unwrap_or("an error").to_string()),
+        Some(error) => {
+            Err(TestkitError::Reported(error["message"].as_str().unwrap_or("an error").to_string()))
+        }
         None => Ok(message["result"].clone()),
     }
 }
@@ -232,16 +235,15 @@ impl McpStream {
         method: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Result<McpStream, String> {
-        let lost = |error: std::io::Error| format!("no answer: {error}");
+    ) -> Result<McpStream, TestkitError> {
         let accept = ("Accept", "application/json, text/event-stream");
         let headers: Vec<_> = headers.iter().copied().chain([accept]).collect();
         let (host, head) = request_head(method, &client.url, &headers, body.len());
-        let mut stream = TcpStream::connect(host).map_err(lost)?;
-        stream.set_read_timeout(Some(client.limit)).map_err(lost)?;
-        stream.write_all(format!("{head}{body}").as_bytes()).map_err(lost)?;
+        let mut stream = TcpStream::connect(host)?;
+        stream.set_read_timeout(Some(client.limit))?;
+        stream.write_all(format!("{head}{body}").as_bytes())?;
         let mut stream = McpStream(BufReader::new(stream));
-        while !stream.line().ok_or("no answer: the connection closed")?.is_empty() {}
+        while !stream.line().ok_or(TestkitError::Closed)?.is_empty() {}
         Ok(stream)
     }
 

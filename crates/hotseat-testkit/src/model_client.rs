@@ -28,7 +28,7 @@ impl ModelClient {
             tools.iter().map(|name| json!({"type": "function", "function": {"name": name}})).collect();
         let body = json!({"model": "gpt-5", "messages": messages, "tools": tools}).to_string();
         let answer = post(&format!("{}/v1/chat/completions", self.url), &[], &body);
-        let answer = answer.map_err(|words| (0, words))?;
+        let answer = answer.map_err(|error| (0, error.to_string()))?;
         let reply: Value = serde_json::from_str(&answer.content()).map_err(|error| (0, error.to_string()))?;
         match answer.status {
             200 => Ok(reply["choices"][0]["message"].clone()),

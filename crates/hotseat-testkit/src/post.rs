@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::error::TestkitError;
+
 /// Longer than a server of a test may take.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -21,11 +23,11 @@ pub struct PostAnswer {
 /// Posts a JSON body to an HTTP address.
 ///
 /// # Errors
-/// What went wrong, in words: no connection, or no answer.
+/// If there is no connection or no answer.
 ///
 /// # Panics
 /// If it is not an HTTP address.
-pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswer, String> {
+pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswer, TestkitError> {
     post_within(READ_TIMEOUT, url, headers, body)
 }
 
@@ -41,16 +43,15 @@ pub fn post_within(
     url: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> Result<PostAnswer, String> {
+) -> Result<PostAnswer, TestkitError> {
     let (host, head) = request_head("POST", url, headers, body.len());
-    let lost = |error: std::io::Error| format!("no answer: {error}");
-    let mut stream = TcpStream::connect(host).map_err(lost)?;
-    stream.set_read_timeout(Some(limit)).map_err(lost)?;
-    stream.write_all(format!("{head}{body}").as_bytes()).map_err(lost)?;
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.write_all(format!("{head}{body}").as_bytes())?;
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).map_err(lost)?;
+    stream.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let (head, body) = text.split_once("\r\n\r\n").ok_or("no answer: the connection closed")?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or(TestkitError::Closed)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     Ok(PostAnswer { status, head: head.to_string(), body: body.to_string() })
 }

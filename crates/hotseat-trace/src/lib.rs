@@ -10,6 +10,9 @@
 //!
 //! This crate does no I/O, never blocks and reads no clock: callers pass all times.
 
+#[macro_use]
+mod named;
+
 mod comparison;
 mod conversation;
 mod event;

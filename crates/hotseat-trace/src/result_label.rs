@@ -26,21 +26,23 @@ pub enum ResultLabel {
     Skipped,
 }
 
-/// Colour of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LabelColor {
-    /// Passed.
-    Green,
-    /// Failed.
-    Red,
-    /// Errors of the test.
-    Magenta,
-    /// Errors of roles.
-    Blue,
-    /// Errors of the infrastructure.
-    Cyan,
-    /// Skipped.
-    Yellow,
+named! {
+    /// Colour of a result.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum LabelColor {
+        /// Passed.
+        Green = "green",
+        /// Failed.
+        Red = "red",
+        /// Errors of the test.
+        Magenta = "magenta",
+        /// Errors of roles.
+        Blue = "blue",
+        /// Errors of the infrastructure.
+        Cyan = "cyan",
+        /// Skipped.
+        Yellow = "yellow",
+    }
 }
 
 /// Number of cases by their label.
@@ -171,18 +173,6 @@ impl LabelCounts {
 }
 
 impl LabelColor {
-    /// The name, as in style sheets.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LabelColor::Green => "green",
-            LabelColor::Red => "red",
-            LabelColor::Magenta => "magenta",
-            LabelColor::Blue => "blue",
-            LabelColor::Cyan => "cyan",
-            LabelColor::Yellow => "yellow",
-        }
-    }
-
     /// The parameter of the ANSI escape sequence that selects the colour.
     pub const fn ansi_code(self) -> &'static str {
         match self {

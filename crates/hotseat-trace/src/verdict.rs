@@ -4,26 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::CallComparison;
 
-/// Status of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerdictStatus {
-    /// The conversation was completed and every hard check passed.
-    Passed,
-    /// A hard check failed, or the conversation could not be completed.
-    Failed,
-    /// Not run.
-    Skipped,
-}
-
-impl VerdictStatus {
-    /// The name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            VerdictStatus::Passed => "passed",
-            VerdictStatus::Failed => "failed",
-            VerdictStatus::Skipped => "skipped",
-        }
+named! {
+    /// Status of an attempt.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum VerdictStatus {
+        /// The conversation was completed and every hard check passed.
+        Passed = "passed",
+        /// A hard check failed, or the conversation could not be completed.
+        Failed = "failed",
+        /// Not run.
+        Skipped = "skipped",
     }
 }
 

@@ -44,7 +44,8 @@ fn converse(model: &ModelClient, bank: &McpClient, text: &str) -> String {
             let call = |call: &Value| {
                 let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
                 let arguments = serde_json::from_str(arguments).unwrap_or_default();
-                let result = bank.call("charge_card", &arguments).unwrap_or_else(Value::String);
+                let result =
+                    bank.call("charge_card", &arguments).unwrap_or_else(|error| error.to_string().into());
                 let content = result.to_string();
                 json!({"role": "tool", "tool_call_id": call["id"], "content": content})
             };
@@ -283,7 +284,9 @@ fn a_conversation_that_a_failed_check_stops_keeps_the_cassette_of_its_case() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
         let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
         let order = request.json()["text"].as_str().unwrap_or_default().to_string();
-        let paid = bank.call("charge_card", &json!({"order_id": order})).unwrap_or_else(Value::String);
+        let paid = bank
+            .call("charge_card", &json!({"order_id": order}))
+            .unwrap_or_else(|error| error.to_string().into());
         FakeReply::json(200, &json!({"reply": paid}))
     });
     let workspace = TestWorkspace::new();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_trace::named;
 use serde_json::Value;
 
 use super::agent_name::AgentName;
@@ -168,16 +169,18 @@ pub struct ConversationOpening {
     pub input: Option<Value>,
 }
 
-/// Action when the agent does not wait for input and another turn is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnComplete {
-    /// Send the turn.
-    #[default]
-    Continue,
-    /// End the conversation.
-    Stop,
-    /// Fail the case.
-    Fail,
+named! {
+    /// Action when the agent does not wait for input and another turn is written.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum OnComplete {
+        /// Send the turn.
+        #[default]
+        Continue = "continue",
+        /// End the conversation.
+        Stop = "stop",
+        /// Fail the case.
+        Fail = "fail",
+    }
 }
 
 /// A user input and the checks of its turn.
@@ -692,11 +695,7 @@ fn read_case(
         scenario: document.scenario.as_ref().map(|scenario| scenario.redacted(variables.redactor)),
         interactive,
         max_turns,
-        on_complete: match map.text("on_complete") {
-            Some("stop") => OnComplete::Stop,
-            Some("fail") => OnComplete::Fail,
-            _ => OnComplete::Continue,
-        },
+        on_complete: map.text("on_complete").and_then(OnComplete::from_name).unwrap_or_default(),
         signs: awaiting_markers(map, &inherited.signs),
         continue_on_failure: map.bool("continue_on_failure") == Some(true),
         on_missing_input: read_missing_input(map, expects_more),

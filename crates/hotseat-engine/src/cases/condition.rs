@@ -79,8 +79,8 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     let mut all = Vec::new();
     all.extend(map.json("equals").map(ArgumentCondition::Equals));
     all.extend(values(&map, "one_of").map(ArgumentCondition::OneOf));
-    for (key, relation) in ValueRelation::BY_KEY {
-        all.extend(map.json(key).map(|limit| ArgumentCondition::Compared(*relation, limit)));
+    for relation in ValueRelation::ALL {
+        all.extend(map.json(relation.name()).map(|limit| ArgumentCondition::Compared(*relation, limit)));
     }
     for (key, fitting) in [("regex", MatchMode::All), ("regex_any", MatchMode::Any)] {
         if map.has(key) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_trace::named;
 use serde_json::{Map as Members, Value};
 
 use super::brief::SimulatorBrief;
@@ -13,16 +14,18 @@ use super::variables::diagnostic_at;
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostics, MapView, SourceSpan};
 
-/// Policy if the agent awaits input and no source can give it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnMissingInput {
-    /// The case is skipped.
-    Skip,
-    /// The case fails.
-    Fail,
-    /// The conversation ends.
-    #[default]
-    End,
+named! {
+    /// Policy if the agent awaits input and no source can give it.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum OnMissingInput {
+        /// The case is skipped.
+        Skip = "skip",
+        /// The case fails.
+        Fail = "fail",
+        /// The conversation ends.
+        #[default]
+        End = "end",
+    }
 }
 
 /// When a simulated user or human is prompted.

@@ -9,7 +9,7 @@ use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeVie
 use serde_json::{Map, Value, json as value};
 
 use super::message::{ImportedMessage, MessageContent, member};
-use hotseat_targets::message::parse_content_output;
+use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
 };
@@ -352,11 +352,11 @@ impl TranscriptBuilder {
                         self.before.push(value!({"role": "tool", "tool_call_id": id, "content": said}));
                     }
                     Some(turn) => {
-                        let (result, origin) = (Ok(parse_content_output(&content)), Origin::Stream);
+                        let result = ToolReply::Content(parse_content_output(&content));
                         turn.events.push(RecordedEvent::untimed(RecordedEventKind::ToolResult {
                             id,
                             result,
-                            origin,
+                            origin: Origin::Stream,
                         }));
                     }
                 }

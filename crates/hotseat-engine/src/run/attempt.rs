@@ -75,7 +75,8 @@ pub(super) async fn run_attempt(
     let after = outside.run_after_hook(&attempt, &selected, &before, known);
     match cancellation.clean_up(after).await {
         Ok(Ok(lines)) => attempt.logs.extend(lines),
-        Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
+        Ok(Err(error)) => attempt.warnings.push(format!("after script failed: {error}")),
+        Err(error) => attempt.warnings.push(format!("after script failed: {error}")),
     }
     attempt
 }

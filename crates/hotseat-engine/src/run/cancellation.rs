@@ -23,6 +23,11 @@ pub enum RunControl {
 /// Grace period for cleanup after a run is cancelled.
 pub const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
 
+/// A cleanup that did not end in time.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped {} ms after the run was cancelled", CLEANUP_LIMIT.as_millis())]
+pub struct CleanupError;
+
 /// Notifies work of a run that the run has been cancelled.
 #[derive(Debug, Clone)]
 pub struct CancellationSignal(watch::Receiver<RunControl>);
@@ -53,8 +58,8 @@ impl CancellationSignal {
     /// Runs a cleanup future to completion or, once the run is cancelled, for at most [`CLEANUP_LIMIT`].
     ///
     /// # Errors
-    /// A message, if the limit was exceeded.
-    pub async fn clean_up<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+    /// If the limit was exceeded.
+    pub async fn clean_up<T>(&self, work: impl Future<Output = T>) -> Result<T, CleanupError> {
         let given_up = async {
             self.cancelled().await;
             sleep(CLEANUP_LIMIT).await;
@@ -62,9 +67,7 @@ impl CancellationSignal {
         tokio::select! {
             biased;
             done = work => Ok(done),
-            () = given_up => {
-                Err(format!("stopped {} ms after the run was cancelled", CLEANUP_LIMIT.as_millis()))
-            }
+            () = given_up => Err(CleanupError),
         }
     }
 }

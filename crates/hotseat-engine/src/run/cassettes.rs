@@ -2,6 +2,7 @@
 //! proxied MCP servers, simulators and judges.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use hotseat_mcp::McpRecording;
 use hotseat_model::serve::{CassetteFile, ModelCassette};
 use hotseat_targets::recording::file_name;
 
-use super::mcp_recordings::McpRecorder;
+use super::mcp_recordings::{McpRecordError, McpRecorder};
 use crate::cases::{ProxyMode, RelayMode, TestCase};
 use crate::roles::RoleCassette;
 
@@ -35,14 +36,25 @@ pub(super) enum CassetteError {
     #[error("no cassette: {0} was not found")]
     Missing(String),
     /// A file cannot be read, or has another content.
-    #[error("the cassette is damaged: {0}")]
-    Damaged(String),
+    #[error("the cassette is damaged: {}: {source}", .path.display())]
+    Damaged { path: PathBuf, source: Box<dyn Error + Send + Sync> },
 }
 
 impl CassetteError {
-    fn damaged(path: &Path, problem: impl std::fmt::Display) -> CassetteError {
-        CassetteError::Damaged(format!("{}: {problem}", path.display()))
+    fn damaged(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> CassetteError {
+        CassetteError::Damaged { path: path.to_owned(), source: source.into() }
     }
+}
+
+/// Why a cassette is not replaced by what was recorded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CassetteSaveError {
+    #[error("the conversation did not reach its end")]
+    Incomplete,
+    #[error("{}: {source}", .path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Servers(#[from] McpRecordError),
 }
 
 /// Whether cassettes are recorded or replayed.
@@ -115,8 +127,7 @@ impl AttemptCassette {
         let mut models = ModelCassette::default();
         if case.models.has_relays() {
             let (path, text) = read_part(folder, MODELS_FILE)?;
-            models = ModelCassette::parse(&text)
-                .map_err(|error| CassetteError::damaged(&path, error.to_string()))?;
+            models = ModelCassette::parse(&text).map_err(|error| CassetteError::damaged(&path, error))?;
         }
         let mut servers = BTreeMap::new();
         for name in case.mcp.proxies() {
@@ -164,15 +175,21 @@ impl AttemptCassette {
     ///
     /// # Errors
     /// Why the cassette stays as it was.
-    pub(super) fn save(&self, case: &TestCase, is_complete: bool, run: &RunCassettes) -> Result<(), String> {
+    pub(super) fn save(
+        &self,
+        case: &TestCase,
+        is_complete: bool,
+        run: &RunCassettes,
+    ) -> Result<(), CassetteSaveError> {
         let CassetteContent::Recorded { target, new, servers, .. } = &self.content else { return Ok(()) };
         let is_complete = is_complete && (!case.models.has_relays() || new.join(MODELS_FILE).exists());
         let written = match is_complete {
             true => self.write(new, servers).and_then(|()| {
                 let _replacing = run.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-                replace_folder(new, target).map_err(|error| format!("{}: {error}", target.display()))
+                replace_folder(new, target)
+                    .map_err(|source| CassetteSaveError::Folder { path: target.clone(), source })
             }),
-            false => Err("the conversation did not reach its end".to_string()),
+            false => Err(CassetteSaveError::Incomplete),
         };
         if written.is_err() {
             let _ = std::fs::remove_dir_all(new);
@@ -180,11 +197,11 @@ impl AttemptCassette {
         written
     }
 
-    fn write(&self, folder: &Path, servers: &McpRecorder) -> Result<(), String> {
-        let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    fn write(&self, folder: &Path, servers: &McpRecorder) -> Result<(), CassetteSaveError> {
+        let failed = |source| CassetteSaveError::Folder { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
         std::fs::write(folder.join(ROLES_FILE), self.roles.to_text()).map_err(failed)?;
-        servers.write(folder).into_iter().next().map_or(Ok(()), Err)
+        servers.write(folder).into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

@@ -15,7 +15,7 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use super::attempt_services::{AttemptMcp, SharedService, check_parallel, text_cleaner};
 use super::cassettes::{AttemptCassette, server_file};
 use super::context::RunContext;
-use super::mcp_recordings::ConversationRecording;
+use super::mcp_recordings::{ConversationRecording, McpRecordError};
 use super::mcp_servers::{GroupLauncher, RunMcp, SweptFault};
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{DefinitionContext, TestCase};
@@ -100,7 +100,7 @@ impl RunContext {
     }
 
     /// Writes the recordings of proxied servers. Returns what could not be written, in words.
-    pub fn write_mcp_recordings(&self) -> Vec<String> {
+    pub fn write_mcp_recordings(&self) -> Vec<McpRecordError> {
         self.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.recorder.write(&self.project.root))
     }
 

@@ -1,6 +1,7 @@
 //! Recordings of proxied MCP servers: collected from conversations, and written at the end of a run.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +12,17 @@ use hotseat_mcp::{McpConversation, McpRecording, TextCleaner};
 pub struct McpRecorder {
     files: Mutex<BTreeMap<PathBuf, RecordedFile>>,
     /// Conversations that were not recorded, with the reasons.
-    gaps: Mutex<Vec<String>>,
+    gaps: Mutex<Vec<McpRecordError>>,
+}
+
+/// Why the recording of a server is incomplete, or cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum McpRecordError {
+    #[error("{gap} (MCP server `{server}` of `{case}`, not recorded in {})", .path.display())]
+    Gap { gap: String, server: String, case: String, path: PathBuf },
+    #[error("cannot write {}: {source}", .path.display())]
+    Unwritable { path: PathBuf, source: Box<dyn Error + Send + Sync> },
 }
 
 /// The new contents of a file.
@@ -40,8 +51,8 @@ impl McpRecorder {
         for (server, path) in &recording.files {
             let Some(mut recorded) = conversation.recording(server) else { continue };
             if let Some(gap) = conversation.recording_gap(server) {
-                let (path, case) = (path.display(), &recording.conversation);
-                let gap = format!("{gap} (MCP server `{server}` of `{case}`, not recorded in {path})");
+                let (server, case) = (server.clone(), recording.conversation.clone());
+                let gap = McpRecordError::Gap { gap, server, case, path: path.clone() };
                 self.gaps.lock().unwrap_or_else(PoisonError::into_inner).push(gap);
                 continue;
             }
@@ -57,8 +68,8 @@ impl McpRecorder {
     }
 
     /// Writes the files. Conversations of a file that were not recorded again stay. Returns what could not be
-    /// written, in words.
-    pub fn write(&self, root: &Path) -> Vec<String> {
+    /// written.
+    pub fn write(&self, root: &Path) -> Vec<McpRecordError> {
         let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
         let written = files.into_iter().map(|(path, file)| file.write(&root.join(path)));
         let gaps = std::mem::take(&mut *self.gaps.lock().unwrap_or_else(PoisonError::into_inner));
@@ -67,12 +78,12 @@ impl McpRecorder {
 }
 
 impl RecordedFile {
-    fn write(self, path: &Path) -> Result<(), String> {
-        let failed = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
+    fn write(self, path: &Path) -> Result<(), McpRecordError> {
+        let failed = |source| McpRecordError::Unwritable { path: path.to_owned(), source };
         let mut recording = match std::fs::read_to_string(path) {
-            Ok(text) => McpRecording::read(&text).map_err(|error| failed(&error))?,
+            Ok(text) => McpRecording::read(&text).map_err(|error| failed(error.into()))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => McpRecording::default(),
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(failed(error.into())),
         };
         recording.server = self.server;
         let is_replaced =
@@ -81,11 +92,11 @@ impl RecordedFile {
         recording.exchanges.extend(self.conversations.into_values().flat_map(|new| new.exchanges));
         recording.exchanges.sort_by(|one, other| one.conversation.cmp(&other.conversation));
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+            std::fs::create_dir_all(folder).map_err(|error| failed(error.into()))?;
         }
         // A run that is killed leaves the old file.
         let new = path.with_extension("new");
-        std::fs::write(&new, recording.write(&TextCleaner::default())).map_err(|error| failed(&error))?;
-        std::fs::rename(&new, path).map_err(|error| failed(&error))
+        let written = std::fs::write(&new, recording.write(&TextCleaner::default()));
+        written.and_then(|()| std::fs::rename(&new, path)).map_err(|error| failed(error.into()))
     }
 }

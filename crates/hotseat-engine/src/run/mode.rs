@@ -1,21 +1,24 @@
 //! Conversation modes, which decide the presentation of a case in reports.
 
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 
 use crate::cases::OnMissingInput;
 use crate::cases::TestCase;
 use hotseat_checks::RoleReference;
 
-/// Conversation mode of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ConversationMode {
-    /// One input, one answer.
-    Standard,
-    /// Several turns, or an open number of turns.
-    MultiTurn,
-    /// A simulated user that talks until all checkpoints are reached.
-    Dynamic,
+named! {
+    /// Conversation mode of a case.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ConversationMode {
+        /// One input, one answer.
+        Standard = "standard",
+        /// Several turns, or an open number of turns.
+        MultiTurn = "multi_turn",
+        /// A simulated user that talks until all checkpoints are reached.
+        Dynamic = "dynamic",
+    }
 }
 
 impl ConversationMode {
@@ -28,15 +31,6 @@ impl ConversationMode {
             () if case.is_dynamic => ConversationMode::Dynamic,
             () if case.turns.len() > 1 || is_open_ended => ConversationMode::MultiTurn,
             () => ConversationMode::Standard,
-        }
-    }
-
-    /// Name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ConversationMode::Standard => "standard",
-            ConversationMode::MultiTurn => "multi_turn",
-            ConversationMode::Dynamic => "dynamic",
         }
     }
 }

@@ -135,9 +135,9 @@ impl ProcessCaller {
                 })?;
                 let body = rest_of_body(&mut response, MAX_RESPONSE_BYTES, limits).await.map_err(
                     |error| match error {
-                        ReadError::Broken(words) => words,
-                        ReadError::Deadline | ReadError::Idle => late(),
-                        ReadError::Limit(failure) => failure.message,
+                        ReadError::Broken(error) => HostCallError::from_error(error),
+                        ReadError::Deadline | ReadError::Idle => late().into(),
+                        ReadError::Limit(failure) => failure.message.into(),
                     },
                 )?;
                 if body.len() > MAX_RESPONSE_BYTES {
@@ -240,14 +240,7 @@ impl ProcessCaller {
 
 /// Formats a message of the history as one line.
 fn format_message(message: &ConversationMessage) -> String {
-    let role = match message.role {
-        MessageRole::System => "system",
-        MessageRole::Developer => "developer",
-        MessageRole::User => "user",
-        MessageRole::Assistant => "assistant",
-        MessageRole::Tool => "tool",
-    };
-    format!("{role}: {}", joined_text(&message.content))
+    format!("{}: {}", message.role.name(), joined_text(&message.content))
 }
 
 /// Input of a call to an agent by a script.

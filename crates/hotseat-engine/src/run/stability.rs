@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -63,33 +64,37 @@ pub struct ReliabilityResult {
     pub decided_after: Option<usize>,
 }
 
-/// Grade of a declared reliability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReliabilityGrade {
-    /// Reached.
-    Pass,
-    /// Missed: the case never passed.
-    Fail,
-    /// Missed: the case passes less often than declared.
-    Flaky,
-    /// Not decided by the attempts made.
-    Inconclusive,
+named! {
+    /// Grade of a declared reliability.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum ReliabilityGrade {
+        /// Reached.
+        Pass = "PASS",
+        /// Missed: the case never passed.
+        Fail = "FAIL",
+        /// Missed: the case passes less often than declared.
+        Flaky = "FLAKY",
+        /// Not decided by the attempts made.
+        Inconclusive = "INCONCLUSIVE",
+    }
 }
 
 /// Default confidence level of displayed intervals.
 pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
-/// Stability of a case as a category.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StabilityClass {
-    /// All attempts passed.
-    Stable,
-    /// At least 80 % passed.
-    MostlyStable,
-    /// At least 50 % passed.
-    Unstable,
-    /// Less than 50 % passed.
-    HighlyUnstable,
+named! {
+    /// Stability of a case as a category.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum StabilityClass {
+        /// All attempts passed.
+        Stable = "stable",
+        /// At least 80 % passed.
+        MostlyStable = "mostly_stable",
+        /// At least 50 % passed.
+        Unstable = "unstable",
+        /// Less than 50 % passed.
+        HighlyUnstable = "highly_unstable",
+    }
 }
 
 impl CaseStability {
@@ -185,30 +190,6 @@ impl CaseStability {
             50.. => StabilityClass::Unstable,
             _ => StabilityClass::HighlyUnstable,
         })
-    }
-}
-
-impl ReliabilityGrade {
-    /// Name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReliabilityGrade::Pass => "PASS",
-            ReliabilityGrade::Fail => "FAIL",
-            ReliabilityGrade::Flaky => "FLAKY",
-            ReliabilityGrade::Inconclusive => "INCONCLUSIVE",
-        }
-    }
-}
-
-impl StabilityClass {
-    /// Name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            StabilityClass::Stable => "stable",
-            StabilityClass::MostlyStable => "mostly_stable",
-            StabilityClass::Unstable => "unstable",
-            StabilityClass::HighlyUnstable => "highly_unstable",
-        }
     }
 }
 

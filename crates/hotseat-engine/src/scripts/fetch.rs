@@ -152,9 +152,9 @@ async fn response_json(response: &mut HttpResponse, redirected: bool, limits: Tu
         .collect();
     let url = without_credentials(response.url());
     let body = rest_of_body(response, MAX_BODY_BYTES, limits).await.map_err(|error| match error {
-        ReadError::Broken(words) => words,
-        ReadError::Deadline | ReadError::Idle => "the response was not complete in time".to_string(),
-        ReadError::Limit(failure) => failure.message,
+        ReadError::Broken(error) => HostCallError::from_error(error),
+        ReadError::Deadline | ReadError::Idle => "the response was not complete in time".into(),
+        ReadError::Limit(failure) => failure.message.into(),
     })?;
     if body.len() > MAX_BODY_BYTES {
         return Err(format!("the response has more than {MAX_BODY_BYTES} bytes").into());

@@ -1,27 +1,29 @@
 //! Detects if an agent awaits user input after its turn.
 
-use hotseat_trace::ConversationTurn;
+use hotseat_trace::{ConversationTurn, named};
 use serde_json::Value;
 
 use crate::cases::AwaitingMarkers;
 use hotseat_checks::read_json;
 
-/// State of an agent after its turn, and how it was detected. The first marker decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AwaitingState {
-    /// Declared awaiting: by the protocol, or by `awaiting_input` in the answer, the run result or the shared
-    /// state.
-    Declared,
-    /// It called a tool that asks the user.
-    AskingTool,
-    /// Its last reply is truncated or ended in tool calls; the text is not searched for questions.
-    Unfinished,
-    /// Its text is a question or a request.
-    Question,
-    /// Declared as not awaiting.
-    DeclaredDone,
-    /// No marker found.
-    Completed,
+named! {
+    /// State of an agent after its turn, and how it was detected. The first marker decides.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum AwaitingState {
+        /// Declared awaiting: by the protocol, or by `awaiting_input` in the answer, the run result or the shared
+        /// state.
+        Declared = "agent_declared",
+        /// It called a tool that asks the user.
+        AskingTool = "tool_requires_confirmation",
+        /// Its last reply is truncated or ended in tool calls; the text is not searched for questions.
+        Unfinished = "finish_reason",
+        /// Its text is a question or a request.
+        Question = "content_is_question",
+        /// Declared as not awaiting.
+        DeclaredDone = "agent_declared_done",
+        /// No marker found.
+        Completed = "completed",
+    }
 }
 
 impl AwaitingState {
@@ -30,18 +32,6 @@ impl AwaitingState {
         match self {
             AwaitingState::Declared | AwaitingState::AskingTool | AwaitingState::Question => true,
             AwaitingState::DeclaredDone | AwaitingState::Unfinished | AwaitingState::Completed => false,
-        }
-    }
-
-    /// The name used in reports.
-    pub fn reason(self) -> &'static str {
-        match self {
-            AwaitingState::Declared => "agent_declared",
-            AwaitingState::AskingTool => "tool_requires_confirmation",
-            AwaitingState::Question => "content_is_question",
-            AwaitingState::DeclaredDone => "agent_declared_done",
-            AwaitingState::Unfinished => "finish_reason",
-            AwaitingState::Completed => "completed",
         }
     }
 

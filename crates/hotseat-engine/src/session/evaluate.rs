@@ -97,6 +97,7 @@ impl CheckEvaluator<'_> {
         let Some(judged) = check.as_judged() else {
             let scope = looked.scope(recorder);
             if let Some((verdict, error)) = check.decide_in_program(scope) {
+                let error = error.map(|why| why.to_string());
                 return CheckEvaluation { error, ..CheckEvaluation::new(verdict) };
             }
             let error = check.undecided_reason(scope);

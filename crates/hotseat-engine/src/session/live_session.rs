@@ -331,7 +331,7 @@ impl<'a> Session<'a> {
                 (CheckSubject::LastTurn, n) => CheckScope::Turn(n - 1),
             };
             let begun = Instant::now();
-            let checked = match check.comparison_error().map(str::to_string) {
+            let checked = match check.comparison_error().map(ToString::to_string) {
                 Some(words) => EvaluatedCheck::errored(check, &words),
                 None => self.evaluator.evaluate_one(&check, looked, &mut self.recorder).await,
             };

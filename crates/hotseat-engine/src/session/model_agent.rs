@@ -87,8 +87,8 @@ impl ServiceObserver for ModelObserver {
 
     fn end_conversation(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
         self.note_unused(conversation)?;
-        let failed = |message: String| AttemptFailure::new(FailureKind::TestError, message);
-        conversation.save_recordings().map_err(failed)
+        let saved = conversation.save_recordings();
+        saved.map_err(|error| AttemptFailure::new(FailureKind::TestError, error.to_string()))
     }
 
     fn process(&mut self, event: ServedModelEvent) -> Result<(), AttemptFailure> {

@@ -22,7 +22,7 @@ use crate::session::{
 };
 use hotseat_checks::{
     Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
-    JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, format_text,
+    JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, Undecidable, format_text,
 };
 
 /// Result of a command.
@@ -286,7 +286,7 @@ impl CommandContext<'_> {
                 None => text("actual"),
             },
             result: match made["error"].as_str() {
-                Some(words) => Err(words.to_string()),
+                Some(words) => Err(Undecidable::new(words)),
                 None => Ok(made["holds"].as_bool() == Some(true)),
             },
         };

@@ -307,7 +307,7 @@ async fn replay_answer(request: &RpcRequest, call: &McpCall, table: &Mutex<Repla
             super::replay::forward_notifications(request, &exchange).await;
             CallEnd::Answer(exchange.outcome)
         }
-        Err(nearest) => CallEnd::Answer(unmatched(request, call, Some(nearest)).await),
+        Err(error) => CallEnd::Answer(unmatched(request, call, Some(error.nearest)).await),
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn validate(
 
 /// The error for a client of an unknown revision, such as `2024-11-05`.
 fn unsupported(revision: &str) -> RpcError {
-    let supported: Vec<_> = ProtocolRevision::ALL.iter().map(|revision| revision.name()).collect();
+    let supported: Vec<_> = ProtocolRevision::NEWEST_FIRST.iter().map(|revision| revision.name()).collect();
     let message =
         format!("Unsupported protocol version {revision:?}: the server speaks {}", supported.join(", "));
     RpcError::new(error_code::UNSUPPORTED_VERSION, message)

@@ -11,7 +11,7 @@ use crate::definition::ServerKind;
 use crate::event::McpEventKind;
 use crate::frame::RpcError;
 use crate::lock;
-use crate::recording::{McpExchange, McpRecording, ReplayTable};
+use crate::recording::{McpExchange, McpRecording, ReplayTable, UnmatchedRequest};
 use crate::revision::error_code;
 
 /// Answers a request that is no call: lists from all recorded pages, everything else by an equal recorded request.
@@ -31,7 +31,7 @@ pub(super) async fn answer(request: &RpcRequest, table: &Mutex<ReplayTable>) -> 
             forward_notifications(request, &exchange).await;
             exchange.outcome
         }
-        Err(nearest) => {
+        Err(UnmatchedRequest { nearest }) => {
             let message = format!("no recorded exchange fits this request; nearest: {nearest}");
             let (method, nearest) = (request.method.clone(), Some(nearest));
             request.report(Instant::now(), McpEventKind::Unmatched { call: None, method, nearest }).await;

@@ -403,7 +403,7 @@ fn set_log_level(request: &RpcRequest) -> Result<Value, RpcError> {
 }
 
 fn discover(server: &ServerState) -> Value {
-    let versions: Vec<_> = ProtocolRevision::ALL.iter().map(|revision| revision.name()).collect();
+    let versions: Vec<_> = ProtocolRevision::NEWEST_FIRST.iter().map(|revision| revision.name()).collect();
     let mut result = json!({
         "supportedVersions": versions,
         "capabilities": capabilities_of(server, ProtocolRevision::V2026July),

@@ -280,13 +280,11 @@ async fn read_messages(
         };
         let routed = match Frame::parse(&line) {
             Ok(frame) => requests.route(frame).await,
-            Err(error) if is_message(&line) => {
-                Err(format!("printed an invalid message: {}", error.error.message))
-            }
+            Err(error) if is_message(&line) => Err(LineError::Invalid(error.error)),
             Err(_) => Ok(()),
         };
         if let Err(problem) = routed {
-            break EndCause::InvalidMessage(problem);
+            break EndCause::InvalidMessage(problem.to_string());
         }
     };
     let failure = end.describe(cause).await;
@@ -310,12 +308,25 @@ fn is_message(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") && line.windows(MEMBER.len()).any(|part| part == MEMBER)
 }
 
+/// What is wrong with a line of a program.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("printed an invalid message: {}", .0.message)]
+    Invalid(#[source] RpcError),
+    #[error("answered with the id {id}, which no request has{}", .error.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
+    UnknownId {
+        id: Value,
+        #[source]
+        error: Option<RpcError>,
+    },
+}
+
 impl LinkRequests {
     /// Passes a message to the request that it belongs to.
     ///
     /// # Errors
     /// If it answers no request that was sent.
-    async fn route(&self, frame: Frame) -> Result<(), String> {
+    async fn route(&self, frame: Frame) -> Result<(), LineError> {
         match frame {
             // Simple servers answer notifications, which have no id.
             Frame::Response { id: Value::Null, outcome }
@@ -323,8 +334,7 @@ impl LinkRequests {
             Frame::Response { id, outcome } => {
                 let number = id.as_u64().filter(|id| *id <= self.next_id.load(Ordering::Relaxed));
                 let Some(number) = number else {
-                    let words = outcome.err().map_or_else(String::new, |error| format!(": {error}"));
-                    return Err(format!("answered with the id {id}, which no request has{words}"));
+                    return Err(LineError::UnknownId { id, error: outcome.err() });
                 };
                 // A cancelled request is no longer open.
                 let request = lock(&self.open).remove(&number);

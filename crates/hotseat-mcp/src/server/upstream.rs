@@ -125,8 +125,8 @@ pub(super) async fn pass_through(
             let read =
                 tokio::time::timeout(limits.max_open_time, read_answer(response, limits.max_answer_bytes));
             let answer = tokio::select! {
-                answer = read => answer.unwrap_or_else(|_| Err("the proxied server did not end its answer".to_string())),
-                () = request.conversation.wait_closed() => Err("the conversation is closed".to_string()),
+                answer = read => answer.unwrap_or_else(|_| Err(AnswerError::NeverEnds)),
+                () = request.conversation.wait_closed() => Err(AnswerError::ConversationClosed),
             };
             match answer {
                 Ok(body) => {
@@ -151,16 +151,29 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     content_type.is_some_and(|text| text.starts_with("text/event-stream"))
 }
 
-async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, String> {
+/// Why an answer of a proxied server is incomplete.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error("the proxied server closed the connection within its answer")]
+    Closed(#[source] reqwest::Error),
+    #[error("the answer of the proxied server has more than {0} bytes")]
+    TooLong(usize),
+    #[error("the proxied server did not end its answer")]
+    NeverEnds,
+    #[error("the conversation is closed")]
+    ConversationClosed,
+}
+
+async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, AnswerError> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
             Ok(None) => return Ok(body.into()),
             Ok(Some(piece)) => body.extend_from_slice(&piece),
-            Err(_) => return Err("the proxied server closed the connection within its answer".to_string()),
+            Err(error) => return Err(AnswerError::Closed(error)),
         }
         if body.len() > limit {
-            return Err(format!("the answer of the proxied server has more than {limit} bytes"));
+            return Err(AnswerError::TooLong(limit));
         }
     }
 }

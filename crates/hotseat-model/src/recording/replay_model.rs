@@ -26,19 +26,12 @@ pub struct ReplayModel {
 }
 
 /// A recording that cannot be replayed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.join("\n"))]
 pub struct RecordingError {
     /// Errors, one line each, with file and line where known. Never empty.
     pub problems: Vec<String>,
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problems.join("\n"))
-    }
-}
-
-impl std::error::Error for RecordingError {}
 
 impl ReplayModel {
     /// Reads a recording. `file` is the file name used in errors.
@@ -48,7 +41,7 @@ impl ReplayModel {
     pub fn parse(file: &str, text: &str) -> Result<ReplayModel, RecordingError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let name = parse_header(file, lines.next().map(|(_, line)| line))
-            .map_err(|mistake| RecordingError { problems: vec![mistake] })?;
+            .map_err(|error| RecordingError { problems: vec![error.to_string()] })?;
         let (mut exchanges, mut mistakes) = (Vec::new(), Vec::new());
         for (index, line) in lines {
             match serde_json::from_str::<RecordedExchange>(line) {
@@ -173,19 +166,30 @@ fn same_step(one: &CallPosition, other: &CallPosition) -> bool {
     one.agent == other.agent && step(one) == step(other)
 }
 
+/// Error of the first line of a recording; each has the name of the file.
+#[derive(Debug, thiserror::Error)]
+enum HeaderError {
+    #[error("{0} is empty and not a recording")]
+    Empty(String),
+    #[error("{0}:1: this is not the first line of a recording: {1}")]
+    NoHeader(String, #[source] serde_json::Error),
+    #[error("{0}:1: this is {1:?}, not a recording ({FORMAT_NAME:?})")]
+    Format(String, String),
+    #[error(
+        "{0}:1: the recording has version {1}, but this program supports versions up to {FORMAT_VERSION}"
+    )]
+    Version(String, u32),
+}
+
 /// Parses the header and returns the name of the recorded model.
-fn parse_header(file: &str, line: Option<&str>) -> Result<String, String> {
-    let Some(line) = line else { return Err(format!("{file} is empty and not a recording")) };
+fn parse_header(file: &str, line: Option<&str>) -> Result<String, HeaderError> {
+    let file = file.to_owned();
+    let Some(line) = line else { return Err(HeaderError::Empty(file)) };
     match serde_json::from_str::<RecordingHeader>(line) {
-        Ok(header) if header.format != FORMAT_NAME => {
-            Err(format!("{file}:1: this is {:?}, not a recording ({FORMAT_NAME:?})", header.format))
-        }
-        Ok(header) if header.version > FORMAT_VERSION => Err(format!(
-            "{file}:1: the recording has version {}, but this program supports versions up to {FORMAT_VERSION}",
-            header.version
-        )),
+        Ok(header) if header.format != FORMAT_NAME => Err(HeaderError::Format(file, header.format)),
+        Ok(header) if header.version > FORMAT_VERSION => Err(HeaderError::Version(file, header.version)),
         Ok(header) => Ok(header.model),
-        Err(error) => Err(format!("{file}:1: this is not the first line of a recording: {error}")),
+        Err(error) => Err(HeaderError::NoHeader(file, error)),
     }
 }
 

@@ -197,29 +197,17 @@ fn usage(map: &MapView<'_>) -> TokenUsage {
 
 /// Reads a kind of error, or a mapping with more members.
 fn error(view: NodeView<'_>, map: Option<&MapView<'_>>) -> RuleError {
-    let Some(map) = map else { return RuleError::new(view.text().map_or(ModelErrorKind::Server, kind)) };
+    // Other names have already been reported.
+    let kind =
+        |name: Option<&str>| name.and_then(ModelErrorKind::from_name).unwrap_or(ModelErrorKind::Server);
+    let Some(map) = map else { return RuleError::new(kind(view.text())) };
     RuleError {
-        kind: map.text("kind").map_or(ModelErrorKind::Server, kind),
+        kind: kind(map.text("kind")),
         message: written(map, "message"),
         status: map.integer("status").and_then(|status| u16::try_from(status).ok()),
         retry_after: millis(map, "retry_after_ms"),
         body: map.text("body").map(str::to_owned),
         after: written(map, "after"),
-    }
-}
-
-/// Returns the error kind for a name in the file.
-fn kind(word: &str) -> ModelErrorKind {
-    match word {
-        "network" => ModelErrorKind::Network,
-        "timeout" => ModelErrorKind::Timeout,
-        "rate_limit" => ModelErrorKind::RateLimit,
-        "auth" => ModelErrorKind::Auth,
-        "bad_request" => ModelErrorKind::BadRequest,
-        "context_too_long" => ModelErrorKind::ContextTooLong,
-        "decode" => ModelErrorKind::Decode,
-        // Other names have already been reported.
-        _ => ModelErrorKind::Server,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hotseat_document::{DocumentNode, SourceSpan, SourceText};
 use serde_json::Value;
 
-use crate::{ModelErrorKind, StopReason, TokenUsage};
+use crate::{ModelErrorKind, StopReason, TokenUsage, setters};
 
 /// A rule of a script: conditions and an answer.
 ///
@@ -127,127 +127,55 @@ impl Rule {
         Rule::default()
     }
 
-    /// Sets the name for messages and for [`ModelScript::unused`](super::ModelScript::unused).
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into().into());
-        self
-    }
-
-    /// Matches only this conversation.
-    pub fn conversation(mut self, id: impl Into<String>) -> Self {
-        self.when.conversation = Some(id.into());
-        self
-    }
-
-    /// Matches only this agent.
-    pub fn agent(mut self, name: impl Into<String>) -> Self {
-        self.when.agent = Some(name.into());
-        self
-    }
-
-    /// Matches only this turn of the conversation, from 1.
-    pub fn turn(mut self, turn: u32) -> Self {
-        self.when.turn = Some(turn);
-        self
-    }
-
-    /// Matches only this call of the turn, from 1.
-    pub fn call(mut self, call: u32) -> Self {
-        self.when.call = Some(call);
-        self
-    }
-
-    /// Matches only this attempt at the call, from 1.
-    pub fn attempt(mut self, attempt: u32) -> Self {
-        self.when.attempt = Some(attempt);
-        self
-    }
-
-    /// Matches only if the system prompt matches the pattern.
-    pub fn system(mut self, pattern: impl Into<String>) -> Self {
-        self.when.system = Some(pattern.into().into());
-        self
-    }
-
-    /// Matches only if the last user message matches the pattern. Without [`call`](Self::call),
-    /// [`tool_result`](Self::tool_result) or [`notice`](Self::notice), the user message must be newer than
-    /// the last reply.
-    pub fn user(mut self, pattern: impl Into<String>) -> Self {
-        self.when.user = Some(pattern.into().into());
-        self
-    }
-
-    /// Matches only if a notice since the last reply matches the pattern.
-    pub fn notice(mut self, pattern: impl Into<String>) -> Self {
-        self.when.notice = Some(pattern.into().into());
-        self
-    }
-
-    /// Matches only if this tool returned a result since the last reply.
-    pub fn tool_result(mut self, tool: impl Into<String>) -> Self {
-        self.when.tool_result.get_or_insert_default().tool = Some(tool.into());
-        self
-    }
-
-    /// Matches only if a tool result since the last reply matches the pattern, as text.
-    pub fn result_matches(mut self, pattern: impl Into<String>) -> Self {
-        self.when.tool_result.get_or_insert_default().matches = Some(pattern.into().into());
-        self
-    }
-
-    /// Matches only if a tool result since the last reply is a failure, or is not.
-    pub fn result_failed(mut self, failed: bool) -> Self {
-        self.when.tool_result.get_or_insert_default().failed = Some(failed);
-        self
-    }
-
-    /// Matches only if this tool is offered to the model. May be called several times.
-    pub fn offered(mut self, tool: impl Into<String>) -> Self {
-        self.when.offered.push(tool.into());
-        self
-    }
-
-    /// Sets conditions that every answered request must meet; a request that does not is an error. Only the
-    /// conditions of the given rule are used.
-    pub fn expect(mut self, conditions: Rule) -> Self {
-        self.expect = conditions.when;
-        self
-    }
-
-    /// Lets the rule answer once per conversation.
-    pub fn once(mut self) -> Self {
-        self.always = Some(false);
-        self
-    }
-
-    /// Lets the rule answer any number of times.
-    pub fn always(mut self) -> Self {
-        self.always = Some(true);
-        self
-    }
-
-    /// Delays the answer, in whole milliseconds.
-    pub fn delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
-        self
-    }
-
-    /// Answers with this text, a template. Can be combined with tool calls.
-    pub fn say(mut self, text: impl Into<String>) -> Self {
-        self.reply.get_or_insert_default().text = Some(text.into().into());
-        self
-    }
-
-    /// Answers with this JSON value as text; its strings are templates.
-    pub fn say_json(mut self, value: Value) -> Self {
-        self.reply.get_or_insert_default().json = Some(value.into());
-        self
-    }
-
-    /// Adds this reasoning, a template, before the answer.
-    pub fn reasoning(mut self, text: impl Into<String>) -> Self {
-        self.reply.get_or_insert_default().reasoning = Some(text.into().into());
-        self
+    setters! {
+        /// Sets the name for messages and for [`ModelScript::unused`](super::ModelScript::unused).
+        name(self, name: impl Into<String>) => self.name = Some(name.into().into());
+        /// Matches only this conversation.
+        conversation(self, id: impl Into<String>) => self.when.conversation = Some(id.into());
+        /// Matches only this agent.
+        agent(self, name: impl Into<String>) => self.when.agent = Some(name.into());
+        /// Matches only this turn of the conversation, from 1.
+        turn(self, turn: u32) => self.when.turn = Some(turn);
+        /// Matches only this call of the turn, from 1.
+        call(self, call: u32) => self.when.call = Some(call);
+        /// Matches only this attempt at the call, from 1.
+        attempt(self, attempt: u32) => self.when.attempt = Some(attempt);
+        /// Matches only if the system prompt matches the pattern.
+        system(self, pattern: impl Into<String>) => self.when.system = Some(pattern.into().into());
+        /// Matches only if the last user message matches the pattern. Without [`call`](Self::call),
+        /// [`tool_result`](Self::tool_result) or [`notice`](Self::notice), the user message must be newer than
+        /// the last reply.
+        user(self, pattern: impl Into<String>) => self.when.user = Some(pattern.into().into());
+        /// Matches only if a notice since the last reply matches the pattern.
+        notice(self, pattern: impl Into<String>) => self.when.notice = Some(pattern.into().into());
+        /// Matches only if this tool returned a result since the last reply.
+        tool_result(self, tool: impl Into<String>) =>
+            self.when.tool_result.get_or_insert_default().tool = Some(tool.into());
+        /// Matches only if a tool result since the last reply matches the pattern, as text.
+        result_matches(self, pattern: impl Into<String>) =>
+            self.when.tool_result.get_or_insert_default().matches = Some(pattern.into().into());
+        /// Matches only if a tool result since the last reply is a failure, or is not.
+        result_failed(self, failed: bool) =>
+            self.when.tool_result.get_or_insert_default().failed = Some(failed);
+        /// Matches only if this tool is offered to the model. May be called several times.
+        offered(self, tool: impl Into<String>) => self.when.offered.push(tool.into());
+        /// Sets conditions that every answered request must meet; a request that does not is an error. Only the
+        /// conditions of the given rule are used.
+        expect(self, conditions: Rule) => self.expect = conditions.when;
+        /// Lets the rule answer once per conversation.
+        once(self) => self.always = Some(false);
+        /// Lets the rule answer any number of times.
+        always(self) => self.always = Some(true);
+        /// Delays the answer, in whole milliseconds.
+        delay(self, delay: Duration) => self.delay = delay;
+        /// Answers with this text, a template. Can be combined with tool calls.
+        say(self, text: impl Into<String>) =>
+            self.reply.get_or_insert_default().text = Some(text.into().into());
+        /// Answers with this JSON value as text; its strings are templates.
+        say_json(self, value: Value) => self.reply.get_or_insert_default().json = Some(value.into());
+        /// Adds this reasoning, a template, before the answer.
+        reasoning(self, text: impl Into<String>) =>
+            self.reply.get_or_insert_default().reasoning = Some(text.into().into());
     }
 
     /// Calls a tool; strings in the arguments are templates. Arguments that are a plain string are sent
@@ -258,28 +186,16 @@ impl Rule {
         self
     }
 
-    /// Sets the stop reason of the reply.
-    pub fn stop(mut self, reason: StopReason) -> Self {
-        self.reply.get_or_insert_default().stop = Some(reason);
-        self
-    }
-
-    /// Sets the token usage; by default it is estimated.
-    pub fn usage(mut self, usage: TokenUsage) -> Self {
-        self.reply.get_or_insert_default().usage = Some(usage);
-        self
-    }
-
-    /// Fails with this kind of error.
-    pub fn fail(mut self, kind: ModelErrorKind) -> Self {
-        self.error = Some(RuleError::new(kind));
-        self
-    }
-
-    /// Fails after streaming this text, a template.
-    pub fn fail_after(mut self, kind: ModelErrorKind, text: impl Into<String>) -> Self {
-        self.error = Some(RuleError { after: Some(text.into().into()), ..RuleError::new(kind) });
-        self
+    setters! {
+        /// Sets the stop reason of the reply.
+        stop(self, reason: StopReason) => self.reply.get_or_insert_default().stop = Some(reason);
+        /// Sets the token usage; by default it is estimated.
+        usage(self, usage: TokenUsage) => self.reply.get_or_insert_default().usage = Some(usage);
+        /// Fails with this kind of error.
+        fail(self, kind: ModelErrorKind) => self.error = Some(RuleError::new(kind));
+        /// Fails after streaming this text, a template.
+        fail_after(self, kind: ModelErrorKind, text: impl Into<String>) =>
+            self.error = Some(RuleError { after: Some(text.into().into()), ..RuleError::new(kind) });
     }
 
     /// Fails with a rate limit error and requests this delay.

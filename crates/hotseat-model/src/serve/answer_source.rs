@@ -1,5 +1,7 @@
 //! What answers the requests of a served model in one conversation.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotseat_serve::TextCleaner;
@@ -39,12 +41,36 @@ impl AnswerSource {
     }
 
     /// Writes the recording of a relay.
-    pub(super) fn save_recording(&self, model: &str) -> Result<(), String> {
+    pub(super) fn save_recording(&self, model: &str) -> Result<(), RecordError> {
         match self {
             AnswerSource::Relay(_, Some(recorder)) => recorder.save(model),
             AnswerSource::Relay(_, None) | AnswerSource::Model(_) | AnswerSource::Replay(_) => Ok(()),
         }
     }
+}
+
+/// Error of the recording of a relay.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot record to {}: {problem}", .path.display())]
+pub struct RecordError {
+    path: PathBuf,
+    #[source]
+    problem: RecordProblem,
+}
+
+/// Why a recording is incomplete, or cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordProblem {
+    #[error("{0}")]
+    Incomplete(String),
+    #[error("an answer that is no text cannot be recorded")]
+    NoText,
+    #[error("the exchanges of the conversation are longer than {0} bytes")]
+    TooLarge(usize),
+    #[error("the agent ended the conversation before all its requests were answered")]
+    Unanswered,
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
 
 /// Collects the exchanges of a conversation for a recording.
@@ -82,7 +108,7 @@ impl OpenExchange<'_> {
         number: u64,
         exchange: RelayedExchange,
         max_bytes: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), RecordProblem> {
         self.is_added = true;
         self.recorder.add(number, exchange, max_bytes)
     }
@@ -110,11 +136,11 @@ impl LaneRecorder {
     }
 
     /// Adds an exchange, unless the recording is too large.
-    fn add(&self, number: u64, exchange: RelayedExchange, max_bytes: usize) -> Result<(), String> {
+    fn add(&self, number: u64, exchange: RelayedExchange, max_bytes: usize) -> Result<(), RecordProblem> {
         let mut collected = self.collected();
         collected.bytes += exchange.request.to_string().len() + exchange.response.to_string().len();
         if collected.bytes > max_bytes {
-            return Err(format!("the exchanges of the conversation are longer than {max_bytes} bytes"));
+            return Err(RecordProblem::TooLarge(max_bytes));
         }
         collected.exchanges.push((number, exchange));
         Ok(())
@@ -135,18 +161,18 @@ impl LaneRecorder {
     ///
     /// # Errors
     /// Why the recording is incomplete, or cannot be written.
-    pub(super) fn save(&self, model: &str) -> Result<(), String> {
+    pub(super) fn save(&self, model: &str) -> Result<(), RecordError> {
         let collected = self.collected();
-        let unwritable = |reason: &str| format!("cannot record to {}: {reason}", self.file.path().display());
+        let unwritable = |problem| RecordError { path: self.file.path().to_owned(), problem };
         if let Some(reason) = &collected.failure {
-            return Err(unwritable(reason));
+            return Err(unwritable(RecordProblem::Incomplete(reason.clone())));
         }
         if collected.open > 0 {
-            return Err(unwritable("the agent ended the conversation before all its requests were answered"));
+            return Err(unwritable(RecordProblem::Unanswered));
         }
         let mut exchanges = collected.exchanges.clone();
         exchanges.sort_by_key(|(number, _)| *number);
         let exchanges = exchanges.into_iter().map(|(_, exchange)| exchange).collect();
-        self.file.save(&self.lane, model, exchanges).map_err(|error| unwritable(&error.to_string()))
+        self.file.save(&self.lane, model, exchanges).map_err(|error| unwritable(error.into()))
     }
 }

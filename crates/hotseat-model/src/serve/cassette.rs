@@ -230,10 +230,10 @@ impl ReplayTable {
     ///
     /// # Errors
     /// If no exchange fits: the nearest one with its first difference.
-    pub(super) fn take(&mut self, path: &str, request: &Value) -> Result<RelayedExchange, String> {
+    pub(super) fn take(&mut self, path: &str, request: &Value) -> Result<RelayedExchange, UnmatchedRequest> {
         let now = self.canonical(request);
         let next = self.waiting.get_mut(&identity(path, &now)).and_then(VecDeque::pop_front);
-        let Some(index) = next else { return Err(self.describe_miss(path, &now)) };
+        let Some(index) = next else { return Err(UnmatchedRequest(self.describe_miss(path, &now))) };
         if let Ok(position) = self.lane.binary_search_by_key(&index, |(index, _)| *index) {
             self.lane[position].1 = true;
         }
@@ -286,6 +286,11 @@ impl ReplayTable {
         format!("the recording has no conversation `{lane}` with the model `{model}`; it has {known}")
     }
 }
+
+/// A request that no exchange fits, described by the nearest one.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UnmatchedRequest(String);
 
 fn identity(path: &str, canonical: &Value) -> String {
     format!("{path}\n{canonical}")

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::answer_source::AnswerSource;
+use super::answer_source::{AnswerSource, RecordError};
 use super::faults::{FaultState, UnreachedFault};
 use super::limits::ServeLimits;
 use super::served_model::ServedModel;
@@ -142,7 +142,7 @@ impl ServedConversation {
     ///
     /// # Errors
     /// Why a recording is incomplete, or cannot be written.
-    pub fn save_recordings(&self) -> Result<(), String> {
+    pub fn save_recordings(&self) -> Result<(), RecordError> {
         self.state.models.iter().try_for_each(|(name, state)| state.source.save_recording(name))
     }
 

@@ -13,7 +13,7 @@ use hotseat_serve::TextCleaner;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange};
+use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange, RecordProblem};
 use super::cassette::RelayedExchange;
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
@@ -287,7 +287,7 @@ impl ExchangeRequest {
         let keys = header_keys(&self.headers).chain(relay.keys());
         let cleaner = recorder.cleaner.without_keys(keys.collect());
         let added = match answer.value() {
-            None => Err("an answer that is no text cannot be recorded".to_owned()),
+            None => Err(RecordProblem::NoText),
             Some(response) => recording.add(
                 call.number,
                 RelayedExchange {
@@ -306,8 +306,8 @@ impl ExchangeRequest {
                 self.conversation.limits.max_recorded_bytes,
             ),
         };
-        if let Err(message) = added {
-            recorder.fail(message);
+        if let Err(problem) = added {
+            recorder.fail(problem.to_string());
         }
     }
 

@@ -76,7 +76,7 @@ async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response 
     }
     let path = match find_path(&run, request.uri().path()) {
         Ok(path) => path,
-        Err(message) => return refusal(Dialect::ChatCompletions, 404, message),
+        Err(error) => return refusal(Dialect::ChatCompletions, 404, error.to_string()),
     };
     if *path.conversation.closed.borrow() {
         return refusal(Dialect::ChatCompletions, 404, "the conversation has ended".to_owned());
@@ -116,18 +116,28 @@ async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response 
     }
 }
 
+/// Why nothing is served at a path.
+#[derive(Debug, thiserror::Error)]
+enum PathError {
+    #[error("models are served below /models/NAME/CONVERSATION")]
+    NoModel,
+    #[error("the address belongs to no conversation, or to one that has ended")]
+    NoConversation,
+    #[error("unknown model {name:?}; served models: {}", .known.join(", "))]
+    UnknownModel { name: String, known: Vec<String> },
+}
+
 /// Finds the model and the conversation of a path.
-fn find_path(run: &RunState, path: &str) -> Result<ServedPath, String> {
+fn find_path(run: &RunState, path: &str) -> Result<ServedPath, PathError> {
     let mut segments = path.split('/').filter(|segment| !segment.is_empty());
     let (Some("models"), Some(name), Some(token)) = (segments.next(), segments.next(), segments.next())
     else {
-        return Err("models are served below /models/NAME/CONVERSATION".to_owned());
+        return Err(PathError::NoModel);
     };
-    let conversation =
-        run.find(token).ok_or("the address belongs to no conversation, or to one that has ended")?;
+    let conversation = run.find(token).ok_or(PathError::NoConversation)?;
     let Some(model) = conversation.models.get(name).cloned() else {
-        let known: Vec<&str> = conversation.models.keys().map(String::as_str).collect();
-        return Err(format!("unknown model {name:?}; served models: {}", known.join(", ")));
+        let known = conversation.models.keys().cloned().collect();
+        return Err(PathError::UnknownModel { name: name.to_owned(), known });
     };
     let path: Vec<&str> = segments.collect();
     let rest: Vec<&str> = path.iter().copied().skip_while(|segment| *segment == "v1").collect();

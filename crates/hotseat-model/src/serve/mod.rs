@@ -31,6 +31,8 @@ mod respond;
 mod served_model;
 
 pub use crate::providers::Dialect;
+#[cfg(feature = "serve")]
+pub use answer_source::RecordError;
 pub use cassette::{
     CassetteFile, CassetteLineError, CassetteProblem, ModelCassette, RecordTarget, RelayedExchange,
     ReplaySource,

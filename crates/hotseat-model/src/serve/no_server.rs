@@ -79,7 +79,7 @@ impl ServedConversation {
     ///
     /// # Errors
     /// Never.
-    pub fn save_recordings(&self) -> Result<(), String> {
+    pub fn save_recordings(&self) -> Result<(), Infallible> {
         match self.0 {}
     }
 

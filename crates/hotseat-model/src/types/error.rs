@@ -1,14 +1,15 @@
 //! Errors of model calls.
 
-use std::fmt;
 use std::time::Duration;
 
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 
 use super::ModelReply;
 
 /// A failed model call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}{}", .body.as_ref().map_or_else(String::new, |body| format!(": {body}")))]
 pub struct ModelError {
     /// Kind of failure. It alone decides whether a retry makes sense.
     pub kind: ModelErrorKind,
@@ -28,30 +29,32 @@ pub struct ModelError {
     pub partial: Option<Box<ModelReply>>,
 }
 
-/// Kinds of failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelErrorKind {
-    /// The provider could not be reached, or the connection broke before the reply was whole.
-    Network,
-    /// A time limit passed.
-    Timeout,
-    /// The provider rejects further requests for now (HTTP 429).
-    RateLimit,
-    /// The provider failed (HTTP 5xx, or an error event in the stream).
-    Server,
-    /// The key is missing, invalid, not authorised or out of credit (HTTP 401, 402, 403).
-    Auth,
-    /// The provider rejected the request (other HTTP 4xx).
-    BadRequest,
-    /// The request exceeds the context length of the model.
-    ContextTooLong,
-    /// The response of the provider is invalid.
-    Decode,
-    /// The model is misconfigured; nothing was sent.
-    Configuration,
-    /// A script has no rule for the request, or a recording no reply: a fault of the test, not of a model.
-    Unanswered,
+named! {
+    /// Kinds of failures.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ModelErrorKind {
+        /// The provider could not be reached, or the connection broke before the reply was whole.
+        Network = "network",
+        /// A time limit passed.
+        Timeout = "timeout",
+        /// The provider rejects further requests for now (HTTP 429).
+        RateLimit = "rate_limit",
+        /// The provider failed (HTTP 5xx, or an error event in the stream).
+        Server = "server",
+        /// The key is missing, invalid, not authorised or out of credit (HTTP 401, 402, 403).
+        Auth = "auth",
+        /// The provider rejected the request (other HTTP 4xx).
+        BadRequest = "bad_request",
+        /// The request exceeds the context length of the model.
+        ContextTooLong = "context_too_long",
+        /// The response of the provider is invalid.
+        Decode = "decode",
+        /// The model is misconfigured; nothing was sent.
+        Configuration = "configuration",
+        /// A script has no rule for the request, or a recording no reply: a fault of the test, not of a model.
+        Unanswered = "unanswered",
+    }
 }
 
 impl ModelErrorKind {
@@ -69,28 +72,6 @@ impl ModelErrorKind {
             | ModelErrorKind::Configuration
             | ModelErrorKind::Unanswered => false,
         }
-    }
-
-    /// Returns the name used in recordings, scripts and traces.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ModelErrorKind::Network => "network",
-            ModelErrorKind::Timeout => "timeout",
-            ModelErrorKind::RateLimit => "rate_limit",
-            ModelErrorKind::Server => "server",
-            ModelErrorKind::Auth => "auth",
-            ModelErrorKind::BadRequest => "bad_request",
-            ModelErrorKind::ContextTooLong => "context_too_long",
-            ModelErrorKind::Decode => "decode",
-            ModelErrorKind::Configuration => "configuration",
-            ModelErrorKind::Unanswered => "unanswered",
-        }
-    }
-}
-
-impl fmt::Display for ModelErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -113,18 +94,6 @@ impl ModelError {
         self.kind.can_retry()
     }
 }
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.body {
-            Some(body) => write!(f, ": {body}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for ModelError {}
 
 mod millis {
     use std::time::Duration;

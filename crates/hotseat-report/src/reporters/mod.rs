@@ -19,7 +19,6 @@ mod spool;
 mod text;
 mod trace;
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -163,9 +162,11 @@ fn create_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Error while writing a report file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {error}", .path.display())]
 pub struct ReportWriteError {
     path: PathBuf,
+    #[source]
     error: io::Error,
 }
 
@@ -175,11 +176,3 @@ impl ReportWriteError {
         ReportWriteError { path: path.to_path_buf(), error }
     }
 }
-
-impl fmt::Display for ReportWriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write {}: {}", self.path.display(), self.error)
-    }
-}
-
-impl std::error::Error for ReportWriteError {}

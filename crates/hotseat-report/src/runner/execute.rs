@@ -92,14 +92,17 @@ impl RunBuilder<'_> {
                 ended
             }
         };
-        forwarder.errors.extend(context.write_mcp_recordings());
+        forwarder.errors.extend(context.write_mcp_recordings().iter().map(ToString::to_string));
         if let Some(name) = &hooks.after {
             // Sorts results by case, since parallel cases end in any order.
             results.sort_by_key(|(index, _)| *index);
             let results: Vec<Value> = results.into_iter().map(|(_, result)| result).collect();
             let input = json!({"results": results, "before_data": before.data});
             let after = cancellation.clean_up(context.run_project_hook(name, input, &plan)).await;
-            match after.and_then(|after| after.map_err(|failure| failure.message)) {
+            match after
+                .map_err(|error| error.to_string())
+                .and_then(|after| after.map_err(|failure| failure.message))
+            {
                 Ok(after) => forwarder.logs.extend(after.console),
                 Err(words) => forwarder.warnings.push(format!("--after {name} failed: {words}")),
             }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 /// Error while saving or reading runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum RunStoreError {
     /// There is no store, or it is empty.
     NoRuns(String),
@@ -39,15 +40,3 @@ impl RunStoreError {
         RunStoreError::Unusable(format!("{}: {error}", path.display()))
     }
 }
-
-impl fmt::Display for RunStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunStoreError::NoRuns(words)
-            | RunStoreError::NoSuchRun(words)
-            | RunStoreError::Unusable(words) => f.write_str(words),
-        }
-    }
-}
-
-impl std::error::Error for RunStoreError {}

@@ -109,18 +109,23 @@ fn row_count(connection: &Connection, run: i64) -> rusqlite::Result<i64> {
     })
 }
 
-/// Returns true if rows have seals, or an error message if the version of the file contradicts its tables.
+/// A version of a file that contradicts its tables.
+#[derive(Debug, thiserror::Error)]
+#[error("its tables are not those of version {0}")]
+pub(super) struct VersionMismatch(i64);
+
+/// Returns true if rows have seals, or an error if the version of the file contradicts its tables.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub(super) fn has_seals(connection: &Connection) -> rusqlite::Result<Result<bool, String>> {
+pub(super) fn has_seals(connection: &Connection) -> rusqlite::Result<Result<bool, VersionMismatch>> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let column = "SELECT 1 FROM pragma_table_info('run') WHERE name = 'seal'";
     let has_column = connection.query_row(column, [], |_| Ok(())).optional()?.is_some();
     Ok(match (version >= FIRST_SEALED_VERSION, has_column) {
         (true, true) => Ok(true),
         (false, false) => Ok(false),
-        _ => Err(format!("its tables are not those of version {version}")),
+        _ => Err(VersionMismatch(version)),
     })
 }
 
@@ -130,7 +135,7 @@ pub(super) fn has_seals(connection: &Connection) -> rusqlite::Result<Result<bool
 /// If the file cannot be read.
 pub(super) fn find_damage(connection: &Connection, run: i64) -> rusqlite::Result<Option<String>> {
     match has_seals(connection)? {
-        Err(words) => return Ok(Some(words)),
+        Err(error) => return Ok(Some(error.to_string())),
         Ok(false) => return Ok(None),
         Ok(true) => {}
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotseat_trace::{LabelCounts, Millis, ResultLabel};
+use hotseat_trace::{LabelCounts, Millis, ResultLabel, named};
 use serde::{Deserialize, Serialize};
 
 use super::GitCommit;
@@ -152,29 +152,19 @@ pub struct CaseCounts {
     pub left: usize,
 }
 
-/// State of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// A process is executing the run.
-    Running,
-    /// All cases have ended.
-    Ended,
-    /// The run was stopped early and wrote its summary.
-    Interrupted,
-    /// The process ended without a summary.
-    Killed,
-}
-
-impl RunState {
-    /// Returns the name of the state in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            RunState::Running => "running",
-            RunState::Ended => "ended",
-            RunState::Interrupted => "interrupted",
-            RunState::Killed => "killed",
-        }
+named! {
+    /// State of a run.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RunState {
+        /// A process is executing the run.
+        Running = "running",
+        /// All cases have ended.
+        Ended = "ended",
+        /// The run was stopped early and wrote its summary.
+        Interrupted = "interrupted",
+        /// The process ended without a summary.
+        Killed = "killed",
     }
 }
 

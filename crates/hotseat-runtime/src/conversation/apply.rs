@@ -436,7 +436,7 @@ impl DecisionApplier<'_> {
         }
         settle_model(self.state, at);
         let error = ErrorInfo {
-            code: Some(error.kind.as_str().to_string()),
+            code: Some(error.kind.name().to_string()),
             message: error.to_string(),
             retriable: Some(error.can_retry()),
         };

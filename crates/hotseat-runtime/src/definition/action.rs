@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hotseat_model::setters;
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -102,20 +104,22 @@ pub struct AssembleAction {
     pub append_system: Option<String>,
 }
 
-/// Access to the agent's memory; parameters are taken from the action's input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryAction {
-    /// Writes `content`, with optional `kind` and `significance` (0 to 1).
-    Write,
-    /// Returns the record `id`.
-    Read,
-    /// Returns the best matches for `query`, at most `limit`.
-    Search,
-    /// Returns all records.
-    List,
-    /// Deletes the record `id`.
-    Delete,
+named! {
+    /// Access to the agent's memory; parameters are taken from the action's input.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MemoryAction {
+        /// Writes `content`, with optional `kind` and `significance` (0 to 1).
+        Write = "write",
+        /// Returns the record `id`.
+        Read = "read",
+        /// Returns the best matches for `query`, at most `limit`.
+        Search = "search",
+        /// Returns all records.
+        List = "list",
+        /// Deletes the record `id`.
+        Delete = "delete",
+    }
 }
 
 /// Function called by an action.
@@ -181,29 +185,9 @@ pub fn assemble() -> AssembleAction {
     AssembleAction::default()
 }
 
-/// Creates an action that writes to the agent's memory.
-pub fn memory_write() -> StepAction {
-    StepAction::Memory(MemoryAction::Write)
-}
-
-/// Creates an action that reads a record of the agent's memory.
-pub fn memory_read() -> StepAction {
-    StepAction::Memory(MemoryAction::Read)
-}
-
-/// Creates an action that searches the agent's memory.
-pub fn memory_search() -> StepAction {
-    StepAction::Memory(MemoryAction::Search)
-}
-
-/// Creates an action that lists the agent's memory.
-pub fn memory_list() -> StepAction {
-    StepAction::Memory(MemoryAction::List)
-}
-
-/// Creates an action that deletes a record of the agent's memory.
-pub fn memory_delete() -> StepAction {
-    StepAction::Memory(MemoryAction::Delete)
+/// Creates an action on the agent's memory.
+pub fn memory(action: MemoryAction) -> StepAction {
+    StepAction::Memory(action)
 }
 
 /// Creates an action that calls an agent.
@@ -220,64 +204,29 @@ pub fn custom(
 }
 
 impl MockAction {
-    /// Generates results that match this JSON Schema.
-    #[must_use]
-    pub fn schema(mut self, schema: Value) -> Self {
-        self.schema = Some(schema);
-        self
-    }
-
-    /// Returns a constant.
-    #[must_use]
-    pub fn returns(mut self, value: Value) -> Self {
-        self.returns = Some(Expression::constant(value));
-        self
-    }
-
-    /// Returns the value of an expression over `input`.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn computes(mut self, expression: &str) -> Self {
-        self.returns = Some(Expression::parse_static(expression));
-        self
-    }
-
-    /// Fails with this message, which the model receives.
-    #[must_use]
-    pub fn fails(mut self, message: &str) -> Self {
-        self.failure = Some(WorkFailure::business(ErrorCode::ExecutionFailed, message));
-        self
-    }
-
-    /// Fails like an unavailable server, so that retries apply.
-    #[must_use]
-    pub fn fails_infrastructure(mut self, message: &str) -> Self {
-        self.failure = Some(WorkFailure::infrastructure(InfrastructureKind::Server, message));
-        self
-    }
-
-    /// Limits the failure to the first attempts.
-    #[must_use]
-    pub fn first_attempts(mut self, attempts: u32) -> Self {
-        self.failing_attempts = Some(attempts);
-        self
-    }
-
-    /// Sets the duration, in milliseconds.
-    #[must_use]
-    pub fn delay_ms(mut self, millis: u64) -> Self {
-        self.delay_ms = (millis, millis);
-        self
-    }
-
-    /// Sets the range of the duration, in milliseconds; the seed determines the value.
-    #[must_use]
-    pub fn delay_between_ms(mut self, from: u64, to: u64) -> Self {
-        self.delay_ms = (from, to.max(from));
-        self
+    setters! {
+        /// Generates results that match this JSON Schema.
+        schema(self, schema: Value) => self.schema = Some(schema);
+        /// Returns a constant.
+        returns(self, value: Value) => self.returns = Some(Expression::constant(value));
+        /// Returns the value of an expression over `input`.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        computes(self, expression: &str) => self.returns = Some(Expression::parse_static(expression));
+        /// Fails with this message, which the model receives.
+        fails(self, message: &str) =>
+            self.failure = Some(WorkFailure::business(ErrorCode::ExecutionFailed, message));
+        /// Fails like an unavailable server, so that retries apply.
+        fails_infrastructure(self, message: &str) =>
+            self.failure = Some(WorkFailure::infrastructure(InfrastructureKind::Server, message));
+        /// Limits the failure to the first attempts.
+        first_attempts(self, attempts: u32) => self.failing_attempts = Some(attempts);
+        /// Sets the duration, in milliseconds.
+        delay_ms(self, millis: u64) => self.delay_ms = (millis, millis);
+        /// Sets the range of the duration, in milliseconds; the seed determines the value.
+        delay_between_ms(self, from: u64, to: u64) => self.delay_ms = (from, to.max(from));
     }
 }
 

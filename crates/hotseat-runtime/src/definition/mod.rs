@@ -13,9 +13,7 @@ pub use action::{
     AssembleAction, ContextAction, CustomAction, FailAction, MemberMerge, MemoryAction, MockAction,
     StepAction, ask, custom, echo, fail,
 };
-pub use action::{
-    assemble, context, memory_delete, memory_list, memory_read, memory_search, memory_write, mock,
-};
+pub use action::{assemble, context, memory, mock};
 pub use definitions::{AgentDefinition, DefinitionError, Definitions};
 pub use limits::{AttemptLimits, RuntimeLimits};
 pub use persona::{ContextPolicy, ModelProfile, Persona, persona};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hotseat_model::setters;
 use serde::{Deserialize, Serialize};
 
 use super::{DefinitionRef, ToolDefinition, WorkflowDefinition};
@@ -72,66 +73,26 @@ pub fn persona(name: &str) -> Persona {
 }
 
 impl Persona {
-    /// Sets the system prompt.
-    #[must_use]
-    pub fn system(mut self, prompt: &str) -> Self {
-        self.system_prompt = prompt.to_string();
-        self
-    }
-
-    /// Adds a tool.
-    #[must_use]
-    pub fn tool(mut self, tool: ToolDefinition) -> Self {
-        self.tools.push(tool);
-        self
-    }
-
-    /// Sets the model.
-    #[must_use]
-    pub fn profile(mut self, profile: ModelProfile) -> Self {
-        self.profile = profile;
-        self
-    }
-
-    /// Sets the workflow that builds requests.
-    #[must_use]
-    pub fn context_assembly(mut self, workflow: &WorkflowDefinition) -> Self {
-        self.context_assembly = Some(DefinitionRef::Embedded(Arc::new(workflow.clone())));
-        self
-    }
-
-    /// Sets the workflow that extracts memories.
-    #[must_use]
-    pub fn memory_extraction(mut self, workflow: &WorkflowDefinition) -> Self {
-        self.memory_extraction = Some(DefinitionRef::Embedded(Arc::new(workflow.clone())));
-        self
-    }
-
-    /// Sets the number of earlier turns in requests.
-    #[must_use]
-    pub fn recent_turns(mut self, limit: usize) -> Self {
-        self.recent_turns_limit = limit;
-        self
-    }
-
-    /// Sets the maximum number of moves of a turn.
-    #[must_use]
-    pub fn max_moves(mut self, limit: u32) -> Self {
-        self.max_moves_per_turn = Some(limit);
-        self
-    }
-
-    /// Sets the times at which requests are built.
-    #[must_use]
-    pub fn context_policy(mut self, policy: ContextPolicy) -> Self {
-        self.context_policy = policy;
-        self
-    }
-
-    /// Allows the agent to decline calls of other agents.
-    #[must_use]
-    pub fn may_decline(mut self) -> Self {
-        self.may_decline = true;
-        self
+    setters! {
+        /// Sets the system prompt.
+        system(self, prompt: &str) => self.system_prompt = prompt.to_string();
+        /// Adds a tool.
+        tool(self, tool: ToolDefinition) => self.tools.push(tool);
+        /// Sets the model.
+        profile(self, profile: ModelProfile) => self.profile = profile;
+        /// Sets the workflow that builds requests.
+        context_assembly(self, workflow: &WorkflowDefinition) =>
+            self.context_assembly = Some(DefinitionRef::Embedded(Arc::new(workflow.clone())));
+        /// Sets the workflow that extracts memories.
+        memory_extraction(self, workflow: &WorkflowDefinition) =>
+            self.memory_extraction = Some(DefinitionRef::Embedded(Arc::new(workflow.clone())));
+        /// Sets the number of earlier turns in requests.
+        recent_turns(self, limit: usize) => self.recent_turns_limit = limit;
+        /// Sets the maximum number of moves of a turn.
+        max_moves(self, limit: u32) => self.max_moves_per_turn = Some(limit);
+        /// Sets the times at which requests are built.
+        context_policy(self, policy: ContextPolicy) => self.context_policy = policy;
+        /// Allows the agent to decline calls of other agents.
+        may_decline(self) => self.may_decline = true;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hotseat_model::setters;
+use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,16 +42,18 @@ pub struct TaskRetry {
     pub max_delay_ms: u64,
 }
 
-/// Growth of the delay between attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BackoffGrowth {
-    /// Constant delay.
-    None,
-    /// Grows by the first delay each time.
-    Linear,
-    /// Doubles each time.
-    Exponential,
+named! {
+    /// Growth of the delay between attempts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum BackoffGrowth {
+        /// Constant delay.
+        None = "none",
+        /// Grows by the first delay each time.
+        Linear = "linear",
+        /// Doubles each time.
+        Exponential = "exponential",
+    }
 }
 
 impl Default for TaskRetry {
@@ -97,17 +101,19 @@ pub struct StepDefinition {
     pub condition: Option<StepCondition>,
 }
 
-/// Handling of a failed action.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepFailurePolicy {
-    /// The task fails.
-    #[default]
-    Abort,
-    /// The task restarts from its first step, as often as its retries allow.
-    Retry,
-    /// The task continues; the failure is added to `state._errors`.
-    Continue,
+named! {
+    /// Handling of a failed action.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepFailurePolicy {
+        /// The task fails.
+        #[default]
+        Abort = "abort",
+        /// The task restarts from its first step, as often as its retries allow.
+        Retry = "retry",
+        /// The task continues; the failure is added to `state._errors`.
+        Continue = "continue",
+    }
 }
 
 /// Condition of a step.
@@ -122,18 +128,20 @@ pub struct StepCondition {
     pub otherwise: StepBranch,
 }
 
-/// Effect of a condition on its step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepBranch {
-    /// The step runs.
-    Continue,
-    /// The step is skipped.
-    Skip,
-    /// The task completes.
-    Succeed,
-    /// The task fails.
-    Fail,
+named! {
+    /// Effect of a condition on its step.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepBranch {
+        /// The step runs.
+        Continue = "continue",
+        /// The step is skipped.
+        Skip = "skip",
+        /// The task completes.
+        Succeed = "succeed",
+        /// The task fails.
+        Fail = "fail",
+    }
 }
 
 /// Creates a task without steps.
@@ -173,70 +181,38 @@ impl TaskDefinition {
         self
     }
 
-    /// Sets the JSON Schema of the input.
-    #[must_use]
-    pub fn input(mut self, schema: Value) -> Self {
-        self.input_schema = Some(schema);
-        self
-    }
-
-    /// Sets the JSON Schema of the output.
-    #[must_use]
-    pub fn output(mut self, schema: Value) -> Self {
-        self.output_schema = Some(schema);
-        self
-    }
-
-    /// Sets the retries.
-    #[must_use]
-    pub fn retry(mut self, retry: TaskRetry) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// Sets the time limit, in milliseconds.
-    #[must_use]
-    pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
-        self.timeout_ms = Some(timeout_ms);
-        self
+    setters! {
+        /// Sets the JSON Schema of the input.
+        input(self, schema: Value) => self.input_schema = Some(schema);
+        /// Sets the JSON Schema of the output.
+        output(self, schema: Value) => self.output_schema = Some(schema);
+        /// Sets the retries.
+        retry(self, retry: TaskRetry) => self.retry = retry;
+        /// Sets the time limit, in milliseconds.
+        timeout_ms(self, timeout_ms: u64) => self.timeout_ms = Some(timeout_ms);
     }
 }
 
 impl StepDefinition {
-    /// Sets the name.
-    #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        self.name = name.to_string();
-        self
-    }
-
-    /// Computes a member of the action's input with an expression.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn input(mut self, member: &str, expression: &str) -> Self {
-        self.input_mapping.insert(member.to_string(), Expression::parse_static(expression));
-        self
-    }
-
-    /// Stores the value of an expression at a path, which starts with `state` or `output`.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
-        self
-    }
-
-    /// Sets the handling of a failed action.
-    #[must_use]
-    pub fn on_failure(mut self, on_failure: StepFailurePolicy) -> Self {
-        self.on_failure = on_failure;
-        self
+    setters! {
+        /// Sets the name.
+        named(self, name: &str) => self.name = name.to_string();
+        /// Computes a member of the action's input with an expression.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        input(self, member: &str, expression: &str) =>
+            self.input_mapping.insert(member.to_string(), Expression::parse_static(expression));
+        /// Stores the value of an expression at a path, which starts with `state` or `output`.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        output(self, path: &str, expression: &str) =>
+            self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
+        /// Sets the handling of a failed action.
+        on_failure(self, on_failure: StepFailurePolicy) => self.on_failure = on_failure;
     }
 
     /// Sets the condition of the step.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_model::setters;
 use hotseat_trace::InvocationMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -137,25 +138,13 @@ pub fn tool(name: &str) -> ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Sets the description.
-    #[must_use]
-    pub fn description(mut self, text: &str) -> Self {
-        self.description = text.to_string();
-        self
-    }
-
-    /// Sets the JSON Schema of the input.
-    #[must_use]
-    pub fn input(mut self, schema: Value) -> Self {
-        self.input_schema = schema;
-        self
-    }
-
-    /// Sets the target.
-    #[must_use]
-    pub fn target(mut self, target: ToolTarget) -> Self {
-        self.target = Some(target);
-        self
+    setters! {
+        /// Sets the description.
+        description(self, text: &str) => self.description = text.to_string();
+        /// Sets the JSON Schema of the input.
+        input(self, schema: Value) => self.input_schema = schema;
+        /// Sets the target.
+        target(self, target: ToolTarget) => self.target = Some(target);
     }
 
     /// Sets a task as target.
@@ -188,69 +177,37 @@ impl ToolDefinition {
         self.target(ToolTarget::Client).timeout_ms(None)
     }
 
-    /// Requires approval by a human. `{member}` in the question is replaced by a member of the input.
-    #[must_use]
-    pub fn approval(mut self, message: &str) -> Self {
-        self.approval = Some(ApprovalPolicy { message: message.to_string() });
-        self
-    }
-
-    /// Computes a member of the target's input from the model's `input` and the shared `state`.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn reads(mut self, member: &str, expression: &str) -> Self {
-        self.reads.push((member.to_string(), Expression::parse_static(expression)));
-        self
-    }
-
-    /// Stores the value of an expression over `input`, `result` and `state` at a path of the shared state
-    /// after the tool has completed.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn writes(mut self, path: &str, expression: &str) -> Self {
-        self.writes.push((path.to_string(), Expression::parse_static(expression)));
-        self
-    }
-
-    /// Lets the agent continue before the tool has answered.
-    #[must_use]
-    pub fn asynchronous(mut self) -> Self {
-        self.is_async = true;
-        self
-    }
-
-    /// Lets the target agent join the conversation.
-    #[must_use]
-    pub fn loop_in(mut self) -> Self {
-        self.mode = InvocationMode::LoopIn;
-        self
-    }
-
-    /// Maps a member of the model's input to a member of the target's input.
-    #[must_use]
-    pub fn map(mut self, target: &str, source: &str) -> Self {
-        self.input_mapping.get_or_insert_default().insert(target.to_string(), source.to_string());
-        self
-    }
-
-    /// Sets the maximum number of attempts and the delay between them, in milliseconds.
-    #[must_use]
-    pub fn attempts(mut self, max_attempts: u32, backoff_ms: u64) -> Self {
-        self.retry = ToolRetry { max_attempts, backoff_ms, ..self.retry };
-        self
-    }
-
-    /// Sets the time limit of an attempt, in milliseconds.
-    #[must_use]
-    pub fn timeout_ms(mut self, timeout_ms: impl Into<Option<u64>>) -> Self {
-        self.retry.timeout_ms = timeout_ms.into();
-        self
+    setters! {
+        /// Requires approval by a human. `{member}` in the question is replaced by a member of the input.
+        approval(self, message: &str) =>
+            self.approval = Some(ApprovalPolicy { message: message.to_string() });
+        /// Computes a member of the target's input from the model's `input` and the shared `state`.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        reads(self, member: &str, expression: &str) =>
+            self.reads.push((member.to_string(), Expression::parse_static(expression)));
+        /// Stores the value of an expression over `input`, `result` and `state` at a path of the shared state
+        /// after the tool has completed.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        writes(self, path: &str, expression: &str) =>
+            self.writes.push((path.to_string(), Expression::parse_static(expression)));
+        /// Lets the agent continue before the tool has answered.
+        asynchronous(self) => self.is_async = true;
+        /// Lets the target agent join the conversation.
+        loop_in(self) => self.mode = InvocationMode::LoopIn;
+        /// Maps a member of the model's input to a member of the target's input.
+        map(self, target: &str, source: &str) =>
+            self.input_mapping.get_or_insert_default().insert(target.to_string(), source.to_string());
+        /// Sets the maximum number of attempts and the delay between them, in milliseconds.
+        attempts(self, max_attempts: u32, backoff_ms: u64) =>
+            self.retry = ToolRetry { max_attempts, backoff_ms, ..self.retry };
+        /// Sets the time limit of an attempt, in milliseconds.
+        timeout_ms(self, timeout_ms: impl Into<Option<u64>>) => self.retry.timeout_ms = timeout_ms.into();
     }
 
     /// Returns the input of the target for an input of the model and a shared state.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hotseat_model::setters;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -179,36 +180,20 @@ pub fn transition(from: &str, to: &str) -> NodeTransition {
 }
 
 impl WorkflowDefinition {
-    /// Adds a node. A bare task becomes a node with its name.
-    #[must_use]
-    pub fn node(mut self, node: impl Into<WorkflowNode>) -> Self {
-        self.nodes.push(node.into());
-        self
-    }
-
-    /// Adds a transition.
-    #[must_use]
-    pub fn transition(mut self, transition: NodeTransition) -> Self {
-        self.transitions.push(transition);
-        self
-    }
-
-    /// Sets the JSON Schema of the input.
-    #[must_use]
-    pub fn input(mut self, schema: Value) -> Self {
-        self.input_schema = Some(schema);
-        self
-    }
-
-    /// Computes a part of the result with an expression.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
-        self
+    setters! {
+        /// Adds a node. A bare task becomes a node with its name.
+        node(self, node: impl Into<WorkflowNode>) => self.nodes.push(node.into());
+        /// Adds a transition.
+        transition(self, transition: NodeTransition) => self.transitions.push(transition);
+        /// Sets the JSON Schema of the input.
+        input(self, schema: Value) => self.input_schema = Some(schema);
+        /// Computes a part of the result with an expression.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        output(self, path: &str, expression: &str) =>
+            self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
     }
 }
 
@@ -234,26 +219,21 @@ impl WorkflowNode {
         WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 
-    /// Computes a member of the work's input with an expression.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn input(mut self, member: &str, expression: &str) -> Self {
-        self.input_mapping.push((member.to_string(), Expression::parse_static(expression)));
-        self
-    }
-
-    /// Stores the value of an expression at a path, which starts with `state` or `output`.
-    ///
-    /// # Panics
-    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
-    /// code.
-    #[must_use]
-    pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
-        self
+    setters! {
+        /// Computes a member of the work's input with an expression.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        input(self, member: &str, expression: &str) =>
+            self.input_mapping.push((member.to_string(), Expression::parse_static(expression)));
+        /// Stores the value of an expression at a path, which starts with `state` or `output`.
+        ///
+        /// # Panics
+        /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+        /// code.
+        output(self, path: &str, expression: &str) =>
+            self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
     }
 }
 
@@ -264,21 +244,14 @@ impl From<TaskDefinition> for WorkflowNode {
 }
 
 impl NodeTransition {
-    /// Sets the priority.
-    #[must_use]
-    pub fn priority(mut self, priority: u32) -> Self {
-        self.priority = priority;
-        self
-    }
-
-    /// Sets the condition.
-    ///
-    /// # Panics
-    /// If the condition is invalid. Use [`Expression::parse`] for expressions that are not constants in code.
-    #[must_use]
-    pub fn when(mut self, condition: &str) -> Self {
-        self.condition = Some(Expression::parse_static(condition));
-        self
+    setters! {
+        /// Sets the priority.
+        priority(self, priority: u32) => self.priority = priority;
+        /// Sets the condition.
+        ///
+        /// # Panics
+        /// If the condition is invalid. Use [`Expression::parse`] for expressions that are not constants in code.
+        when(self, condition: &str) => self.condition = Some(Expression::parse_static(condition));
     }
 
     /// Starts several branches of a group.

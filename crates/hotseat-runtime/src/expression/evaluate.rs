@@ -1,7 +1,6 @@
 //! Evaluates expressions.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde_json::{Map, Value, json};
 
@@ -13,16 +12,9 @@ pub const FUNCTIONS: &[&str] =
     &["length", "keys", "values", "sum", "text", "json", "lower", "upper", "contains", "join"];
 
 /// Error of an evaluation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct EvaluateError(pub String);
-
-impl fmt::Display for EvaluateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for EvaluateError {}
 
 pub(super) fn truthy(value: &Value) -> bool {
     match value {

@@ -1,7 +1,5 @@
 //! Parses expressions.
 
-use std::fmt;
-
 use serde_json::{Value, json};
 
 use super::term::{BinaryOperator, ExpressionTerm, ListItem};
@@ -12,21 +10,14 @@ const MAX_EXPRESSION_BYTES: usize = 10_000;
 const MAX_NESTING_DEPTH: usize = 64;
 
 /// Syntax error of an expression.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at byte {at}")]
 pub struct ParseError {
     /// Byte offset, from 0.
     pub at: usize,
     /// Description of the error.
     pub problem: String,
 }
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.problem, self.at)
-    }
-}
-
-impl std::error::Error for ParseError {}
 
 pub(super) fn parse(text: &str) -> Result<ExpressionTerm, ParseError> {
     if text.len() > MAX_EXPRESSION_BYTES {

@@ -8,28 +8,23 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, Shape, SourceSpan, SourceText, check,
     nearest, source_from_bytes, yaml,
 };
+use hotseat_trace::named;
 
 use super::shape::AGENT;
 use crate::definition::{TaskDefinition, WorkflowDefinition};
 use crate::ids::{AgentId, slug};
 
-/// Kind of a definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum DefinitionKind {
-    Task,
-    Workflow,
-    Agent,
+named! {
+    /// Kind of a definition.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum DefinitionKind {
+        Task = "task",
+        Workflow = "workflow",
+        Agent = "agent",
+    }
 }
 
 impl DefinitionKind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            DefinitionKind::Task => "task",
-            DefinitionKind::Workflow => "workflow",
-            DefinitionKind::Agent => "agent",
-        }
-    }
-
     /// Folder that is searched for files of this kind.
     fn folder(self) -> &'static str {
         match self {

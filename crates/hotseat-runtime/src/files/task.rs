@@ -78,11 +78,7 @@ fn decode_retry(map: &MapView<'_>) -> TaskRetry {
     let defaults = TaskRetry::default();
     TaskRetry {
         max_attempts: number(map, "max_attempts").unwrap_or(defaults.max_attempts),
-        backoff: match map.text("backoff") {
-            Some("linear") => BackoffGrowth::Linear,
-            Some("exponential") => BackoffGrowth::Exponential,
-            _ => BackoffGrowth::None,
-        },
+        backoff: map.text("backoff").and_then(BackoffGrowth::from_name).unwrap_or(BackoffGrowth::None),
         initial_delay_ms: millis(map, "delay_ms").unwrap_or(defaults.initial_delay_ms),
         max_delay_ms: millis(map, "max_delay_ms").unwrap_or(defaults.max_delay_ms),
     }
@@ -100,11 +96,7 @@ fn decode_step(
         action,
         input_mapping: decode_input(loader, map),
         output_mapping: decode_output(loader, map),
-        on_failure: match map.text("on_failure") {
-            Some("retry") => StepFailurePolicy::Retry,
-            Some("continue") => StepFailurePolicy::Continue,
-            _ => StepFailurePolicy::Abort,
-        },
+        on_failure: map.text("on_failure").and_then(StepFailurePolicy::from_name).unwrap_or_default(),
         condition: map.get("when").and_then(|view| decode_condition(loader, view, map)),
     })
 }
@@ -140,13 +132,7 @@ fn decode_condition(
         let condition = expressions::parse(loader, view, SCOPE)?;
         return Some(StepCondition { condition, then: StepBranch::Continue, otherwise: StepBranch::Skip });
     };
-    let branch = |key: &str, usual: StepBranch| match map.text(key) {
-        Some("continue") => StepBranch::Continue,
-        Some("skip") => StepBranch::Skip,
-        Some("succeed") => StepBranch::Succeed,
-        Some("fail") => StepBranch::Fail,
-        _ => usual,
-    };
+    let branch = |key: &str, usual| map.text(key).and_then(StepBranch::from_name).unwrap_or(usual);
     Some(StepCondition {
         condition: expressions::parse(loader, map.get("condition")?, SCOPE)?,
         then: branch("then", StepBranch::Continue),
@@ -191,14 +177,7 @@ fn decode_action(loader: &mut AgentLoader, map: &MapView<'_>, site: &FileLocatio
         "agent" => {
             loader.queue_agent(map.get("agent")?, site).map(|id| StepAction::Agent(DefinitionRef::Id(id.0)))
         }
-        _ => Some(StepAction::Memory(match map.text("memory")? {
-            "write" => MemoryAction::Write,
-            "read" => MemoryAction::Read,
-            "search" => MemoryAction::Search,
-            "list" => MemoryAction::List,
-            "delete" => MemoryAction::Delete,
-            _ => return None,
-        })),
+        _ => MemoryAction::from_name(map.text("memory")?).map(StepAction::Memory),
     }
 }
 
@@ -291,24 +270,9 @@ fn decode_failure(loader: &mut AgentLoader, owner: &MapView<'_>, key: &str) -> O
         loader.report(place, "a failure has either `kind` (infrastructure) or `code` (business), not both");
     }
     let message = map.text("message").unwrap_or_default();
-    let infrastructure = match map.text("kind") {
-        Some("network") => Some(InfrastructureKind::Network),
-        Some("timeout") => Some(InfrastructureKind::Timeout),
-        Some("rate_limit") => Some(InfrastructureKind::RateLimit),
-        Some("server") => Some(InfrastructureKind::Server),
-        _ => None,
-    };
-    if let Some(kind) = infrastructure {
+    if let Some(kind) = map.text("kind").and_then(InfrastructureKind::from_name) {
         return Some(WorkFailure::infrastructure(kind, message));
     }
-    let code = match map.text("code") {
-        Some("TIMEOUT") => ErrorCode::Timeout,
-        Some("NOT_FOUND") => ErrorCode::NotFound,
-        Some("PERMISSION_DENIED") => ErrorCode::PermissionDenied,
-        Some("INVALID_INPUT") => ErrorCode::InvalidInput,
-        Some("AGENT_DECLINED") => ErrorCode::AgentDeclined,
-        Some("INTERNAL_ERROR") => ErrorCode::InternalError,
-        _ => ErrorCode::ExecutionFailed,
-    };
+    let code = map.text("code").and_then(ErrorCode::from_name).unwrap_or(ErrorCode::ExecutionFailed);
     Some(WorkFailure::business(code, message))
 }

@@ -20,9 +20,9 @@ use tokio::sync::mpsc::Receiver;
 
 use super::InputLine;
 use super::client::{
-    ClientExchange, ClientInput, ClientUpdate, ExchangeEnd, ExchangeStep, PendingClientCall, RequestError,
-    RequestErrorKind, ServedAgent, Speaker, check_id, client_calls, client_tool, content_string,
-    content_text, host_error, parse_member,
+    ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
+    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, check_id, client_calls,
+    client_tool, content_string, content_text, host_error, parse_member,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -170,7 +170,7 @@ struct LineTurnStatus {
     is_asynchronous: Cell<bool>,
     /// Calls that the client has not answered yet.
     pending_calls: RefCell<BTreeSet<String>>,
-    results: RefCell<Vec<(String, Result<String, String>)>>,
+    results: RefCell<Vec<(String, ClientToolAnswer)>>,
     answered: Notify,
 }
 
@@ -232,7 +232,8 @@ impl<'a> LineServer<'a> {
                 match running.iter().find(owes) {
                     Some(turn) => {
                         turn.status.pending_calls.borrow_mut().remove(&id);
-                        let result = error.map_or_else(|| Ok(content_text(&result)), Err);
+                        let answer = || ClientToolAnswer::Result(content_text(&result));
+                        let result = error.map_or_else(answer, ClientToolAnswer::Error);
                         turn.status.results.borrow_mut().push((id, result));
                         turn.status.answered.notify_one();
                         return Ok(());
@@ -425,7 +426,7 @@ impl LineTurn<'_, '_> {
         &self,
         calls: &[PendingClientCall],
         state: &ConversationState,
-    ) -> Result<Vec<(OperationAddress, Result<String, String>)>, TurnAbort> {
+    ) -> Result<Vec<(OperationAddress, ClientToolAnswer)>, TurnAbort> {
         let status = &self.status;
         *status.pending_calls.borrow_mut() = calls.iter().map(|call| call.call.to_string()).collect();
         self.desk.changed.notify_one();

@@ -11,9 +11,9 @@ use hotseat_runtime::conversation::{
 };
 use hotseat_runtime::definition::schema::{integer, object, string};
 use hotseat_runtime::definition::{
-    BranchMerge, Definitions, JoinRule, OnJoinTimeout, Persona, RuntimeLimits, StepBranch, StepFailurePolicy,
-    WorkflowNode, ask, context, custom, echo, fail, memory_write, mock, node, persona, step, task, tool,
-    transition, workflow,
+    BranchMerge, Definitions, JoinRule, MemoryAction, OnJoinTimeout, Persona, RuntimeLimits, StepBranch,
+    StepFailurePolicy, WorkflowNode, ask, context, custom, echo, fail, memory, mock, node, persona, step,
+    task, tool, transition, workflow,
 };
 use hotseat_runtime::sim::TestConversation;
 use hotseat_runtime::world::WorldDelivery;
@@ -33,7 +33,9 @@ fn full_persona() -> Persona {
         .step(step(echo()).named("echo").input("*", "{n: state.n, ...input}").output("state.n", "result.n"))
         .step(step(fail("no")).named("fail").on_failure(StepFailurePolicy::Continue))
         .step(step(context()).named("if").when("input.n > 3", StepBranch::Continue, StepBranch::Skip))
-        .step(step(memory_write()).named("keep").input("content", "'tea'").input("kind", "'fact'"))
+        .step(
+            step(memory(MemoryAction::Write)).named("keep").input("content", "'tea'").input("kind", "'fact'"),
+        )
         .step(step(ask(&persona("Helper"))).named("ask"))
         .step(step(mock().returns(json!({"constant": ["a", 1, null]}))).named("constant"));
     let flow = workflow("Flow")

@@ -202,7 +202,7 @@ impl AgUiSession {
             (Some(ReadError::Idle), _) => Err(http::idle_timeout(limits.idle).into()),
             (Some(ReadError::Limit(failure)), _) => Err(failure.into()),
             (Some(ReadError::Broken(words)), _) => {
-                Err(truncated_stream(received, &decoder, &open, Some(&words)).into())
+                Err(truncated_stream(received, &decoder, &open, Some(&words.to_string())).into())
             }
             (None, Ok(RunEnd::Truncated)) => Err(truncated_stream(received, &decoder, &open, None).into()),
             (None, Ok(RunEnd::Failed(error))) => Err(TurnError::Run(error)),

@@ -4,12 +4,12 @@
 //! carry their arrival time, so time assertions are not distorted by load.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -33,7 +33,7 @@ const YIELD_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The reader thread, started when first needed. Dropping this value ends it and all its connections.
 #[derive(Default)]
-pub struct ReaderThread(OnceLock<Result<RunningReader, String>>);
+pub struct ReaderThread(OnceLock<io::Result<RunningReader>>);
 
 struct RunningReader {
     handle: Handle,
@@ -68,16 +68,30 @@ struct ArrivedPiece {
 }
 
 /// Regular end of a source, or the reason why it broke.
-type SourceEnd = Result<(), String>;
+type SourceEnd = Result<(), SourceError>;
 
 /// Result of a read: bytes, a regular end, or the reason why the source broke.
-type SourceRead = Result<Option<Bytes>, String>;
+type SourceRead = Result<Option<Bytes>, SourceError>;
+
+/// Reason why a source broke.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SourceError {
+    /// The connection broke.
+    #[error("{}", hotseat_http::root_cause(&**.0))]
+    Connection(#[source] Arc<reqwest::Error>),
+    /// The output of a process cannot be read.
+    #[error("{0}")]
+    Pipe(#[source] Arc<io::Error>),
+    /// The reader thread has ended.
+    #[error("the reader thread has ended")]
+    ThreadEnded,
+}
 
 /// Error of a read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The connection broke, with the reason.
-    Broken(String),
+    /// The source broke.
+    Broken(SourceError),
     /// The deadline of the turn has passed.
     Deadline,
     /// The agent exceeded a traffic limit.
@@ -94,7 +108,7 @@ pub(crate) trait ByteSource: Send + 'static {
 
 impl ByteSource for reqwest::Response {
     async fn next_bytes(&mut self) -> SourceRead {
-        self.chunk().await.map_err(|error| hotseat_http::root_cause(&error))
+        self.chunk().await.map_err(|error| SourceError::Connection(Arc::new(error)))
     }
 }
 
@@ -104,7 +118,7 @@ pub(crate) struct OutputPipe<R>(pub R);
 impl<R: AsyncRead + Unpin + Send + 'static> ByteSource for OutputPipe<R> {
     async fn next_bytes(&mut self) -> SourceRead {
         let mut bytes = BytesMut::with_capacity(8 * 1024);
-        let read = self.0.read_buf(&mut bytes).await.map_err(|error| error.to_string())?;
+        let read = self.0.read_buf(&mut bytes).await.map_err(|error| SourceError::Pipe(Arc::new(error)))?;
         Ok((read > 0).then(|| bytes.freeze()))
     }
 }
@@ -115,14 +129,14 @@ impl ReaderThread {
     /// # Errors
     /// If the thread cannot be started.
     pub(crate) fn handle(&self) -> Result<&Handle, AttemptFailure> {
-        let running = self.0.get_or_init(|| start_reader().map_err(|error| error.to_string())).as_ref();
-        running.map(|running| &running.handle).map_err(|words| {
-            AttemptFailure::new(FailureKind::Unreachable, format!("cannot start the reader thread: {words}"))
+        let running = self.0.get_or_init(start_reader).as_ref();
+        running.map(|running| &running.handle).map_err(|error| {
+            AttemptFailure::new(FailureKind::Unreachable, format!("cannot start the reader thread: {error}"))
         })
     }
 }
 
-fn start_reader() -> std::io::Result<RunningReader> {
+fn start_reader() -> io::Result<RunningReader> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     let (goes_on, over) = oneshot::channel();
@@ -317,7 +331,7 @@ impl ArrivalReceiver {
                 }
             }
         };
-        batch.ok_or_else(|| ReadError::Broken("the reader thread has ended".to_string()))
+        batch.ok_or_else(|| ReadError::Broken(SourceError::ThreadEnded))
     }
 }
 
@@ -329,7 +343,6 @@ impl ArrivalBatch {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 

@@ -6,7 +6,7 @@ mod mapping;
 use std::sync::Arc;
 
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, decode_utf8};
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::{AttemptFailure, FailureKind, named};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::Value;
@@ -55,15 +55,17 @@ pub struct HttpTarget {
     pub keep_raw: bool,
 }
 
-/// Form of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResponseStream {
-    /// One document.
-    None,
-    /// Server-sent events.
-    Sse,
-    /// One JSON document per line.
-    Ndjson,
+named! {
+    /// Form of a response.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ResponseStream {
+        /// One document.
+        None = "none",
+        /// Server-sent events.
+        Sse = "sse",
+        /// One JSON document per line.
+        Ndjson = "ndjson",
+    }
 }
 
 /// A session with a custom HTTP interface.

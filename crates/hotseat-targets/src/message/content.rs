@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hotseat_document::SourceSpan;
+use hotseat_trace::named;
 use serde_json::Value;
 
 /// Maximum size of an attached file.
@@ -34,17 +35,19 @@ pub struct MediaAttachment {
     pub place: SourceSpan,
 }
 
-/// Kind of an attachment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MediaKind {
-    /// Image.
-    Image,
-    /// Audio.
-    Audio,
-    /// Video.
-    Video,
-    /// Any other file.
-    Document,
+named! {
+    /// Kind of an attachment.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MediaKind {
+        /// Image.
+        Image = "image",
+        /// Audio.
+        Audio = "audio",
+        /// Video.
+        Video = "video",
+        /// Any other file.
+        Document = "document",
+    }
 }
 
 /// Source of an attachment.
@@ -58,19 +61,21 @@ pub enum MediaSource {
     Data(String),
 }
 
-/// Author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MessageRole {
-    /// System prompt.
-    System,
-    /// Developer prompt.
-    Developer,
-    /// The user.
-    User,
-    /// The agent.
-    Assistant,
-    /// A tool result.
-    Tool,
+named! {
+    /// Author of a message.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MessageRole {
+        /// System prompt.
+        System = "system",
+        /// Developer prompt.
+        Developer = "developer",
+        /// The user.
+        User = "user",
+        /// The agent.
+        Assistant = "assistant",
+        /// A tool result.
+        Tool = "tool",
+    }
 }
 
 /// A message of a conversation, for example one before the first turn.
@@ -97,34 +102,6 @@ pub struct MessageCall {
     pub name: String,
     /// The arguments, as JSON text.
     pub arguments: String,
-}
-
-impl MessageRole {
-    /// Names of the roles in files and protocols.
-    pub const NAMES: &'static [&'static str] = &["system", "developer", "user", "assistant", "tool"];
-
-    /// Returns the role with this name.
-    pub fn from_name(name: &str) -> Option<MessageRole> {
-        let all = [
-            MessageRole::System,
-            MessageRole::Developer,
-            MessageRole::User,
-            MessageRole::Assistant,
-            MessageRole::Tool,
-        ];
-        MessageRole::NAMES.iter().position(|known| *known == name).map(|place| all[place])
-    }
-
-    /// Returns the name of the role.
-    pub fn name(self) -> &'static str {
-        match self {
-            MessageRole::System => "system",
-            MessageRole::Developer => "developer",
-            MessageRole::User => "user",
-            MessageRole::Assistant => "assistant",
-            MessageRole::Tool => "tool",
-        }
-    }
 }
 
 /// Joins the text parts by line feeds.
@@ -191,18 +168,6 @@ impl MediaAttachment {
             (None, MediaSource::File(path)) => path.rsplit('/').next().unwrap_or(path).to_string(),
             (None, MediaSource::Url(url)) => url.clone(),
             (None, MediaSource::Data(_)) => self.kind.name().to_string(),
-        }
-    }
-}
-
-impl MediaKind {
-    /// Returns its name in files and protocols.
-    pub fn name(self) -> &'static str {
-        match self {
-            MediaKind::Image => "image",
-            MediaKind::Audio => "audio",
-            MediaKind::Video => "video",
-            MediaKind::Document => "document",
         }
     }
 }

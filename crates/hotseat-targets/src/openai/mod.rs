@@ -423,7 +423,7 @@ async fn read_stream(
             Err(ReadError::Idle) => return Err(http::idle_timeout(limits.idle).into()),
             Err(ReadError::Limit(failure)) => return Err(failure.into()),
             Err(ReadError::Broken(words)) => {
-                return Err(truncated_stream(reading, &decoder, Some(&words)).into());
+                return Err(truncated_stream(reading, &decoder, Some(&words.to_string())).into());
             }
         };
         if let Some(error) = wrong {

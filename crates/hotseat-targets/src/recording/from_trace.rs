@@ -13,7 +13,7 @@ use hotseat_trace::{
 use serde_json::Value;
 
 use super::{RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn};
-use crate::message::ATTACHMENT_NOTE_PREFIX;
+use crate::message::{ATTACHMENT_NOTE_PREFIX, ToolReply};
 
 /// Returns the recorded turns of a conversation.
 pub fn turns_of(events: &[EventRecord], conversation: &TracedConversation) -> Vec<RecordedTurn> {
@@ -131,12 +131,12 @@ impl<'c> TurnBuilder<'c> {
             }
             Payload::ToolCompleted(done) => RecordedEventKind::ToolResult {
                 id: done.tool_call_id.to_string(),
-                result: Ok(done.output.clone()),
+                result: ToolReply::Content(done.output.clone()),
                 origin: done.origin,
             },
             Payload::ToolFailed(failed) => RecordedEventKind::ToolResult {
                 id: failed.tool_call_id.to_string(),
-                result: Err(failed.error.message.clone()),
+                result: ToolReply::Error(failed.error.message.clone()),
                 origin: failed.origin,
             },
             Payload::InterruptRaised(raised) => {

@@ -18,6 +18,8 @@ use hotseat_document::SourceSpan;
 use hotseat_trace::Origin;
 use serde_json::Value;
 
+use crate::message::ToolReply;
+
 pub use from_trace::turns_of;
 pub use name::{file_name, suite_name};
 pub(crate) use read::mcp_payload;
@@ -106,7 +108,7 @@ pub enum RecordedEventKind {
         /// Id of the call.
         id: String,
         /// Returned value or error message.
-        result: Result<Value, String>,
+        result: ToolReply,
         /// Source of the result: the test answers its own tools.
         origin: Origin,
     },

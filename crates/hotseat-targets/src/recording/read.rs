@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::shape::{EVENT, RECORDING, TURN};
 use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn};
+use crate::message::ToolReply;
 
 /// Reason why a recording cannot be read.
 #[derive(Debug)]
@@ -153,8 +154,8 @@ fn read_what(
                 mistakes.push(error_at(map.get("id")?, "no earlier call has this id"));
             }
             let result = match (map.json("result"), text("error")) {
-                (Some(value), None) => Ok(value),
-                (None, Some(message)) => Err(message),
+                (Some(value), None) => ToolReply::Content(value),
+                (None, Some(message)) => ToolReply::Error(message),
                 (Some(_), Some(_)) | (None, None) => {
                     let message = "a tool result must have either `result` or `error`";
                     mistakes.push(Diagnostic::new(message).at(map.place()));

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 
 use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn, file_name};
+use crate::message::ToolReply;
 
 /// Writes a recording into a folder under the name of its case. An existing file is replaced atomically.
 ///
@@ -125,8 +126,8 @@ fn kind_members(what: &RecordedEventKind) -> (&'static str, Members) {
         }
         RecordedEventKind::ToolResult { id, result, origin } => {
             let result = match result {
-                Ok(value) => ("result", Some(value.clone())),
-                Err(message) => ("error", Some(json!(message))),
+                ToolReply::Content(value) => ("result", Some(value.clone())),
+                ToolReply::Error(message) => ("error", Some(json!(message))),
             };
             ("tool_result", vec![("id", Some(json!(id))), result, origin_member(*origin)])
         }

@@ -338,8 +338,7 @@ impl TurnReplay<'_> {
                 result_payload(turn_id, id, reply, Origin::Client)
             }
             RecordedEventKind::ToolResult { id, result, origin } => {
-                let reply = result.clone().map_or_else(ToolReply::Error, ToolReply::Content);
-                result_payload(turn_id, id, reply, *origin)
+                result_payload(turn_id, id, result.clone(), *origin)
             }
             RecordedEventKind::Interrupt { id, reason, message, tool_call_id, value, .. } => {
                 InterruptRaised {
@@ -395,16 +394,15 @@ impl TurnReplay<'_> {
     fn answer_call(
         &mut self,
         id: &str,
-        then: &Result<Value, String>,
+        then: &ToolReply,
         event: &RecordedEvent,
     ) -> Result<ToolReply, TurnError> {
         let call = self.recorder.conversation().call(id);
         let (tool, arguments) =
             call.map(|call| (call.name.clone(), call.arguments.clone())).unwrap_or_default();
-        let then = then.clone().map_or_else(ToolReply::Error, ToolReply::Content);
         let Some(now) = self.script.tool_reply(&tool, &arguments) else {
             return match self.script.tool_url(&tool) {
-                Some(_) => Ok(then),
+                Some(_) => Ok(then.clone()),
                 None => Err(unanswered_call(&tool, &arguments).into()),
             };
         };
@@ -414,11 +412,11 @@ impl TurnReplay<'_> {
             PendingReply::Ready(ToolReply::Error(message)) => {
                 ToolReply::Error(redactor.text(&message).into_owned())
             }
-            PendingReply::Computed(_) => return Ok(then),
+            PendingReply::Computed(_) => return Ok(then.clone()),
         };
-        if now != then && self.matching == ReplayMatching::Exact {
+        if now != *then && self.matching == ReplayMatching::Exact {
             let what = format!("a call of {tool}");
-            return Err(answers_differ(&what, &describe_reply(&now), &describe_reply(&then), event).into());
+            return Err(answers_differ(&what, &describe_reply(&now), &describe_reply(then), event).into());
         }
         Ok(now)
     }

@@ -1,5 +1,6 @@
 //! Serves the example agent on 127.0.0.1 until it is stopped.
 
+use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -36,7 +37,7 @@ struct AgentOptions {
 }
 
 impl AgentOptions {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<AgentOptions, String> {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<AgentOptions, Box<dyn Error>> {
         let mut options = AgentOptions { port: 0, lines: false, fault: AgentFault::None, help: false };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -45,21 +46,20 @@ impl AgentOptions {
                 "--lines" => options.lines = true,
                 "--fault" => options.fault = value()?.parse()?,
                 "--help" | "-h" => options.help = true,
-                _ => return Err(format!("unknown argument `{word}`; see --help")),
+                _ => return Err(format!("unknown argument `{word}`; see --help").into()),
             }
         }
         Ok(options)
     }
 }
 
-fn serve(options: AgentOptions) -> Result<(), String> {
-    let print = |text: &str| io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string());
+fn serve(options: AgentOptions) -> Result<(), Box<dyn Error>> {
+    let print = |text: &str| io::stdout().write_all(text.as_bytes());
     if options.help {
-        return print(USAGE);
+        return Ok(print(USAGE)?);
     }
     if options.lines {
-        return interfaces::lines(io::stdin().lock(), io::stdout().lock(), options.fault)
-            .map_err(|error| error.to_string());
+        return Ok(interfaces::lines(io::stdin().lock(), io::stdout().lock(), options.fault)?);
     }
     let listen = ListenOptions { port: options.port, keep_requests: false };
     let agent = FakeAgent::listen(listen, move |request| interfaces::reply(request, options.fault))

@@ -1,13 +1,9 @@
 //! Every agent call has exactly one outcome, unless it was cancelled.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let (completions, failures) = (view.agents().completions(), view.agents().failures());
     for call in view.agents().calls() {
         let id = &call.call_id;

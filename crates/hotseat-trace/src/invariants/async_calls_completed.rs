@@ -1,13 +1,9 @@
 //! Every tracked asynchronous operation completes, unless it was cancelled.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for track in view.turns().async_operations(None) {
         let id = &*track.operation_id;
         let completed = view.turns().async_completions(None).iter().any(|end| &*end.operation_id == id);

@@ -2,16 +2,12 @@
 
 use serde_json::Value;
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::{
     ConversationView, MoveRecorded, Payload, ToolInvocation, ToolOutcome, ToolRunOutcome, TypedRecord,
 };
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for call in view.tools().calls() {
         let started = call.invocation;
         let id = &started.tool_call_id;

@@ -1,13 +1,9 @@
 //! Every tool call has exactly one outcome and exactly one move.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let (tools, moves) = (view.tools(), view.moves().all());
     let (completions, failures, cancellations) =
         (tools.completions(), tools.failures(), view.turns().cancellations());

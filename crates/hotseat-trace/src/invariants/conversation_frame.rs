@@ -1,13 +1,9 @@
 //! A conversation starts with its creation, owns its turns, and every participant joins once.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::{ConversationView, InvocationMode, Participant, Payload};
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let Some(id) = view.id() else { return };
     let created = view.conversations().created();
     let first = view.records().find(|record| record.execution.as_ref().is_some_and(|part| *part.id == *id));

@@ -1,13 +1,9 @@
 //! No memory is extracted from a turn that failed.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for end in view.turns().failures() {
         // A cancelled turn may have reached memory extraction.
         if end.error.code.as_deref() == Some("CANCELLED") {

@@ -2,14 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::{ConversationView, Payload};
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let mut given: BTreeSet<(&str, &str)> = BTreeSet::new();
     for record in view.records() {
         let new = match &record.payload {

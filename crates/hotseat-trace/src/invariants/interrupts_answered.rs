@@ -1,13 +1,9 @@
 //! Every interrupt is answered or cancelled exactly once.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let answered = view.interrupts().answered();
     for asked in view.interrupts().raised() {
         let id = &asked.interrupt_id;

@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::{ConversationView, Payload};
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let mut open: BTreeMap<Arc<str>, (u64, u32)> = BTreeMap::new();
     for record in view.records() {
         match &record.payload {

@@ -39,7 +39,7 @@ use crate::excerpt::excerpt_around;
 use crate::{ConversationView, Trace};
 
 type TraceInvariant = fn(&Trace, &mut ViolationCollector);
-type ConversationInvariant = fn(&ConversationView<'_>, &InvariantOptions, &mut ViolationCollector);
+type ConversationInvariant = fn(&ConversationView<'_>, &mut ViolationCollector);
 
 const TRACE_INVARIANTS: &[(&str, TraceInvariant)] = &[
     ("not_empty", not_empty::check),
@@ -76,7 +76,7 @@ const CONVERSATION_INVARIANTS: &[(&str, ConversationInvariant)] = &[
 
 /// Returns all violations in all conversations of a trace.
 pub fn check_invariants(trace: &Trace, options: InvariantOptions) -> Vec<InvariantViolation> {
-    let mut found = ViolationCollector::default();
+    let mut found = ViolationCollector { options, ..ViolationCollector::default() };
     for (name, check) in TRACE_INVARIANTS {
         found.invariant = name;
         check(trace, &mut found);
@@ -84,7 +84,7 @@ pub fn check_invariants(trace: &Trace, options: InvariantOptions) -> Vec<Invaria
     for view in trace.all_conversations() {
         for (name, check) in CONVERSATION_INVARIANTS {
             found.invariant = name;
-            check(&view, &options, &mut found);
+            check(&view, &mut found);
         }
     }
     found.violations

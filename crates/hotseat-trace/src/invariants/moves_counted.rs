@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let mut next: BTreeMap<Arc<str>, u32> = BTreeMap::new();
     for entry in view.moves().all() {
         let expected = next.entry(entry.turn_id.clone()).or_default();

@@ -1,10 +1,10 @@
 //! There are no error events, unless failed turns are allowed.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(view: &ConversationView<'_>, options: &InvariantOptions, found: &mut ViolationCollector) {
-    if options.allow_failed_turns {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
+    if found.options.allow_failed_turns {
         return;
     }
     for record in view.errors().all() {

@@ -1,10 +1,10 @@
 //! No tool failed, if the options require that.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(view: &ConversationView<'_>, options: &InvariantOptions, found: &mut ViolationCollector) {
-    if !options.deny_tool_failures {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
+    if !found.options.deny_tool_failures {
         return;
     }
     for failure in view.tools().failures() {

@@ -1,13 +1,9 @@
 //! A completed turn has no running operations.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for end in view.turns().completions() {
         for call in view.tools().for_turn(&end.turn_id) {
             let settled = view.tools().call(&call.tool_call_id).and_then(|run| run.outcome);

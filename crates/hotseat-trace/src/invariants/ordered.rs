@@ -1,13 +1,9 @@
 //! The ordering rules are satisfied.
 
 use super::order::{RULES, order_violations};
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     found.violations.extend(order_violations(view, RULES));
 }

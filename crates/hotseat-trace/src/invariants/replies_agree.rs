@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::violation::{EventViolation, InvariantOptions, ViolationCollector, require};
+use super::violation::{EventViolation, ViolationCollector, require};
 use crate::{ConversationView, HookFailed, HookStarted, Payload, TurnIssues, WorkOrigin};
 
 /// State of one turn while its events are checked.
@@ -39,11 +39,7 @@ struct TurnProgress {
     issues: TurnIssues,
 }
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let mut turns: BTreeMap<Arc<str>, TurnProgress> = BTreeMap::new();
     let (mut messages, id) = (0, view.id().unwrap_or_default().to_string());
     for record in view.records() {

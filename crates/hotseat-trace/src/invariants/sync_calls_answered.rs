@@ -1,13 +1,9 @@
 //! Every synchronous tool call has a result, unless it was cancelled.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for call in view.tools().synchronous() {
         if !found.has_outcome(view, &call.tool_call_id) && !found.is_cancelled(view, &call.tool_call_id) {
             found.add(format!("synchronous tool call {} has no result", call.tool_call_id), [call.sequence]);

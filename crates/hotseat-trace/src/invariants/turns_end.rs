@@ -1,13 +1,9 @@
 //! Every turn that started ends as completed or failed.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::{ConversationView, TurnStatus};
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for start in view.turns().starts() {
         let statuses = view.turns().status_transitions(&start.turn_id);
         if !matches!(statuses.last(), Some(TurnStatus::Completed | TurnStatus::Failed)) {

@@ -56,6 +56,7 @@ pub(super) fn require<T: Into<String>>(
 /// Collects the violations of the invariant being checked, with helpers shared by several invariants.
 #[derive(Debug, Default)]
 pub(super) struct ViolationCollector {
+    pub(super) options: InvariantOptions,
     pub(super) invariant: &'static str,
     pub(super) violations: Vec<InvariantViolation>,
 }

@@ -1,13 +1,9 @@
 //! Every wait of a turn is followed by one resumption with the same operation id, unless the turn failed.
 
-use super::violation::{InvariantOptions, ViolationCollector};
+use super::violation::ViolationCollector;
 use crate::ConversationView;
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for turn in view.turns().ids() {
         let failed = view.turns().failure(turn).is_some();
         for wait in view.turns().waits(turn) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::violation::{EventViolation, InvariantOptions, ViolationCollector, require};
+use super::violation::{EventViolation, ViolationCollector, require};
 use crate::{
     ActionCompleted, ActionFailed, ActionStarted, ConversationView, ErrorInfo, Payload, TaskCompleted,
     TaskFailed, TaskStarted, TaskStep, TokenCreated, TokenStatus, TokenStatusChanged, WorkOrigin,
@@ -54,11 +54,7 @@ struct WorkProgress<'a> {
     stopped: BTreeSet<&'a str>,
 }
 
-pub(super) fn check(
-    view: &ConversationView<'_>,
-    _options: &InvariantOptions,
-    found: &mut ViolationCollector,
-) {
+pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     let mut seen = WorkProgress::default();
     for record in view.records() {
         if let Err(problem) = seen.apply(&record.payload, record.sequence) {

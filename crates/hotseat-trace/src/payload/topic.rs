@@ -22,58 +22,37 @@ pub struct DeclaredTopic {
     pub max_turns: Option<usize>,
 }
 
-/// Reason why a turn belongs to a topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TopicReason {
-    /// The topic is the initial one.
-    Initial,
-    /// A trigger of the topic fired.
-    Trigger,
-    /// A judge chose the topic.
-    Judge,
-    /// A judge was asked and named no possible topic.
-    Fallback,
-}
-
-impl TopicReason {
-    /// The name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            TopicReason::Initial => "initial",
-            TopicReason::Trigger => "trigger",
-            TopicReason::Judge => "judge",
-            TopicReason::Fallback => "fallback",
-        }
+named! {
+    /// Reason why a turn belongs to a topic.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TopicReason {
+        /// The topic is the initial one.
+        Initial = "initial",
+        /// A trigger of the topic fired.
+        Trigger = "trigger",
+        /// A judge chose the topic.
+        Judge = "judge",
+        /// A judge was asked and named no possible topic.
+        Fallback = "fallback",
     }
 }
 
-/// Reason why a simulation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TerminationReason {
-    /// The stop condition was met.
-    StopCondition,
-    /// The simulated user reached its maximum number of turns.
-    MaxTurns,
-    /// The simulated user reached its goal.
-    GoalReached,
-    /// The simulated user gave up on its goal.
-    GaveUp,
-    /// The conversation failed, or a check ended it.
-    Error,
-}
-
-impl TerminationReason {
-    /// The name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            TerminationReason::StopCondition => "stop_condition",
-            TerminationReason::MaxTurns => "max_turns",
-            TerminationReason::GoalReached => "goal_reached",
-            TerminationReason::GaveUp => "gave_up",
-            TerminationReason::Error => "error",
-        }
+named! {
+    /// Reason why a simulation ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TerminationReason {
+        /// The stop condition was met.
+        StopCondition = "stop_condition",
+        /// The simulated user reached its maximum number of turns.
+        MaxTurns = "max_turns",
+        /// The simulated user reached its goal.
+        GoalReached = "goal_reached",
+        /// The simulated user gave up on its goal.
+        GaveUp = "gave_up",
+        /// The conversation failed, or a check ended it.
+        Error = "error",
     }
 }
 

@@ -1,29 +1,17 @@
 //! Traces as JSON Lines: one record per line.
 
-use std::fmt;
-
 use super::Trace;
 use crate::EventRecord;
 
 /// A line that is not a valid record.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} is not a valid event: {error}")]
 pub struct TraceError {
     /// Line number, from 1.
     pub line: usize,
     /// Error in the line.
+    #[source]
     pub error: serde_json::Error,
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {} is not a valid event: {}", self.line, self.error)
-    }
-}
-
-impl std::error::Error for TraceError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
 }
 
 impl Trace {

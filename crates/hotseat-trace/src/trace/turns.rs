@@ -10,26 +10,17 @@ use crate::{AsyncCancelled, AsyncCompleted, Payload, TurnCompletion, TurnFailed,
 #[derive(Debug, Clone)]
 pub struct TurnEvents<'a>(pub(super) ConversationView<'a>);
 
-/// Status of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnStatus {
-    /// The turn started and has not ended.
-    Active,
-    /// The agent completed the turn.
-    Completed,
-    /// The turn could not be completed.
-    Failed,
-}
-
-impl TurnStatus {
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            TurnStatus::Active => "active",
-            TurnStatus::Completed => "completed",
-            TurnStatus::Failed => "failed",
-        }
+named! {
+    /// Status of a turn.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TurnStatus {
+        /// The turn started and has not ended.
+        Active = "active",
+        /// The agent completed the turn.
+        Completed = "completed",
+        /// The turn could not be completed.
+        Failed = "failed",
     }
 }
 

@@ -13,8 +13,6 @@ mod tools;
 mod turns;
 mod workflow;
 
-use std::fmt;
-
 pub use agent_calls::AgentCallSpec;
 pub use failed::FailureSpec;
 pub use messages::MessagesSpec;
@@ -42,21 +40,14 @@ pub struct TraceVerifier<'t> {
 }
 
 /// Failed expectations.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{report}")]
 pub struct VerifyError {
     /// Name of each failed check with its mismatch.
     pub mismatches: Vec<(String, Mismatch)>,
     /// Report with the conversation and an excerpt of the trace around each mismatch.
     pub report: String,
 }
-
-impl fmt::Display for VerifyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.report)
-    }
-}
-
-impl std::error::Error for VerifyError {}
 
 /// Starts expectations about the root conversation of a trace.
 pub fn verify(trace: &Trace) -> TraceVerifier<'_> {

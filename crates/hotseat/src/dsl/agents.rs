@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::fixture::Fixture;
-use super::panics;
+use super::panics::{self, PanicReport};
 use super::scenario::Scenario;
 use super::test::Test;
 use super::views::{Message, Role, ToolCall};
@@ -137,30 +137,30 @@ pub trait IntoAnswer {
     /// Converts to an answer.
     ///
     /// # Errors
-    /// If the agent failed: the message.
-    fn into_answer(self) -> Result<CodeAgentAnswer, String>;
+    /// If the agent failed.
+    fn into_answer(self) -> Result<CodeAgentAnswer, Box<dyn Error>>;
 }
 
 impl IntoAnswer for CodeAgentAnswer {
-    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
+    fn into_answer(self) -> Result<CodeAgentAnswer, Box<dyn Error>> {
         Ok(self)
     }
 }
 
 impl IntoAnswer for String {
-    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
+    fn into_answer(self) -> Result<CodeAgentAnswer, Box<dyn Error>> {
         Ok(CodeAgentAnswer::text(self))
     }
 }
 
 impl IntoAnswer for &str {
-    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
+    fn into_answer(self) -> Result<CodeAgentAnswer, Box<dyn Error>> {
         Ok(CodeAgentAnswer::text(self))
     }
 }
 
 impl<A: IntoAnswer, E: Display> IntoAnswer for Result<A, E> {
-    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
+    fn into_answer(self) -> Result<CodeAgentAnswer, Box<dyn Error>> {
         self.map_err(|error| error.to_string())?.into_answer()
     }
 }
@@ -229,7 +229,7 @@ impl<F: Clone, A> Clone for FunctionAgent<F, A> {
 
 impl<F: AsyncFn(Vec<Message>) -> A, A: IntoAnswer> Responder for FunctionAgent<F, A> {
     async fn respond(&mut self, messages: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
-        Ok((self.function)(messages.to_vec()).await.into_answer()?)
+        (self.function)(messages.to_vec()).await.into_answer()
     }
 }
 
@@ -240,15 +240,15 @@ trait DynResponder {
     fn respond<'a>(
         &'a mut self,
         messages: &'a [Message],
-    ) -> LocalBoxFuture<'a, Result<CodeAgentAnswer, String>>;
+    ) -> LocalBoxFuture<'a, Result<CodeAgentAnswer, Box<dyn Error>>>;
 }
 
 impl<R: Responder> DynResponder for R {
     fn respond<'a>(
         &'a mut self,
         messages: &'a [Message],
-    ) -> LocalBoxFuture<'a, Result<CodeAgentAnswer, String>> {
-        Box::pin(async move { Responder::respond(self, messages).await.map_err(|error| error.to_string()) })
+    ) -> LocalBoxFuture<'a, Result<CodeAgentAnswer, Box<dyn Error>>> {
+        Box::pin(Responder::respond(self, messages))
     }
 }
 
@@ -284,7 +284,7 @@ type PendingRequests = Mutex<HashMap<Arc<str>, mpsc::UnboundedReceiver<Responder
 /// A request to answer the last of the messages.
 pub(super) struct ResponderRequest {
     messages: Vec<Message>,
-    reply: oneshot::Sender<Result<CodeAgentAnswer, String>>,
+    reply: oneshot::Sender<Result<CodeAgentAnswer, ErrorInfo>>,
 }
 
 impl InProgramAgent {
@@ -307,12 +307,15 @@ impl InProgramAgent {
                 }
                 match &mut agent {
                     Some(agent) => agent.respond(&messages).await,
-                    None => Err("the agent could not be created".to_string()),
+                    None => Err("the agent could not be created".into()),
                 }
             };
-            let answer = CatchPanicFuture(Box::pin(respond)).await;
+            let answer = match CatchPanicFuture(Box::pin(respond)).await {
+                Ok(answer) => answer.map_err(|error| failed_answer(error.to_string())),
+                Err(panic) => Err(failed_answer(format!("the agent {panic}"))),
+            };
             // The receiver is gone if the turn was aborted.
-            let _ = reply.send(answer.unwrap_or_else(Err));
+            let _ = reply.send(answer);
         }
     }
 }
@@ -349,14 +352,17 @@ impl CodeAgentConversation for ResponderChannel {
         messages: Vec<CodeAgentMessage>,
     ) -> BoxFuture<'a, Result<CodeAgentAnswer, ErrorInfo>> {
         Box::pin(async move {
-            let failed = |message: String| ErrorInfo { code: None, message, retriable: None };
             let (reply, answer) = oneshot::channel();
             let asked = ResponderRequest { messages: messages.iter().map(to_message).collect(), reply };
-            let gone = || failed("the example of this agent has ended".to_string());
+            let gone = || failed_answer("the example of this agent has ended".to_string());
             self.requests.send(asked).map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?.map_err(failed)
+            answer.await.map_err(|_| gone())?
         })
     }
+}
+
+fn failed_answer(message: String) -> ErrorInfo {
+    ErrorInfo { code: None, message, retriable: None }
 }
 
 impl Drop for ResponderChannel {
@@ -393,16 +399,16 @@ fn to_message(heard: &CodeAgentMessage) -> Message {
     }
 }
 
-/// A future that converts panics to error messages.
-struct CatchPanicFuture<'a, T>(LocalBoxFuture<'a, Result<T, String>>);
+/// A future that converts panics to errors.
+struct CatchPanicFuture<'a, T>(LocalBoxFuture<'a, T>);
 
 impl<T> Future for CatchPanicFuture<'_, T> {
-    type Output = Result<Result<T, String>, String>;
+    type Output = Result<T, PanicReport>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(format!("the agent {}", panics::report_for(&*panic).describe()))),
+            Err(panic) => Poll::Ready(Err(panics::report_for(&*panic))),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::criterion::{Criteria, Criterion};
 use super::matcher::AssertionKind;
-use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck};
+use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck, Undecidable};
 use hotseat_engine::cases::parse_assertions;
 
 /// Message if several assertions are negated together.
@@ -49,7 +49,9 @@ pub(super) fn build_checks(
                     actual: known.actual,
                     result: Ok(holds),
                 }),
-                None => CheckKind::RustFunction(RustCheck::new(expected, move |_| Err(known.actual.clone()))),
+                None => CheckKind::RustFunction(RustCheck::new(expected, move |_| {
+                    Err(Undecidable::new(known.actual.as_str()))
+                })),
             };
             Ok(with_source(one(kind), written, negated))
         }

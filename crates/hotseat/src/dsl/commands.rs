@@ -114,7 +114,7 @@ impl CommandHandler<'_, '_> {
         at: CallerLocation,
     ) -> Result<SimulationResult, EndedCaseError> {
         let told = brief.to_case_brief(&self.example.simulators, at);
-        let mut told = told.map_err(|words| self.fail_test(&words, at))?;
+        let mut told = told.map_err(|error| self.fail_test(&error.to_string(), at))?;
         if let Some(template) = &mut told.template {
             let read = template.load(std::slice::from_ref(&self.example.folder));
             read.map_err(|error| self.fail_test(&error.to_string(), at))?;

@@ -148,7 +148,7 @@ impl Criterion {
     pub(super) fn function_check(&self) -> Option<RustCheck> {
         let function = self.function.clone()?;
         Some(RustCheck::new(self.description(), move |scope: TurnScope<'_>| {
-            panics::catch(|| function.evaluate(&Conversation::up_to(scope)))
+            Ok(panics::catch(|| function.evaluate(&Conversation::up_to(scope)))?)
         }))
     }
 

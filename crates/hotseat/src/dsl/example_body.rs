@@ -213,7 +213,7 @@ fn run_stages(
     // Tasks that the example spawned and did not await end here.
     drop(local);
     if let Some(seen) = panics::take_last() {
-        test.log(format!("a task that the test did not await {}", seen.describe()));
+        test.log(format!("a task that the test did not await {seen}"));
     }
     runtime.shutdown_background();
     failure
@@ -255,7 +255,7 @@ impl ExampleStage {
             Err(panic) if panic.is::<CaseEndedPanic>() => None,
             Err(panic) => {
                 let report = panics::report_for(&*panic);
-                let failure = AttemptFailure::new(kind, format!("{what} {}", report.describe()));
+                let failure = AttemptFailure::new(kind, format!("{what} {report}"));
                 Some(failure.with_detail(report.backtrace.unwrap_or_default()))
             }
         }

@@ -6,11 +6,14 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
+use hotseat_checks::Undecidable;
+
 /// Payload that unwinds an example after its case has ended. Not a panic of the test.
 pub(super) struct CaseEndedPanic;
 
 /// Data of a panic, captured by the panic hook.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, thiserror::Error)]
+#[error("panicked: {message}{}", .place.as_ref().map_or_else(String::new, |place| format!(" ({place})")))]
 pub(super) struct PanicReport {
     pub message: String,
     /// File, line and column of the panic.
@@ -45,13 +48,11 @@ pub(super) fn capture_panics() {
     LAST_PANIC.with(|watched| *watched.borrow_mut() = Some(None));
 }
 
-/// Calls a test function on any thread. Returns its result, or the description of its panic, which is not
-/// printed.
-pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, String> {
+/// Calls a test function on any thread. Returns its result, or its panic, which is not printed.
+pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, PanicReport> {
     let before = LAST_PANIC.with(|watched| watched.borrow().is_some());
     capture_panics();
-    let result =
-        panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| report_for(&*panic).describe());
+    let result = panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| report_for(&*panic));
     if !before {
         LAST_PANIC.with(|watched| *watched.borrow_mut() = None);
     }
@@ -74,13 +75,13 @@ pub(super) fn take_last() -> Option<PanicReport> {
     LAST_PANIC.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take))
 }
 
-impl PanicReport {
-    /// Describes the panic with its message and location.
-    pub(super) fn describe(&self) -> String {
-        let place = self.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-        format!("panicked: {}{place}", self.message)
+impl From<PanicReport> for Undecidable {
+    fn from(report: PanicReport) -> Undecidable {
+        Undecidable::new(report)
     }
+}
 
+impl PanicReport {
     fn from_hook_info(info: &PanicHookInfo<'_>) -> PanicReport {
         let backtrace = Backtrace::capture();
         PanicReport {

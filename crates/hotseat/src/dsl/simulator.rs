@@ -10,7 +10,7 @@ use super::conversation::Conversation;
 use super::matcher::IntoStrings;
 use super::panics;
 use super::views::Turn;
-use hotseat_checks::{Check, CheckKind, Pattern, RoleReference, RustCheck};
+use hotseat_checks::{Check, CheckKind, Pattern, PatternError, RoleReference, RustCheck};
 use hotseat_engine::cases::{PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief as Told};
 
 type StopCondition = dyn Fn(&Turn, &Conversation) -> bool + Send + Sync;
@@ -192,22 +192,22 @@ impl SimulatorSettings {
         &self,
         groups: &[SimulatorSettings],
         at: CallerLocation,
-    ) -> Result<Told, String> {
+    ) -> Result<Told, SimulationError> {
         let mut above = Told::default();
         for group in groups {
             above = group.own_case_brief(at)?.merged_onto(&above);
         }
         let told = self.own_case_brief(at)?.merged_onto(&above);
         if self.played_by.is_some() {
-            return Err("`played_by` is only allowed in a group: set it with `simulator()`".to_string());
+            return Err(SimulationError::PlayedByInExample);
         }
         match told.goal {
-            None => Err("`user.simulate` requires a `goal`".to_string()),
+            None => Err(SimulationError::NoGoal),
             Some(_) => Ok(told),
         }
     }
 
-    fn own_case_brief(&self, at: CallerLocation) -> Result<Told, String> {
+    fn own_case_brief(&self, at: CallerLocation) -> Result<Told, SimulationError> {
         let stop_when = self.stop_when.iter().map(|(stop, at)| {
             let stop = stop.clone();
             let native = RustCheck::new("the stop condition returns true", move |scope: TurnScope<'_>| {
@@ -226,7 +226,7 @@ impl SimulatorSettings {
             max_turns: self.max_turns,
             stop_when: stop_when.collect(),
             max_repeats: self.max_repeats,
-            during_topic: during.collect::<Result<_, String>>()?,
+            during_topic: during.collect::<Result<_, SimulationError>>()?,
             template: self.template.as_ref().map(|(path, _)| PromptTemplate {
                 path: path.clone(),
                 place: at.place(),
@@ -236,14 +236,25 @@ impl SimulatorSettings {
         })
     }
 
-    fn character(&self) -> Result<SimulatedPersona, String> {
+    fn character(&self) -> Result<SimulatedPersona, SimulationError> {
         let compiled = |written: &String| {
             Pattern::compile(written)
-                .map_err(|words| format!("`never_says`: the pattern {written:?} does not compile: {words}"))
+                .map_err(|source| SimulationError::NeverSays { written: written.clone(), source })
         };
         let never_says = self.never_says.iter().map(compiled).collect::<Result<_, _>>()?;
         Ok(SimulatedPersona { never_says, ..self.character.clone() })
     }
+}
+
+/// Error in the settings of a simulated user.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SimulationError {
+    #[error("`played_by` is only allowed in a group: set it with `simulator()`")]
+    PlayedByInExample,
+    #[error("`user.simulate` requires a `goal`")]
+    NoGoal,
+    #[error("`never_says`: the pattern {written:?} does not compile: {source}")]
+    NeverSays { written: String, source: PatternError },
 }
 
 fn add_note(notes: &mut Option<PersonaNotes>, note: String) {

@@ -12,7 +12,7 @@ use super::criterion::Criteria;
 use super::matcher::{Assertion, ExpectedValue, TurnMatcher, call_tool, claim, not};
 use super::panics;
 use super::views::Turn;
-use hotseat_checks::{Check, CheckKind, CheckStrength, Pattern, RustCheck};
+use hotseat_checks::{Check, CheckKind, CheckStrength, Pattern, PatternError, RustCheck, Undecidable};
 use hotseat_engine::cases::{CaseTopics, TopicDefinition as Declared, TopicSettings, TopicTrigger as Fires};
 
 /// A declared topic; see [`Group::topic`](super::Group::topic). Its assertions are evaluated over all turns
@@ -132,7 +132,7 @@ impl Topic {
         let triggers = self
             .triggers
             .iter()
-            .map(|(trigger, at)| trigger.to_case_trigger(*at).map_err(|words| (words, *at)));
+            .map(|(trigger, at)| trigger.to_case_trigger(*at).map_err(|error| (error.to_string(), *at)));
         Ok(Declared {
             name: self.name.as_str().into(),
             characteristic: self.characteristic.clone(),
@@ -222,6 +222,15 @@ pub fn on_condition(condition: impl Fn(&Turn, &Conversation) -> bool + Send + Sy
     Trigger(TriggerKind::Condition(Arc::new(condition)))
 }
 
+/// Error of a trigger.
+#[derive(Debug, thiserror::Error)]
+enum TriggerError {
+    #[error("the pattern {0:?} does not compile: {1}")]
+    Pattern(String, #[source] PatternError),
+    #[error("argument `{0}`: {1}")]
+    Argument(String, String),
+}
+
 impl Trigger {
     /// Restricts an argument of an `on_tool_call` trigger.
     #[must_use]
@@ -236,10 +245,9 @@ impl Trigger {
         self
     }
 
-    fn to_case_trigger(&self, at: CallerLocation) -> Result<Fires, String> {
+    fn to_case_trigger(&self, at: CallerLocation) -> Result<Fires, TriggerError> {
         let compiled = |written: &String| {
-            Pattern::compile(written)
-                .map_err(|words| format!("the pattern {written:?} does not compile: {words}"))
+            Pattern::compile(written).map_err(|source| TriggerError::Pattern(written.clone(), source))
         };
         Ok(match &self.0 {
             TriggerKind::ToolCall(name, arguments) if arguments.is_empty() => {
@@ -247,7 +255,7 @@ impl Trigger {
             }
             TriggerKind::ToolCall(name, arguments) => {
                 let wrong = |(argument, wanted): &(String, ExpectedValue)| {
-                    Some(format!("argument `{argument}`: {}", wanted.problem()?))
+                    Some(TriggerError::Argument(argument.clone(), wanted.problem()?))
                 };
                 if let Some(wrong) = arguments.iter().find_map(wrong) {
                     return Err(wrong);
@@ -262,7 +270,7 @@ impl Trigger {
                                 Ok(fits && wanted.is_met_by(call.arguments.get(key))?)
                             })
                         });
-                    fitting.try_fold(false, |any, fits: Result<bool, String>| Ok(any || fits?))
+                    fitting.try_fold(false, |any, fits: Result<bool, Undecidable>| Ok(any || fits?))
                 })
             }
             TriggerKind::Response(pattern) => Fires::Response(compiled(pattern)?),
@@ -282,7 +290,7 @@ impl Trigger {
 fn condition_trigger(
     words: String,
     at: CallerLocation,
-    fires: impl Fn(TurnScope<'_>) -> Result<bool, String> + Send + Sync + 'static,
+    fires: impl Fn(TurnScope<'_>) -> Result<bool, Undecidable> + Send + Sync + 'static,
 ) -> Fires {
     let native = RustCheck::new(words, move |scope: TurnScope<'_>| {
         let holds = panics::catch(|| fires(scope))??;

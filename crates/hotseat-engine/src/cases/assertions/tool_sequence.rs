@@ -18,7 +18,7 @@ assertion_type!(
         .aliases(&["value"]),
         Field::optional(
             "order",
-            Kind::Choice(&["strict", "in_order", "unordered", "subset", "superset"]),
+            Kind::Choice(SequenceMatch::NAMES),
             "`strict`: exactly these calls in this order. `in_order`: these calls in this order, with others allowed in between. `unordered`: exactly these calls in any order. `subset`: only these calls, not necessarily all. `superset`: all of these calls, with others allowed.",
         )
         .default("strict"),
@@ -29,7 +29,7 @@ assertion_type!(
         ),
         Field::optional(
             "arguments",
-            Kind::Choice(&["exact", "subset", "ignored"]),
+            Kind::Choice(ArgumentMatch::NAMES),
             "How the expected arguments are compared. An expected call without arguments matches any arguments.",
         )
         .default("exact"),
@@ -83,18 +83,8 @@ fn read_tool_sequence(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Optio
     let check = ToolSequence {
         calls,
         only,
-        order: match order {
-            "in_order" => SequenceMatch::InOrder,
-            "unordered" => SequenceMatch::Unordered,
-            "subset" => SequenceMatch::Subset,
-            "superset" => SequenceMatch::Superset,
-            _ => SequenceMatch::Strict,
-        },
-        arguments: match map.text("arguments") {
-            Some("subset") => ArgumentMatch::Subset,
-            Some("ignored") => ArgumentMatch::Ignored,
-            _ => ArgumentMatch::Exact,
-        },
+        order: SequenceMatch::from_name(order).unwrap_or(SequenceMatch::Strict),
+        arguments: map.text("arguments").and_then(ArgumentMatch::from_name).unwrap_or(ArgumentMatch::Exact),
     };
     check_at(map, "calls", CheckKind::ToolSequence(check))
 }

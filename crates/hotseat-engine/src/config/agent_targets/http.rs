@@ -52,7 +52,7 @@ pub(super) static SHAPE: Shape = Shape {
         ),
         Field::optional(
             "stream",
-            Kind::Choice(&["none", "sse", "ndjson"]),
+            Kind::Choice(ResponseStream::NAMES),
             "Format of the response: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON document a line. `map` then applies to each event, and the agent's text arrives in chunks.",
         )
         .default("none"),
@@ -185,11 +185,7 @@ impl AgentTarget for HttpTarget {
         });
         let headers = headers.collect();
         let mapping = map.map("map").and_then(|map| read_mapping(&map, mistakes)).map(Arc::new);
-        let stream = match map.text("stream") {
-            Some("sse") => ResponseStream::Sse,
-            Some("ndjson") => ResponseStream::Ndjson,
-            _ => ResponseStream::None,
-        };
+        let stream = map.text("stream").and_then(ResponseStream::from_name).unwrap_or(ResponseStream::None);
         let done = mapping.as_ref().is_some_and(|mapping| mapping.done.is_some());
         if let Some(place) = map.place_of("stream").filter(|_| stream != ResponseStream::None) {
             if !map.has("map") {

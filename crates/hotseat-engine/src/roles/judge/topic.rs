@@ -1,5 +1,6 @@
 //! Classification of turns into topics.
 
+use hotseat_trace::named;
 use serde_json::Value;
 
 use super::{JudgeEvidence, reasoning};
@@ -39,25 +40,16 @@ pub struct TopicClassification {
     pub is_fallback: bool,
 }
 
-/// Confidence of a judge in a topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TopicConfidence {
-    /// No topic fits well.
-    Low,
-    /// Another topic may fit.
-    Medium,
-    /// No other topic fits.
-    High,
-}
-
-impl TopicConfidence {
-    /// Name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            TopicConfidence::Low => "low",
-            TopicConfidence::Medium => "medium",
-            TopicConfidence::High => "high",
-        }
+named! {
+    /// Confidence of a judge in a topic.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum TopicConfidence {
+        /// No topic fits well.
+        Low = "low",
+        /// Another topic may fit.
+        Medium = "medium",
+        /// No other topic fits.
+        High = "high",
     }
 }
 

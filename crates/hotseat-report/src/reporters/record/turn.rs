@@ -366,7 +366,7 @@ impl<'a> TurnRecord<'a> {
             run_outcome: turn.run_outcome.as_deref(),
             error_info: error_info(turn),
             awaiting_input: awaiting.is_awaiting(),
-            awaiting_reason: awaiting.reason(),
+            awaiting_reason: awaiting.name(),
             input_hint: input_hint(turn).filter(|_| awaiting.is_awaiting()),
             finish_reason: turn.finish_reason.as_deref(),
             topic: turn.topic.as_deref(),

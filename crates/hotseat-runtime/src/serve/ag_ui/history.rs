@@ -6,7 +6,9 @@
 use hotseat_model::ModelMessage;
 use serde_json::{Value, json};
 
-use super::super::client::{RequestError, arguments_text, content_text, message_id, result_id};
+use super::super::client::{
+    ClientToolAnswer, RequestError, arguments_text, content_text, message_id, result_id,
+};
 use super::request::{MessageBody, ThreadMessage};
 use crate::conversation::{
     ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, TurnCaller, TurnEnd,
@@ -17,7 +19,7 @@ use crate::conversation::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewInput {
     /// Results of client tools.
-    pub results: Vec<(OperationAddress, Result<String, String>)>,
+    pub results: Vec<(OperationAddress, ClientToolAnswer)>,
     /// Text of the user.
     pub user: Option<String>,
     /// Messages from before the thread existed here; sent to the model with every offer.
@@ -119,7 +121,9 @@ fn context_message(message: &ThreadMessage) -> Value {
     match &message.body {
         MessageBody::User(text) => json!({"role": "user", "content": text}),
         MessageBody::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
-        MessageBody::Tool { result: Ok(text) | Err(text), .. } => json!({"role": "tool", "content": text}),
+        MessageBody::Tool {
+            result: ClientToolAnswer::Result(text) | ClientToolAnswer::Error(text), ..
+        } => json!({"role": "tool", "content": text}),
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::client::{
-    RequestError, check_id, client_tool, content_string, nullable, parse_body, parse_member,
+    ClientToolAnswer, RequestError, check_id, client_tool, content_string, nullable, parse_body, parse_member,
 };
 use crate::conversation::{ApprovalVerdict, ContextEntry};
 
@@ -58,7 +58,7 @@ pub enum MessageBody {
         /// The id of the call.
         call: String,
         /// Result or error message.
-        result: Result<String, String>,
+        result: ClientToolAnswer,
     },
 }
 
@@ -151,9 +151,9 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
                 };
                 let content = content_string(&at, &message.content)?;
                 let result = match message.error {
-                    Some(error) if error.is_empty() => Err(content),
-                    Some(error) => Err(error),
-                    None => Ok(content),
+                    Some(error) if error.is_empty() => ClientToolAnswer::Error(content),
+                    Some(error) => ClientToolAnswer::Error(error),
+                    None => ClientToolAnswer::Result(content),
                 };
                 MessageBody::Tool { call, result }
             }

@@ -20,6 +20,15 @@ use crate::ids::{CallId, TurnId};
 use crate::live::{ConversationHandle, HostError, Signal, Watcher};
 use crate::store::ConversationStoreError;
 
+/// Answer of a tool that the client executes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClientToolAnswer {
+    /// The result as text.
+    Result(String),
+    /// The message of an error.
+    Error(String),
+}
+
 /// Input of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientInput {
@@ -30,7 +39,7 @@ pub struct ClientInput {
     /// The new shared state, if any.
     pub state: Option<Value>,
     /// Results of the client's tools.
-    pub results: Vec<(OperationAddress, Result<String, String>)>,
+    pub results: Vec<(OperationAddress, ClientToolAnswer)>,
     /// Decisions of a human about approvals.
     pub verdicts: Vec<(OperationAddress, ApprovalVerdict)>,
     /// Turns that wait for answers that will not arrive.
@@ -118,8 +127,12 @@ impl ClientExchange {
         for (at, result) in results {
             let result = match result {
                 // JSON text becomes a JSON value.
-                Ok(text) => Ok(Arc::new(serde_json::from_str(&text).unwrap_or(Value::String(text)))),
-                Err(message) => Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)),
+                ClientToolAnswer::Result(text) => {
+                    Ok(Arc::new(serde_json::from_str(&text).unwrap_or(Value::String(text))))
+                }
+                ClientToolAnswer::Error(message) => {
+                    Err(WorkFailure::business(ErrorCode::ExecutionFailed, message))
+                }
             };
             send(&handle, ConversationInput::OperationDone { at, result }).await?;
         }

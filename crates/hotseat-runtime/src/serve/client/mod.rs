@@ -9,8 +9,8 @@ mod translate;
 
 pub use agent::{ConversationLease, ServedAgent};
 pub use exchange::{
-    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, PendingClientCall, client_calls, host_error,
-    is_user_turn, is_waiting_for_client, open_approvals,
+    ClientExchange, ClientInput, ClientToolAnswer, ExchangeEnd, ExchangeStep, PendingClientCall,
+    client_calls, host_error, is_user_turn, is_waiting_for_client, open_approvals,
 };
 pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_member};
 pub use request_error::{RequestError, RequestErrorKind};

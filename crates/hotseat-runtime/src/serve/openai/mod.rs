@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 pub use request::{CompletionRequest, parse_request};
 
 use super::client::{
-    ClientExchange, ClientInput, ClientUpdate, ConversationLease, ExchangeEnd, ExchangeStep,
-    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, arguments_text, client_calls,
-    host_error,
+    ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ConversationLease, ExchangeEnd,
+    ExchangeStep, PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, arguments_text,
+    client_calls, host_error,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -380,7 +380,7 @@ async fn continue_conversation(
     for said in new {
         let CompletionMessage::Tool { call, content } = said else { continue };
         match open.iter().find(|at| at.call.as_str() == call) {
-            Some(at) => results.push((at.clone(), Ok(content.clone()))),
+            Some(at) => results.push((at.clone(), ClientToolAnswer::Result(content.clone()))),
             None => return Ok(None),
         }
     }

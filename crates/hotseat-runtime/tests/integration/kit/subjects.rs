@@ -6,8 +6,8 @@ use hotseat_model::TimedValue;
 use hotseat_runtime::conversation::ApprovalVerdict;
 use hotseat_runtime::definition::schema::{integer, number, object, string};
 use hotseat_runtime::definition::{
-    Persona, StepAction, WorkflowDefinition, assemble, context, memory_write, mock, persona, step, task,
-    tool, workflow,
+    MemoryAction, Persona, StepAction, WorkflowDefinition, assemble, context, memory, mock, persona, step,
+    task, tool, workflow,
 };
 use serde_json::json;
 
@@ -148,7 +148,7 @@ pub fn context_assembly() -> Test {
 pub fn remembering() -> WorkflowDefinition {
     workflow("Mem").node(
         task("Extract").step(
-            step(memory_write())
+            step(memory(MemoryAction::Write))
                 .named("write")
                 .input("kind", "'fact'")
                 .input("content", "input.transcript[-1].reasoning")

@@ -11,7 +11,7 @@ use crate::dsl::conversation::{Conversation, current_options};
 use crate::dsl::handles::Agent;
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
-use hotseat_checks::{CallFilter, RustCheck, escape};
+use hotseat_checks::{CallFilter, RustCheck, Undecidable, escape};
 use hotseat_engine::session::CheckSubject;
 
 /// A matcher of agent turns. It can also be an assertion of a topic, where it applies to all turns of a
@@ -206,7 +206,7 @@ impl ToolCallMatcher {
             };
             let calls = scope.calls().filter(|(_, made)| *made.name == *call.name);
             let (unknown, known): (Vec<_>, Vec<_>) = calls.partition(|(_, made)| made.arguments_broken);
-            let fitting: Result<Vec<bool>, String> =
+            let fitting: Result<Vec<bool>, Undecidable> =
                 panics::catch(|| known.iter().map(|(_, made)| fits(&made.arguments)).collect())?;
             let counted = fitting?.into_iter().filter(|fits| *fits).count() as u64;
             let allows = |count: u64| count >= min && max.is_none_or(|max| count <= max);
@@ -214,7 +214,7 @@ impl ToolCallMatcher {
             let made = describe_calls(&call.name, scope);
             match (counted..=counted + unknown.len() as u64).all(|count| allows(count) == holds) {
                 true => Ok((holds, made)),
-                false => Err(format!("the arguments of a call are not valid JSON: {made}")),
+                false => Err(Undecidable::new(format!("the arguments of a call are not valid JSON: {made}"))),
             }
         })
     }
@@ -389,8 +389,8 @@ pub struct PredicateMatcher<F> {
 impl<F: Fn(&Turn) -> bool> Matcher<Agent> for PredicateMatcher<F> {
     fn assertion(&self, agent: &Agent) -> Assertion {
         let found = match agent.last_turn() {
-            None => Err("there is no turn to check yet; send one first".to_string()),
-            Some(turn) => panics::catch(|| (self.function)(&turn)),
+            None => Err(Undecidable::new("there is no turn to check yet; send one first")),
+            Some(turn) => panics::catch(|| (self.function)(&turn)).map_err(Undecidable::from),
         };
         agent.scope_assertion(Assertion::from_kind(AssertionKind::Predicate {
             name: self.name.clone(),

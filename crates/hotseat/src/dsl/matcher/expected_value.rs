@@ -9,7 +9,7 @@ use super::NotMatcher;
 use super::value_matchers::{
     ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, OneOfMatcher, PatternMatcher,
 };
-use hotseat_checks::json_equal;
+use hotseat_checks::{Undecidable, json_equal};
 use hotseat_engine::cases::parse_condition;
 
 /// Expected value of a tool argument: a value, a comparison, a pattern or a function.
@@ -57,17 +57,17 @@ impl ExpectedValue {
     /// Returns true if an argument meets the expectation. A missing argument does not.
     ///
     /// # Errors
-    /// If the comparison is impossible: the message.
-    pub(in crate::dsl) fn is_met_by(&self, found: Option<&Value>) -> Result<bool, String> {
+    /// If the comparison is impossible.
+    pub(in crate::dsl) fn is_met_by(&self, found: Option<&Value>) -> Result<bool, Undecidable> {
         match (self, found) {
             (_, None) => Ok(false),
             (ExpectedValue::Value(wanted), Some(found)) => Ok(json_equal(found, wanted)),
             (ExpectedValue::Condition(written), found) => {
-                let condition = parse_condition(written).map_err(|error| error.to_string())?;
-                condition.is_met(found).map_err(|error| error.to_string())
+                let condition = parse_condition(written).map_err(Undecidable::new)?;
+                condition.is_met(found).map_err(Undecidable::new)
             }
             (ExpectedValue::Predicate(_, fits), Some(found)) => Ok(fits(found)),
-            (ExpectedValue::Invalid(words), _) => Err(words.clone()),
+            (ExpectedValue::Invalid(words), _) => Err(Undecidable::new(words.as_str())),
         }
     }
 
@@ -144,16 +144,21 @@ values!(Value, &str, String, bool, i32, i64, u32, u64, usize);
 
 impl IntoExpectedValue for f64 {
     fn into_expected(self) -> ExpectedValue {
-        to_json_number(self).map_or_else(ExpectedValue::Invalid, ExpectedValue::Value)
+        expect_json(self, ExpectedValue::Value)
     }
 }
 
-/// Converts a number to JSON. NaN and infinity have no JSON representation and are invalid.
-fn to_json_number(value: impl Into<Value> + std::fmt::Debug) -> Result<Value, String> {
+/// Expects something of a value. NaN and infinity have no JSON representation and are invalid.
+fn expect_json(
+    value: impl Into<Value> + fmt::Debug,
+    expect: impl FnOnce(Value) -> ExpectedValue,
+) -> ExpectedValue {
     let written = format!("{value:?}");
     match value.into() {
-        Value::Null if written != "Null" => Err(format!("an argument cannot be compared with {written}")),
-        value => Ok(value),
+        Value::Null if written != "Null" => {
+            ExpectedValue::Invalid(format!("an argument cannot be compared with {written}"))
+        }
+        value => expect(value),
     }
 }
 
@@ -189,10 +194,8 @@ fn one_or_many<V: Into<Value>>(values: Vec<V>) -> Value {
 
 impl<U: Into<Value> + fmt::Debug> IntoExpectedValue for ComparisonMatcher<U> {
     fn into_expected(self) -> ExpectedValue {
-        match to_json_number(self.limit) {
-            Err(words) => ExpectedValue::Invalid(words),
-            Ok(than) => ExpectedValue::Condition(json!({ self.relation.key(): than })),
-        }
+        let key = self.relation.name();
+        expect_json(self.limit, |than| ExpectedValue::Condition(json!({ key: than })))
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt::{Debug, Display};
 use serde_json::Value;
 
 use super::conversation::SharedView;
-use hotseat_checks::RustCheck;
+use hotseat_checks::{RustCheck, Undecidable};
 use hotseat_engine::session::CheckSubject;
 
 // Matchers without methods of their own have no public names: tests need only the functions that create them.
@@ -72,7 +72,7 @@ pub(in crate::dsl) enum AssertionKind {
     /// The result is known, or known to be undecidable.
     Decided(ValueDecision),
     /// Result of a test function of the last turn, or its error.
-    Predicate { name: String, found: Result<bool, String> },
+    Predicate { name: String, found: Result<bool, Undecidable> },
     /// An assertion in the format of case files, evaluated by the session.
     CaseFile(Value),
     /// Criteria, by name or description. Their declarations determine which ones a judge evaluates.
