@@ -8,8 +8,8 @@ use hotseat_trace::{AttemptFailure, EventRecord, FailureKind, Millis, TracedConv
 use serde_json::Value;
 
 use super::mode::ConversationMode;
-use super::results::{CaseRef, CheckResult, CheckpointResult};
-use crate::session::ConversationResult;
+use super::results::{CaseRef, CheckpointResult};
+use crate::session::{CheckResult, ConversationResult};
 use hotseat_document::Diagnostics;
 use hotseat_targets::recorder::wall_millis;
 
@@ -85,7 +85,7 @@ impl Attempt {
     /// Copies the result of a conversation into the attempt.
     pub(super) fn apply_result(&mut self, result: ConversationResult) {
         self.verdict = result.verdict;
-        self.checks = result.checks.into_iter().map(CheckResult::from_checked).collect();
+        self.checks = result.checks;
         self.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
         self.limit = result.limit;
         self.logs.extend(result.logs);

@@ -68,8 +68,7 @@ pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase, SelectedParts
 pub use recheck_source::{RecheckSource, SavedConversations};
 pub use requested_options::RequestedOptions;
 pub use results::{
-    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,
-    CheckpointResult, SimulatorInfo,
+    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckpointInfo, CheckpointResult, SimulatorInfo,
 };
 pub use running::{RunningConversation, RunningConversations};
 pub use series::{AttemptStatus, StopRule};

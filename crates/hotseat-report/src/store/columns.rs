@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use hotseat_engine::cases::Suite;
 use hotseat_engine::run::{
-    Attempt, AttemptPolicy, CaseInfo, CaseOutcome, CaseRef, CaseSource, CaseStability, CheckResult,
-    CheckpointResult,
+    Attempt, AttemptPolicy, CaseInfo, CaseOutcome, CaseRef, CaseSource, CaseStability, CheckpointResult,
 };
+use hotseat_engine::session::CheckResult;
 use hotseat_targets::recorder::SecretRedactor;
 
 /// Estimated size of an event without long texts, in bytes.
