@@ -410,7 +410,7 @@ pub(super) fn failed_check_messages<'a>(checks: impl Iterator<Item = &'a CheckRe
 }
 
 impl<'a> ToolCallRecord<'a> {
-    pub(super) fn new(call: &'a AgentToolCall, turn: &ConversationTurn) -> Self {
+    pub fn new(call: &'a AgentToolCall, turn: &ConversationTurn) -> Self {
         let (result, seen) = (call.result.as_ref(), call.server_call.as_ref());
         ToolCallRecord {
             id: &call.id,
