@@ -170,7 +170,7 @@ export async function live(browser, hotseat, folder) {
     await page.waitForFunction(() => [...document.querySelectorAll('.said.agent')].some((one) => one.textContent.includes('The third gate is open.')));
     is(await run.ended, 1, 'the exit code of the run');
     await page.keyboard.press('Escape');
-    await page.waitForFunction(() => !document.querySelector('.how-far') && !document.querySelector('.mark.running'));
+    await page.waitForFunction(() => document.querySelector('.chip') && !document.querySelector('.how-far') && !document.querySelector('.mark.running'));
     is(await page.$$eval('.chip b', (all) => all.map((one) => one.textContent)), ['19', '5', '14'], 'all, failed, passed');
   }));
 

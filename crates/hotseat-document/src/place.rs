@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::secrets::mask_literal_secrets;
 
@@ -93,6 +93,14 @@ pub struct SourceSpan {
     pub source: Arc<SourceText>,
     /// Byte offsets into the text of the source.
     pub span: Range<usize>,
+}
+
+/// Of an item without a known position.
+impl Default for SourceSpan {
+    fn default() -> Self {
+        static NOTHING: LazyLock<Arc<SourceText>> = LazyLock::new(|| SourceText::new("", "", 1));
+        SourceSpan::new(&NOTHING, 0..0)
+    }
 }
 
 impl SourceSpan {

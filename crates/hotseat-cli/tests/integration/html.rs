@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
 use serde_json::{Value, json};
 
 use crate::common::{Project, echo_agent};
+use crate::mcp::BANK;
 
 /// Text that the page must escape.
 const HOSTILE: &str = "</script><script>alert(1)</script><!-- <script> ]]> & \u{2028} \u{1b}[31m \u{202e}";
@@ -45,6 +46,24 @@ impl ReportPage {
             rest = &element[end..];
         }
         ReportPage { html, data, scripts }
+    }
+
+    /// The items of a turn: types of events and names of calls, in order.
+    #[track_caller]
+    fn items(&self, turn: usize) -> Vec<&str> {
+        let case = &self.data["case-0"];
+        let events = case["attempts"][0]["events"].as_array().expect("events");
+        let item = |item: &Value| match item["call"].as_u64() {
+            Some(place) => {
+                case["result"]["turns"][turn]["tool_calls"][place as usize]["name"].as_str().unwrap()
+            }
+            None => {
+                let event = events.iter().find(|event| event["sequence"] == item["sequence"]);
+                event.and_then(|event| event["type"].as_str()).expect("an event")
+            }
+        };
+        let turn = &case["attempts"][0]["turns"][turn];
+        turn["items"].as_array().expect("items").iter().map(item).collect()
     }
 
     fn rows(&self) -> Vec<&Value> {
@@ -176,6 +195,48 @@ fn page_hides_internals_of_embedded_agents() {
     assert!(attempt["left_out"].as_u64() > Some(20), "{}", attempt["left_out"]);
     assert!(events.iter().any(|event| event["type"] == "llm.call.completed"));
     assert!(!events.iter().any(|event| event["type"] == "executor.action.started"));
+}
+
+#[test]
+fn page_has_one_item_for_a_call_that_agent_and_server_show() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let run = FakeRun::for_request(request).started().reasoning("I pay.");
+        // The client adds a key to the arguments.
+        let sent = json!({"amount": 5.0, "order_id": "o-1", "key": "k"});
+        let result = bank.call("charge_card", &sent).expect("an answer");
+        let reported = json!({"amount": 5.0, "order_id": "o-1"});
+        run.tool("c1", "mcp__bank__charge_card", &reported, Some(result)).text("Paid.").finished()
+    });
+    let header = "  headers: { x-bank: '${MCP.bank.url}' }\n";
+    let config = format!("target:\n  endpoint: {}\n{header}{BANK}", agent.url());
+    let project = Project::with_config(&config).suite("a", "name: a\nturns: [{ user: pay }]\n");
+    assert_eq!(project.hotseat(&["test", "-o", "r.html"]).code, 0);
+    let page = ReportPage::from_report(&project, "r.html");
+    let expected = ["message.user", "message.reasoning", "mcp__bank__charge_card", "message.assistant"];
+    assert_eq!(page.items(0), expected);
+    let spans = &page.data["case-0"]["attempts"][0]["turns"][0]["spans"];
+    let tools = spans.as_array().expect("spans").iter().filter(|span| span["kind"] == "tool");
+    assert_eq!(tools.count(), 1, "{spans}");
+}
+
+#[test]
+fn page_has_conversations_with_called_agents_in_their_calls() {
+    let project = Project::empty();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/research/hotseat.yaml");
+    let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/research/research.test.yaml");
+    project.hotseat(&["test", "--config", example, suite, "-o", "r.html"]);
+    let page = ReportPage::from_report(&project, "r.html");
+    let inner = page.data.iter().filter(|(id, _)| id.starts_with("case-")).find_map(|(_, case)| {
+        let turns = case["attempts"][0]["turns"].as_array()?;
+        let inner = turns.iter().find(|turn| turn["callee"].is_array())?;
+        let calls = case["result"]["turns"].as_array()?.iter().flat_map(|turn| turn["tool_calls"].as_array());
+        let opened = calls.flatten().any(|call| call["id"] == inner["callee"][1]);
+        assert!(opened, "{}", inner["callee"]);
+        Some(inner)
+    });
+    let items = inner.expect("a conversation with a called agent")["items"].as_array().expect("items");
+    assert!(items.iter().all(|item| item["from"].is_string()), "{items:?}");
 }
 
 #[test]

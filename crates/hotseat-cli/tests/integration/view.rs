@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, SpawnedProgram};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{Project, TEST_TIMEOUT, echo_agent};
 
@@ -653,13 +653,16 @@ fn running_conversation_is_shown_turn_by_turn() {
         (&1.into(), &1.into(), &2.into())
     );
     assert!(talks["elapsed_ms"].as_i64().is_some_and(|elapsed| elapsed >= 0), "{whole}");
-    let kinds = |turn: usize| -> Vec<&str> {
+    let types = |turn: usize| -> Vec<&str> {
         let items = talks["turns"][turn]["items"].as_array().expect("items");
-        items.iter().map(|item| item["kind"].as_str().expect("a kind")).collect()
+        items.iter().map(|item| item["type"].as_str().expect("a type")).collect()
     };
-    assert_eq!((kinds(0), kinds(1)), (vec!["user", "call", "agent"], vec!["user"]), "{whole}");
+    let answered = vec!["message.user", "tool.invoked", "message.assistant"];
+    assert_eq!((types(0), types(1)), (answered, vec!["message.user"]), "{whole}");
+    let call = &talks["turns"][0]["items"][1]["call"];
+    assert_eq!((&call["args"], &call["result"]), (&json!({"q": "rooms"}), &"two".into()));
     assert_eq!((&talks["turns"][0]["open"], &talks["turns"][1]["open"]), (&false.into(), &true.into()));
-    let text = talks["turns"][0]["items"][2]["text"].as_str().expect("a text");
+    let text = talks["turns"][0]["items"][2]["payload"]["content"].as_str().expect("a text");
     assert!(text.starts_with("</script><img") && text.ends_with(" …") && text.len() < 2_000, "{text}");
     assert!(!whole.to_string().contains("s3cr3t"), "secrets do not leave the session: {whole}");
     let all = site.get("/api/runs/last/running").json();

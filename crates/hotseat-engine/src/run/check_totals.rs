@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hotseat_document::excerpt;
 use serde::{Deserialize, Serialize};
 
-use super::results::{CheckResult, CheckState};
+use crate::session::{CheckResult, CheckState};
 
 /// Maximum number of criteria with their own totals. Free-text criteria are unbounded.
 const MAX_CRITERIA: usize = 1_000;

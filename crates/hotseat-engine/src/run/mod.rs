@@ -45,7 +45,7 @@ mod sweep_result;
 mod workers;
 
 pub use agent_start::{end_orphans, start_agents, stop_agents};
-pub use attempt_result::Attempt;
+pub use attempt_result::{Attempt, AttemptResult};
 pub use attempt_services::RunModels;
 pub use backlog::ReportBacklog;
 pub use cancellation::{CLEANUP_LIMIT, CancellationSignal, CleanupError, RunControl};
@@ -69,8 +69,7 @@ pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase, SelectedParts
 pub use recheck_source::{RecheckSource, SavedConversations};
 pub use requested_options::RequestedOptions;
 pub use results::{
-    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,
-    CheckpointResult, SimulatorInfo,
+    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckpointInfo, CheckpointResult, SimulatorInfo,
 };
 pub use running::{RunningConversation, RunningConversations};
 pub use series::{AttemptStatus, StopRule};

@@ -2,19 +2,18 @@
 //! default, since saved runs do not have them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::digest::short_digest;
 use hotseat_document::{SourceSpan, SourceText};
-use hotseat_trace::CheckVerdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mode::ConversationMode;
 use crate::cases::AwaitingMarkers;
 use crate::cases::{CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
-use crate::session::{CheckpointProgress, EvaluatedCheck, JudgeOpinion, TopicVisitRef};
-use hotseat_checks::{Check, CheckStrength, RoleReference};
+use crate::session::CheckpointProgress;
+use hotseat_checks::{Check, RoleReference};
 
 /// Reference to a case of a run.
 #[derive(Debug, Clone)]
@@ -39,7 +38,7 @@ pub struct CaseInfo {
     /// True if the name is set explicitly; otherwise it is the id.
     pub named: bool,
     /// Position of the name in the file.
-    #[serde(skip, default = "empty_place")]
+    #[serde(skip)]
     pub place: SourceSpan,
     /// Reason for skipping the case, if it is skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,56 +107,6 @@ pub struct CaseSource {
     parse: ParseSource,
 }
 
-/// Serialisable result of a check.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The check.
-    pub check: CheckInfo,
-    /// Evaluated turn, from 1. `None` for the whole conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<usize>,
-    /// True if it is one of the `final_assertions`.
-    #[serde(default)]
-    pub is_final: bool,
-    /// Verdict.
-    pub verdict: CheckVerdict,
-    /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not to
-    /// blame.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Console output of the function that evaluated the check.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<String>,
-    /// Visit of the topic that makes the assertion, if it belongs to a topic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topic: Option<TopicVisitRef>,
-    /// Opinion of the judge, if a judge was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opinion: Option<JudgeOpinion>,
-}
-
-/// Serialisable description of a check.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckInfo {
-    /// Position in the file.
-    #[serde(skip, default = "empty_place")]
-    pub place: SourceSpan,
-    /// True if the check is negated.
-    #[serde(default)]
-    pub negated: bool,
-    /// Hard or informational (soft).
-    pub strength: CheckStrength,
-    /// Message for users if the check fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// The assertion as written, if the check has its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Arc<Value>>,
-    /// Name or text of the criterion that the check evaluates, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub criterion: Option<Arc<str>>,
-}
-
 /// Serialisable result of a checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CheckpointResult {
@@ -181,14 +130,8 @@ pub struct CheckpointInfo {
     /// Tool that it waits for, if any.
     pub tool: Option<String>,
     /// Position of the name in the file.
-    #[serde(skip, default = "empty_place")]
+    #[serde(skip)]
     pub place: SourceSpan,
-}
-
-/// Place of an item without a known position.
-fn empty_place() -> SourceSpan {
-    static NOTHING: LazyLock<Arc<SourceText>> = LazyLock::new(|| SourceText::new("", "", 1));
-    SourceSpan::new(&NOTHING, 0..0)
 }
 
 impl CaseInfo {
@@ -274,72 +217,7 @@ impl CaseSource {
     }
 
     fn empty() -> Self {
-        CaseSource { source: empty_place().source, parse: parser_for(&PathBuf::new()) }
-    }
-}
-
-impl CheckResult {
-    /// Describes an evaluated check.
-    pub fn from_checked(checked: EvaluatedCheck) -> Self {
-        let EvaluatedCheck { check, turn, is_final, verdict, error, console_lines: said, topic, opinion } =
-            checked;
-        CheckResult {
-            check: CheckInfo::from_check(check),
-            turn,
-            is_final,
-            verdict,
-            error,
-            said,
-            topic,
-            opinion,
-        }
-    }
-
-    /// True if the result makes the case fail.
-    pub fn fails(&self) -> bool {
-        self.check.is_hard() && !self.verdict.passed
-    }
-
-    /// State of the check. A check that could not be evaluated has neither passed nor failed.
-    pub fn state(&self) -> CheckState {
-        match (&self.error, self.verdict.passed) {
-            (Some(_), _) => CheckState::Errored,
-            (None, true) => CheckState::Passed,
-            (None, false) => CheckState::Failed,
-        }
-    }
-}
-
-/// State of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckState {
-    /// Passed.
-    Passed,
-    /// Failed.
-    Failed,
-    /// Could not be evaluated.
-    Errored,
-}
-
-impl CheckInfo {
-    fn from_check(check: Check) -> Self {
-        let Check {
-            kind: _,
-            place,
-            call_site: _,
-            negated,
-            strength,
-            message,
-            definition: written,
-            criterion,
-        } = check;
-        CheckInfo { place, negated, strength, message, written, criterion }
-    }
-
-    /// True if the check affects the verdict.
-    pub fn is_hard(&self) -> bool {
-        self.strength == CheckStrength::Hard
+        CaseSource { source: SourceSpan::default().source, parse: parser_for(&PathBuf::new()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::EvaluatedCheck;
+use super::CheckResult;
 use crate::cases::Checkpoint;
 
 /// A checkpoint and the turn that reached it.
@@ -38,7 +38,7 @@ pub fn next_to_evaluate(all: &[CheckpointProgress], looked_at: &[bool]) -> Optio
 
 impl CheckpointProgress {
     /// Records the results of its checks in a turn. It is reached if all of them pass in the same turn.
-    pub fn record_results(&mut self, decided: &[EvaluatedCheck], turn: usize) {
+    pub fn record_results(&mut self, decided: &[CheckResult], turn: usize) {
         let failed = decided.iter().filter(|checked| !checked.verdict.passed);
         let words: Vec<String> =
             failed.map(|checked| checked.verdict.describe(checked.error.is_some())).collect();

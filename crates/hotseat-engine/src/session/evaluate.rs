@@ -8,8 +8,8 @@ use super::checkpoints::{self, CheckpointProgress};
 use super::script_check::{ScriptInput, ScriptVerdict, run_script_check};
 use crate::cases::TestCase;
 use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
-use crate::session::{ConversationResult, EvaluatedCheck, JudgeOpinion, SessionRoles};
-use hotseat_checks::{Check, CheckKind, JudgedCheck, ScriptCheck};
+use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
+use hotseat_checks::{Check, JudgedCheck, ScriptCheck};
 use hotseat_targets::recorder::TraceRecorder;
 
 /// The part of the conversation a check is evaluated on.
@@ -30,14 +30,6 @@ pub(super) struct CheckEvaluator<'a> {
     pub roles: SessionRoles,
 }
 
-/// A verdict, or the error that prevented it.
-struct CheckEvaluation {
-    verdict: CheckVerdict,
-    error: Option<String>,
-    console_lines: Vec<String>,
-    opinion: Option<JudgeOpinion>,
-}
-
 impl CheckEvaluator<'_> {
     /// Evaluates checks in order.
     pub async fn evaluate(
@@ -45,7 +37,7 @@ impl CheckEvaluator<'_> {
         checks: &[Check],
         looked: CheckScope,
         recorder: &mut TraceRecorder,
-    ) -> Vec<EvaluatedCheck> {
+    ) -> Vec<CheckResult> {
         let mut decided = Vec::with_capacity(checks.len());
         for check in checks {
             // A sweep decides which fault a conversation has, if any.
@@ -65,24 +57,13 @@ impl CheckEvaluator<'_> {
         check: &Check,
         looked: CheckScope,
         recorder: &mut TraceRecorder,
-    ) -> EvaluatedCheck {
-        let CheckEvaluation { verdict, error, console_lines, opinion } =
-            self.evaluate_check(check, looked, recorder).await;
+    ) -> CheckResult {
         let (turn, is_final) = match looked {
             CheckScope::Turn(place) => (Some(place + 1), false),
             CheckScope::Whole { is_final } => (None, is_final),
             CheckScope::Turns { .. } => (None, false),
         };
-        EvaluatedCheck {
-            check: check.clone(),
-            turn,
-            is_final,
-            verdict,
-            error,
-            console_lines,
-            topic: None,
-            opinion,
-        }
+        CheckResult { turn, is_final, ..self.evaluate_check(check, looked, recorder).await }
     }
 
     async fn evaluate_check(
@@ -90,7 +71,7 @@ impl CheckEvaluator<'_> {
         check: &Check,
         looked: CheckScope,
         recorder: &mut TraceRecorder,
-    ) -> CheckEvaluation {
+    ) -> CheckResult {
         if let Some(scripted) = check.as_script() {
             return Box::pin(self.evaluate_script(check, scripted, looked, recorder)).await;
         }
@@ -98,10 +79,10 @@ impl CheckEvaluator<'_> {
             let scope = looked.scope(recorder);
             if let Some((verdict, error)) = check.decide_in_program(scope) {
                 let error = error.map(|why| why.to_string());
-                return CheckEvaluation { error, ..CheckEvaluation::new(verdict) };
+                return CheckResult::new(check, verdict).with_error(check, error);
             }
-            let error = check.undecided_reason(scope);
-            return CheckEvaluation { error, ..CheckEvaluation::new(check.decide(scope)) };
+            return CheckResult::new(check, check.decide(scope))
+                .with_error(check, check.undecided_reason(scope));
         };
         Box::pin(self.judge(check, judged, looked, recorder)).await
     }
@@ -112,14 +93,14 @@ impl CheckEvaluator<'_> {
         judged: &JudgedCheck,
         looked: CheckScope,
         recorder: &mut TraceRecorder,
-    ) -> CheckEvaluation {
+    ) -> CheckResult {
         let judge = match self.roles.judge(&judged.settings) {
             Ok(judge) => judge,
-            Err(error) => return CheckEvaluation::errored(check, error.to_string(), Vec::new()),
+            Err(error) => return CheckResult::errored(check, error.to_string()),
         };
         let turns = looked.turns_so_far(recorder);
         let Some(turn_id) = turns.last().map(|turn| turn.id.clone()) else {
-            return CheckEvaluation::new(check.decide(looked.scope(recorder)));
+            return CheckResult::new(check, check.decide(looked.scope(recorder)));
         };
         let seen = JudgeEvidence {
             test_id: &self.case.id,
@@ -137,17 +118,14 @@ impl CheckEvaluator<'_> {
         match outcome {
             Err(error) => {
                 let opinion = JudgeOpinion { reasoning: None, score: None, suggestions, by };
-                CheckEvaluation {
-                    opinion: Some(opinion),
-                    ..CheckEvaluation::errored(check, error.to_string(), Vec::new())
-                }
+                CheckResult { opinion: Some(opinion), ..CheckResult::errored(check, error.to_string()) }
             }
             Ok(Judgement { passed, score, reasoning, words }) => {
                 let passed = passed != check.negated;
                 let verdict = CheckVerdict::new(passed, check.describe(), words);
-                CheckEvaluation {
+                CheckResult {
                     opinion: Some(JudgeOpinion { reasoning, score, suggestions, by }),
-                    ..CheckEvaluation::new(verdict)
+                    ..CheckResult::new(check, verdict)
                 }
             }
         }
@@ -159,28 +137,24 @@ impl CheckEvaluator<'_> {
         scripted: &ScriptCheck,
         looked: CheckScope,
         recorder: &TraceRecorder,
-    ) -> CheckEvaluation {
+    ) -> CheckResult {
         let (so_far, looked_at) = (looked.turns_so_far(recorder), looked.scope(recorder).turns());
         let of_program = self.roles.program_checks.as_ref();
         if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, so_far, looked_at)) {
             return match judged.await {
                 Err(error) => {
                     let words = format!("{}: {error}", scripted.function);
-                    CheckEvaluation::errored(check, words, Vec::new())
+                    CheckResult::errored(check, words)
                 }
                 Ok(holds) => {
                     let (passed, actual) = (holds != check.negated, format!("the function returned {holds}"));
                     let verdict = CheckVerdict::new(passed, check.describe(), actual);
-                    CheckEvaluation::new(verdict)
+                    CheckResult::new(check, verdict)
                 }
             };
         }
         let Some(function) = self.roles.function(&scripted.function) else {
-            return CheckEvaluation::errored(
-                check,
-                format!("`{}` is not there", scripted.function),
-                Vec::new(),
-            );
+            return CheckResult::errored(check, format!("`{}` is not there", scripted.function));
         };
         let input = ScriptInput {
             test_id: &self.case.id,
@@ -189,17 +163,15 @@ impl CheckEvaluator<'_> {
             evaluated: looked_at,
         };
         let ScriptVerdict { judgement, console_lines } = run_script_check(function, scripted, input).await;
-        match judgement {
-            Err(error) => {
-                CheckEvaluation::errored(check, format!("{}: {error}", scripted.function), console_lines)
-            }
+        let result = match judgement {
+            Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
             Ok((passed, words)) => {
                 let actual = words.unwrap_or_else(|| format!("the function returned {passed}"));
                 let passed = passed != check.negated;
-                let verdict = CheckVerdict::new(passed, check.describe(), actual);
-                CheckEvaluation { console_lines, ..CheckEvaluation::new(verdict) }
+                CheckResult::new(check, CheckVerdict::new(passed, check.describe(), actual))
             }
-        }
+        };
+        CheckResult { said: console_lines, ..result }
     }
 
     /// Looks for checkpoints that a turn has reached. Their order in the file does not matter.
@@ -217,11 +189,10 @@ impl CheckEvaluator<'_> {
             looked_at[next] = true;
             let checks = all[next].checkpoint.checks.clone();
             let decided = self.evaluate(&checks, CheckScope::Turn(place), recorder).await;
-            let undecided = decided.iter().find_map(|checked| Some((checked, checked.error.as_deref()?)));
-            if let Some((checked, words)) = undecided {
+            if let Some((kind, words)) = decided.iter().find_map(CheckResult::evaluation_error) {
                 let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
                 let message = format!("checkpoint {} failed: {first}", all[next].checkpoint.id);
-                return Err(AttemptFailure::new(error_kind(&checked.check), message).with_detail(rest));
+                return Err(AttemptFailure::new(kind, message).with_detail(rest));
             }
             all[next].record_results(&decided, place + 1);
         }
@@ -238,32 +209,6 @@ impl CheckEvaluator<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl CheckEvaluation {
-    /// Returns the evaluation of a check that errored. It does not pass, negated or not.
-    fn errored(check: &Check, words: String, console_lines: Vec<String>) -> CheckEvaluation {
-        let first = words.lines().next().unwrap_or_default().to_string();
-        let verdict = CheckVerdict::new(false, check.describe(), first);
-        CheckEvaluation { verdict, error: Some(words), console_lines, opinion: None }
-    }
-
-    /// Returns the evaluation of a check with a verdict.
-    fn new(verdict: CheckVerdict) -> CheckEvaluation {
-        CheckEvaluation { verdict, error: None, console_lines: Vec::new(), opinion: None }
-    }
-}
-
-/// Returns the failure kind of a check that errored.
-pub(super) fn error_kind(check: &Check) -> FailureKind {
-    match &check.kind {
-        CheckKind::Script(_) => FailureKind::ScriptError,
-        CheckKind::Judged(_) => FailureKind::JudgeError,
-        // Of the checks without judge or script, only budgets can error.
-        CheckKind::UsageBudget(_) | CheckKind::AllOf(_) => FailureKind::UsageError,
-        _ if check.comparison_error().is_some() => FailureKind::ScriptError,
-        _ => FailureKind::TestError,
     }
 }
 
@@ -291,7 +236,7 @@ impl CheckScope {
 }
 
 /// Returns the position of a check, and the position of the call that made it.
-fn describe_place(check: &Check) -> String {
+fn describe_place(check: &CheckInfo) -> String {
     match &check.call_site {
         Some(called_at) => format!("{} (called at {called_at})", check.place),
         None => check.place.to_string(),
@@ -299,18 +244,18 @@ fn describe_place(check: &Check) -> String {
 }
 
 /// Returns the failure caused by failed or errored hard checks; `None` if there are none.
-pub(super) fn failure_from_checks(checks: &[EvaluatedCheck]) -> Option<AttemptFailure> {
-    let all: Vec<&EvaluatedCheck> = checks.iter().filter(|checked| checked.is_hard_failure()).collect();
+pub(super) fn failure_from_checks(checks: &[CheckResult]) -> Option<AttemptFailure> {
+    let all: Vec<&CheckResult> = checks.iter().filter(|checked| checked.fails()).collect();
     // A failed check is about the agent; an errored one is not, so failed checks take precedence.
-    let (undecided, failed): (Vec<&EvaluatedCheck>, Vec<&EvaluatedCheck>) =
+    let (undecided, failed): (Vec<&CheckResult>, Vec<&CheckResult>) =
         all.iter().partition(|checked| checked.error.is_some());
     let first = failed.first().or(undecided.first())?;
-    if let Some(words) = &first.error {
+    if let Some((kind, words)) = first.evaluation_error() {
         let detail = undecided
             .iter()
             .map(|checked| format!("{}: {}", describe_place(&checked.check), checked.verdict.expected));
         let detail = detail.collect::<Vec<_>>().join("\n");
-        let failure = role_failure(error_kind(&first.check), words);
+        let failure = role_failure(kind, words);
         // The script error comes before the positions of the checks.
         let detail = failure.detail.iter().cloned().chain([detail]).collect::<Vec<_>>().join("\n");
         return Some(failure.with_detail(detail));
@@ -342,13 +287,12 @@ impl ConversationResult {
             checked.verdict.expected = redactor.text(&checked.verdict.expected).into_owned();
             let check = &mut checked.check;
             check.message = check.message.take().map(|message| redactor.text(&message).into_owned());
-            check.definition =
-                check.definition.take().map(|written| Arc::new(redactor.json((*written).clone())));
+            check.written = check.written.take().map(|written| Arc::new(redactor.json((*written).clone())));
             checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
             if let Some(comparison) = &mut checked.verdict.comparison {
                 comparison.map_texts(|text| redactor.text(text).into_owned());
             }
-            checked.console_lines.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
+            checked.said.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
             checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
             check.criterion = check.criterion.take().map(|words| redactor.text(&words).into());
             if let Some(JudgeOpinion { reasoning, suggestions, .. }) = &mut checked.opinion {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::roles::{
     JudgeEvidence, JudgeQuestion, JudgeResponse, JudgeUsage, Judgement, RoleError, suggestions,
 };
-use crate::session::{EndedCaseError, EvaluatedCheck, JudgeOpinion, Session};
+use crate::session::{CheckResult, EndedCaseError, JudgeOpinion, Session};
 use hotseat_checks::Check;
 use hotseat_targets::message::{ConversationMessage, MessageRole, joined_text};
 use hotseat_targets::recorder::TraceRecorder;
@@ -43,21 +43,13 @@ impl Session<'_> {
         let (outcome, by, suggestions) = self.ask_judge(&check, external).await;
         self.paused += begun.elapsed();
         let checked = match &outcome {
-            Err(error) => EvaluatedCheck::errored(check, &error.to_string()),
+            Err(error) => CheckResult::errored(&check, error.to_string()),
             Ok(judgement) => {
                 let Judgement { reasoning, score, .. } = judgement.clone();
                 let passed = judgement.passed != check.negated;
                 let verdict = CheckVerdict::new(passed, check.describe(), judgement.words.clone());
-                EvaluatedCheck {
-                    check,
-                    turn: None,
-                    topic: None,
-                    is_final: false,
-                    verdict,
-                    error: None,
-                    console_lines: Vec::new(),
-                    opinion: by.map(|by| JudgeOpinion { reasoning, score, suggestions, by }),
-                }
+                let opinion = by.map(|by| JudgeOpinion { reasoning, score, suggestions, by });
+                CheckResult { opinion, ..CheckResult::new(&check, verdict) }
             }
         };
         let first = self.checks.len();

@@ -21,7 +21,7 @@ use crate::cases::{
     CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase, hidden_calls,
 };
 use crate::scripts::ScriptCapabilities;
-use crate::session::{ConversationResult, EvaluatedCheck, ProgramChecks, SessionRoles, SessionTimeouts};
+use crate::session::{CheckResult, ConversationResult, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
 use hotseat_document::Diagnostic;
 use hotseat_targets::CallVisibility;
@@ -70,7 +70,7 @@ pub struct Session<'a> {
     started: Instant,
     /// Time spent on judges and human input. Time limits of the conversation do not count it.
     pub(super) paused: Duration,
-    pub(super) checks: Vec<EvaluatedCheck>,
+    pub(super) checks: Vec<CheckResult>,
     pub(super) checkpoints: Vec<CheckpointProgress>,
     pub(super) limit: Option<Duration>,
     logs: Vec<String>,
@@ -245,7 +245,7 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the evaluated checks, in order.
-    pub fn checks(&self) -> &[EvaluatedCheck] {
+    pub fn checks(&self) -> &[CheckResult] {
         &self.checks
     }
 
@@ -290,7 +290,7 @@ impl<'a> Session<'a> {
         &mut self,
         check: Check,
         subject: CheckSubject,
-    ) -> Result<&EvaluatedCheck, EndedCaseError> {
+    ) -> Result<&CheckResult, EndedCaseError> {
         self.evaluate_all(vec![check], subject).await.map(|decided| &decided[0])
     }
 
@@ -308,14 +308,15 @@ impl<'a> Session<'a> {
         &mut self,
         mut checks: Vec<Check>,
         subject: CheckSubject,
-    ) -> Result<&[EvaluatedCheck], EndedCaseError> {
+    ) -> Result<&[CheckResult], EndedCaseError> {
         self.ensure_open()?;
         self.ensure_check_capacity(checks.len())?;
         let first = self.checks.len();
         let mut diagnostics = self.resolve_references(checks.iter_mut());
         diagnostics.extend(self.unknown_topics(checks.iter()));
         if let Some(wrong) = diagnostics.first() {
-            let undecided = checks.into_iter().map(|check| EvaluatedCheck::errored(check, wrong.message()));
+            let undecided =
+                checks.iter().map(|check| CheckResult::errored(check, wrong.message().to_string()));
             self.checks.extend(undecided);
             return Err(self.fail(test_error(diagnostics)));
         }
@@ -331,8 +332,8 @@ impl<'a> Session<'a> {
                 (CheckSubject::LastTurn, n) => CheckScope::Turn(n - 1),
             };
             let begun = Instant::now();
-            let checked = match check.comparison_error().map(ToString::to_string) {
-                Some(words) => EvaluatedCheck::errored(check, &words),
+            let checked = match check.comparison_error() {
+                Some(words) => CheckResult::errored(&check, words.to_string()),
                 None => self.evaluator.evaluate_one(&check, looked, &mut self.recorder).await,
             };
             self.paused += begun.elapsed();
@@ -340,7 +341,7 @@ impl<'a> Session<'a> {
                 CheckSubject::Value => self.preceding_turn(),
                 CheckSubject::LastTurn | CheckSubject::Conversation => checked.turn,
             };
-            self.checks.push(EvaluatedCheck { turn, ..checked });
+            self.checks.push(CheckResult { turn, ..checked });
         }
         self.check_hard_failures(first)?;
         Ok(&self.checks[first..])
@@ -363,7 +364,7 @@ impl<'a> Session<'a> {
     fn record_missing_turn(&mut self, check: Check) -> Result<(), EndedCaseError> {
         let wrong = Diagnostic::new("there is no turn to check yet; send one first");
         let (wrong, is_hard) = (wrong.at(check.place.clone()), check.is_hard());
-        self.checks.push(EvaluatedCheck::errored(check, wrong.message()));
+        self.checks.push(CheckResult::errored(&check, wrong.message().to_string()));
         if is_hard { Err(self.fail(test_error(wrong.into()))) } else { Ok(()) }
     }
 

@@ -3,36 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_checks::Check;
-use hotseat_trace::{CheckVerdict, EventRecord, TracedConversation, Verdict};
+use hotseat_checks::{Check, CheckKind, CheckStrength};
+use hotseat_document::SourceSpan;
+use hotseat_trace::{CheckVerdict, EventRecord, FailureKind, TracedConversation, Verdict};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::checkpoints::CheckpointProgress;
 use crate::roles;
 
-/// An evaluated check and its result.
-#[derive(Debug, Clone)]
-pub struct EvaluatedCheck {
-    /// The check.
-    pub check: Check,
-    /// The evaluated turn, from 1; `None` for the whole conversation.
-    pub turn: Option<usize>,
-    /// True if the check is listed under `final_assertions`.
-    pub is_final: bool,
-    /// The verdict.
-    pub verdict: CheckVerdict,
-    /// The reason why the check errored. An errored check does not pass, and the agent is not at fault.
-    pub error: Option<String>,
-    /// Lines that the check function wrote to `console`.
-    pub console_lines: Vec<String>,
-    /// The topic visit that the check belongs to, for checks of topics.
-    pub topic: Option<TopicVisitRef>,
-    /// The opinion of the judge, for checks that ask one.
-    pub opinion: Option<JudgeOpinion>,
-}
-
 /// A visit of a topic.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicVisitRef {
     /// The topic.
     pub topic: Arc<str>,
@@ -56,26 +37,151 @@ pub struct JudgeOpinion {
     pub by: roles::JudgeUsage,
 }
 
-impl EvaluatedCheck {
-    /// Returns the result of a check that could not be evaluated.
-    pub(super) fn errored(check: Check, words: &str) -> EvaluatedCheck {
-        let (expected, actual) = (check.describe(), words.to_string());
-        let verdict = CheckVerdict::new(false, expected, actual);
-        EvaluatedCheck {
-            check,
+/// Result of a check, as it is saved.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The check.
+    pub check: CheckInfo,
+    /// Evaluated turn, from 1. `None` for the whole conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<usize>,
+    /// True if it is one of the `final_assertions`.
+    #[serde(default)]
+    pub is_final: bool,
+    /// Verdict.
+    pub verdict: CheckVerdict,
+    /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not to
+    /// blame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Kind of the failure that the error is. Not saved.
+    #[serde(skip)]
+    pub error_kind: Option<FailureKind>,
+    /// Console output of the function that evaluated the check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
+    /// Visit of the topic that makes the assertion, if it belongs to a topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<TopicVisitRef>,
+    /// Opinion of the judge, if a judge was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opinion: Option<JudgeOpinion>,
+}
+
+/// Description of a check, without what evaluates it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckInfo {
+    /// Position in the file.
+    #[serde(skip)]
+    pub place: SourceSpan,
+    /// Position of the call that made it, if it is inside a helper function. Not saved.
+    #[serde(skip)]
+    pub call_site: Option<SourceSpan>,
+    /// True if the check is negated.
+    #[serde(default)]
+    pub negated: bool,
+    /// Hard or informational (soft).
+    pub strength: CheckStrength,
+    /// Message for users if the check fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The assertion as written, if the check has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Arc<Value>>,
+    /// Name or text of the criterion that the check evaluates, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criterion: Option<Arc<str>>,
+}
+
+impl CheckResult {
+    /// Returns the result of a check with a verdict.
+    pub(super) fn new(check: &Check, verdict: CheckVerdict) -> Self {
+        CheckResult {
+            check: CheckInfo::new(check),
             turn: None,
             is_final: false,
             verdict,
-            error: Some(words.to_string()),
-            console_lines: Vec::new(),
+            error: None,
+            error_kind: None,
+            said: Vec::new(),
             topic: None,
             opinion: None,
         }
     }
 
-    /// Returns true if this check makes the case fail: it is hard and did not pass.
-    pub fn is_hard_failure(&self) -> bool {
+    /// Returns the result of a check that could not be evaluated. It does not pass, negated or not.
+    pub(super) fn errored(check: &Check, words: String) -> Self {
+        let first = words.lines().next().unwrap_or_default().to_string();
+        let verdict = CheckVerdict::new(false, check.describe(), first);
+        CheckResult::new(check, verdict).with_error(check, Some(words))
+    }
+
+    /// Adds the reason why the check could not be evaluated, if there is one.
+    pub(super) fn with_error(self, check: &Check, error: Option<String>) -> Self {
+        let error_kind = error.as_ref().map(|_| error_kind(check));
+        CheckResult { error, error_kind, ..self }
+    }
+
+    /// Returns the reason why the check could not be evaluated, and the kind of that failure.
+    pub(super) fn evaluation_error(&self) -> Option<(FailureKind, &str)> {
+        Some((self.error_kind?, self.error.as_deref()?))
+    }
+
+    /// True if the result makes the case fail.
+    pub fn fails(&self) -> bool {
         self.check.is_hard() && !self.verdict.passed
+    }
+
+    /// State of the check. A check that could not be evaluated has neither passed nor failed.
+    pub fn state(&self) -> CheckState {
+        match (&self.error, self.verdict.passed) {
+            (Some(_), _) => CheckState::Errored,
+            (None, true) => CheckState::Passed,
+            (None, false) => CheckState::Failed,
+        }
+    }
+}
+
+/// State of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// Passed.
+    Passed,
+    /// Failed.
+    Failed,
+    /// Could not be evaluated.
+    Errored,
+}
+
+impl CheckInfo {
+    fn new(check: &Check) -> Self {
+        CheckInfo {
+            place: check.place.clone(),
+            call_site: check.call_site.clone(),
+            negated: check.negated,
+            strength: check.strength,
+            message: check.message.clone(),
+            written: check.definition.clone(),
+            criterion: check.criterion.clone(),
+        }
+    }
+
+    /// True if the check affects the verdict.
+    pub fn is_hard(&self) -> bool {
+        self.strength == CheckStrength::Hard
+    }
+}
+
+/// Returns the failure kind of a check that errored.
+fn error_kind(check: &Check) -> FailureKind {
+    match &check.kind {
+        CheckKind::Script(_) => FailureKind::ScriptError,
+        CheckKind::Judged(_) => FailureKind::JudgeError,
+        // Of the checks without judge or script, only budgets can error.
+        CheckKind::UsageBudget(_) | CheckKind::AllOf(_) => FailureKind::UsageError,
+        _ if check.comparison_error().is_some() => FailureKind::ScriptError,
+        _ => FailureKind::TestError,
     }
 }
 
@@ -85,7 +191,7 @@ pub struct ConversationResult {
     /// The verdict of the case.
     pub verdict: Verdict,
     /// All evaluated checks, in order.
-    pub checks: Vec<EvaluatedCheck>,
+    pub checks: Vec<CheckResult>,
     /// Progress of the checkpoints.
     pub checkpoints: Vec<CheckpointProgress>,
     /// The time limit that was exceeded, if the verdict is about one.

@@ -11,7 +11,7 @@ use super::simulator_rules::SimulatorRules;
 use super::turn::TurnInput;
 use crate::cases::{DEFAULT_MAX_INPUTS, ProgramInputError, SimulatorBrief, TranscriptStyle};
 use crate::roles::{self, Dialogue, RoleError, RoleExchange, SimulatorQuestion, UserAnswer, UserDecision};
-use crate::session::{CheckpointProgress, EndedCaseError, Session, checkpoints};
+use crate::session::{CheckResult, CheckpointProgress, EndedCaseError, Session, checkpoints};
 use hotseat_checks::RoleReference;
 
 /// Number of retries if a simulated user with a goal gives an unusable answer.
@@ -184,8 +184,7 @@ impl Session<'_> {
         let looked = CheckScope::Whole { is_final: false };
         let decided = self.evaluator.evaluate(&brief.stop_when, looked, &mut self.recorder).await;
         self.paused += begun.elapsed();
-        if let Some((checked, words)) = decided.iter().find_map(|c| Some((c, c.error.as_deref()?))) {
-            let kind = super::evaluate::error_kind(&checked.check);
+        if let Some((kind, words)) = decided.iter().find_map(CheckResult::evaluation_error) {
             return Err(roles::role_failure(kind, &format!("`stop_when`: {words}")));
         }
         Ok(decided.iter().all(|checked| checked.verdict.passed))

@@ -151,8 +151,8 @@ impl Session<'_> {
             TopicTrigger::Condition(check) => {
                 let checked =
                     self.evaluator.evaluate_one(check, CheckScope::Turn(place), &mut self.recorder).await;
-                if let Some(words) = &checked.error {
-                    return Err(role_failure(super::evaluate::error_kind(check), words));
+                if let Some((kind, words)) = checked.evaluation_error() {
+                    return Err(role_failure(kind, words));
                 }
                 checked.verdict.passed
             }

@@ -17,9 +17,7 @@ use crate::cases::{
     parse_turn,
 };
 use crate::roles::Judgement;
-use crate::session::{
-    CheckSubject, EndedCaseError, EvaluatedCheck, ExternalAnswer, Session, SimulationOptions,
-};
+use crate::session::{CheckResult, CheckSubject, EndedCaseError, ExternalAnswer, Session, SimulationOptions};
 use hotseat_checks::{
     Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
     JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, Undecidable, format_text,
@@ -226,7 +224,7 @@ impl CommandContext<'_> {
             Some("conversation") => CheckSubject::Conversation,
             _ => CheckSubject::Value,
         };
-        let holds = |checked: &EvaluatedCheck| checked.verdict.passed && checked.error.is_none();
+        let holds = |checked: &CheckResult| checked.verdict.passed && checked.error.is_none();
         match session.evaluate_all(checks, subject).await {
             Ok(decided) => CommandReply::Done(decided.iter().all(holds).into()),
             Err(ended) => CommandReply::Ended(ended),

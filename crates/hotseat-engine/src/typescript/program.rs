@@ -15,7 +15,7 @@ use super::commands::{execute_command, script_failure};
 use super::engine::{MODULE_NAME, TestFile};
 use super::excerpts::TestExcerpts;
 use super::to_json;
-use crate::session::{CaseBody, EvaluatedCheck, Session};
+use crate::session::{CaseBody, CheckResult, Session};
 use hotseat_targets::BoxFuture;
 
 /// Default time limit of a script, not counting time spent in the agent and judges.
@@ -120,8 +120,7 @@ impl TypeScriptTest {
 /// # Errors
 /// If there is no such reason; the test would otherwise look completed.
 fn check_stop_reason(ended: &Value, session: &Session<'_>) -> Result<(), AttemptFailure> {
-    let has_reason =
-        session.ensure_open().is_err() || session.checks().iter().any(EvaluatedCheck::is_hard_failure);
+    let has_reason = session.ensure_open().is_err() || session.checks().iter().any(CheckResult::fails);
     if ended["stopped"].as_bool() == Some(false) || has_reason {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use hotseat_trace::{AgentToolCall, ConversationTurn, TracedConversation, TurnOutcome};
 use serde_json::{Map, Value, json};
 
-use crate::session::EvaluatedCheck;
+use crate::session::CheckResult;
 
 /// Returns the turns from an index on.
 pub fn turns_from(turns: &[ConversationTurn], from: usize) -> Vec<Value> {
@@ -73,11 +73,11 @@ fn call(call: &AgentToolCall) -> Value {
 }
 
 /// Returns the results of checks.
-pub fn check_results(checks: &[EvaluatedCheck]) -> Vec<Value> {
-    let result = |checked: &EvaluatedCheck| {
+pub fn check_results(checks: &[CheckResult]) -> Vec<Value> {
+    let result = |checked: &CheckResult| {
         json!({
             "mode": if checked.check.is_hard() { "hard" } else { "soft" },
-            "type": checked.check.definition.as_ref().and_then(|written| written.get("type")),
+            "type": checked.check.written.as_ref().and_then(|written| written.get("type")),
             "description": checked.verdict.expected,
             "passed": checked.verdict.passed,
             "error": checked.error,

@@ -1,6 +1,7 @@
 //! Takes saved runs from the store for a comparison.
 
-use hotseat_engine::run::{Attempt, CaseOutcome, CheckResult};
+use hotseat_engine::run::{Attempt, CaseOutcome};
+use hotseat_engine::session::CheckResult;
 use hotseat_trace::{AgentToolCall, ConversationTurn, VerdictStatus};
 use serde_json::json;
 

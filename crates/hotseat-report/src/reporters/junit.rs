@@ -15,7 +15,8 @@ use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, CheckResult, CheckState, RunSummary};
+use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary};
+use hotseat_engine::session::{CheckResult, CheckState};
 
 /// Reporter that writes JUnit at the end of the run, because the counts come first in the format. Until then
 /// the cases are spooled.

@@ -10,7 +10,8 @@ use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, Ver
 
 use super::text::{format_cost, format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{CaseOutcome, CheckResult, CheckState, RunSettings, RunSummary, SweepReport};
+use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
+use hotseat_engine::session::{CheckResult, CheckState};
 
 /// Maximum size of the failure sections. GitHub limits comments to 65,536 characters, including the text
 /// around the sections.

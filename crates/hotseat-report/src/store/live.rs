@@ -12,10 +12,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use hotseat_trace::{AgentToolCall, ConversationTurn, Millis, TracedConversation, TurnItem, TurnOutcome};
+use hotseat_trace::{
+    ConversationTurn, Event, EventRecord, Millis, Payload, TracedConversation, TurnItem, TurnOutcome,
+};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
+use crate::reporters::html::{PageItem, PageTurn};
+use crate::reporters::record::ToolCallRecord;
 use hotseat_engine::run::{RunningConversation, RunningConversations};
 
 /// Time between two looks at the viewers and at the conversations.
@@ -24,7 +28,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const WATCH_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of conversations in the file.
 const MAX_CONVERSATIONS: usize = 24;
-/// Maximum number of turns of a conversation, and of messages and calls of a turn. The last ones are kept.
+/// Maximum number of turns of a conversation, and of items of a turn beside its input. The last ones are kept.
 const MAX_TURNS: usize = 24;
 const MAX_ITEMS: usize = 24;
 /// Maximum length of a text in bytes, and of the text in an overview.
@@ -57,71 +61,8 @@ pub struct LiveConversation {
     pub total_turns: usize,
     /// Beginning of the last text.
     pub last: String,
-    /// The last turns.
-    pub turns: Vec<LiveTurn>,
-}
-
-/// Turn of a running conversation.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct LiveTurn {
-    /// Number of the turn.
-    pub number: usize,
-    /// True if the agent has not answered completely.
-    pub open: bool,
-    /// Duration, if the turn has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<f64>,
-    /// Error of the turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Messages and calls that are left out before the others.
-    pub omitted: usize,
-    /// Input, messages and calls, as the page displays them.
-    pub items: Vec<LiveItem>,
-}
-
-/// Message or call of a running conversation.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum LiveItem {
-    /// Input of the user.
-    User {
-        /// The text.
-        text: String,
-        /// Source of the input.
-        who: String,
-        /// Time since the start of the conversation in microseconds.
-        at: u64,
-    },
-    /// Message of the agent.
-    Agent {
-        /// The text.
-        text: String,
-        /// Sub-agent, if it wrote the message.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        agent: Option<String>,
-        /// Time since the start of the conversation in microseconds.
-        at: u64,
-    },
-    /// Tool call.
-    Call {
-        /// Name of the tool.
-        name: String,
-        /// Arguments.
-        input: Value,
-        /// True if there is a result.
-        answered: bool,
-        /// True if the tool failed.
-        failed: bool,
-        /// Result.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        output: Option<Value>,
-        /// Start and end in microseconds.
-        start: u64,
-        /// End, if the call has ended.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        end: Option<u64>,
-    },
+    /// The last turns as the page draws them, with their content.
+    pub turns: Vec<Value>,
 }
 
 /// Thread that writes the running conversations of a run while there is a viewer.
@@ -135,9 +76,12 @@ pub(super) struct LiveWriter {
 }
 
 /// Conversation as far as it was read.
+#[derive(Default)]
 struct ReadConversation {
     known: usize,
     conversation: TracedConversation,
+    /// Events of the last turns.
+    events: Vec<EventRecord>,
 }
 
 fn live_path(store: &Path, run: &str) -> PathBuf {
@@ -225,26 +169,29 @@ fn collect(running: &RunningConversations, known: &mut BTreeMap<u64, ReadConvers
     let (total, listed) = running.list(MAX_CONVERSATIONS);
     known.retain(|number, _| listed.iter().any(|one| one.number == *number));
     let conversations = listed.iter().map(|one| {
-        let read = known
-            .entry(one.number)
-            .or_insert_with(|| ReadConversation { known: 0, conversation: TracedConversation::default() });
+        let read = known.entry(one.number).or_default();
         loop {
             let (events, now_known) = one.events.after(read.known);
-            events.iter().for_each(|event| read.conversation.apply(event));
+            events.iter().for_each(|record| read.conversation.apply(&record.event));
+            read.events.extend(events);
             if now_known == read.known {
                 break;
             }
             read.known = now_known;
         }
-        LiveConversation::new(one, &read.conversation)
+        let turns = &read.conversation.turns;
+        if let Some(first) = turns.len().checked_sub(MAX_TURNS) {
+            let start = turns[first].started;
+            read.events.retain(|record| record.offset >= start);
+        }
+        LiveConversation::new(one, read)
     });
     LiveRun { total, conversations: conversations.collect() }
 }
 
 impl LiveConversation {
-    fn new(running: &RunningConversation, conversation: &TracedConversation) -> Self {
-        let turns = &conversation.turns;
-        let first = turns.len().saturating_sub(MAX_TURNS);
+    fn new(running: &RunningConversation, read: &ReadConversation) -> Self {
+        let turns = &read.conversation.turns;
         let mut live = LiveConversation {
             index: running.case_index,
             attempt: running.attempt,
@@ -253,10 +200,12 @@ impl LiveConversation {
             last: turns.last().map_or_else(String::new, last_text),
             turns: Vec::new(),
         };
+        let events: Vec<&EventRecord> = read.events.iter().collect();
+        let shown = PageTurn::from_events(&read.conversation, &events);
         let mut free = MAX_CONVERSATION_BYTES;
-        for turn in turns[first..].iter().rev() {
-            let turn = LiveTurn::new(turn);
-            free = free.saturating_sub(turn.items.iter().map(LiveItem::size).sum());
+        for (turn, shown) in turns.iter().rev().zip(shown.into_iter().rev()) {
+            let turn = live_turn(turn, shown, &events);
+            free = free.saturating_sub(turn.to_string().len());
             if free == 0 && !live.turns.is_empty() {
                 break;
             }
@@ -267,63 +216,23 @@ impl LiveConversation {
     }
 }
 
-impl LiveTurn {
-    fn new(turn: &ConversationTurn) -> Self {
-        let all = turn.items();
-        let omitted = all.len().saturating_sub(MAX_ITEMS);
-        let input = turn.user.as_deref().map(|user| LiveItem::User {
-            text: cut(user, MAX_TEXT),
-            who: turn.caller.to_string(),
-            at: turn.started.0,
-        });
-        let error = match (&turn.outcome, &turn.run_error) {
-            (TurnOutcome::Failed(error), _) | (_, Some(error)) => Some(cut(&error.message, MAX_TEXT)),
-            (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
-        };
-        let open = turn.outcome == TurnOutcome::Open;
-        LiveTurn {
-            number: turn.number,
-            open,
-            duration_ms: (!open).then(|| turn.duration().as_micros() as f64 / 1000.0),
-            error,
-            omitted,
-            items: input.into_iter().chain(all[omitted..].iter().map(LiveItem::new)).collect(),
+/// Returns a turn as the page draws it: its input and the last other items, shortened and with their content.
+fn live_turn(turn: &ConversationTurn, shown: PageTurn<'_>, events: &[&EventRecord]) -> Value {
+    let count = shown.items.len();
+    let content = |(place, item): (usize, PageItem<'_>)| {
+        let record = events.binary_search_by_key(&item.sequence, |record| record.sequence).ok()?;
+        let Event { payload, offset, .. } = &events[record].event;
+        if place + MAX_ITEMS < count && !matches!(payload, Payload::UserMessage(_)) {
+            return None;
         }
-    }
-}
-
-impl LiveItem {
-    fn new(item: &TurnItem<'_>) -> Self {
-        match item {
-            TurnItem::Message(message) => LiveItem::Agent {
-                text: cut(&message.content, MAX_TEXT),
-                agent: message.subagent.as_deref().map(str::to_string),
-                at: message.started.unwrap_or(message.ended).0,
-            },
-            TurnItem::Call(call) => LiveItem::from_call(call),
-        }
-    }
-
-    fn from_call(call: &AgentToolCall) -> Self {
-        let result = call.result.as_ref();
-        LiveItem::Call {
-            name: cut(&call.name, MAX_OVERVIEW_TEXT),
-            input: cut_value(&call.arguments),
-            answered: result.is_some(),
-            failed: result.is_some_and(|result| result.failed),
-            output: result.map(|result| cut_value(&result.value)),
-            start: call.started.0,
-            end: result.map(|_| call.ended.0),
-        }
-    }
-
-    /// Returns about the size in the file.
-    fn size(&self) -> usize {
-        match self {
-            LiveItem::User { text, .. } | LiveItem::Agent { text, .. } => text.len(),
-            LiveItem::Call { .. } => 2 * MAX_TEXT,
-        }
-    }
+        let index = item.call.and_then(|index| usize::try_from(index.as_u64()?).ok());
+        let call = index.map(|index| cut_members(json!(ToolCallRecord::new(&turn.tool_calls[index], turn))));
+        Some(json!({"type": payload.type_name(), "offsetUs": offset, "from": item.from,
+            "payload": cut_members(json!(payload)), "call": call}))
+    };
+    let items: Vec<Value> = shown.items.into_iter().enumerate().filter_map(content).collect();
+    json!({"number": turn.number, "open": turn.outcome == TurnOutcome::Open, "start": shown.start, "end": shown.end,
+        "omitted": count - items.len(), "items": items})
 }
 
 /// Returns the beginning of the last text of a turn: its last message or call, otherwise its input.
@@ -344,11 +253,13 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns a value, or the beginning of its text if it is long.
-fn cut_value(value: &Value) -> Value {
-    let text = value.to_string();
-    match text.len() <= MAX_TEXT {
-        true => value.clone(),
-        false => Value::String(cut(value.as_str().unwrap_or(&text), MAX_TEXT)),
+/// Replaces long members by the beginnings of their texts.
+fn cut_members(mut value: Value) -> Value {
+    for member in value.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        let text = member.as_str().map_or_else(|| member.to_string(), str::to_string);
+        if text.len() > MAX_TEXT {
+            *member = Value::String(cut(&text, MAX_TEXT));
+        }
     }
+    value
 }

@@ -29,7 +29,7 @@ mod tables;
 pub use changes::{CaseChange, ChangeCursor, StoreStamp};
 pub use error::RunStoreError;
 pub use git::GitCommit;
-pub use live::{LiveConversation, LiveItem, LiveRun, LiveTurn};
+pub use live::{LiveConversation, LiveRun};
 pub use merge_runs::{export, merge};
 pub use paths::{STORE_FOLDER, store_path};
 pub use prune::{PruneResult, StoreLimits};

@@ -9,7 +9,7 @@ use hotseat_trace as trace;
 use serde_json::Value;
 
 use hotseat_checks::CheckStrength;
-use hotseat_engine::session::EvaluatedCheck;
+use hotseat_engine::session::CheckResult;
 
 /// Options that were sent to the agent, by turn number.
 pub(super) type TurnOptionsMap = Arc<BTreeMap<usize, Value>>;
@@ -328,7 +328,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    pub(super) fn from_result(checked: &EvaluatedCheck) -> Evaluation {
+    pub(super) fn from_result(checked: &CheckResult) -> Evaluation {
         Evaluation {
             hard: checked.check.strength == CheckStrength::Hard,
             description: checked.verdict.expected.clone(),

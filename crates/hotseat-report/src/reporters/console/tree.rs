@@ -11,8 +11,8 @@ use super::turn::{
     DetailLevel, TreeLine, attachment_names, event_lines, goal_line, input_label, passed, simulation_summary,
 };
 use crate::reporters::text::{columns, format_duration, one_line, safe_lines, wrap};
-use hotseat_engine::run::{Attempt, CheckResult, CheckState};
-use hotseat_engine::session::{MISSING_INPUT_HINT, NO_NEXT_TURN};
+use hotseat_engine::run::Attempt;
+use hotseat_engine::session::{CheckResult, CheckState, MISSING_INPUT_HINT, NO_NEXT_TURN};
 
 /// Columns reserved for a duration, so that texts are cut to the same width.
 pub(super) const DURATION_COLUMNS: usize = "(1000.0m)".len();

@@ -6,7 +6,8 @@ use hotseat_trace::{AgentToolCall, ConversationTurn, FailureKind, RoleAnswered, 
 use serde_json::Value;
 
 use super::options::TextStyle;
-use hotseat_engine::run::{Attempt, CheckResult};
+use hotseat_engine::run::Attempt;
+use hotseat_engine::session::CheckResult;
 use hotseat_targets::message::ATTACHMENT_NOTE_PREFIX;
 
 /// How many lines of what happened in a turn are shown without `--verbose`.

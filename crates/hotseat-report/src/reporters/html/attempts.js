@@ -5,7 +5,7 @@ function turnDifferences(base, turn) {
   const groups = (of) => {
     const all = new Map();
     for (const item of of?.items || []) {
-      const key = item.kind === 'call' ? `call ${item.name}` : ['agent', 'user'].includes(item.kind) ? item.kind : null;
+      const key = item.call ? `call ${item.call.name}` : ['message.assistant', 'message.user'].includes(item.type) ? item.type : null;
       if (key) all.set(key, [...(all.get(key) || []), item]);
     }
     return all;
@@ -25,8 +25,8 @@ function turnDifferences(base, turn) {
 }
 
 function sameItem(one, other) {
-  if (one.kind === 'call') return Boolean(one.failed) === Boolean(other.failed) && !valueDiff(one.input, other.input).length;
-  return one.text.trim().split(/\s+/).join(' ') === other.text.trim().split(/\s+/).join(' ');
+  if (one.call) return ('error' in one.call) === ('error' in other.call) && !valueDiff(one.call.args, other.call.args).length;
+  return one.payload.content.trim().split(/\s+/).join(' ') === other.payload.content.trim().split(/\s+/).join(' ');
 }
 
 // One message or call; what differs is shown inside it.
@@ -38,13 +38,14 @@ function comparedItem(item, found) {
     return [shown, h('p.note.differs-note', {}, 'only here')];
   }
   if (!base) return shown;
-  if (item.kind !== 'call') {
-    return h(`div.said.differs.${item.kind}`, {}, h('div.who', {}, item.kind === 'user' ? 'User' : item.agent || 'Agent'), textDifference(base.text, item.text));
+  if (!item.call) {
+    const side = item.type === 'message.user' ? 'user' : 'agent';
+    return h(`div.said.differs.${side}`, {}, h('div.who', {}, side === 'user' ? 'User' : agentOf(item)), textDifference(base.payload.content, item.payload.content));
   }
   shown.classList.add('differs');
-  const rows = valueDiff(base.input, item.input).map(({ path, expected, got }) => ({ path, expected: asText(expected), got: asText(got) }));
+  const rows = valueDiff(base.call.args, item.call.args).map(({ path, expected, got }) => ({ path, expected: asText(expected), got: asText(got) }));
   return [shown, rows.length > 0 && differenceTable(rows, 0, [['First', 'missing'], ['Here', 'missing']]),
-    Boolean(base.failed) !== Boolean(item.failed) && h('p.note.differs-note', {}, item.failed ? 'fails only here' : 'fails in the first')];
+    ('error' in base.call) !== ('error' in item.call) && h('p.note.differs-note', {}, 'error' in item.call ? 'fails only here' : 'fails in the first')];
 }
 
 // All attempts of a case. `parts` has the result of each attempt, its turns and its name.
@@ -63,7 +64,7 @@ function attemptsBeside(parts, origin) {
     const turn = turnOf(part, n);
     const record = recordOf(part, n);
     return h('div.column', {}, turn ? turn.items.map((item) => comparedItem(item, found[at])) : h('p.note', {}, 'no such turn'),
-      found[at].missing.map((item) => h('p.note.differs-note', {}, item.kind === 'call' ? `no such call of ${item.name}` : 'no such message')),
+      found[at].missing.map((item) => h('p.note.differs-note', {}, item.call ? `no such call of ${item.call.name}` : 'no such message')),
       record?.error && h('p.trouble', {}, record.error), checks(record?.assertions, origin, null, record?.output));
   })));
   const firstDifference = (at) => rows.find(({ found }) => found[at].any)?.n;

@@ -7,7 +7,6 @@ async function casePage(row, source, route, moves) {
   const held = result.run_details || result.attempts || [result];
   const number = (one) => one.run || one.attempt || 1;
   const traceOf = (one) => attempts.find((known) => known.number === number(one)) || attempts[0];
-  const eventsOf = (one) => traceOf(one)?.events || [];
   const told = attempts.find((known) => known.telling)?.number || number(held[0]);
   const chosen = held.find((one) => number(one) === Number(route.get('attempt'))) || held.find((one) => number(one) === told) || held[0];
   const beside = route.get('attempt') === 'all' && held.length > 1;
@@ -21,8 +20,8 @@ async function casePage(row, source, route, moves) {
     h('a.tab', { href: moves.link(row, { attempt: 'all' }), 'aria-current': beside ? 'true' : null }, 'Side by side'));
 
   const body = beside
-    ? attemptsBeside(held.map((one) => ({ one, turns: turnsOf(one, eventsOf(one)), name: `${result.run_details ? 'Run' : 'Attempt'} ${number(one)}` })), origin)
-    : singleAttempt(chosen, turnsOf(chosen, eventsOf(chosen)), traceOf(chosen), link, origin);
+    ? attemptsBeside(held.map((one) => ({ one, turns: turnsOf(one, traceOf(one)), name: `${result.run_details ? 'Run' : 'Attempt'} ${number(one)}` })), origin)
+    : singleAttempt(chosen, turnsOf(chosen, traceOf(chosen)), traceOf(chosen), link, origin);
 
   return h('article.case', {},
     caseBar(row, result, moves, beside ? [] : failurePlaces(chosen).map((to) => link({ to }))),
@@ -75,11 +74,6 @@ function caseBar(row, result, moves, failures) {
     }, failures.length > 1 ? `✗ ${number(failures.length)} failures` : '✗ Failure'),
     h('button', { type: 'button', onclick: () => moves.step(-1), title: 'Previous case (k)', 'aria-label': 'Previous case' }, '↑'),
     h('button', { type: 'button', onclick: () => moves.step(1), title: 'Next case (j)', 'aria-label': 'Next case' }, '↓'));
-}
-
-function turnsOf(one, events) {
-  const turns = read(events);
-  return turns.length ? turns : fromResult(one);
 }
 
 function caseHead(row, result, actions) {

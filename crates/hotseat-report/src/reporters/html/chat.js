@@ -23,10 +23,9 @@ function chat(result, turns, marks, origin) {
 function chatTurn(turn, record, label, marks, folded, origin) {
   const status = record && MARKS[record.status] ? mark(record.status, record.status === 'failed' ? label : record.status, label) : null;
   const tokens = record?.spent ? spent(record.spent) : null;
-  const facts = [record ? duration(record.duration_ms) : duration((turn.over - turn.start) / 1000), tokens];
+  const facts = [record ? duration(record.duration_ms) : duration((turn.end - turn.start) / 1000), tokens];
   const id = marks ? `turn-${turn.number}` : null;
-  const asked = turn.items.find((item) => item.kind === 'user');
-  const head = turnHead(turn.number, status, facts.filter(Boolean).join(' · '), record?.topic, line(asked?.text || '', 120));
+  const head = turnHead(turn.number, status, facts.filter(Boolean).join(' · '), record?.topic, line(inputOf(turn), 120));
   return fold({ class: 'turn', id, open: !folded }, head, () => [
     portions(turn.items, id),
     record?.error && h('p.trouble', {}, record.error),
@@ -66,33 +65,56 @@ function said(items, place) {
 }
 
 function saidItem(item) {
-  switch (item.kind) {
-    case 'user':
-      return bubble('user', WHO[item.who] || 'User', item,
-        (item.attachments || []).map((name) => h('p.attached', {}, `📎 ${name}`)));
-    case 'agent':
-      return bubble('agent', item.agent || 'Agent', item);
-    case 'thought':
-      return fold({ class: 'thought' }, ['Reasoning', h('span.preview', {}, line(item.text))], () => words(item.text));
-    case 'call':
-      return call(item);
-    case 'interrupt':
-      return fold({ class: 'call' }, ['Waits for an answer', h('span.preview', {}, line(item.text))], () => [
-        value(item.value),
-        item.answer && h('p', {}, `Answered: ${item.answer.status}`),
-        item.answer?.payload !== undefined && value(item.answer?.payload),
+  const { type, payload: of } = item;
+  const thought = (name, text, make) => fold({ class: 'thought' }, [name, h('span.preview', {}, text)], make);
+  if (item.call) return call(item);
+  switch (type) {
+    case 'message.user':
+      return bubble('user', WHO[item.from] || 'User', item, (of.attachments || []).map((name) => h('p.attached', {}, `📎 ${name}`)));
+    case 'message.assistant':
+      return bubble('agent', agentOf(item), item);
+    case 'message.reasoning':
+      return thought('Reasoning', line(of.content), () => words(of.content));
+    case 'interrupt.raised':
+      return fold({ class: 'call' }, ['Waits for an answer', h('span.preview', {}, line(of.message || of.reason || of.interruptId))], () => [
+        value(of.value),
+        item.answer?.status && h('p', {}, `Answered: ${item.answer.status}`),
+        item.answer?.payload !== undefined && value(item.answer.payload),
       ].filter(Boolean));
-    case 'role':
-      return role(item);
-    case 'state':
-      return fold({ class: 'thought' }, ['State', h('span.preview', {}, short(item.state))], () => value(item.state));
+    case 'role.answered':
+      return role(of);
+    case 'state.snapshot':
+    case 'state.delta': {
+      const state = of.state === undefined ? of.patch : of.state;
+      return thought('State', short(state), () => value(state));
+    }
     case 'custom':
-      return fold({ class: 'thought' }, [item.name, h('span.preview', {}, short(item.value))], () => value(item.value));
-    case 'error':
-      return h('p.trouble', {}, h('strong', {}, item.error.code ? `${item.error.code}: ` : ''), words(item.error.message, 'span.words'));
+      return thought(of.name, short(of.value), () => value(of.value));
+    case 'turn.failed':
+    case 'agent.run.failed':
+      return h('p.trouble', {}, h('strong', {}, of.error.code ? `${of.error.code}: ` : ''), words(errorText(of.error), 'span.words'));
     default:
-      return note(item.text);
+      return note(NOTES[type](of));
   }
+}
+
+const NOTES = {
+  'llm.call.failed': (of) => `The model failed: ${errorText(of.error)}`,
+  'llm.fault_injected': (of) => `Fault \`${of.fault}\` in call ${of.callNo} of the model ${of.model}`,
+  'subagent.started': (of) => `${of.name || of.subagent} takes over`,
+  'subagent.finished': (of) => `${of.name || of.subagent} is done`,
+  'subagent.failed': (of) => `${of.name || of.subagent} ${of.error ? `failed: ${errorText(of.error)}` : 'is done'}`,
+  'agent.awaiting_input': (of) => `The agent waits for the user${of.hint ? `: ${of.hint}` : ''}`,
+  'protocol.note': (of) => of.message,
+};
+
+// The text of an error; while a case is running, a long error is a text.
+function errorText(error) {
+  return error.message ?? error;
+}
+
+function agentOf(item) {
+  return item.payload.subagent || item.from || 'Agent';
 }
 
 const WHO = {
@@ -102,8 +124,8 @@ const WHO = {
 
 function bubble(side, who, item, more) {
   return h(`div.said.${side}`, {},
-    h('div.who', {}, who, item.at !== undefined && h('span.at', {}, clock(item.at))),
-    side === 'agent' ? agentText(item.text) : words(item.text, 'div.words.bubble'), more);
+    h('div.who', {}, who, h('span.at', {}, clock(item.offsetUs))),
+    side === 'agent' ? agentText(item.payload.content) : words(item.payload.content, 'div.words.bubble'), more);
 }
 
 function note(text) {
@@ -111,23 +133,26 @@ function note(text) {
 }
 
 function call(item) {
-  const took = item.end === undefined ? null : duration((item.end - item.start) / 1000);
+  const { name, args, args_broken: broken, result, error, subagent, server, faults } = item.call;
+  const failed = error !== undefined;
+  const answered = failed || result !== undefined;
+  const agent = subagent || item.from;
+  const origin = item.payload?.origin;
   const summary = [
-    h('span.tool', {}, item.name),
-    h('span.preview', {}, short(item.input)),
-    item.agent && h('span.tag', {}, item.agent),
-    item.server && h('span.tag', { title: 'MCP server of the test' }, item.server),
-    (item.faults || []).map((fault) => h('span.tag.bad', { title: 'fault that the test injected' }, fault)),
-    h('span.facts', {}, item.failed ? h('span.bad', {}, '✗ failed ') : !item.answered && h('span.warn', {}, 'no result '), took),
+    h('span.tool', {}, name),
+    h('span.preview', {}, short(args ?? undefined)),
+    agent && h('span.tag', {}, agent),
+    server && h('span.tag', { title: 'MCP server of the test' }, server),
+    (faults || []).map((fault) => h('span.tag.bad', { title: 'fault that the test injected' }, fault)),
+    h('span.facts', {}, failed ? h('span.bad', {}, '✗ failed ') : !answered && h('span.warn', {}, 'no result '), answered && duration(item.call.duration_ms)),
   ];
-  const inner = item.inner && h('div.inner', {}, h('p.who', {}, `Conversation with ${item.inner.agent}`),
-    item.inner.turns.map((turn) => said(turn.items)));
-  return fold({ class: item.failed ? 'call failed' : 'call' }, summary, () => h('div', {},
-    item.origin && item.origin !== 'stream' && h('p.label', {}, `first seen in ${item.origin}`),
-    h('p.label', {}, item.broken ? 'Arguments (not JSON)' : 'Arguments'),
-    value(item.input === undefined ? 'none' : item.input),
-    item.answered && [h('p.label', {}, item.failed ? 'Error' : 'Result'),
-      value(item.failed && item.output?.message ? item.output.message : item.output)],
+  const inner = item.inner && h('div.inner', {}, h('p.who', {}, `Conversation with ${item.inner[0].callee[0]}`),
+    item.inner.map((turn) => said(turn.items)));
+  return fold({ class: failed ? 'call failed' : 'call' }, summary, () => h('div', {},
+    origin && h('p.label', {}, `first seen in ${origin}`),
+    h('p.label', {}, broken ? 'Arguments (not JSON)' : 'Arguments'),
+    value(args ?? 'none'),
+    answered && [h('p.label', {}, failed ? 'Error' : 'Result'), value(failed ? error : result)],
     inner,
   ));
 }

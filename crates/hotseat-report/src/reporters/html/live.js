@@ -43,13 +43,12 @@ function runningTranscript(found, row) {
 }
 
 function runningTurn(turn) {
-  const asked = turn.items.find((item) => item.kind === 'user');
-  const facts = turn.open ? 'waiting for the agent' : duration(turn.duration_ms);
-  return fold({ class: 'turn', open: true }, turnHead(turn.number, turn.open && mark('running'), facts, null, line(asked?.text || '', 120)), () => h('div', {},
-    said(turn.items.filter((item) => item.kind === 'user')),
+  const isInput = (item) => item.type === 'message.user';
+  const facts = turn.open ? 'waiting for the agent' : duration((turn.end - turn.start) / 1000);
+  return fold({ class: 'turn', open: true }, turnHead(turn.number, turn.open && mark('running'), facts, null, line(inputOf(turn), 120)), () => h('div', {},
+    said(turn.items.filter(isInput)),
     turn.omitted > 0 && h('p.note', {}, `${count(turn.omitted, 'message')} not shown while the case is running`),
-    said(turn.items.filter((item) => item.kind !== 'user').map((item) => ({ ...item, who: undefined }))),
-    turn.error && h('p.trouble', {}, turn.error)));
+    said(turn.items.filter((item) => !isInput(item)))));
 }
 
 // Asks for running conversations as long as the page shows some, and draws them. `wanted` returns null, or the index of

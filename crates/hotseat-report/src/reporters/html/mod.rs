@@ -10,6 +10,7 @@
 mod origin;
 mod page;
 mod row;
+mod turns;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -26,6 +27,9 @@ use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
 use origin::{SourceExcerptRecord, rerun_command, source_excerpts};
 pub use page::{ServedPage, served_page};
 pub use row::OverviewRow;
+#[cfg(feature = "store")]
+pub(crate) use turns::PageItem;
+pub(crate) use turns::PageTurn;
 
 /// Reporter that writes a page. Cases end in any order, so they are spooled until the end of the run.
 pub struct HtmlReporter {
@@ -61,12 +65,13 @@ pub struct CaseRecord<'a> {
     rerun: Option<String>,
 }
 
-/// Events of an attempt.
+/// Turns and events of an attempt.
 #[derive(Serialize)]
 struct AttemptTraceRecord<'a> {
     number: usize,
     /// True for the representative attempt of the case.
     telling: bool,
+    turns: Vec<PageTurn<'a>>,
     events: Vec<&'a EventRecord>,
     /// Number of omitted events.
     left_out: usize,
@@ -166,6 +171,7 @@ impl<'a> CaseRecord<'a> {
             AttemptTraceRecord {
                 number: attempt.number,
                 telling: attempt.number == telling,
+                turns: PageTurn::from_events(talked, &events),
                 events,
                 left_out,
                 topics,

@@ -79,7 +79,7 @@ function outline(one, turns, link) {
     turns.map((turn) => {
       const place = `turn-${turn.number}`;
       const status = failed.has(place) ? 'failed' : records.get(turn.number)?.status;
-      return entry(place, `Turn ${turn.number}`, MARKS[status] && status, line(turn.items.find((item) => item.kind === 'user')?.text || '', 60));
+      return entry(place, `Turn ${turn.number}`, MARKS[status] && status, line(inputOf(turn), 60));
     }),
     whole.length > 0 && entry('whole', 'Whole', failed.has('whole') ? 'failed' : 'passed', 'checks of the whole conversation')));
   return list;

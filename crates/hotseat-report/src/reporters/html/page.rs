@@ -27,7 +27,7 @@ fn script_with(source: &str) -> String {
         include_str!("markdown.js"),
         include_str!("diff.js"),
         include_str!("origin.js"),
-        include_str!("trace.js"),
+        include_str!("turns.js"),
         include_str!("chat.js"),
         include_str!("timeline.js"),
         include_str!("outline.js"),

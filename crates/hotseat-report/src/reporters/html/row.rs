@@ -4,7 +4,8 @@ use hotseat_trace::{ResultLabel, VerdictStatus};
 use serde::Serialize;
 
 use super::super::record::{SpentRecord, is_false, ms};
-use hotseat_engine::run::{CaseOutcome, CaseRef, CheckResult, RunSettings};
+use hotseat_engine::run::{CaseOutcome, CaseRef, RunSettings};
+use hotseat_engine::session::CheckResult;
 
 /// Row of the overview.
 #[derive(Serialize)]

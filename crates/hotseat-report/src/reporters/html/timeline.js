@@ -10,20 +10,20 @@ const OPEN_AT_FIRST = 60;
 
 // Each bar links to its part of the conversation.
 function timeline(turns, link) {
-  if (!turns.some((turn) => turn.over > turn.start)) return null;
-  const whole = { start: turns[0].start, end: Math.max(...turns.map((turn) => turn.over)) };
-  const shown = new Set(turns.flatMap((turn) => [...turn.spans, ...turn.gaps].map((span) => span.kind)));
+  if (!turns.some((turn) => turn.end > turn.start)) return null;
+  const all = turns.map((turn) => [...turn.spans, ...gaps(turn)].sort((a, b) => a.start - b.start || a.depth - b.depth));
+  const whole = { start: turns[0].start, end: Math.max(...turns.map((turn) => turn.end)) };
+  const shown = new Set(all.flat().map((span) => span.kind));
   const body = h('div.bars', {});
-  const bars = turns.reduce((sum, turn) => sum + turn.spans.length + turn.gaps.length, 0);
-  const draw = (alone) => fill(body, !alone && axis(whole), turns.map((turn) => {
-    const scale = alone ? { start: turn.start, end: turn.over } : whole;
-    const parts = [...turn.spans, ...turn.gaps].sort((a, b) => a.start - b.start || a.depth - b.depth);
-    const own = { kind: 'whole', label: `Turn ${turn.number}`, start: turn.start, end: turn.over, depth: 0 };
+  const bars = all.flat().length;
+  const draw = (alone) => fill(body, !alone && axis(whole), turns.map((turn, at) => {
+    const scale = alone ? { start: turn.start, end: turn.end } : whole;
+    const own = { kind: 'whole', label: `Turn ${turn.number}`, start: turn.start, end: turn.end, depth: 0 };
     const shown = new Set(turn.items.map((item) => item.sequence));
     const place = (span) => link({ to: shown.has(span.sequence) ? `turn-${turn.number}-event-${span.sequence}` : `turn-${turn.number}` });
     return fold({ open: bars <= OPEN_AT_FIRST, class: 'bar-turn' }, bar(own, scale, whole, place(own)), () => [
       alone ? axis(scale) : null,
-      parts.map((span) => bar({ ...span, depth: span.depth + 1 }, scale, whole, span.kind === 'idle' ? null : place(span))),
+      all[at].map((span) => bar({ ...span, depth: span.depth + 1 }, scale, whole, span.kind === 'idle' ? null : place(span))),
     ].flat().filter(Boolean));
   }));
   draw(false);
@@ -34,6 +34,21 @@ function timeline(turns, link) {
       h('span.legend', {}, Object.entries(KINDS).filter(([kind]) => shown.has(kind)).map(([kind, words]) =>
         h('span', {}, h(`i.key.${kind}`), words))), alone),
     body);
+}
+
+// Finds idle times of at least one millisecond and a fiftieth of the turn.
+function gaps(turn) {
+  const least = Math.max(1000, (turn.end - turn.start) / 50);
+  const found = [];
+  let reached = turn.start;
+  const busy = turn.spans.filter((span) => span.kind !== 'helper');
+  for (const span of [...busy, { start: turn.end, end: turn.end }]) {
+    if (span.start - reached >= least) {
+      found.push({ kind: 'idle', label: 'idle', start: reached, end: Math.min(span.start, turn.end), depth: 0 });
+    }
+    reached = Math.max(reached, span.end);
+  }
+  return found;
 }
 
 function bar(span, scale, whole, to) {

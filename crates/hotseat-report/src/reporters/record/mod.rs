@@ -22,6 +22,7 @@ pub use self::format::{documented_message, is_false, ms, rfc3339};
 pub use self::run::AgentRecord;
 pub use self::run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
 pub use self::spent::SpentRecord;
+pub use self::turn::ToolCallRecord;
 #[cfg(feature = "store")]
 pub use self::turn::turn_error;
 

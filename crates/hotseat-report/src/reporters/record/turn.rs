@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::super::console::passed;
 use super::format::{documented_message, is_false, ms};
 use super::spent::SpentRecord;
-use hotseat_engine::run::{Attempt, CheckResult, CheckState, CheckpointResult};
-use hotseat_engine::session::{AwaitingState, JudgeOpinion, input_hint};
+use hotseat_engine::run::{Attempt, CheckpointResult};
+use hotseat_engine::session::{AwaitingState, CheckResult, CheckState, JudgeOpinion, input_hint};
 
 /// Checkpoint.
 #[derive(Debug, Serialize)]
@@ -410,7 +410,7 @@ pub(super) fn failed_check_messages<'a>(checks: impl Iterator<Item = &'a CheckRe
 }
 
 impl<'a> ToolCallRecord<'a> {
-    pub(super) fn new(call: &'a AgentToolCall, turn: &ConversationTurn) -> Self {
+    pub fn new(call: &'a AgentToolCall, turn: &ConversationTurn) -> Self {
         let (result, seen) = (call.result.as_ref(), call.server_call.as_ref());
         ToolCallRecord {
             id: &call.id,

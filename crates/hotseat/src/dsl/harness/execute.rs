@@ -70,7 +70,9 @@ impl Harness {
             cfg!(feature = "store") && project.store.enabled && project.file.is_some() && !arguments.no_store;
         let keep = match arguments.trace {
             Some(_) => EventRetention::Raw,
-            None if is_kept => EventRetention::Events,
+            None if is_kept || outputs.iter().any(|output| output.format.needs_events()) => {
+                EventRetention::Events
+            }
             None => EventRetention::Nothing,
         };
         let (project, http) = (Arc::new(project), Arc::new(HttpClient::default()));
