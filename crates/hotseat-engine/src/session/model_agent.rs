@@ -105,7 +105,7 @@ impl ServiceObserver for ModelObserver {
             } => {
                 // Calls before the first turn, for instance to test the connection, belong to no turn.
                 let Some(turn_id) = self.events.turn.clone() else { return Ok(()) };
-                self.complete_tools(at, &model, results)?;
+                self.complete_tools(at, &model, &turn_id, results)?;
                 self.calls_in_turn += 1;
                 self.open.insert(call, (turn_id.clone(), self.calls_in_turn));
                 let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -125,7 +125,7 @@ impl ServiceObserver for ModelObserver {
                 self.complete_call(at, &model, call, *reply, duration_ms)
             }
             ServedModelEventKind::CallFailed { call, error, .. } => {
-                let failed = self.fail_call(at, call, &error);
+                let failed = self.fail_call(at, &model, call, &error);
                 if error.kind != ModelErrorKind::Unanswered {
                     return failed;
                 }
@@ -182,16 +182,26 @@ impl ModelObserver {
         &mut self,
         at: Instant,
         model: &Arc<str>,
+        turn_id: &Arc<str>,
         results: Vec<ModelToolResult>,
     ) -> Result<(), AttemptFailure> {
         let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
         let completed: Vec<Payload> =
-            results.into_iter().filter_map(|result| tool_calls.complete(model, result)).collect();
+            results.into_iter().flat_map(|result| tool_calls.complete(model, turn_id, result)).collect();
         completed.into_iter().try_for_each(|payload| self.events.emit(at, payload))
     }
 
-    fn fail_call(&mut self, at: Instant, call: u64, error: &ModelError) -> Result<(), AttemptFailure> {
+    fn fail_call(
+        &mut self,
+        at: Instant,
+        model: &Arc<str>,
+        call: u64,
+        error: &ModelError,
+    ) -> Result<(), AttemptFailure> {
         let Some((turn_id, call_no)) = self.open.remove(&call) else { return Ok(()) };
+        if let Some((tool_calls, partial)) = self.tool_calls.as_mut().zip(error.partial.as_ref()) {
+            partial.tool_calls.iter().for_each(|call| tool_calls.add_broken(model, call.clone()));
+        }
         let error = ErrorInfo {
             code: Some(error.kind.to_string()),
             message: error.message.clone(),
