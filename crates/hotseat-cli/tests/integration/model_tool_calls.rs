@@ -1,5 +1,6 @@
 //! Tool calls of agents whose protocol shows none: the models that the test serves show them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_testkit::agui::FakeRun;
@@ -7,7 +8,7 @@ use hotseat_testkit::completions::{ChatCompletion, chunk};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, post, post_within};
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun};
+use crate::common::{Project, TEST_TIMEOUT, TestRun};
 
 /// A model that refunds an order with a tool before it answers.
 const REFUNDS: &str = "models:
@@ -225,6 +226,27 @@ fn a_call_is_seen_although_the_agent_leaves_before_the_end_of_the_reply() {
         FakeReply::sse().event(chunk(json!({"content": "One moment"}), None)).hang()
     });
     run_relayed("chat/completions", &early).assert_all_passed();
+}
+
+#[test]
+fn a_reply_for_which_the_agent_does_not_wait_hides_its_calls() {
+    let run = |tools: &'static [&'static str]| {
+        let provider = Arc::new(FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
+        let asked = provider.clone();
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+            std::thread::spawn(move || model.call(&[json!({"role": "user", "content": "hello"})], tools));
+            asked.wait_for_requests(1, TEST_TIMEOUT);
+            FakeReply::json(200, &json!({"reply": "Done."}))
+        });
+        let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+        let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
+        Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+    };
+    let words = ["the agent's tool calls are not visible: ", "the turn ended before the model replied"];
+    run(&["refund"]).assert_failure("a", "test_error", &words);
+    // A model without tools, for example one that finds a title, can call none.
+    run(&[]).assert_all_passed();
 }
 
 #[test]
