@@ -39,6 +39,9 @@ impl From<JsonSchemaError> for CompiledSchemaError {
             JsonSchemaError::Invalid { message, pointer } => {
                 CompiledSchemaError::Invalid { message, pointer }
             }
+            JsonSchemaError::TakesTooLong(_) => {
+                CompiledSchemaError::Invalid { message: error.to_string(), pointer: String::new() }
+            }
             JsonSchemaError::NoValidator => CompiledSchemaError::NoValidator,
         }
     }
@@ -64,8 +67,12 @@ impl CompiledSchema {
     }
 
     /// Lists the violations of a value.
-    pub fn violations(&self, value: &Value) -> Vec<String> {
-        self.0.violations(value).map(|violation| truncate(&violation)).take(MAX_VIOLATIONS).collect()
+    ///
+    /// # Errors
+    /// If that takes too long.
+    fn violations(&self, value: &Value) -> Result<Vec<String>, JsonSchemaError> {
+        let found = self.0.violations(value, MAX_VIOLATIONS)?;
+        Ok(found.iter().map(|violation| truncate(violation)).collect())
     }
 }
 
@@ -154,7 +161,12 @@ impl CheckBehavior for JsonSchemaCheck {
                 }
             },
         };
-        let mistakes: Vec<String> = found.iter().flat_map(|value| self.schema.violations(value)).collect();
+        let mistakes: Result<Vec<Vec<String>>, JsonSchemaError> =
+            found.iter().map(|value| self.schema.violations(value)).collect();
+        let mistakes = match mistakes {
+            Ok(mistakes) => mistakes.concat(),
+            Err(error) => return CheckDecision::not_applicable(format!("{error}, in {at}")),
+        };
         match mistakes.as_slice() {
             [] => CheckDecision::new(true, format!("{at} matches")),
             mistakes => CheckDecision::new(false, format!("in {at}: {}", format_list(mistakes))),

@@ -1,5 +1,6 @@
 //! JSON-RPC frames: parsed from bytes, and written.
 
+use hotseat_document::json::read_value;
 use serde_json::{Map, Value, json};
 
 use crate::revision::error_code;
@@ -96,7 +97,7 @@ impl Frame {
     /// Reads one frame. Values nested deeper than 128 levels are refused, and too many values; the caller bounds the length.
     ///
     /// # Errors
-    /// If the bytes are no JSON, or the value is no JSON-RPC 2.0 message.
+    /// If the bytes are no JSON, an object has a key twice, or the value is no JSON-RPC 2.0 message.
     pub fn parse(bytes: &[u8]) -> Result<Frame, Box<FrameError>> {
         // Each value but the first follows a comma or an opening bracket.
         let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{'));
@@ -105,11 +106,15 @@ impl Frame {
             let error = RpcError::new(error_code::INVALID_REQUEST, message);
             return Err(Box::new(FrameError { id: Value::Null, error }));
         }
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-            Box::new(FrameError {
-                id: Value::Null,
-                error: RpcError::new(error_code::PARSE_ERROR, format!("the message is no JSON: {error}")),
-            })
+        let unreadable = |message: String| {
+            let error = RpcError::new(error_code::PARSE_ERROR, message);
+            Box::new(FrameError { id: Value::Null, error })
+        };
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| unreadable(format!("the message is no JSON: {error}")))?;
+        let value = read_value(text).map_err(|error| match error.is_data() {
+            true => unreadable(format!("the message has a {error}")),
+            false => unreadable(format!("the message is no JSON: {error}")),
         })?;
         Frame::from_json(value)
     }

@@ -181,8 +181,6 @@ fn schema_violations(schema: &Value, content: &Value) -> Vec<String> {
     if !schema.is_object() {
         return Vec::new();
     }
-    match JsonSchema::compile(schema) {
-        Ok(schema) => schema.violations(content).take(MAX_VIOLATIONS).collect(),
-        Err(error) => vec![error.to_string()],
-    }
+    let found = JsonSchema::compile(schema).and_then(|schema| schema.violations(content, MAX_VIOLATIONS));
+    found.unwrap_or_else(|error| vec![error.to_string()])
 }

@@ -18,6 +18,9 @@ pub enum JsonSchemaError {
         /// JSON pointer to the wrong part; empty for the whole schema.
         pointer: String,
     },
+    /// The value was not validated in time: schemas that refer to themselves can take exponential time.
+    #[error("validating the value by its schema takes longer than {} s", .0.as_secs())]
+    TakesTooLong(std::time::Duration),
     /// This build has no validator.
     #[error("JSON Schemas need the feature `json-schema` of the crate `hotseat`")]
     NoValidator,

@@ -1,11 +1,23 @@
 //! Schemas, compiled.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::JsonSchemaError;
+
+/// Maximum duration of one validation.
+const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// Stack of a validation: values and schemas may be nested.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+/// Number of abandoned validations at which nothing is validated any more.
+const MAX_ABANDONED: usize = 8;
+
+/// Validations that exceeded their time and still run.
+static ABANDONED: AtomicUsize = AtomicUsize::new(0);
 
 /// Compiled JSON Schema.
 #[derive(Clone)]
@@ -26,13 +38,51 @@ impl JsonSchema {
         options.build(schema).map(|validator| JsonSchema(Arc::new(validator))).map_err(invalid)
     }
 
-    /// Returns what a value violates, each with its place in the value.
-    pub fn violations<'a>(&'a self, value: &'a Value) -> impl Iterator<Item = String> + 'a {
-        self.0.iter_errors(value).map(|error| match error.instance_path().as_str() {
-            "" => error.to_string(),
-            place => format!("{place}: {error}"),
+    /// Returns what a value violates, each with its place in the value, up to a number of violations.
+    ///
+    /// # Errors
+    /// If it takes too long. The validator cannot be interrupted, so it has a thread, which is abandoned then.
+    pub fn violations(&self, value: &Value, max: usize) -> Result<Vec<String>, JsonSchemaError> {
+        if ABANDONED.load(Ordering::SeqCst) >= MAX_ABANDONED {
+            return Err(JsonSchemaError::TakesTooLong(TIME_LIMIT));
+        }
+        let (validator, value) = (self.0.clone(), value.clone());
+        let (sender, receiver) = mpsc::channel();
+        // Set by the first of both: the end of the validation, or of its time.
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = is_over.clone();
+        let validation = move || {
+            // Fails if nobody waits any more.
+            let _ = sender.send(find_violations(&validator, &value, max));
+            if ends.swap(true, Ordering::SeqCst) {
+                ABANDONED.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        std::thread::Builder::new()
+            .name("json-schema".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(validation)
+            .map_err(|error| JsonSchemaError::Invalid {
+                message: format!("no thread for the validator: {error}"),
+                pointer: String::new(),
+            })?;
+        receiver.recv_timeout(TIME_LIMIT).map_err(|_| {
+            ABANDONED.fetch_add(1, Ordering::SeqCst);
+            if is_over.swap(true, Ordering::SeqCst) {
+                ABANDONED.fetch_sub(1, Ordering::SeqCst);
+            }
+            JsonSchemaError::TakesTooLong(TIME_LIMIT)
         })
     }
+}
+
+fn find_violations(validator: &jsonschema::Validator, value: &Value, max: usize) -> Vec<String> {
+    let errors = validator.iter_errors(value).take(max);
+    let described = errors.map(|error| match error.instance_path().as_str() {
+        "" => error.to_string(),
+        place => format!("{place}: {error}"),
+    });
+    described.collect()
 }
 
 impl fmt::Debug for JsonSchema {

@@ -38,7 +38,7 @@ pub use comparison::{
 pub use conversation::{
     AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallingMessages, ConversationTurn,
     ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem, TurnOutcome,
-    TurnScope,
+    TurnScope, UNREADABLE_REPLY,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;

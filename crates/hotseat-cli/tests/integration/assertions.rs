@@ -889,3 +889,14 @@ fn other_adapters_keep_text_next_to_calls() {
         assert!(output.code == 2 && output.stderr.contains(words), "{output}");
     }
 }
+
+#[test]
+fn a_schema_that_takes_exponential_time_decides_nothing() {
+    let branch = |required: &str| json!({"properties": {"n": {"$ref": "#/$defs/n"}}, "required": [required]});
+    let schema = json!({"$defs": {"n": {"anyOf": [branch("x"), branch("y")]}}, "$ref": "#/$defs/n"});
+    let nested = (0..60).fold(json!({}), |inner, _| json!({"n": inner}));
+    let answer = move |request: &FakeRequest| {
+        FakeRun::for_request(request).started().text(&nested.to_string()).finished()
+    };
+    assert_table(answer, &[(json!({"type": "schema", "schema": schema}), Undecidable)]);
+}

@@ -606,6 +606,31 @@ fn checkpoints_follow_conversation_order() {
     assert!(tested.output.stdout.contains("  └─ missing checkpoints: second\n"), "{}", tested.output);
 }
 
+/// Reading them takes time that grows with their number, and not with its square.
+#[test]
+fn a_case_may_have_thousands_of_checkpoints() {
+    let chain = |last: &str| {
+        let after = |number: usize| match number {
+            0 => last.to_string(),
+            number => format!("c{}", number - 1),
+        };
+        let all = (0..20_000).map(|number| {
+            let after = Some(after(number)).filter(|name| !name.is_empty());
+            json!({"id": format!("c{number}"), "after": after.into_iter().collect::<Vec<_>>(), "assertion": {"type": "contains", "value": "x"}})
+        });
+        json!({"id": "a", "input": "x", "checkpoints": all.collect::<Vec<_>>()}).to_string()
+    };
+    let project = Project::with_agent(&echo_agent());
+    let project = project.file("a.test.json", &chain("")).file("b.test.json", &chain("c19999"));
+    let listed = project.hotseat(&["list", "a.test.json"]);
+    assert!(listed.stderr.ends_with("1 of 1 case in 1 suite\n"), "{listed}");
+    let refused = project.hotseat(&["list", "b.test.json"]);
+    assert!(
+        refused.stderr.contains("these checkpoints depend on each other in a cycle: c0, c1, "),
+        "{refused}"
+    );
+}
+
 #[test]
 fn rejects_unreachable_or_empty_checkpoints() {
     let case = |checkpoints: Value| json!({"id": "a", "input": "x", "checkpoints": checkpoints});

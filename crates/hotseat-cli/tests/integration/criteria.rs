@@ -521,7 +521,40 @@ type Replies = Box<dyn Fn() -> FakeReply + Send + Sync>;
 fn truncated_or_refused_judge_answers_never_pass() {
     let agent = booking_agent();
     let good = r#"{"reasoning": "It greets.", "satisfied": true}"#;
-    let replies: [(&str, Replies, usize, &str); 4] = [
+    let stop = |message: Value| complete_reply(message, "stop");
+    let replies: [(&str, Replies, usize, &str); 7] = [
+        (
+            "a refusal beside it",
+            Box::new(move || {
+                let parts = json!([{"type": "text", "text": good}, {"type": "refusal", "refusal": "No."}]);
+                stop(json!({"role": "assistant", "content": parts}))
+            }),
+            3,
+            "refused",
+        ),
+        (
+            "a call beside it",
+            Box::new(move || {
+                let call =
+                    json!({"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}});
+                stop(json!({"role": "assistant", "content": good, "tool_calls": [call]}))
+            }),
+            3,
+            "it called the tool `look`",
+        ),
+        (
+            "two choices",
+            Box::new(move || {
+                let choice = |index: usize, satisfied: bool| {
+                    let answer = json!({"reasoning": "It greets.", "satisfied": satisfied}).to_string();
+                    let message = json!({"role": "assistant", "content": answer});
+                    json!({"index": index, "message": message, "finish_reason": "stop"})
+                };
+                FakeReply::json(200, &json!({"id": "c", "choices": [choice(0, true), choice(1, false)]}))
+            }),
+            1,
+            "it has more than one choice",
+        ),
         (
             "cut",
             Box::new(move || complete_reply(json!({"role": "assistant", "content": good}), "length")),

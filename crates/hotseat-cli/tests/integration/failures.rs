@@ -746,6 +746,7 @@ fn hook_prints_invalid_json() {
     assert!(tested.output.stdout.contains("ORDER=1"), "{}", tested.output);
     run_with_hook("{ cmd: [echo, '[1]'] }", "printed JSON that is not an object");
     run_with_hook("{ cmd: [echo, '{} {}'] }", "printed something that is not JSON");
+    run_with_hook(r#"{ cmd: [echo, '{"ORDER": 1, "ORDER": 2}'] }"#, r#"printed a duplicate key "ORDER""#);
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Tool calls of agents whose protocol shows none: the models that the test serves show them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient};
+use hotseat_testkit::completions::{ChatCompletion, chunk};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ModelClient, post, post_within};
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun};
+use crate::common::{Project, TEST_TIMEOUT, TestRun};
 
 /// A model that refunds an order with a tool before it answers.
 const REFUNDS: &str = "models:
@@ -148,26 +152,133 @@ fn calls_of_relayed_and_replayed_models_are_seen() {
     project.suite("a", &suite).file("main.jsonl", &recording).test(&[]).assert_all_passed();
 }
 
-#[test]
-fn a_provider_that_breaks_its_protocol_hides_the_calls() {
-    let provider = FakeAgent::start(|_: &FakeRequest| {
-        let message = json!({"role": "assistant", "content": "Done.", "tool_calls": [{"id": "c1"}]});
-        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
-        FakeReply::json(200, &json!({"id": "chatcmpl-1", "choices": [choice]}))
-    });
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
-        let reply = model.call(&[json!({"role": "user", "content": "hello"})], &[]).expect("a reply");
-        FakeReply::json(200, &json!({"reply": reply["content"]}))
+/// Runs a case that forbids refunds. The agent posts one request to this path of a relayed model, and leaves after a pause.
+fn run_relayed(path: &'static str, provider: &FakeAgent) -> TestRun {
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let url = format!("{}/{path}", request.header("x-model").expect("the address of the model"));
+        let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}]});
+        let _ = post_within(Duration::from_millis(300), &url, &[], &body.to_string());
+        FakeReply::json(200, &json!({"reply": "Done."}))
     });
     let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
     let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
+    Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+}
+
+/// A call of `refund` in a chat completion.
+fn refund_call() -> Value {
+    json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "refund", "arguments": "{}"}})
+}
+
+#[test]
+fn a_provider_that_breaks_its_protocol_hides_the_calls() {
+    let choice =
+        |index: usize, message: Value| json!({"index": index, "message": message, "finish_reason": "stop"});
+    let said = json!({"role": "assistant", "content": "Done."});
+    let output = |kind: &str| {
+        let message = json!({"type": "message", "content": [{"type": "output_text", "text": "Done."}]});
+        let call = json!({"type": kind, "call_id": "c1", "name": "refund", "input": "", "arguments": ""});
+        json!({"status": "completed", "output": [call, message]})
+    };
+    let replies = [
+        (
+            "chat/completions",
+            json!({"choices": [choice(0, json!({"content": "Done.", "tool_calls": [{"id": "c1"}]}))]}),
+            "a tool call has no name",
+        ),
+        (
+            "chat/completions",
+            json!({"choices": [choice(0, said), choice(1, json!({"tool_calls": [refund_call()]}))]}),
+            "it has more than one choice",
+        ),
+        (
+            "messages",
+            json!({"content": [{"type": "mcp_tool_use", "id": "c1", "name": "refund", "input": {}}], "stop_reason": "end_turn"}),
+            "it has a `mcp_tool_use`",
+        ),
+        ("responses", output("custom_tool_call"), "it has a `custom_tool_call`"),
+        ("responses", output("mcp_call"), "it has a `mcp_call`"),
+    ];
+    for (path, reply, words) in replies {
+        let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &reply));
+        let run = run_relayed(path, &provider);
+        run.assert_failure("a", "test_error", &["the agent's tool calls are not visible: ", words]);
+    }
+    // The provider carries out calls of its own tools.
+    let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &output("web_search_call")));
+    run_relayed("responses", &provider).assert_all_passed();
+}
+
+#[test]
+fn a_call_is_seen_although_the_agent_leaves_before_the_end_of_the_reply() {
+    let chat = || FakeReply::sse().event(chunk(json!({"tool_calls": [refund_call()]}), None)).hang();
+    let item = json!({"type": "function_call", "call_id": "c1", "name": "refund", "arguments": "{}"});
+    let done = json!({"type": "response.output_item.done", "item": item});
+    let provider = FakeAgent::start(move |request: &FakeRequest| match request.path.ends_with("responses") {
+        true => FakeReply::sse().event(done.clone()).hang(),
+        false => chat(),
+    });
+    for path in ["chat/completions", "responses"] {
+        let run = run_relayed(path, &provider);
+        run.assert_failure("a", "assertion", &["refund"]);
+    }
+    let early = FakeAgent::start(|_: &FakeRequest| {
+        FakeReply::sse().event(chunk(json!({"content": "One moment"}), None)).hang()
+    });
+    run_relayed("chat/completions", &early).assert_all_passed();
+}
+
+#[test]
+fn a_reply_for_which_the_agent_does_not_wait_hides_its_calls() {
+    let run = |tools: &'static [&'static str]| {
+        let provider = Arc::new(FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
+        let asked = provider.clone();
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+            std::thread::spawn(move || model.call(&[json!({"role": "user", "content": "hello"})], tools));
+            asked.wait_for_requests(1, TEST_TIMEOUT);
+            FakeReply::json(200, &json!({"reply": "Done."}))
+        });
+        let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+        let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
+        Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
+    };
+    let words = ["the agent's tool calls are not visible: ", "the turn ended before the model replied"];
+    run(&["refund"]).assert_failure("a", "test_error", &words);
+    // A model without tools, for example one that finds a title, can call none.
+    run(&[]).assert_all_passed();
+}
+
+#[test]
+fn a_call_in_a_broken_reply_counts_once_the_agent_sends_its_result() {
+    let provider = FakeAgent::start(|request: &FakeRequest| {
+        let is_first = request.json()["messages"].as_array().is_some_and(|messages| messages.len() == 1);
+        match is_first {
+            true => FakeReply::sse().event(chunk(json!({"tool_calls": [refund_call()]}), None)),
+            false => ChatCompletion::new().text("Done.").finish("stop").streamed(),
+        }
+    });
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let url =
+            format!("{}/chat/completions", request.header("x-model").expect("the address of the model"));
+        let mut messages = vec![json!({"role": "user", "content": "hello"})];
+        let is_naive = request.json()["text"] == "naive";
+        for _ in 0..2 {
+            let body = json!({"model": "m", "stream": true, "messages": messages}).to_string();
+            post(&url, &[], &body).expect("an answer");
+            if is_naive {
+                messages.push(json!({"role": "assistant", "content": null, "tool_calls": [refund_call()]}));
+                messages.push(json!({"role": "tool", "tool_call_id": "c1", "content": "refunded"}));
+            }
+        }
+        FakeReply::json(200, &json!({"reply": "Done."}))
+    });
+    let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
+    let asserts = "{ tools: { forbid: [refund] } }";
+    let suite = case("naive", "naive", asserts) + "---\n" + &case("careful", "careful", asserts);
     let run = Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[]);
-    run.assert_failure(
-        "a",
-        "test_error",
-        &["the agent's tool calls are not visible: ", "a tool call has no name"],
-    );
+    run.assert_failure("naive", "assertion", &["1 call: turn 1: refund({}) → refunded"]);
+    assert_eq!(run.case("careful")["status"], "passed", "{:#}", run.case("careful"));
 }
 
 #[test]

@@ -117,6 +117,22 @@ fn inline_scenarios_and_other_formats_work() {
 }
 
 #[test]
+fn thousands_of_scenarios_belong_into_a_file() {
+    let set: Vec<Value> =
+        (0..5000).map(|number| json!({"id": number.to_string(), "name": "n", "goal": "g"})).collect();
+    let case = |scenarios: Value| json!({"id": "a", "input": "hi", "scenarios": scenarios}).to_string();
+    let project = Project::with_agent(&agent()).file("set.json", &json!(set).to_string());
+    let project =
+        project.file("a.test.json", &case(json!("set.json"))).file("b.test.json", &case(json!(set)));
+    let listed = project.hotseat(&["list", "a.test.json"]);
+    assert!(listed.stderr.ends_with("5000 of 5000 cases in 1 suite\n"), "{listed}");
+    let refused = project.hotseat(&["list", "b.test.json"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    let words = ["the case contains 5000 scenarios, more than 500", "scenarios: FILE.json", "b.test.json:1:"];
+    words.iter().for_each(|words| assert!(refused.stderr.contains(words), "{words}: {refused}"));
+}
+
+#[test]
 fn errors_name_scenario_set_file_and_index() {
     let agent = agent();
     let suite = "name: x\nscenarios: { name: venues, from: s.json }\nturns: [{ user: '${scenario.goal}' }]\n";

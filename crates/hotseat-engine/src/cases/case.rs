@@ -28,7 +28,9 @@ use super::models::ModelSettings;
 use super::patterns::read_pattern;
 use super::peer_words::explain_peer_words;
 use super::reliability::{ReliabilitySetting, read_reliability};
-use super::scenarios::{CaseScenario, read_scenarios, scenario_names};
+use super::scenarios::{
+    CaseScenario, MAX_INLINE_SCENARIOS, has_inline_scenarios, read_scenarios, scenario_names,
+};
 use super::script::{read_client_tools, read_interrupt_answers};
 use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
@@ -385,6 +387,13 @@ impl TestCase {
         match read_scenarios(&node, source, with.folders) {
             None => vec![TestCase::decode(source, node, parse, with, None)],
             Some(Err(diagnostics)) => vec![Err(diagnostics)],
+            Some(Ok(all)) if all.len() > MAX_INLINE_SCENARIOS && has_inline_scenarios(&node) => {
+                let place = node.get("scenarios").map(|written| written.place(source));
+                let message =
+                    format!("the case contains {} scenarios, more than {MAX_INLINE_SCENARIOS}", all.len());
+                let help = "move them to a file: `scenarios: FILE.json`";
+                vec![Err(diagnostic_at(place, message).help(help).into())]
+            }
             Some(Ok(all)) => all
                 .into_iter()
                 .map(|scenario| TestCase::decode(source, node.clone(), parse, with, Some(scenario)))

@@ -1,10 +1,15 @@
 //! Decodes checkpoints.
 
+use std::collections::HashMap;
+
 use super::assertions::AssertionBlock;
 use super::shape::CHECKPOINT;
 use super::variables::diagnostic_at;
 use hotseat_checks::Check;
 use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
+
+/// Maximum number of ids in a message.
+const MAX_LISTED: usize = 20;
 
 /// A condition that some turn has to reach.
 #[derive(Debug, Clone)]
@@ -29,22 +34,28 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
         case.list("checkpoints").into_iter().flatten().filter_map(|view| view.map(&CHECKPOINT)).collect();
     let id = |map: &MapView<'_>| map.text("id").unwrap_or_default().to_string();
     let ids: Vec<String> = maps.iter().map(id).collect();
+    let mut places = HashMap::new();
+    for (place, id) in ids.iter().enumerate() {
+        places.entry(id.as_str()).or_insert(place);
+    }
     let mut checkpoints = Vec::new();
     for (place, map) in maps.iter().enumerate() {
-        if ids[..place].contains(&ids[place]) {
+        if places[ids[place].as_str()] != place {
             diagnostics
                 .push(diagnostic_at(map.place_of("id"), format!("duplicate checkpoint id `{}`", ids[place])));
         }
         let mut after = Vec::new();
         for name in map.list("after").into_iter().flatten() {
             let wanted = name.text().unwrap_or_default();
-            match ids.iter().position(|id| id == wanted) {
-                Some(found) => after.push(found),
+            match places.get(wanted) {
+                Some(found) => after.push(*found),
                 None => {
-                    let known = ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+                    let listed = ids.iter().take(MAX_LISTED).map(|id| format!("`{id}`"));
+                    let known = listed.collect::<Vec<_>>().join(", ");
+                    let more = if ids.len() > MAX_LISTED { ", …" } else { "" };
                     let message = format!("unknown checkpoint `{wanted}`");
-                    diagnostics
-                        .push(diagnostic_at(Some(name.place()), message).help(format!("there are {known}")));
+                    let help = format!("there are {known}{more}");
+                    diagnostics.push(diagnostic_at(Some(name.place()), message).help(help));
                 }
             }
         }
@@ -77,16 +88,20 @@ fn is_empty_mapping(view: NodeView<'_>) -> bool {
 
 /// Finds checkpoints that can never be reached because they depend on each other.
 fn find_cycle(checkpoints: &[Checkpoint]) -> Option<Vec<usize>> {
-    let mut waiting: Vec<usize> = (0..checkpoints.len()).collect();
-    loop {
-        let free = |place: &usize| !checkpoints[*place].after.iter().any(|before| waiting.contains(before));
-        let left: Vec<usize> = waiting.iter().filter(|place| !free(place)).copied().collect();
-        if left.is_empty() {
-            return None;
-        }
-        if left.len() == waiting.len() {
-            return Some(left);
-        }
-        waiting = left;
+    let mut missing: Vec<usize> = checkpoints.iter().map(|checkpoint| checkpoint.after.len()).collect();
+    let mut dependents = vec![Vec::new(); checkpoints.len()];
+    for (place, checkpoint) in checkpoints.iter().enumerate() {
+        checkpoint.after.iter().for_each(|&before| dependents[before].push(place));
     }
+    let mut free: Vec<usize> = (0..checkpoints.len()).filter(|&place| missing[place] == 0).collect();
+    while let Some(place) = free.pop() {
+        for &dependent in &dependents[place] {
+            missing[dependent] -= 1;
+            if missing[dependent] == 0 {
+                free.push(dependent);
+            }
+        }
+    }
+    let stuck: Vec<usize> = (0..checkpoints.len()).filter(|&place| missing[place] > 0).collect();
+    (!stuck.is_empty()).then_some(stuck)
 }

@@ -1,5 +1,6 @@
 //! Scenario sets: one case, executed once per scenario.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -16,6 +17,9 @@ use hotseat_document::{
 };
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::canonical_text;
+
+/// Maximum number of scenarios in the document of a case, which is read once for each of them.
+pub(super) const MAX_INLINE_SCENARIOS: usize = 500;
 
 /// A scenario of a case.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -64,6 +68,12 @@ pub(super) fn read_scenarios(
         },
     };
     Some(if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) })
+}
+
+/// True if the scenarios stand in the document itself.
+pub(super) fn has_inline_scenarios(whole: &DocumentNode) -> bool {
+    let written = whole.get("scenarios");
+    written.is_some_and(|set| matches!(set.value, NodeValue::List(_)) || set.get("scenarios").is_some())
 }
 
 /// Decodes a set of scenarios declared by a program, in the form of `scenarios` of a case.
@@ -175,21 +185,24 @@ fn from_entries<'v>(
     file: &str,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<CaseScenario>> {
-    let mut all: Vec<(Arc<CaseScenario>, SourceSpan)> = Vec::new();
+    let mut all = Vec::new();
+    let mut first_places: HashMap<String, SourceSpan> = HashMap::new();
     for (index, view) in entries.enumerate() {
         let at = match file {
             "" => format!("scenario at index {index} of set `{set}`"),
             file => format!("scenario at index {index} of set `{set}` in {file}"),
         };
         let Some(scenario) = read_scenario(view, set, &at, diagnostics) else { continue };
-        if let Some((_, first)) = all.iter().find(|(known, _)| known.id == scenario.id) {
+        if let Some(first) = first_places.get(&scenario.id) {
             let message = format!("{at}: another scenario of the set has the id `{}`", scenario.id);
-            let wrong = diagnostic_at(Some(view.place()), message).with_related(first.clone(), "first");
+            let wrong =
+                diagnostic_at(Some(view.place()), message).with_related(SourceSpan::clone(first), "first");
             diagnostics.push(wrong.help("give each scenario a unique `id`"));
         }
-        all.push((Arc::new(scenario), view.place()));
+        first_places.entry(scenario.id.clone()).or_insert_with(|| view.place());
+        all.push(Arc::new(scenario));
     }
-    all.into_iter().map(|(scenario, _)| scenario).collect()
+    all
 }
 
 /// Decodes one scenario. Returns `None` after reporting an error.

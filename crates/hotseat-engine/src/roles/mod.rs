@@ -480,6 +480,11 @@ async fn ask_model(
             let words = format!("it refused to answer; {}", excerpt(&reply.text));
             Err((RoleError::Failed(words), RetryAdvice::Now))
         }
+        // What it says beside a call is not its answer yet.
+        Ok(Ok(reply)) if !reply.tool_calls.is_empty() => {
+            let words = format!("it called the tool `{}`, but it has no tools", reply.tool_calls[0].name);
+            Err((RoleError::Failed(words), RetryAdvice::Now))
+        }
         Ok(Ok(reply)) => Ok(RoleReply {
             text: reply.text,
             duration: Duration::ZERO,

@@ -23,6 +23,21 @@ impl PassRate {
     /// Number of attempts out of `runs` that have to pass.
     pub fn required_passes(self, runs: usize) -> usize {
         // Tolerates floating-point error above a whole number.
-        (runs as f64 * self.0 - 1e-9).ceil() as usize
+        ((runs as f64 * self.0 - 1e-9).ceil() as usize).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_least_one_attempt_has_to_pass() {
+        for (part, runs, required) in
+            [(1e-300, 3, 1), (0.8, 5, 4), (2.0 / 3.0, 3, 2), (0.67, 3, 3), (1.0, 2, 2)]
+        {
+            let rate = PassRate::new(part).unwrap();
+            assert_eq!(rate.required_passes(runs), required, "{part} of {runs}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use hotseat_model::{ModelError, ModelErrorKind, ModelReply, ModelToolResult};
 use hotseat_targets::{AgentSession, CallVisibility};
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
-    LlmFaultInjected, Payload,
+    LlmFaultInjected, Payload, UNREADABLE_REPLY,
 };
 
 use super::model_tool_calls::ModelToolCalls;
@@ -46,12 +46,21 @@ pub struct ModelObserver {
     events: TurnEvents,
     /// Number of calls in the turn.
     calls_in_turn: u32,
-    /// Turn of each open call, and its number in the turn.
-    open: HashMap<u64, (Arc<str>, u32)>,
+    /// Calls without a reply.
+    open: HashMap<u64, OpenModelCall>,
     /// Models that answer from recordings.
     replayed: BTreeSet<String>,
     /// Set if the models show the tool calls of the agent.
     tool_calls: Option<ModelToolCalls>,
+}
+
+/// A call without a reply.
+struct OpenModelCall {
+    turn_id: Arc<str>,
+    /// Number in the turn.
+    call_no: u32,
+    /// True if the model may call tools.
+    offers_tools: bool,
 }
 
 impl ServiceObserver for ModelObserver {
@@ -85,6 +94,22 @@ impl ServiceObserver for ModelObserver {
         self.calls_in_turn = 0;
     }
 
+    /// Tools that a reply calls after the end of the turn would be called unseen.
+    fn end_turn(&mut self) {
+        if self.tool_calls.is_none() {
+            return;
+        }
+        for (_, OpenModelCall { turn_id, call_no, .. }) in self.open.extract_if(|_, call| call.offers_tools) {
+            let message = "the turn ended before the model replied, which may still call tools".to_string();
+            let error = ErrorInfo { code: Some(UNREADABLE_REPLY.to_string()), message, retriable: None };
+            // If the conversation exceeds a limit, the turn fails anyway.
+            let _ = self.events.emit(
+                Instant::now(),
+                LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false },
+            );
+        }
+    }
+
     fn end_conversation(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
         self.note_unused(conversation)?;
         let saved = conversation.save_recordings();
@@ -105,9 +130,12 @@ impl ServiceObserver for ModelObserver {
             } => {
                 // Calls before the first turn, for instance to test the connection, belong to no turn.
                 let Some(turn_id) = self.events.turn.clone() else { return Ok(()) };
-                self.complete_tools(at, &model, results)?;
+                self.complete_tools(at, &model, &turn_id, results)?;
                 self.calls_in_turn += 1;
-                self.open.insert(call, (turn_id.clone(), self.calls_in_turn));
+                let turn = turn_id.clone();
+                let open =
+                    OpenModelCall { turn_id: turn, call_no: self.calls_in_turn, offers_tools: tools > 0 };
+                self.open.insert(call, open);
                 let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
                 let started = LlmCallStarted {
                     turn_id,
@@ -125,7 +153,7 @@ impl ServiceObserver for ModelObserver {
                 self.complete_call(at, &model, call, *reply, duration_ms)
             }
             ServedModelEventKind::CallFailed { call, error, .. } => {
-                let failed = self.fail_call(at, call, &error);
+                let failed = self.fail_call(at, &model, call, &error);
                 if error.kind != ModelErrorKind::Unanswered {
                     return failed;
                 }
@@ -139,7 +167,10 @@ impl ServiceObserver for ModelObserver {
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }
             ServedModelEventKind::FaultInjected { call, rule, fault } => {
-                let Some((turn_id, call_no)) = self.open.get(&call).cloned() else { return Ok(()) };
+                let Some(OpenModelCall { turn_id, call_no, .. }) = self.open.get(&call) else {
+                    return Ok(());
+                };
+                let (turn_id, call_no) = (turn_id.clone(), *call_no);
                 let fault = fault.to_string().into();
                 self.events.emit(at, LlmFaultInjected { turn_id, call_no, model, fault, rule })
             }
@@ -159,7 +190,7 @@ impl ModelObserver {
         reply: ModelReply,
         duration_ms: u64,
     ) -> Result<(), AttemptFailure> {
-        let Some((turn_id, call_no)) = self.open.remove(&call) else { return Ok(()) };
+        let Some(OpenModelCall { turn_id, call_no, .. }) = self.open.remove(&call) else { return Ok(()) };
         let called = turn_id.clone();
         let completed = LlmCallCompleted {
             turn_id,
@@ -182,16 +213,26 @@ impl ModelObserver {
         &mut self,
         at: Instant,
         model: &Arc<str>,
+        turn_id: &Arc<str>,
         results: Vec<ModelToolResult>,
     ) -> Result<(), AttemptFailure> {
         let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
         let completed: Vec<Payload> =
-            results.into_iter().filter_map(|result| tool_calls.complete(model, result)).collect();
+            results.into_iter().flat_map(|result| tool_calls.complete(model, turn_id, result)).collect();
         completed.into_iter().try_for_each(|payload| self.events.emit(at, payload))
     }
 
-    fn fail_call(&mut self, at: Instant, call: u64, error: &ModelError) -> Result<(), AttemptFailure> {
-        let Some((turn_id, call_no)) = self.open.remove(&call) else { return Ok(()) };
+    fn fail_call(
+        &mut self,
+        at: Instant,
+        model: &Arc<str>,
+        call: u64,
+        error: &ModelError,
+    ) -> Result<(), AttemptFailure> {
+        let Some(OpenModelCall { turn_id, call_no, .. }) = self.open.remove(&call) else { return Ok(()) };
+        if let Some((tool_calls, partial)) = self.tool_calls.as_mut().zip(error.partial.as_ref()) {
+            partial.tool_calls.iter().for_each(|call| tool_calls.add_broken(model, call.clone()));
+        }
         let error = ErrorInfo {
             code: Some(error.kind.to_string()),
             message: error.message.clone(),

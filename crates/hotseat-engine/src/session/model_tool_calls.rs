@@ -11,6 +11,8 @@ use hotseat_trace::{ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed, ToolI
 pub(super) struct ModelToolCalls {
     /// Calls without a result, by the model and its id of the call.
     open: HashMap<(Arc<str>, String), OpenToolCall>,
+    /// Calls in replies that broke. Whether the agent carries them out is known once it sends their result.
+    broken: HashMap<(Arc<str>, String), ModelToolCall>,
     /// Ids in the trace so far.
     ids: HashSet<Arc<str>>,
 }
@@ -32,6 +34,7 @@ impl ModelToolCalls {
             false => own,
         };
         self.ids.insert(id.clone());
+        self.broken.remove(&(model.clone(), call.id.clone()));
         let open = OpenToolCall { turn_id: turn_id.clone(), id: id.clone() };
         self.open.insert((model.clone(), call.id), open);
         Payload::ToolInvoked(ToolInvocation {
@@ -41,13 +44,29 @@ impl ModelToolCalls {
         })
     }
 
-    /// Returns the event of a result that the agent sent to a model. `None` if the call had one before: requests that are
-    /// repeated contain their results again.
-    pub(super) fn complete(&mut self, model: &Arc<str>, result: ModelToolResult) -> Option<Payload> {
-        let OpenToolCall { turn_id, id: tool_call_id } =
-            self.open.remove(&(model.clone(), result.call_id.clone()))?;
+    /// Remembers a call in a reply that broke.
+    pub(super) fn add_broken(&mut self, model: &Arc<str>, call: ModelToolCall) {
+        self.broken.insert((model.clone(), call.id.clone()), call);
+    }
+
+    /// Returns the events of a result that the agent sent to a model: the call itself too, if its reply broke. None if the
+    /// call had a result before: requests that are repeated contain their results again.
+    pub(super) fn complete(
+        &mut self,
+        model: &Arc<str>,
+        turn_id: &Arc<str>,
+        result: ModelToolResult,
+    ) -> impl Iterator<Item = Payload> + use<> {
+        let key = (model.clone(), result.call_id.clone());
+        let invoked = self.broken.remove(&key).map(|call| self.invoke(model, turn_id, call));
+        let completed = self.open.remove(&key).map(|call| Self::completed(call, result));
+        invoked.into_iter().chain(completed)
+    }
+
+    fn completed(call: OpenToolCall, result: ModelToolResult) -> Payload {
+        let OpenToolCall { turn_id, id: tool_call_id } = call;
         let origin = Origin::Stream;
-        Some(match result.is_error {
+        match result.is_error {
             true => {
                 let error = ErrorInfo { code: None, message: result.text().into_owned(), retriable: None };
                 Payload::ToolFailed(ToolFailed { turn_id, tool_call_id, error, origin })
@@ -56,6 +75,6 @@ impl ModelToolCalls {
                 let output = result.content;
                 Payload::ToolCompleted(ToolCompleted { turn_id, tool_call_id, output, origin })
             }
-        })
+        }
     }
 }

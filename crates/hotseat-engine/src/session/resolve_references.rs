@@ -47,7 +47,10 @@ impl Session<'_> {
         }
         let used = &self.recorder.conversation().services;
         let (why, help) = match &used.unreadable_reply {
-            Some(problem) => (problem.as_str(), "use a provider whose answers follow its protocol"),
+            Some(problem) => (
+                problem.as_str(),
+                "let the agent wait for all replies, and use a provider that follows its protocol",
+            ),
             None if used.has_connected || used.has_called_model => return None,
             None => (
                 "the agent used no MCP server and no model of the test",

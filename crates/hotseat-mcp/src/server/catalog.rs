@@ -98,7 +98,8 @@ fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
 impl CompiledTool {
     /// Returns what the arguments violate, one text for each of the first violations.
     pub(super) fn violations(&self, arguments: &Value) -> Vec<String> {
-        self.arguments.violations(arguments).take(MAX_VIOLATIONS).collect()
+        let found = self.arguments.violations(arguments, MAX_VIOLATIONS);
+        found.unwrap_or_else(|error| vec![error.to_string()])
     }
 }
 

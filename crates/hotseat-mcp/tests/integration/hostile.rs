@@ -67,6 +67,19 @@ async fn messages_with_very_many_values_are_refused() {
     assert!(answer["error"]["message"].is_string(), "{answer}");
 }
 
+#[tokio::test]
+async fn a_repeated_key_is_refused() {
+    let (definition, _) = bank();
+    let fixture = open(definition, FixedAnswerer::default());
+    let params = json!({"name": "charge", "arguments": {"amount": 5}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let body = body.replace(r#""amount":5"#, r#""amount":5000,"amount":5"#);
+    let request = stateless(&fixture.url(), "tools/call", json!({})).body(body);
+    let answer = json_of(soon("an answer", request.send()).await.unwrap()).await;
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with(r#"the message has a duplicate key "amount""#), "{answer}");
+}
+
 /// A program that prints this before its answers.
 fn program_that_prints(noise: &str) -> ServerDefinition {
     let script = format!(

@@ -16,7 +16,8 @@ const SENDER: &str = "the provider";
 /// Reads a complete answer: a JSON document, or a stream of events.
 ///
 /// # Errors
-/// If the answer is incomplete, reports a failure or does not fit the protocol.
+/// If the answer is incomplete, reports a failure or does not fit the protocol. The error has what a stream contains until
+/// then.
 pub(crate) async fn read_relayed_reply(
     dialect: Dialect,
     body: &[u8],
@@ -35,19 +36,28 @@ async fn read(
     body: &[u8],
     request: &ModelRequest,
 ) -> Result<ModelReply, ModelError> {
+    match read_body(&mut parser, body).await.and_then(|()| parser.reply()) {
+        Ok((mut reply, usage)) => {
+            reply.usage = usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
+            Ok(reply)
+        }
+        Err(error) => {
+            let arrived = parser.assembly();
+            let partial = (!arrived.is_empty()).then(|| Box::new(arrived.clone().into_reply()));
+            Err(ModelError { partial, ..error })
+        }
+    }
+}
+
+async fn read_body(parser: &mut impl ReplyParser, body: &[u8]) -> Result<(), ModelError> {
     let text = std::str::from_utf8(body).map_err(|error| {
         ModelError::new(ModelErrorKind::Decode, format!("{SENDER} sent no text: {error}"))
     })?;
-    match text.trim_start().starts_with('{') {
-        true => parser.handle_complete(text, &mut DiscardSink)?,
-        false => {
-            let pieces = stream::iter([Ok(Bytes::copy_from_slice(body))]);
-            read_events(pieces, &mut parser, &mut DiscardSink).await?;
-        }
+    if text.trim_start().starts_with('{') {
+        return parser.handle_complete(text, &mut DiscardSink);
     }
-    let (mut reply, usage) = parser.reply()?;
-    reply.usage = usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
-    Ok(reply)
+    let pieces = stream::iter([Ok(Bytes::copy_from_slice(body))]);
+    read_events(pieces, parser, &mut DiscardSink).await
 }
 
 #[cfg(test)]

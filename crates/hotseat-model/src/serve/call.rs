@@ -1,6 +1,6 @@
 //! One call of a served model: the fault that it gets, the model, its events, and the pieces of the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -8,7 +8,9 @@ use tokio::sync::mpsc;
 use super::conversation::{ConversationState, ModelState};
 use super::faults::FaultKind;
 use super::{Dialect, ServedModelEventKind};
-use crate::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ReplyDelta, StopReason};
+use crate::{
+    Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, StopReason,
+};
 
 /// A piece of the answer to a call.
 pub(super) enum CallPiece {
@@ -41,17 +43,42 @@ pub(super) struct ServedCall {
     pub(super) answering: Arc<dyn Model>,
 }
 
-type PieceSender = mpsc::UnboundedSender<CallPiece>;
+/// Sends pieces, and remembers those of the reply.
+struct PieceSender {
+    pieces: mpsc::UnboundedSender<CallPiece>,
+    sent: Mutex<ReplyAssembler>,
+}
+
+impl PieceSender {
+    /// Sends a piece. If the client has disconnected, the call ends anyway.
+    fn send(&self, piece: CallPiece) {
+        if let CallPiece::Delta(delta) = &piece {
+            self.sent.lock().unwrap_or_else(PoisonError::into_inner).add(delta);
+        }
+        let _ = self.pieces.send(piece);
+    }
+
+    /// Returns what was sent of the reply.
+    fn sent(&self) -> ModelReply {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone().into_reply()
+    }
+}
 
 impl ServedCall {
     /// Answers the call. Ends early if the client disconnects or the conversation is closed.
-    pub(super) async fn run(self, pieces: PieceSender) {
+    pub(super) async fn run(self, pieces: mpsc::UnboundedSender<CallPiece>) {
         let mut closed = self.conversation.closed.subscribe();
+        let pieces = PieceSender { pieces, sent: Mutex::default() };
         let gone = tokio::select! {
             () = self.answer(&pieces) => return,
-            () = pieces.closed() => "the client disconnected",
+            () = pieces.pieces.closed() => "the client disconnected",
             _ = closed.wait_for(|closed| *closed) => "the conversation has ended",
         };
+        let sent = pieces.sent();
+        if !sent.tool_calls.is_empty() {
+            // A client that leaves after a call has read all that it needs.
+            return self.report_reply(sent).await;
+        }
         self.report_failure(ModelError::new(ModelErrorKind::Network, gone)).await;
     }
 
@@ -65,8 +92,8 @@ impl ServedCall {
             self.report_failure(error.clone()).await;
             match fault {
                 Some(FaultKind::Timeout) => return std::future::pending().await,
-                Some(FaultKind::Disconnect) => send(pieces, CallPiece::Cut),
-                _ => send(pieces, CallPiece::Error(Box::new(error))),
+                Some(FaultKind::Disconnect) => pieces.send(CallPiece::Cut),
+                _ => pieces.send(CallPiece::Error(Box::new(error))),
             }
             return;
         }
@@ -78,8 +105,10 @@ impl ServedCall {
         let outcome = self.call_model(pieces, streams).await;
         match outcome {
             Err(error) => {
-                self.report_failure(error.clone()).await;
-                send(pieces, CallPiece::Error(Box::new(error)));
+                // The client did not get what was held back.
+                let partial = error.partial.clone().filter(|_| streams);
+                self.report_failure(ModelError { partial, ..error.clone() }).await;
+                pieces.send(CallPiece::Error(Box::new(error)));
             }
             Ok(reply) if streams => self.complete(reply, pieces).await,
             Ok(reply) => self.deliver(reply, fault, pieces).await,
@@ -95,7 +124,7 @@ impl ServedCall {
                 ids.push(id.clone());
             }
             if streams {
-                send(pieces, CallPiece::Delta(delta));
+                pieces.send(CallPiece::Delta(delta));
             }
         };
         let mut outcome = self.answering.call(&self.request, &mut sink).await;
@@ -123,23 +152,24 @@ impl ServedCall {
         };
         let lost = |what: &str| {
             let message = format!("the test injected a fault: {what}");
-            ModelError { partial: None, ..ModelError::new(ModelErrorKind::Network, message) }
+            ModelError::new(ModelErrorKind::Network, message)
         };
         match broken {
             Some(FaultKind::LostAnswer) => {
                 self.report_failure(lost("the answer was lost")).await;
-                return send(pieces, CallPiece::Cut);
+                return pieces.send(CallPiece::Cut);
             }
             Some(FaultKind::Garbage) => {
                 self.report_failure(lost("the answer was no JSON")).await;
-                return send(pieces, CallPiece::Garbage);
+                return pieces.send(CallPiece::Garbage);
             }
             Some(FaultKind::Truncate) => {
-                self.report_failure(lost("the answer ended in its middle")).await;
                 let deltas = reply.deltas();
                 let half = deltas.len().div_ceil(2);
-                deltas.into_iter().take(half).for_each(|delta| send(pieces, CallPiece::Delta(delta)));
-                return send(pieces, CallPiece::Truncated(Box::new(reply)));
+                deltas.into_iter().take(half).for_each(|delta| pieces.send(CallPiece::Delta(delta)));
+                let partial = Some(Box::new(pieces.sent()));
+                self.report_failure(ModelError { partial, ..lost("the answer ended in its middle") }).await;
+                return pieces.send(CallPiece::Truncated(Box::new(reply)));
             }
             Some(FaultKind::Empty) => {
                 let usage = reply.usage;
@@ -152,7 +182,7 @@ impl ServedCall {
             }
             _ => {}
         }
-        reply.deltas().into_iter().for_each(|delta| send(pieces, CallPiece::Delta(delta)));
+        reply.deltas().into_iter().for_each(|delta| pieces.send(CallPiece::Delta(delta)));
         self.complete(reply, pieces).await;
     }
 
@@ -161,14 +191,18 @@ impl ServedCall {
         if self.dialect == Dialect::Responses {
             self.conversation.store_response(&self.reply_id, &self.request, &reply);
         }
+        self.report_reply(reply.clone()).await;
+        pieces.send(CallPiece::Reply(Box::new(reply)));
+    }
+
+    async fn report_reply(&self, reply: ModelReply) {
         let kind = ServedModelEventKind::CallAnswered {
             call: self.number,
             position: self.request.position.clone(),
-            reply: Box::new(reply.clone()),
+            reply: Box::new(reply),
             duration: self.duration(),
         };
         self.conversation.report(&self.model.name, kind).await;
-        send(pieces, CallPiece::Reply(Box::new(reply)));
     }
 
     async fn report_fault(&self, rule: usize, fault: &FaultKind) {
@@ -185,11 +219,6 @@ impl ServedCall {
     fn duration(&self) -> Duration {
         self.arrived.elapsed()
     }
-}
-
-/// Sends a piece. If the client has disconnected, the call ends anyway.
-fn send(pieces: &PieceSender, piece: CallPiece) {
-    let _ = pieces.send(piece);
 }
 
 /// Returns the first half of a text, which is no JSON.

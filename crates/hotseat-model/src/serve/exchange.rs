@@ -131,13 +131,19 @@ impl ExchangeRequest {
         let call = self.observe().await;
         let mut closed = self.conversation.closed.subscribe();
         let pieces = sender.pieces.clone();
+        let mut passed = None;
         let gone = tokio::select! {
             biased;
-            () = self.exchange(&call, &mut sender) => return,
+            () = self.exchange(&call, &mut sender, &mut passed) => return,
             () = pieces.closed() => "the client disconnected",
             _ = closed.wait_for(|closed| *closed) => "the conversation has ended",
         };
-        self.report_failure(&call, ModelError::new(ModelErrorKind::Network, gone)).await;
+        let left = self.read_cut(&call, ModelError::new(ModelErrorKind::Network, gone), passed).await;
+        match left.partial {
+            // A client that leaves after a call has read all that it needs.
+            Some(reply) if !reply.tool_calls.is_empty() => self.report_reply(&call, *reply).await,
+            partial => self.report_failure(&call, ModelError { partial, ..left }).await,
+        }
     }
 
     /// Numbers the call, reports it and selects its fault.
@@ -172,7 +178,12 @@ impl ExchangeRequest {
         call
     }
 
-    async fn exchange(&self, call: &ObservedCall, sender: &mut AnswerSender) {
+    async fn exchange(
+        &self,
+        call: &ObservedCall,
+        sender: &mut AnswerSender,
+        passed: &mut Option<CompleteAnswer>,
+    ) {
         let dialect = self.dialect.unwrap_or(Dialect::ChatCompletions);
         if let Some(error) = call.fault.as_ref().and_then(|fault| fault.error(dialect)) {
             self.report_failure(call, error.clone()).await;
@@ -189,7 +200,7 @@ impl ExchangeRequest {
         let failed = match &self.model.source {
             AnswerSource::Model(_) => return,
             AnswerSource::Relay(relay, recorder) => {
-                self.relay(call, relay, recorder.as_ref(), sender).await.err()
+                self.relay(call, relay, recorder.as_ref(), sender, passed).await.err()
             }
             AnswerSource::Replay(table) => {
                 // Keys were not recorded.
@@ -222,6 +233,7 @@ impl ExchangeRequest {
         relay: &ModelRelay,
         recorder: Option<&LaneRecorder>,
         sender: &mut AnswerSender,
+        passed: &mut Option<CompleteAnswer>,
     ) -> Result<(), ModelError> {
         let (method, body) = (self.method.clone(), self.body.clone());
         let recording = recorder.map(|recorder| recorder.begin(&self.rest, self.dialect.is_some()));
@@ -234,11 +246,11 @@ impl ExchangeRequest {
             }
             sender.send_head(AnswerHead::Streamed(response.status(), headers));
         }
-        let mut answer = CompleteAnswer {
+        let answer = passed.insert(CompleteAnswer {
             status: response.status(),
             content_type: response.headers().get(header::CONTENT_TYPE).cloned(),
             body: Vec::new(),
-        };
+        });
         let max_bytes = self.conversation.limits.max_recorded_bytes;
         loop {
             match response.chunk().await {
@@ -255,16 +267,24 @@ impl ExchangeRequest {
                 }
                 Err(error) => {
                     let message = format!("the answer of the provider broke: {}", root_cause(&error));
-                    self.report_failure(call, ModelError::new(ModelErrorKind::Network, message)).await;
+                    let broken = ModelError::new(ModelErrorKind::Network, message);
                     match is_held_back {
-                        true => sender.send(cut_response(Vec::new())),
-                        // Fails if the client has disconnected.
-                        false => drop(sender.pieces.send(Err(connection_cut().await)).await),
+                        true => {
+                            self.report_failure(call, broken).await;
+                            sender.send(cut_response(Vec::new()));
+                        }
+                        false => {
+                            let broken = self.read_cut(call, broken, passed.take()).await;
+                            self.report_failure(call, broken).await;
+                            // Fails if the client has disconnected.
+                            drop(sender.pieces.send(Err(connection_cut().await)).await);
+                        }
                     }
                     return Ok(());
                 }
             }
         }
+        let Some(answer) = passed.take() else { return Ok(()) };
         if let Some((recorder, recording)) = recorder.zip(recording) {
             self.record(call, relay, recorder, recording, &answer);
         }
@@ -343,10 +363,39 @@ impl ExchangeRequest {
             let error = ModelError::new(kind_of_status(status), message);
             return self.report_failure(call, ModelError { status: Some(status), ..error }).await;
         }
-        let reply = match read_relayed_reply(dialect, &answer.body, &call.request).await {
-            Ok(reply) => reply,
-            Err(error) => return self.report_failure(call, error).await,
-        };
+        let max_bytes = self.conversation.limits.max_recorded_bytes;
+        if answer.body.len() > max_bytes {
+            let message = format!("the answer of the provider is longer than {max_bytes} bytes");
+            return self.report_failure(call, ModelError::new(ModelErrorKind::Decode, message)).await;
+        }
+        match read_relayed_reply(dialect, &answer.body, &call.request).await {
+            Ok(reply) => self.report_reply(call, reply).await,
+            Err(error) => self.report_failure(call, error).await,
+        }
+    }
+
+    /// Adds to a failure what the client had received of the answer until then.
+    async fn read_cut(
+        &self,
+        call: &ObservedCall,
+        error: ModelError,
+        passed: Option<CompleteAnswer>,
+    ) -> ModelError {
+        let (Some(dialect), Some(passed)) = (self.dialect, passed) else { return error };
+        // A part of a document is of no use to the client.
+        let is_document = passed.body.trim_ascii_start().starts_with(b"{");
+        let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
+        if is_document || is_held_back || !passed.status.is_success() {
+            return error;
+        }
+        match read_relayed_reply(dialect, &passed.body, &call.request).await {
+            Ok(reply) => ModelError { partial: Some(Box::new(reply)), ..error },
+            Err(unreadable) if unreadable.kind == ModelErrorKind::Decode => unreadable,
+            Err(cut) => ModelError { partial: cut.partial, ..error },
+        }
+    }
+
+    async fn report_reply(&self, call: &ObservedCall, reply: ModelReply) {
         let kind = ServedModelEventKind::CallAnswered {
             call: call.number,
             position: call.request.position.clone(),

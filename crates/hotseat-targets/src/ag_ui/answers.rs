@@ -94,9 +94,13 @@ impl AgUiSession {
                 let message = format!("the agent asks with a `responseSchema`: {missing}");
                 Err(AttemptFailure::new(FailureKind::TestError, message))
             }
-            Err(JsonSchemaError::Invalid { message, .. }) => {
-                let message =
-                    format!("the `responseSchema` of an interrupt is not a valid JSON Schema: {message}");
+            Err(error @ (JsonSchemaError::Invalid { .. } | JsonSchemaError::TakesTooLong(_))) => {
+                let message = match error {
+                    JsonSchemaError::Invalid { message, .. } => {
+                        format!("the `responseSchema` of an interrupt is not a valid JSON Schema: {message}")
+                    }
+                    error => format!("the `responseSchema` of an interrupt is not applied: {error}"),
+                };
                 recorder.emit(Note { turn_id: self.thread.turn.id.clone(), message, event: None });
                 Ok(())
             }

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::connection::failure;
-use crate::providers::connection::{ReplyParser, invalid_reply_error, truncated_reply_error};
+use crate::providers::connection::{
+    ReplyParser, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+};
 use crate::{
     ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
 };
@@ -71,7 +73,9 @@ enum ContentBlock {
         name: String,
         input: Option<Value>,
     },
-    /// Blocks without text for the user and without calls of client tools.
+    /// A call of a tool of an MCP server, which the provider makes.
+    McpToolUse,
+    /// Blocks without text for the user and without calls of the tools of the agent.
     #[serde(other)]
     Other,
 }
@@ -158,7 +162,12 @@ impl<'r> AnthropicParser<'r> {
         });
     }
 
-    fn start_block(&mut self, index: u64, block: ContentBlock, sink: &mut dyn ReplySink) {
+    fn start_block(
+        &mut self,
+        index: u64,
+        block: ContentBlock,
+        sink: &mut dyn ReplySink,
+    ) -> Result<(), ModelError> {
         match block {
             ContentBlock::Text { text } => self.add_text(text.unwrap_or_default(), sink),
             ContentBlock::Thinking { thinking } => self.add_thinking(thinking.unwrap_or_default(), sink),
@@ -168,8 +177,10 @@ impl<'r> AnthropicParser<'r> {
                 self.add(ReplyDelta::ToolCallStarted { index: place, id, name }, sink);
                 self.calls.insert(index, OpenToolUse { place, input });
             }
+            ContentBlock::McpToolUse => return Err(unsupported_call_error(&self.url, "mcp_tool_use")),
             ContentBlock::Other => drop(self.ignored_blocks.insert(index)),
         }
+        Ok(())
     }
 
     fn add_to_block(
@@ -243,7 +254,7 @@ impl ReplyParser for AnthropicParser<'_> {
         match event {
             AnthropicEvent::MessageStart { message } => self.start_message(message),
             AnthropicEvent::ContentBlockStart { index, content_block } => {
-                self.start_block(index, content_block, sink)
+                self.start_block(index, content_block, sink)?
             }
             AnthropicEvent::ContentBlockDelta { index, delta } => {
                 self.add_to_block(index, delta, data, sink)?
@@ -272,7 +283,7 @@ impl ReplyParser for AnthropicParser<'_> {
         }
         self.start_message(MessageStartBody { model: whole.model, usage: whole.usage });
         for (index, block) in (0..).zip(whole.content.unwrap_or_default()) {
-            self.start_block(index, block, sink);
+            self.start_block(index, block, sink)?;
             self.end_block(index, sink);
         }
         self.stop = whole.stop_reason;

@@ -150,6 +150,11 @@ pub(in crate::providers) fn invalid_reply_error(url: &str, what: &str, data: &st
     error
 }
 
+/// Creates the error for a call of a tool in a form that is not read. Without it the call would be invisible.
+pub(in crate::providers) fn unsupported_call_error(url: &str, kind: &str) -> ModelError {
+    invalid_reply_error(url, &format!("it has a `{kind}`, which is not supported"), "")
+}
+
 /// Creates the error for a stream that ended too early.
 pub(in crate::providers) fn truncated_reply_error(url: &str) -> ModelError {
     let message = format!("{url} closed the stream without an end marker: the reply may be incomplete");

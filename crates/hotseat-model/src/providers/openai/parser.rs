@@ -58,6 +58,7 @@ enum ChatCompletionContent {
 #[derive(Debug, Deserialize)]
 struct ChatCompletionPart {
     text: Option<String>,
+    refusal: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -128,9 +129,11 @@ impl<'r> OpenAiParser<'r> {
             self.usage = usage.into_usage().or(self.usage);
         }
         self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
-        // Further choices are alternative replies, which are never requested.
-        let choices = (0..).zip(chunk.choices.unwrap_or_default());
-        for (_, choice) in choices.filter(|(place, choice)| choice.index.unwrap_or(*place) == 0) {
+        for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
+            // Nothing says which of several alternative replies counts.
+            if choice.index.unwrap_or(place) != 0 || place != 0 {
+                return Err(invalid_reply_error(&self.url, "it has more than one choice", data));
+            }
             self.has_choice = true;
             if let Some(message) = choice.delta.or(choice.message) {
                 self.add_message(message, data, sink)?;
@@ -157,8 +160,10 @@ impl<'r> OpenAiParser<'r> {
         if let Some(text) = reasoning {
             self.add(ReplyDelta::Reasoning { text }, sink);
         }
-        self.refused |= message.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
-        let said = message.content.map(ChatCompletionContent::text).into_iter().chain(message.refusal);
+        let (content, refusal) = message.content.map(ChatCompletionContent::into_texts).unwrap_or_default();
+        let refusals = [refusal, message.refusal.unwrap_or_default()];
+        self.refused |= refusals.iter().any(|refusal| !refusal.is_empty());
+        let said = std::iter::once(content).chain(refusals);
         for text in said.filter(|text| !text.is_empty()) {
             self.add(ReplyDelta::Text { text }, sink);
         }
@@ -276,10 +281,16 @@ impl OpenAiParser<'_> {
 }
 
 impl ChatCompletionContent {
-    fn text(self) -> String {
+    /// Returns the text and the refusal.
+    fn into_texts(self) -> (String, String) {
         match self {
-            ChatCompletionContent::Text(text) => text,
-            ChatCompletionContent::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+            ChatCompletionContent::Text(text) => (text, String::new()),
+            ChatCompletionContent::Parts(parts) => {
+                let texts = parts
+                    .into_iter()
+                    .map(|part| (part.text.unwrap_or_default(), part.refusal.unwrap_or_default()));
+                texts.unzip()
+            }
         }
     }
 }

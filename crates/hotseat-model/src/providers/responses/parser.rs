@@ -2,8 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::super::connection::{ReplyParser, failure, invalid_reply_error, truncated_reply_error};
+use super::super::connection::{
+    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+};
 use crate::{ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage};
 
 /// An event of a stream. Its last one contains the whole response.
@@ -12,6 +15,7 @@ struct ResponseEvent {
     #[serde(rename = "type")]
     kind: String,
     response: Option<ResponseDocument>,
+    item: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -19,7 +23,7 @@ struct ResponseDocument {
     status: Option<String>,
     error: Option<Value>,
     incomplete_details: Option<IncompleteDetails>,
-    output: Vec<OutputItem>,
+    output: Vec<Box<RawValue>>,
     usage: Option<ResponseUsage>,
     model: Option<String>,
 }
@@ -27,6 +31,12 @@ struct ResponseDocument {
 #[derive(Debug, Deserialize)]
 struct IncompleteDetails {
     reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ItemKind {
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,9 +52,11 @@ enum OutputItem {
         #[serde(default)]
         arguments: String,
     },
-    #[serde(other)]
-    Other,
 }
+
+/// Calls of hosted tools, which the provider carries out. All other calls but those of functions are refused.
+const HOSTED_CALLS: &[&str] =
+    &["code_interpreter_call", "file_search_call", "image_generation_call", "web_search_call"];
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -71,6 +83,8 @@ struct ResponseUsage {
 pub(in crate::providers) struct ResponsesParser {
     url: String,
     assembly: ReplyAssembler,
+    /// Calls that arrived before the last event.
+    streamed: ReplyAssembler,
     /// Reason of the end, once the response is there.
     stop: Option<StopReason>,
     usage: Option<TokenUsage>,
@@ -79,7 +93,14 @@ pub(in crate::providers) struct ResponsesParser {
 
 impl ResponsesParser {
     pub(in crate::providers) fn new(url: String) -> Self {
-        ResponsesParser { url, assembly: ReplyAssembler::default(), stop: None, usage: None, model: None }
+        ResponsesParser {
+            url,
+            assembly: ReplyAssembler::default(),
+            streamed: ReplyAssembler::default(),
+            stop: None,
+            usage: None,
+            model: None,
+        }
     }
 
     fn add_response(
@@ -92,6 +113,7 @@ impl ResponsesParser {
         }
         let mut refused = false;
         for item in response.output {
+            let Some(item) = self.read_item(&item)? else { continue };
             match item {
                 OutputItem::Message { content } => {
                     for part in content {
@@ -104,8 +126,14 @@ impl ResponsesParser {
                     self.add(ReplyDelta::ToolCallStarted { index, id: call_id, name }, sink);
                     self.add(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
                 }
-                OutputItem::Other => {}
             }
+        }
+        if self.streamed.started_calls() > self.assembly.started_calls() {
+            return Err(invalid_reply_error(
+                &self.url,
+                "its end does not repeat all calls of the stream",
+                "",
+            ));
         }
         let reason = response.incomplete_details.and_then(|details| details.reason);
         self.stop = Some(match (response.status.as_deref(), reason.as_deref()) {
@@ -128,6 +156,30 @@ impl ResponsesParser {
         Ok(())
     }
 
+    /// Reads an item of the output. `None` if it is neither text nor a call of the agent's tools.
+    fn read_item(&self, item: &RawValue) -> Result<Option<OutputItem>, ModelError> {
+        let invalid =
+            |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), item.get());
+        let ItemKind { kind } = serde_json::from_str(item.get()).map_err(invalid)?;
+        match kind.as_str() {
+            "message" | "function_call" => serde_json::from_str(item.get()).map(Some).map_err(invalid),
+            kind if kind.ends_with("_call") && !HOSTED_CALLS.contains(&kind) => {
+                Err(unsupported_call_error(&self.url, kind))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Remembers a call that a stream shows before its last event.
+    fn add_streamed(&mut self, item: &RawValue) -> Result<(), ModelError> {
+        if let Some(OutputItem::FunctionCall { call_id, name, arguments }) = self.read_item(item)? {
+            let index = self.streamed.started_calls();
+            self.streamed.add(&ReplyDelta::ToolCallStarted { index, id: call_id, name });
+            self.streamed.add(&ReplyDelta::ToolCallArguments { index, text: arguments });
+        }
+        Ok(())
+    }
+
     fn add_part(&mut self, part: OutputPart, sink: &mut dyn ReplySink) {
         if let OutputPart::OutputText { text } | OutputPart::Refusal { refusal: text } = part {
             self.add(ReplyDelta::Text { text }, sink);
@@ -144,6 +196,9 @@ impl ReplyParser for ResponsesParser {
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         let invalid = |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), data);
         let event: ResponseEvent = serde_json::from_str(data).map_err(invalid)?;
+        if let ("response.output_item.done", Some(item)) = (event.kind.as_str(), &event.item) {
+            self.add_streamed(item)?;
+        }
         match (event.kind.as_str(), event.response) {
             ("response.completed" | "response.incomplete" | "response.failed", Some(response)) => {
                 self.add_response(response, sink)?;
@@ -167,7 +222,7 @@ impl ReplyParser for ResponsesParser {
     }
 
     fn assembly(&self) -> &ReplyAssembler {
-        &self.assembly
+        if self.assembly.is_empty() { &self.streamed } else { &self.assembly }
     }
 
     fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError> {

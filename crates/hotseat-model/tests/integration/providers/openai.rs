@@ -328,11 +328,19 @@ async fn truncated_reply_keeps_calls() {
 }
 
 #[tokio::test]
+async fn several_choices_are_an_error() {
+    let another = json!({"choices": [{"index": 1, "delta": {"content": "another reply"}}]});
+    let (reply, _) = answer(vec![delta(json!({"content": "a"})), another, finish("stop")]).await;
+    let error = reply.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Decode);
+    assert!(error.message.ends_with("it has more than one choice"), "{}", error.message);
+}
+
+#[tokio::test]
 async fn reads_text_and_usage_variants() {
     let (reply, _) = answer(vec![
         delta(json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]})),
         delta(json!({"reasoning": "because"})),
-        json!({"choices": [{"index": 1, "delta": {"content": "another reply"}}]}),
         finish("stop"),
         json!({"choices": [], "x_groq": {"usage": {"prompt_tokens": 2, "completion_tokens": 1}}}),
     ])
