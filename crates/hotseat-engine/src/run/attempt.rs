@@ -30,52 +30,55 @@ pub(super) async fn run_attempt(
     outside: &Arc<RunContext>,
     cancellation: &CancellationSignal,
 ) -> Attempt {
-    let attempt = Attempt::not_started(selected.case_ref.clone(), number, cancelled_verdict());
+    let mut attempt = Attempt::not_started(selected.case_ref.clone(), number, cancelled_verdict());
     if let Some(kept) = &outside.recheck {
         let recheck = Box::pin(recheck::recheck_attempt(selected, number, outside, kept));
         return cancellation.run_until_cancelled(recheck).await.unwrap_or(attempt);
     }
     if let Some(reason) = &selected.case.skip {
-        return Attempt { verdict: Verdict::skipped(reason.clone()), ..attempt };
+        attempt.result.verdict = Verdict::skipped(reason.clone());
+        return attempt;
     }
     match outside.open_cassette(&selected, number) {
         Ok(cassette) => selected.cassette = cassette,
-        Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
+        Err(failure) => return attempt.failed(failure),
     }
-    let mut attempt = attempt;
     let started = tokio::time::Instant::now();
     let mcp = match outside.open_mcp(&selected) {
         Ok(mcp) => mcp,
-        Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
+        Err(failure) => return attempt.failed(failure),
     };
     let models = match outside.open_models(&selected) {
         Ok(models) => models,
-        Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
+        Err(failure) => return attempt.failed(failure),
     };
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     let known = known_addresses(addresses.as_ref());
     let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected, known)).await {
         Some(Ok(before)) => before,
         Some(Err(failure)) => {
-            let verdict = Verdict::failed(failure);
-            return Attempt { verdict, duration: started.elapsed(), ..attempt };
+            attempt.result.duration = started.elapsed();
+            return attempt.failed(failure);
         }
-        None => return Attempt { duration: started.elapsed(), ..attempt },
+        None => {
+            attempt.result.duration = started.elapsed();
+            return attempt;
+        }
     };
-    attempt.logs.extend(before.console.iter().cloned());
+    attempt.result.logs.extend(before.console.iter().cloned());
     // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
     let conversation =
         Box::pin(run_case_conversation(&mut attempt, &selected, &before, (mcp, models), outside));
     let is_complete = cancellation.run_until_cancelled(conversation).await.unwrap_or_else(|| {
-        attempt.verdict = cancelled_verdict();
+        attempt.result.verdict = cancelled_verdict();
         false
     });
-    attempt.warnings.extend(outside.close_cassette(&selected, is_complete));
-    attempt.duration = started.elapsed();
+    attempt.result.warnings.extend(outside.close_cassette(&selected, is_complete));
+    attempt.result.duration = started.elapsed();
     let after = outside.run_after_hook(&attempt, &selected, &before, known);
     match cancellation.clean_up(after).await {
-        Ok(Ok(lines)) => attempt.logs.extend(lines),
-        Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
+        Ok(Ok(lines)) => attempt.result.logs.extend(lines),
+        Ok(Err(words)) | Err(words) => attempt.result.warnings.push(format!("after script failed: {words}")),
     }
     attempt
 }
@@ -104,7 +107,7 @@ async fn run_case_conversation(
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     match prepare_case(selected, before, known_addresses(addresses.as_ref()), outside).await {
         Err(failure) => {
-            attempt.verdict = Verdict::failed(failure);
+            attempt.result.verdict = Verdict::failed(failure);
             false
         }
         Ok(PreparedCase { case, target, redactor, timeouts, partners, functions, hook_variables }) => {
@@ -123,7 +126,7 @@ async fn run_case_conversation(
                 agent = match outside.attach_mcp(mcp, selected, &case, functions.as_ref(), &redactor, agent) {
                     Ok(agent) => agent,
                     Err(failure) => {
-                        attempt.verdict = Verdict::failed(failure);
+                        attempt.result.verdict = Verdict::failed(failure);
                         return false;
                     }
                 };
@@ -154,9 +157,9 @@ async fn run_case_conversation(
             agent.close().await;
             let is_complete = result.is_complete;
             attempt.apply_result(result);
-            attempt.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
-            attempt.hook_variables = hook_variables;
-            attempt.agent_diagnostics =
+            attempt.result.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
+            attempt.result.hook_variables = hook_variables;
+            attempt.result.agent_diagnostics =
                 agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
             attempt.append_agent_diagnostics();
             is_complete

@@ -1,10 +1,12 @@
 //! The result of one attempt at one case.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mode::ConversationMode;
@@ -13,53 +15,72 @@ use crate::session::{CheckResult, ConversationResult};
 use hotseat_document::Diagnostics;
 use hotseat_targets::recorder::wall_millis;
 
-/// One attempt at a case, with its verdict and the recorded conversation.
+/// One attempt at a case, with its result and the recorded conversation.
 #[derive(Debug)]
 pub struct Attempt {
     /// The case.
     pub case_ref: Arc<CaseRef>,
     /// Number of the attempt within its case, from 1.
     pub number: usize,
-    /// Verdict of the attempt.
-    pub verdict: Verdict,
-    /// Results of all evaluated checks, in order.
-    pub checks: Vec<CheckResult>,
-    /// Results of the checkpoints.
-    pub checkpoints: Vec<CheckpointResult>,
-    /// The exceeded time limit, if the verdict is a timeout.
-    pub limit: Option<Duration>,
+    /// Everything else that is saved beside the trace.
+    pub result: AttemptResult,
     /// The conversation.
     pub conversation: TracedConversation,
     /// The trace. Empty unless events are retained.
     pub events: Vec<EventRecord>,
+}
+
+/// Result of an attempt, as it is saved.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AttemptResult {
+    /// Verdict of the attempt.
+    pub verdict: Verdict,
+    /// Results of all evaluated checks, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+    /// Results of the checkpoints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<CheckpointResult>,
+    /// The exceeded time limit, if the verdict is a timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Duration>,
     /// Problems that do not change the verdict, such as a failed `after` hook.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Console output of script functions that ran before or after the conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
     /// Start time.
     pub started_at: Millis,
     /// Duration, including hooks.
     pub duration: Duration,
     /// Variables returned by hooks, with secrets redacted.
+    #[serde(default, rename = "given", skip_serializing_if = "BTreeMap::is_empty")]
     pub hook_variables: BTreeMap<String, Value>,
     /// True if the conversation was replayed from a recording without timestamps.
+    #[serde(default, rename = "timeless", skip_serializing_if = "std::ops::Not::not")]
     pub lacks_timestamps: bool,
     /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
+    #[serde(default, rename = "last_words", skip_serializing_if = "Option::is_none")]
     pub agent_diagnostics: Option<String>,
+}
+
+impl Deref for Attempt {
+    type Target = AttemptResult;
+
+    fn deref(&self) -> &AttemptResult {
+        &self.result
+    }
 }
 
 impl Attempt {
     /// Creates an attempt that never ran.
     pub(super) fn not_started(selected: Arc<CaseRef>, number: usize, verdict: Verdict) -> Self {
-        Attempt {
-            case_ref: selected,
-            number,
+        let result = AttemptResult {
             verdict,
             checks: Vec::new(),
             checkpoints: Vec::new(),
             limit: None,
-            conversation: TracedConversation::default(),
-            events: Vec::new(),
             warnings: Vec::new(),
             logs: Vec::new(),
             started_at: wall_millis(),
@@ -67,12 +88,21 @@ impl Attempt {
             hook_variables: BTreeMap::new(),
             lacks_timestamps: false,
             agent_diagnostics: None,
-        }
+        };
+        let conversation = TracedConversation::default();
+        Attempt { case_ref: selected, number, result, conversation, events: Vec::new() }
+    }
+
+    /// Returns the attempt with a failure.
+    pub(super) fn failed(mut self, failure: AttemptFailure) -> Self {
+        self.result.verdict = Verdict::failed(failure);
+        self
     }
 
     /// Appends the agent's diagnostic output to the failure detail, unless it is already there.
     pub(super) fn append_agent_diagnostics(&mut self) {
-        let (Some(failure), Some(words)) = (&mut self.verdict.failure, &self.agent_diagnostics) else {
+        let (Some(failure), Some(words)) = (&mut self.result.verdict.failure, &self.result.agent_diagnostics)
+        else {
             return;
         };
         if failure.detail.as_ref().is_some_and(|detail| detail.ends_with(words)) {
@@ -84,14 +114,14 @@ impl Attempt {
 
     /// Copies the result of a conversation into the attempt.
     pub(super) fn apply_result(&mut self, result: ConversationResult) {
-        self.verdict = result.verdict;
-        self.checks = result.checks;
-        self.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
-        self.limit = result.limit;
-        self.logs.extend(result.logs);
-        self.conversation = result.conversation;
-        self.events = result.events;
-        self.lacks_timestamps = result.is_untimed;
+        let own = &mut self.result;
+        own.verdict = result.verdict;
+        own.checks = result.checks;
+        own.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
+        own.limit = result.limit;
+        own.logs.extend(result.logs);
+        own.lacks_timestamps = result.is_untimed;
+        (self.conversation, self.events) = (result.conversation, result.events);
     }
 
     /// Mode of the actual conversation. Answers by a human can turn a single-turn case into a multi-turn one.

@@ -244,7 +244,7 @@ async fn append_start_diagnostics(
     tested: Option<&Arc<ProjectAgent>>,
     started: &mut StartedAgents,
 ) {
-    let Some(failure) = &mut attempt.verdict.failure else { return };
+    let Some(failure) = &mut attempt.result.verdict.failure else { return };
     if !matches!(failure.kind, FailureKind::Unreachable | FailureKind::ProtocolError) {
         return;
     }

@@ -45,7 +45,7 @@ mod sweep_result;
 mod workers;
 
 pub use agent_start::{end_orphans, start_agents, stop_agents};
-pub use attempt_result::Attempt;
+pub use attempt_result::{Attempt, AttemptResult};
 pub use attempt_services::RunModels;
 pub use backlog::ReportBacklog;
 pub use cancellation::{CLEANUP_LIMIT, CancellationSignal, RunControl};

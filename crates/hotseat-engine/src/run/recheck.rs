@@ -40,52 +40,51 @@ pub(super) async fn recheck_attempt(
 ) -> Attempt {
     let mut attempt = Attempt::not_started(selected.case_ref.clone(), number, Verdict::passed());
     if let Some(reason) = &selected.case.skip {
-        attempt.verdict = Verdict::skipped(reason.clone());
+        attempt.result.verdict = Verdict::skipped(reason.clone());
         return attempt;
     }
     let suite = &selected.suite_name;
     let kept = match recheck.conversations.load_attempt(suite, &selected.case.id, number) {
         Ok(kept) => kept,
         Err(words) => {
-            attempt.verdict = Verdict::failed(rerun_required(words, ""));
-            return attempt;
+            return attempt.failed(rerun_required(words, ""));
         }
     };
-    (attempt.started_at, attempt.duration) = (kept.started_at, kept.duration);
-    attempt.warnings.clone_from(&kept.warnings);
-    attempt.hook_variables.clone_from(&kept.hook_variables);
+    (attempt.result.started_at, attempt.result.duration) = (kept.started_at, kept.duration);
+    attempt.result.warnings.clone_from(&kept.warnings);
+    attempt.result.hook_variables.clone_from(&kept.result.hook_variables);
     if selected.case.program.is_none() {
         // Without a body, only hooks have written to the console.
-        attempt.logs.clone_from(&kept.logs);
+        attempt.result.logs.clone_from(&kept.logs);
     }
-    attempt.agent_diagnostics.clone_from(&kept.agent_diagnostics);
+    attempt.result.agent_diagnostics.clone_from(&kept.agent_diagnostics);
     let (before, now) = (&kept.case_ref.case, &selected.case_ref.case);
     let changed = changed_input(before, now);
     let run = recheck.conversations.run_id();
     if !changed.is_empty() {
         let message = format!("the input of the case has changed since run {run}: {}", changed.join(", "));
-        attempt.verdict = Verdict::failed(rerun_required(message, ""));
-        return attempt;
+        return attempt.failed(rerun_required(message, ""));
     }
     if before.skip.is_some() {
-        attempt.verdict = Verdict::failed(rerun_required(format!("the case was skipped in run {run}"), ""));
+        attempt.result.verdict =
+            Verdict::failed(rerun_required(format!("the case was skipped in run {run}"), ""));
         return attempt;
     }
     if never_started(&selected.case, &kept) {
-        (attempt.verdict, attempt.limit) = (kept.verdict, kept.limit);
+        (attempt.result.verdict, attempt.result.limit) = (kept.result.verdict, kept.result.limit);
         return attempt;
     }
     let agent = selected.agent.as_ref();
     let came_to = RecordedOutcome {
-        verdict: kept.verdict,
-        limit: kept.limit,
+        verdict: kept.result.verdict,
+        limit: kept.result.limit,
         calls: agent.map_or(CallVisibility::Protocol, |agent| agent.call_visibility(&selected.case)),
-        is_untimed: kept.lacks_timestamps,
+        is_untimed: kept.result.lacks_timestamps,
     };
-    match prepare_recheck(&selected, &kept.hook_variables, &kept.events, outside, recheck) {
-        Err(found) => attempt.verdict = Verdict::failed(test_failure(found)),
+    match prepare_recheck(&selected, &kept.result.hook_variables, &kept.events, outside, recheck) {
+        Err(found) => attempt.result.verdict = Verdict::failed(test_failure(found)),
         Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
-            attempt.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
+            attempt.result.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
             let recorder = TraceRecorder::new(redactor, outside.retention != EventRetention::Nothing);
             let mut conversation = RecordedConversation::new(kept.events, came_to);
             attempt.apply_result(

@@ -1,21 +1,17 @@
 //! JSON columns of cases and attempts. Source locations are numbers that refer to rows of sources, which are
 //! stored once.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hotseat_document::{SourceSpan, SourceText};
-use hotseat_trace::{EventRecord, Millis, TimeOffset, TimelessRecord, TracedConversation, Verdict};
+use hotseat_trace::{EventRecord, TimeOffset, TimelessRecord, TracedConversation, Verdict};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use hotseat_engine::cases::Suite;
 use hotseat_engine::run::{
-    Attempt, AttemptPolicy, CaseInfo, CaseOutcome, CaseRef, CaseSource, CaseStability, CheckpointResult,
+    Attempt, AttemptPolicy, AttemptResult, CaseInfo, CaseOutcome, CaseRef, CaseSource, CaseStability,
 };
-use hotseat_engine::session::CheckResult;
 use hotseat_targets::recorder::SecretRedactor;
 
 /// Estimated size of an event without long texts, in bytes.
@@ -35,28 +31,16 @@ pub(super) trait SourceNumbers {
 
 /// Stored case.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredCase {
-    case: CaseInfo,
+pub(super) struct StoredCase<C = CaseInfo, T = String> {
+    case: C,
     agent: Option<usize>,
     /// Repetition of the case; `None` if it is not repeated, or never started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition: Option<AttemptPolicy>,
     place: (usize, usize),
     first_line: u32,
     first_column: u32,
-    text: String,
-}
-
-/// Borrowed form of [`StoredCase`] for writing.
-#[derive(Serialize)]
-struct StoredCaseRef<'a> {
-    case: &'a CaseInfo,
-    agent: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repetition: Option<AttemptPolicy>,
-    place: (usize, usize),
-    first_line: u32,
-    first_column: u32,
-    text: &'a str,
+    text: T,
 }
 
 /// Stored outcome of a case.
@@ -85,29 +69,12 @@ struct StoredEvents<T> {
 
 /// Stored attempt without its events.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredAttempt {
-    verdict: Verdict,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    checks: Vec<CheckResult>,
+pub(super) struct StoredAttempt<R = AttemptResult> {
+    #[serde(flatten)]
+    result: R,
     /// Locations of the checks, followed by those of the checkpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     places: Vec<PlaceColumns>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    checkpoints: Vec<CheckpointResult>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    limit: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    logs: Vec<String>,
-    started_at: Millis,
-    duration: Duration,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    given: BTreeMap<String, Value>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    timeless: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_words: Option<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -118,32 +85,6 @@ fn is_zero(value: &usize) -> bool {
     *value == 0
 }
 
-/// Borrowed form of [`StoredAttempt`] for writing.
-#[derive(Serialize)]
-struct StoredAttemptRef<'a> {
-    verdict: &'a Verdict,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    checks: &'a [CheckResult],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    places: Vec<PlaceColumns>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    checkpoints: &'a [CheckpointResult],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<Duration>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    warnings: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    logs: &'a [String],
-    started_at: Millis,
-    duration: Duration,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    given: &'a BTreeMap<String, Value>,
-    #[serde(skip_serializing_if = "is_false")]
-    timeless: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_words: Option<&'a String>,
-}
-
 /// Encodes a case.
 pub(super) fn encode_case(
     told: &CaseRef,
@@ -151,7 +92,7 @@ pub(super) fn encode_case(
     redactor: &SecretRedactor,
 ) -> serde_json::Result<Vec<u8>> {
     let source = &told.case.source_text.source;
-    serde_json::to_vec(&StoredCaseRef {
+    serde_json::to_vec(&StoredCase {
         case: &told.case,
         agent: told.agent,
         // The usual policy is not stored.
@@ -159,7 +100,7 @@ pub(super) fn encode_case(
         place: (told.case.place.span.start, told.case.place.span.end),
         first_line: source.first_line,
         first_column: source.first_column,
-        text: &redactor.mask(&source.text),
+        text: redactor.mask(&source.text),
     })
 }
 
@@ -190,20 +131,7 @@ pub(super) fn encode_attempt(
         };
         places.push((number, place.span.start, place.span.end));
     }
-    let kept = StoredAttemptRef {
-        verdict: &attempt.verdict,
-        checks: &attempt.checks,
-        places,
-        checkpoints: &attempt.checkpoints,
-        limit: attempt.limit,
-        warnings: &attempt.warnings,
-        logs: &attempt.logs,
-        started_at: attempt.started_at,
-        duration: attempt.duration,
-        given: &attempt.hook_variables,
-        timeless: attempt.lacks_timestamps,
-        last_words: attempt.agent_diagnostics.as_ref(),
-    };
+    let kept = StoredAttempt { result: &attempt.result, places };
     serde_json::to_vec(&kept).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
@@ -286,10 +214,10 @@ impl StoredAttempt {
         events: Vec<EventRecord>,
         sources: &[Arc<SourceText>],
     ) -> Option<Attempt> {
-        let StoredAttempt { verdict, mut checks, places, mut checkpoints, .. } = self;
+        let StoredAttempt { mut result, places } = self;
         let own = &selected.case.source_text.source;
-        let of_checks = checks.iter_mut().map(|finding| &mut finding.check.place);
-        let of_checkpoints = checkpoints.iter_mut().map(|reached| &mut reached.checkpoint.place);
+        let of_checks = result.checks.iter_mut().map(|finding| &mut finding.check.place);
+        let of_checkpoints = result.checkpoints.iter_mut().map(|reached| &mut reached.checkpoint.place);
         for (place, (number, start, end)) in of_checks.chain(of_checkpoints).zip(places) {
             let source = match number {
                 OWN_SOURCE => own,
@@ -299,23 +227,7 @@ impl StoredAttempt {
         }
         let own = events.iter().filter(|record| record.execution.is_none());
         let conversation = TracedConversation::from_events(own.map(|record| &record.event));
-        Some(Attempt {
-            case_ref: selected,
-            number,
-            verdict,
-            checks,
-            checkpoints,
-            limit: self.limit,
-            conversation,
-            events,
-            warnings: self.warnings,
-            logs: self.logs,
-            started_at: self.started_at,
-            duration: self.duration,
-            hook_variables: self.given,
-            lacks_timestamps: self.timeless,
-            agent_diagnostics: self.last_words,
-        })
+        Some(Attempt { case_ref: selected, number, result, conversation, events })
     }
 }
 
