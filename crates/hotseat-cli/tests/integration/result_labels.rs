@@ -62,7 +62,7 @@ impl SavedRun {
         let mut outcome =
             self.store.outcomes(&head).expect("cases").next().expect("a case").expect("readable");
         outcome.verdict = verdict.clone();
-        Arc::get_mut(&mut outcome.attempts[0]).expect("not shared").verdict = verdict.clone();
+        Arc::get_mut(&mut outcome.attempts[0]).expect("not shared").result.verdict = verdict.clone();
         outcome
     }
 

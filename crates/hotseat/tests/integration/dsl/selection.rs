@@ -78,6 +78,28 @@ fn rejects_ambiguous_examples() {
 }
 
 #[test]
+fn a_page_has_the_conversation_without_a_saved_run() {
+    let ran = run_examples_with(&["--output=report.html"], |s| {
+        echo_agent(s);
+        s.it("asks", async |t| {
+            t.user.says("a room").await;
+        });
+    });
+    let case = ran.files["report.html"]
+        .split("id=\"case-0\">")
+        .nth(1)
+        .and_then(|rest| rest.split("</script>").next());
+    let case: serde_json::Value = serde_json::from_str(case.expect("a case")).expect("JSON");
+    let attempt = &case["attempts"][0];
+    let shown = attempt["turns"][0]["items"].as_array().expect("items").iter().map(|item| {
+        let events = attempt["events"].as_array().expect("events");
+        events.iter().find(|event| event["sequence"] == item["sequence"]).map(|event| event["type"].as_str())
+    });
+    let shown: Vec<&str> = shown.map(|found| found.flatten().expect("an event")).collect();
+    assert_eq!(shown, ["message.user", "tool.invoked", "message.assistant"]);
+}
+
+#[test]
 fn errors_are_reported_before_run() {
     // No project file and no agent in the program.
     let without_agent = |s: &mut Group| {
