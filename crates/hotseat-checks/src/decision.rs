@@ -2,8 +2,8 @@
 
 use hotseat_trace::{AgentToolCall, CallComparison};
 
-use super::Undecidable;
 use super::call_text::format_call;
+use super::undecidable::Undecidable;
 
 /// Decision of a check before negation.
 pub(super) struct CheckDecision {

@@ -7,7 +7,6 @@ use super::limits::{DURATION, MILLISECONDS};
 use super::mcp_shape::{CASE_FAULT, MCP_KIND};
 use super::models_shape::MODELS_KIND;
 use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
-use super::{OnComplete, OnMissingInput};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_targets::message::MessageRole;
 
@@ -169,7 +168,7 @@ pub static CASE: Shape = Shape {
         ),
         Field::optional(
             "on_missing_input",
-            Kind::Choice(OnMissingInput::NAMES),
+            Kind::Choice(&["skip", "fail", "end"]),
             "Action if the agent waits for input after the last turn: skip the case, fail it, or end and evaluate it. Default: `skip` with `type: multi_turn`, `simulator` or `interactive`, otherwise `end`.",
         ),
         Field::optional(
@@ -191,7 +190,7 @@ pub static CASE: Shape = Shape {
         .default("20"),
         Field::optional(
             "on_complete",
-            Kind::Choice(OnComplete::NAMES),
+            Kind::Choice(&["continue", "stop", "fail"]),
             "Action if the agent does not wait for input and another turn is written: send it, end the conversation, or fail the case.",
         )
         .default("continue"),

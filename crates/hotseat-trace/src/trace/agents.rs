@@ -1,6 +1,6 @@
 //! Events of agent calls, participants and conversations.
 
-use super::view::pick;
+use super::view::{pick, picks};
 use super::{ConversationView, TypedRecord};
 use crate::{
     AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, ConversationClosed,
@@ -20,19 +20,13 @@ pub struct ParticipantEvents<'a>(pub(super) ConversationView<'a>);
 pub struct ConversationEvents<'a>(pub(super) ConversationView<'a>);
 
 impl<'a> AgentCallEvents<'a> {
-    /// Returns the starts of agent calls.
-    pub fn calls(&self) -> Vec<TypedRecord<'a, AgentCallStarted>> {
-        pick!(self.0, AgentCallStarted)
-    }
-
-    /// Returns the completed agent calls.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, AgentCallCompleted>> {
-        pick!(self.0, AgentCallCompleted)
-    }
-
-    /// Returns the failed agent calls.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, AgentCallFailed>> {
-        pick!(self.0, AgentCallFailed)
+    picks! {
+        /// Returns the starts of agent calls.
+        calls: AgentCallStarted = AgentCallStarted;
+        /// Returns the completed agent calls.
+        completions: AgentCallCompleted = AgentCallCompleted;
+        /// Returns the failed agent calls.
+        failures: AgentCallFailed = AgentCallFailed;
     }
 
     /// Returns the context passed to the agent of a call.
@@ -42,25 +36,19 @@ impl<'a> AgentCallEvents<'a> {
 }
 
 impl<'a> ParticipantEvents<'a> {
-    /// Returns the participants that joined.
-    pub fn added(&self) -> Vec<TypedRecord<'a, ParticipantAdded>> {
-        pick!(self.0, ParticipantAdded)
-    }
-
-    /// Returns the participants that left.
-    pub fn removed(&self) -> Vec<TypedRecord<'a, ParticipantRemoved>> {
-        pick!(self.0, ParticipantRemoved)
+    picks! {
+        /// Returns the participants that joined.
+        added: ParticipantAdded = ParticipantAdded;
+        /// Returns the participants that left.
+        removed: ParticipantRemoved = ParticipantRemoved;
     }
 }
 
 impl<'a> ConversationEvents<'a> {
-    /// Returns the creation of the conversation.
-    pub fn created(&self) -> Vec<TypedRecord<'a, ConversationCreated>> {
-        pick!(self.0, ConversationCreated)
-    }
-
-    /// Returns the closing of the conversation.
-    pub fn closed(&self) -> Vec<TypedRecord<'a, ConversationClosed>> {
-        pick!(self.0, ConversationClosed)
+    picks! {
+        /// Returns the creation of the conversation.
+        created: ConversationCreated = ConversationCreated;
+        /// Returns the closing of the conversation.
+        closed: ConversationClosed = ConversationClosed;
     }
 }

@@ -1,6 +1,6 @@
 //! Events of tasks and workflows.
 
-use super::view::pick;
+use super::view::{pick, picks};
 use super::{ConversationView, TypedRecord};
 use crate::{
     TaskCompleted, TaskFailed, TaskStarted, TokenCreated, TokenStatus, TokenStatusChanged, WorkOrigin,
@@ -43,36 +43,24 @@ impl<'a> ToolTaskEvents<'a> {
 }
 
 impl<'a> AllTaskEvents<'a> {
-    /// Returns the started tasks.
-    pub fn task_starts(&self) -> Vec<TypedRecord<'a, TaskStarted>> {
-        pick!(self.0, TaskStarted)
-    }
-
-    /// Returns the completed tasks.
-    pub fn task_completions(&self) -> Vec<TypedRecord<'a, TaskCompleted>> {
-        pick!(self.0, TaskCompleted)
-    }
-
-    /// Returns the failed tasks.
-    pub fn task_failures(&self) -> Vec<TypedRecord<'a, TaskFailed>> {
-        pick!(self.0, TaskFailed)
+    picks! {
+        /// Returns the started tasks.
+        task_starts: TaskStarted = TaskStarted;
+        /// Returns the completed tasks.
+        task_completions: TaskCompleted = TaskCompleted;
+        /// Returns the failed tasks.
+        task_failures: TaskFailed = TaskFailed;
     }
 }
 
 impl<'a> WorkflowEvents<'a> {
-    /// Returns the started runs.
-    pub fn starts(&self) -> Vec<TypedRecord<'a, WorkflowStarted>> {
-        pick!(self.0, WorkflowStarted)
-    }
-
-    /// Returns the completed runs.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, WorkflowCompleted>> {
-        pick!(self.0, WorkflowCompleted)
-    }
-
-    /// Returns the failed runs.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, WorkflowFailed>> {
-        pick!(self.0, WorkflowFailed)
+    picks! {
+        /// Returns the started runs.
+        starts: WorkflowStarted = WorkflowStarted;
+        /// Returns the completed runs.
+        completions: WorkflowCompleted = WorkflowCompleted;
+        /// Returns the failed runs.
+        failures: WorkflowFailed = WorkflowFailed;
     }
 
     /// Returns the started runs of one origin.

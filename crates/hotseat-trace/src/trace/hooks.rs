@@ -1,6 +1,6 @@
 //! Events of the two hook workflows of every turn: context assembly and memory extraction.
 
-use super::view::pick;
+use super::view::picks;
 use super::{ConversationView, TypedRecord};
 use crate::{ContextAssembled, EventRecord, HookFailed, HookStarted, MemoryExtracted};
 
@@ -13,19 +13,13 @@ pub struct ContextAssemblyEvents<'a>(pub(super) ConversationView<'a>);
 pub struct MemoryExtractionEvents<'a>(pub(super) ConversationView<'a>);
 
 impl<'a> ContextAssemblyEvents<'a> {
-    /// Returns the started runs.
-    pub fn starts(&self) -> Vec<TypedRecord<'a, HookStarted>> {
-        pick!(self.0, ContextAssemblyStarted)
-    }
-
-    /// Returns the completed runs.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, ContextAssembled>> {
-        pick!(self.0, ContextAssemblyCompleted)
-    }
-
-    /// Returns the failed attempts.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, HookFailed>> {
-        pick!(self.0, ContextAssemblyFailed)
+    picks! {
+        /// Returns the started runs.
+        starts: HookStarted = ContextAssemblyStarted;
+        /// Returns the completed runs.
+        completions: ContextAssembled = ContextAssemblyCompleted;
+        /// Returns the failed attempts.
+        failures: HookFailed = ContextAssemblyFailed;
     }
 
     /// Returns all context assembly events of a turn.
@@ -35,19 +29,13 @@ impl<'a> ContextAssemblyEvents<'a> {
 }
 
 impl<'a> MemoryExtractionEvents<'a> {
-    /// Returns the started runs.
-    pub fn starts(&self) -> Vec<TypedRecord<'a, HookStarted>> {
-        pick!(self.0, MemoryExtractionStarted)
-    }
-
-    /// Returns the completed runs.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, MemoryExtracted>> {
-        pick!(self.0, MemoryExtractionCompleted)
-    }
-
-    /// Returns the failed attempts.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, HookFailed>> {
-        pick!(self.0, MemoryExtractionFailed)
+    picks! {
+        /// Returns the started runs.
+        starts: HookStarted = MemoryExtractionStarted;
+        /// Returns the completed runs.
+        completions: MemoryExtracted = MemoryExtractionCompleted;
+        /// Returns the failed attempts.
+        failures: HookFailed = MemoryExtractionFailed;
     }
 
     /// Returns all memory extraction events of a turn.

@@ -1,6 +1,6 @@
 //! Interrupt events.
 
-use super::view::pick;
+use super::view::picks;
 use super::{ConversationView, TypedRecord};
 use crate::{InterruptAnswered, InterruptRaised};
 
@@ -9,14 +9,11 @@ use crate::{InterruptAnswered, InterruptRaised};
 pub struct InterruptEvents<'a>(pub(super) ConversationView<'a>);
 
 impl<'a> InterruptEvents<'a> {
-    /// Returns the interrupts raised.
-    pub fn raised(&self) -> Vec<TypedRecord<'a, InterruptRaised>> {
-        pick!(self.0, InterruptRaised)
-    }
-
-    /// Returns the interrupts answered or cancelled.
-    pub fn answered(&self) -> Vec<TypedRecord<'a, InterruptAnswered>> {
-        pick!(self.0, InterruptAnswered)
+    picks! {
+        /// Returns the interrupts raised.
+        raised: InterruptRaised = InterruptRaised;
+        /// Returns the interrupts answered or cancelled.
+        answered: InterruptAnswered = InterruptAnswered;
     }
 
     /// Returns the answer to an interrupt.

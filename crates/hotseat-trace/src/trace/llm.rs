@@ -1,6 +1,6 @@
 //! Language model events.
 
-use super::view::pick;
+use super::view::picks;
 use super::{ConversationView, TypedRecord};
 use crate::{EventRecord, LlmCallCompleted, LlmCallFailed, LlmCallStarted};
 
@@ -9,19 +9,13 @@ use crate::{EventRecord, LlmCallCompleted, LlmCallFailed, LlmCallStarted};
 pub struct LlmCallEvents<'a>(pub(super) ConversationView<'a>);
 
 impl<'a> LlmCallEvents<'a> {
-    /// Returns the started calls, including every retry.
-    pub fn calls(&self) -> Vec<TypedRecord<'a, LlmCallStarted>> {
-        pick!(self.0, LlmCallStarted)
-    }
-
-    /// Returns the completed calls.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, LlmCallCompleted>> {
-        pick!(self.0, LlmCallCompleted)
-    }
-
-    /// Returns the failed calls.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, LlmCallFailed>> {
-        pick!(self.0, LlmCallFailed)
+    picks! {
+        /// Returns the started calls, including every retry.
+        calls: LlmCallStarted = LlmCallStarted;
+        /// Returns the completed calls.
+        completions: LlmCallCompleted = LlmCallCompleted;
+        /// Returns the failed calls.
+        failures: LlmCallFailed = LlmCallFailed;
     }
 
     /// Returns all language model events of a turn.

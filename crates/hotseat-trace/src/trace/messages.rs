@@ -1,6 +1,6 @@
 //! Message events.
 
-use super::view::pick;
+use super::view::picks;
 use super::{ConversationView, TypedRecord};
 use crate::{AssistantMessage, EventRecord, Payload, UserMessage};
 
@@ -36,14 +36,11 @@ impl<'a> MessageEvent<'a> {
 }
 
 impl<'a> MessageEvents<'a> {
-    /// Returns the user messages.
-    pub fn user(&self) -> Vec<TypedRecord<'a, UserMessage>> {
-        pick!(self.0, UserMessage)
-    }
-
-    /// Returns the agent messages.
-    pub fn assistant(&self) -> Vec<TypedRecord<'a, AssistantMessage>> {
-        pick!(self.0, AssistantMessage)
+    picks! {
+        /// Returns the user messages.
+        user: UserMessage = UserMessage;
+        /// Returns the agent messages.
+        assistant: AssistantMessage = AssistantMessage;
     }
 
     /// Returns the messages of a sub-agent.

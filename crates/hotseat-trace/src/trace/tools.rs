@@ -1,6 +1,6 @@
 //! Tool events.
 
-use super::view::pick;
+use super::view::picks;
 use super::{ConversationView, TypedRecord};
 use crate::{ErrorInfo, ToolCompleted, ToolFailed, ToolInvocation, ToolRetry};
 use serde_json::Value;
@@ -57,24 +57,15 @@ impl<'a> ToolCallRun<'a> {
 }
 
 impl<'a> ToolCallEvents<'a> {
-    /// Returns the invocations.
-    pub fn invocations(&self) -> Vec<TypedRecord<'a, ToolInvocation>> {
-        pick!(self.0, ToolInvoked)
-    }
-
-    /// Returns the completions.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, ToolCompleted>> {
-        pick!(self.0, ToolCompleted)
-    }
-
-    /// Returns the failures, including rejected calls.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, ToolFailed>> {
-        pick!(self.0, ToolFailed)
-    }
-
-    /// Returns the scheduled retries.
-    pub fn retries(&self) -> Vec<TypedRecord<'a, ToolRetry>> {
-        pick!(self.0, ToolRetry)
+    picks! {
+        /// Returns the invocations.
+        invocations: ToolInvocation = ToolInvoked;
+        /// Returns the completions.
+        completions: ToolCompleted = ToolCompleted;
+        /// Returns the failures, including rejected calls.
+        failures: ToolFailed = ToolFailed;
+        /// Returns the scheduled retries.
+        retries: ToolRetry = ToolRetry;
     }
 
     /// Returns the synchronous calls.

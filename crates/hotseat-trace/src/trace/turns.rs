@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::view::pick;
+use super::view::{pick, picks};
 use super::{ConversationView, TypedRecord};
 use crate::{AsyncCancelled, AsyncCompleted, Payload, TurnCompletion, TurnFailed, TurnOperation, TurnStart};
 
@@ -45,14 +45,11 @@ impl<'a> TurnEvents<'a> {
         self.starts().into_iter().filter(|start| &*start.caller_type == "user").collect()
     }
 
-    /// Returns the completed turns.
-    pub fn completions(&self) -> Vec<TypedRecord<'a, TurnCompletion>> {
-        pick!(self.0, TurnCompleted)
-    }
-
-    /// Returns the failed turns.
-    pub fn failures(&self) -> Vec<TypedRecord<'a, TurnFailed>> {
-        pick!(self.0, TurnFailed)
+    picks! {
+        /// Returns the completed turns.
+        completions: TurnCompletion = TurnCompleted;
+        /// Returns the failed turns.
+        failures: TurnFailed = TurnFailed;
     }
 
     /// Returns the completion of a turn.

@@ -114,4 +114,16 @@ macro_rules! pick {
     };
 }
 
-pub(crate) use pick;
+/// Declares methods that return the typed records of an event type.
+macro_rules! picks {
+    ($($(#[$doc:meta])* $name:ident: $members:ident = $($variant:ident)|+;)+) => {
+        $(
+            $(#[$doc])*
+            pub fn $name(&self) -> Vec<TypedRecord<'a, $members>> {
+                $crate::trace::view::pick!(self.0, $($variant)|+)
+            }
+        )+
+    };
+}
+
+pub(crate) use {pick, picks};
