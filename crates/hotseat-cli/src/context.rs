@@ -191,21 +191,26 @@ impl CliContext {
     /// Reports errors.
     pub fn report_errors(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         let diagnostics = diagnostics.into_iter().map(|mistake| self.redact(mistake));
+        let mut all = Diagnostics::new();
         if self.message_format == MessageFormat::JsonEvents {
             let mut diagnostics = diagnostics;
-            for mistake in diagnostics.by_ref().take(MAX_SHOWN_DIAGNOSTICS) {
-                // Ignores errors: the reader may have closed the pipe.
-                let _ = reporters::write_error(&mut io::stdout(), &mistake);
-            }
+            let mut shown: Vec<Diagnostic> = diagnostics.by_ref().take(MAX_SHOWN_DIAGNOSTICS).collect();
             let more = diagnostics.count();
             if more > 0 {
-                let rest = Diagnostic::new(format!("… and {more} more errors"));
-                let _ = reporters::write_error(&mut io::stdout(), &rest);
+                shown.push(Diagnostic::new(format!("… and {more} more errors")));
             }
-            return;
+            // A full disk, for example. If the reader has closed the pipe, nobody reads the errors.
+            let is_lost = |mistake: &Diagnostic| {
+                let written = reporters::write_error(&mut io::stdout(), mistake);
+                written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe)
+            };
+            all.extend(shown.into_iter().filter(is_lost));
+            if all.is_empty() {
+                return;
+            }
+        } else {
+            all.extend(diagnostics);
         }
-        let mut all = Diagnostics::new();
-        all.extend(diagnostics);
         // Rendered diagnostics are already escaped, and may be colored.
         let _ = writeln!(stderr(), "{}", all.render(self.color_enabled(self.stderr_terminal), self.width));
     }

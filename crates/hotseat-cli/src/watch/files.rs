@@ -235,6 +235,7 @@ fn agent_files(project: &Project, agent: &ProjectAgent) -> Vec<PathBuf> {
         files.extend(start.command.iter().map(|word| start.folder.join(word)).filter(|path| path.is_file()));
     }
     let Ok(target) = project.bind_without_hooks(agent) else { return files };
+    files.extend(target.command_paths().into_iter().filter(|path| path.is_file()));
     let path = target.summary().path;
     if path.starts_with("http://") || path.starts_with("https://") {
         return files;
@@ -251,10 +252,7 @@ fn agent_files(project: &Project, agent: &ProjectAgent) -> Vec<PathBuf> {
             }
         }
         (_, true) => files.extend(walk_files(&whole, MAX_DEPTH, MAX_WATCHED_FILES, &is_definition)),
-        _ => {
-            let words = path.split_whitespace().map(|word| project.root.join(word));
-            files.extend(words.filter(|path| path.is_file()));
-        }
+        _ => {}
     }
     files
 }

@@ -775,7 +775,7 @@ fn closed_output_pipe_is_handled() {
 fn unwritable_output_is_reported() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", &case("hello"));
-    for arguments in ["test", "list", "schema"] {
+    for arguments in ["test", "test --json", "list", "schema"] {
         let script = format!("'{}' {arguments} > /dev/full", crate::common::HOTSEAT);
         let output = project.workspace.run("sh", &["-c", &script]);
         assert_eq!(output.code, 3, "{arguments}: {output}");

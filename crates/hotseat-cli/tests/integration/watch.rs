@@ -116,6 +116,26 @@ fn ctrl_c_quits_between_runs_and_during_one() {
 }
 
 #[test]
+fn changed_program_runs_all_cases() {
+    let program = |answer: &str| {
+        format!(
+            "while read -r line; do\n  echo '{{\"type\":\"text\",\"text\":\"{answer}\"}}'\n  echo '{{\"type\":\"done\"}}'\ndone\n"
+        )
+    };
+    let project = Project::with_config("target: { type: command, command: [sh, agent.sh], cwd: agent }\n")
+        .suite("a", &case("first", "hello"))
+        .file("agent/agent.sh", &program("goodbye"));
+    let mut running = start(&project, &[]);
+    let run = wait_for_run(&mut running, 1);
+    assert!(run.contains("1 agent file") && run.contains("Failed:    1"), "{run}");
+    project.workspace.file("agent/agent.sh", &program("hello"));
+    let run = wait_for_run(&mut running, 2);
+    assert!(run.contains("agent/agent.sh changed, all cases") && run.contains("Failed:    0"), "{run}");
+    running.press_keys("q");
+    assert_eq!(running.wait().code, 0);
+}
+
+#[test]
 fn changed_server_is_started_again() {
     let agent = echo_agent();
     let address = crate::common::unreachable_address();

@@ -1,5 +1,7 @@
 //! Agents that are programs.
 
+use std::path::PathBuf;
+
 use super::common::{
     ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, TIMEOUT, TOOLS, TURN_ASSERTED, case_inputs,
     check_placeholders, key_references, option_help, placeholder_help,
@@ -138,6 +140,10 @@ impl AgentTarget for CommandTarget {
 
     fn summary(&self) -> TargetSummary {
         TargetSummary::at(format!("`{}`", self.command.join(" ")))
+    }
+
+    fn command_paths(&self) -> Vec<PathBuf> {
+        self.command.iter().map(|word| self.folder.join(word)).collect()
     }
 
     fn apply_case(&mut self, case: &CaseTarget) {

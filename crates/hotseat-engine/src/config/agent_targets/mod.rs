@@ -17,7 +17,7 @@ mod replay;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -54,6 +54,11 @@ pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
 
     /// Describes what the target contacts.
     fn summary(&self) -> TargetSummary;
+
+    /// Words of the command, as paths: some of them may be files of the program.
+    fn command_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 
     /// Applies the settings of a case.
     fn apply_case(&mut self, _: &CaseTarget) {}
@@ -305,6 +310,11 @@ impl BoundTarget {
     /// Displayable description of the target.
     pub fn summary(&self) -> TargetSummary {
         self.target.summary()
+    }
+
+    /// Words of the command, as paths: some of them may be files of the program.
+    pub fn command_paths(&self) -> Vec<PathBuf> {
+        self.target.command_paths()
     }
 }
 
