@@ -297,7 +297,9 @@ proptest! {
         }
         // Splitting never drops text that the parser would reject.
         let split = read(text.as_bytes());
-        let fine = split.len() == 1 && split[0].is_ok();
+        // A text of comments has no values; read as a whole it is empty.
+        let is_empty = split.is_empty() && text.starts_with('/');
+        let fine = is_empty || split.len() == 1 && split[0].is_ok();
         prop_assert_eq!(fine, json::parse(&source).is_ok() && !text.starts_with('['), "{}: {:?}", text, split);
     }
 
