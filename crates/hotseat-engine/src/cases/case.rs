@@ -379,13 +379,13 @@ impl TestCase {
         source: &Arc<SourceText>,
         parse: ParseSource,
         with: DecodeContext<'_>,
-    ) -> Vec<Result<TestCase, Diagnostics>> {
+    ) -> Vec<Result<Arc<TestCase>, Diagnostics>> {
         let node = match parse(source) {
             Ok(node) => node,
             Err(diagnostics) => return vec![Err(diagnostics)],
         };
         match read_scenarios(&node, source, with.folders) {
-            None => vec![TestCase::decode(source, node, parse, with, None)],
+            None => vec![TestCase::decode(source, node, parse, with, None).map(Arc::new)],
             Some(Err(diagnostics)) => vec![Err(diagnostics)],
             Some(Ok(all)) if all.len() > MAX_INLINE_SCENARIOS && has_inline_scenarios(&node) => {
                 let place = node.get("scenarios").map(|written| written.place(source));
@@ -396,7 +396,9 @@ impl TestCase {
             }
             Some(Ok(all)) => all
                 .into_iter()
-                .map(|scenario| TestCase::decode(source, node.clone(), parse, with, Some(scenario)))
+                .map(|scenario| {
+                    TestCase::decode(source, node.clone(), parse, with, Some(scenario)).map(Arc::new)
+                })
                 .collect(),
         }
     }

@@ -66,7 +66,7 @@ enum SuiteSyntax {
     Json,
 }
 
-type DecodedCase = Result<TestCase, Diagnostics>;
+type DecodedCase = Result<Arc<TestCase>, Diagnostics>;
 type Reader = Box<dyn BufRead + Send>;
 type Documents = Box<dyn Iterator<Item = Result<Arc<SourceText>, Diagnostic>> + Send>;
 
@@ -235,7 +235,7 @@ struct SeenCaseIds {
 }
 
 impl SeenCaseIds {
-    fn check(&mut self, case: TestCase) -> DecodedCase {
+    fn check(&mut self, case: Arc<TestCase>) -> DecodedCase {
         if self.seen.insert(self.hasher.hash_one(&case.id)) {
             return Ok(case);
         }

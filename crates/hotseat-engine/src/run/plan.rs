@@ -328,10 +328,10 @@ impl RunPlan {
         let case = &driven.case;
         self.modes.add_case(case);
         if self.first_with_mcp.is_none() && case.skip.is_none() && !case.mcp.is_empty() {
-            self.first_with_mcp = Some(Arc::new(case.clone()));
+            self.first_with_mcp = Some(case.clone());
         }
         if self.first_with_models.is_none() && case.skip.is_none() && !case.models.is_empty() {
-            self.first_with_models = Some(Arc::new(case.clone()));
+            self.first_with_models = Some(case.clone());
         }
         if let Some(topics) = case.topics_with_ignored_checks().filter(|_| case.skip.is_none()) {
             let note = Diagnostic::new(
@@ -386,7 +386,7 @@ impl RunPlan {
         let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
         let case_ref =
             CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
-        let (case_ref, case) = (Arc::new(case_ref), Arc::new(case));
+        let case_ref = Arc::new(case_ref);
         SelectedCase {
             index,
             case,
@@ -466,7 +466,7 @@ impl RunPlan {
         Box::new(self.suites.iter().flat_map(move |planned| {
             let name: Arc<str> = project.suite_name(&planned.suite.path).into();
             let cases = cases_of(planned, project, Suite::cases_sequential);
-            cases.filter_map(move |case| Some((name.clone(), Arc::new(case.ok()?.case))))
+            cases.filter_map(move |case| Some((name.clone(), case.ok()?.case)))
         }))
     }
 
@@ -532,7 +532,7 @@ type DecodedCase = Result<DrivenCase, Diagnostics>;
 type CaseIterator<'a> = Box<dyn Iterator<Item = DecodedCase> + Send + 'a>;
 
 /// The cases of a suite: its entries or, for a program, its declared tests.
-fn cases_of<'a, I: Iterator<Item = Result<TestCase, Diagnostics>> + Send + 'a>(
+fn cases_of<'a, I: Iterator<Item = Result<Arc<TestCase>, Diagnostics>> + Send + 'a>(
     planned: &'a PlannedSuite,
     project: &'a Project,
     written: impl FnOnce(&'a Suite, DecodeSettings<'a>) -> I,

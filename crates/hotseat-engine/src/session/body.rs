@@ -12,14 +12,14 @@ use hotseat_targets::BoxFuture;
 /// A case, and its body if a program runs the conversation.
 #[derive(Debug, Clone)]
 pub struct DrivenCase {
-    /// The case.
-    pub case: TestCase,
+    /// The case. Shared, since it is large and passed on many times.
+    pub case: Arc<TestCase>,
     /// The body; `None` if the turns are written.
     pub body: Option<Arc<dyn CaseBody>>,
 }
 
-impl From<TestCase> for DrivenCase {
-    fn from(case: TestCase) -> Self {
+impl From<Arc<TestCase>> for DrivenCase {
+    fn from(case: Arc<TestCase>) -> Self {
         DrivenCase { case, body: None }
     }
 }

@@ -225,7 +225,7 @@ impl DeclaredTest {
         if let Some(scenario) = scenario {
             case = case.with_scenario(scenario, decoding.redactor);
         }
-        Ok(DrivenCase { case, body: Some(Arc::new(body)) })
+        Ok(DrivenCase { case: Arc::new(case), body: Some(Arc::new(body)) })
     }
 }
 

@@ -420,7 +420,7 @@ fn case_from_example(
         Some(scenario) => case.with_scenario((*scenario.inner).clone(), project.redactor()),
         None => case,
     };
-    Ok(DrivenCase { case, body: Some(Arc::new(ExampleBody(example.clone()))) })
+    Ok(DrivenCase { case: Arc::new(case), body: Some(Arc::new(ExampleBody(example.clone()))) })
 }
 
 /// Returns the errors in the declared topics, including topics that no graph uses.
