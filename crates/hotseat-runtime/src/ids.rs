@@ -75,9 +75,15 @@ impl CallId {
     pub fn run(&self, attempt: u32) -> RunId {
         match attempt {
             0 | 1 => RunId(self.0.clone()),
-            later => RunId(format!("{self}-a{later}").into()),
+            later => RunId(numbered(&self.0, "a", later as usize)),
         }
     }
+}
+
+/// Returns the id of a part: `c1-t2` for number 2 of the turns (`t`) of `c1`. Faster than `format!`: each turn needs
+/// ten of them.
+pub(crate) fn numbered(whole: &str, kind: &str, number: usize) -> Arc<str> {
+    [whole, "-", kind, &number.to_string()].concat().into()
 }
 
 /// Converts a name into an id: lower case, with `-` for all characters except letters and digits.

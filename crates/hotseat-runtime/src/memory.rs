@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::definition::MemoryAction;
 use crate::failure::{ErrorCode, WorkFailure};
-use crate::ids::{AgentId, MemoryId, RunId, TokenId};
+use crate::ids::{AgentId, MemoryId, RunId, TokenId, numbered};
 
 /// One memory of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ impl MemoryUse {
         let limit = input.get("limit").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
         Ok(match action {
             MemoryAction::Write => MemoryUse::Write {
-                id: MemoryId(format!("{run}-w{}", token.0).into()),
+                id: MemoryId(numbered(run.as_str(), "w", token.0 as usize)),
                 kind: text("kind").unwrap_or_else(|| "note".to_string()),
                 content: needed("content")?,
                 significance: input

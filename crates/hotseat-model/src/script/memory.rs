@@ -48,8 +48,8 @@ impl ScriptMemory {
     /// Returns the rule that answered at this position before: a repeated call, for instance after a restart,
     /// gets the same answer.
     pub(super) fn rule_at(&self, position: &CallPosition) -> Option<usize> {
-        let key = position_key(position)?;
-        self.conversations.get(&position.conversation)?.positions.get(&key).copied()
+        let conversation = self.conversations.get(&position.conversation)?;
+        conversation.positions.get(&position_key(position)?).copied()
     }
 
     pub(super) fn record(&mut self, position: &CallPosition, rule: usize) {

@@ -1,5 +1,7 @@
 //! Estimated token usage.
 
+use serde_json::Value;
+
 use super::{ModelMessage, ModelReply, ModelRequest, ModelTool, ModelToolCall, TokenUsage};
 
 impl TokenUsage {
@@ -30,9 +32,30 @@ fn message_bytes(message: &ModelMessage) -> usize {
 }
 
 fn tool_bytes(tool: &ModelTool) -> usize {
-    tool.name.len() + tool.description.len() + tool.input_schema.to_string().len()
+    tool.name.len() + tool.description.len() + json_bytes(&tool.input_schema)
 }
 
 fn call_bytes(call: &ModelToolCall) -> usize {
-    call.name.len() + call.arguments.to_string().len()
+    call.name.len() + json_bytes(&call.arguments)
+}
+
+/// Returns the length of a value as JSON.
+fn json_bytes(value: &Value) -> usize {
+    struct ByteCounter(usize);
+
+    impl std::io::Write for ByteCounter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = ByteCounter(0);
+    // Counting cannot fail.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
 }

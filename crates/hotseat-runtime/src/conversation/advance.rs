@@ -27,8 +27,7 @@ pub(super) fn advance(
         TurnPhase::Assembled { request } => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls + 1, attempt: 1 };
             let last = context::is_last(turn, persona);
-            let request = context::final_request(state, turn, persona, (**request).clone(), &at, last);
-            vec![Decision::CallLlm { at, request, last }]
+            vec![Decision::CallLlm { at, request: request.clone(), last }]
         }
         TurnPhase::Calling { attempt, request, open: false, last } if !paused(TimerKind::ModelRetry) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls, attempt: attempt + 1 };
@@ -68,7 +67,7 @@ fn prepare_call(
             let mut request = (**prefix).clone();
             // The transcript starts with the user message, which the first request already contains.
             request.messages.extend(context::transcript(turn).into_iter().skip(1));
-            let request = context::final_request(state, turn, persona, request, &at, last);
+            let request = Arc::new(context::final_request(state, turn, persona, request));
             Decision::CallLlm { at, request, last }
         }
         _ => assemble(state, definitions, turn, persona, 1),

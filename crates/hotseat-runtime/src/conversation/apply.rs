@@ -26,7 +26,7 @@ use super::{
 };
 use crate::definition::{Definitions, RuntimeLimits, ToolDefinition};
 use crate::failure::{InfrastructureKind, WorkFailure, WorkResult};
-use crate::ids::{AgentId, CallId, ConversationId, MessageId, MoveId, TurnId, WorkflowId};
+use crate::ids::{AgentId, CallId, ConversationId, MessageId, TurnId, WorkflowId, numbered};
 
 /// Applies one decision.
 pub(super) fn apply(
@@ -273,7 +273,7 @@ impl DecisionApplier<'_> {
         content: &str,
         has_tool_use: bool,
     ) -> Result<(), RuntimeFault> {
-        let id = MessageId(format!("{}-m{}", self.state.conversation, self.state.messages.len() + 1).into());
+        let id = MessageId(numbered(self.state.conversation.as_str(), "m", self.state.messages.len() + 1));
         let root_agent = self.state.agent.clone();
         let entry = active_turn(self.state, turn)?;
         let (turn_id, message_id) = (turn.0.clone(), id.0.clone());
@@ -1003,11 +1003,11 @@ pub(super) fn take_reply(turn: &mut TurnState, reply: &ModelReply, last: bool, n
 }
 
 fn record_move(turn: &mut TurnState, draft: &MoveDraft, out: &mut StepWriter<'_>) {
-    let sequence = u32::try_from(turn.moves.len()).unwrap_or(u32::MAX);
+    let number = turn.moves.len();
     let recorded = MoveRecorded {
         turn_id: turn.id.0.clone(),
-        move_id: MoveId(format!("{}-v{sequence}", turn.id).into()).0,
-        sequence,
+        move_id: numbered(turn.id.as_str(), "v", number),
+        sequence: u32::try_from(number).unwrap_or(u32::MAX),
         iteration: draft.iteration,
         reasoning: draft.reasoning.clone(),
         tool_call: draft.call.clone(),

@@ -1,18 +1,31 @@
 //! Inputs of hook workflows, and the final model request.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hotseat_model::{CallPosition, ModelMessage, ModelRequest};
 use hotseat_trace::{InvocationMode, ToolOutcome, Utterance};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::state::{OperationTarget, ToolOperation};
-use super::{ConversationState, ModelAddress, SpeakerRole, TurnCaller, TurnPhase, TurnState};
+use super::{ConversationState, SpeakerRole, TurnCaller, TurnPhase, TurnState};
 use crate::definition::{Definitions, Persona, ToolTarget};
-use crate::ids::TurnId;
+use crate::ids::{AgentId, TurnId};
 
 /// Name of the built-in tool with which a called agent declines.
 pub(super) const DECLINE_TOOL: &str = "decline";
+
+/// Creates an object. Unlike `json!`, it copies no value, and it computes the hashes of the names only once.
+macro_rules! object {
+    ($($name:literal: $value:expr),+ $(,)?) => {{
+        static NAMES: LazyLock<Map<String, Value>> =
+            LazyLock::new(|| [$($name),+].map(|name| (name.to_string(), Value::Null)).into_iter().collect());
+        let mut object = NAMES.clone();
+        let values = [$(Value::from($value)),+];
+        object.values_mut().zip(values).for_each(|(place, value)| *place = value);
+        Value::Object(object)
+    }};
+}
 
 /// Serialises a value with sorted keys, so that the text does not depend on member order.
 pub fn canonical_json(value: &Value) -> String {
@@ -45,6 +58,11 @@ pub(super) fn transcript(turn: &TurnState) -> Vec<ModelMessage> {
     messages
 }
 
+/// Creates a list of serialised items.
+fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Value {
+    items.into_iter().map(|item| serde_json::to_value(item).unwrap_or_default()).collect()
+}
+
 /// Returns the notice for the model after a human changed the input of a call.
 pub(super) fn edited_notice(operation: &ToolOperation, input: &Value) -> String {
     format!("Operation {} ({}) was approved with a changed input: {input}", operation.call, operation.tool)
@@ -59,29 +77,27 @@ pub(super) fn ended_notice(operation: &ToolOperation, result: &ToolOutcome) -> S
     }
 }
 
-/// Completes a built request: adds its position and the model settings, and removes the tools for the last
-/// call.
+/// Completes a built request for the next model call: adds its position and the model settings, and removes
+/// the tools for the last call.
 pub(super) fn final_request(
     state: &ConversationState,
     turn: &TurnState,
     persona: &Persona,
     mut request: ModelRequest,
-    at: &ModelAddress,
-    last: bool,
-) -> Arc<ModelRequest> {
+) -> ModelRequest {
     request.position = CallPosition {
-        conversation: state.conversation.to_string(),
-        agent: turn.agent.to_string(),
+        conversation: state.conversation.as_str().to_string(),
+        agent: turn.agent.as_str().to_string(),
         turn: turn.number,
-        call: at.call,
-        attempt: at.attempt,
+        call: turn.calls + 1,
+        attempt: 1,
     };
     request.temperature = request.temperature.or(persona.profile.temperature);
     request.max_tokens = request.max_tokens.or(persona.profile.max_tokens);
-    if last {
+    if is_last(turn, persona) {
         request.tools.clear();
     }
-    Arc::new(request)
+    request
 }
 
 /// Returns the input of the workflow that builds requests.
@@ -97,80 +113,80 @@ pub(super) fn assembly_input(
         .iter()
         .filter(|message| message.turn != turn.id && is_visible(state, turn, &recent, &message.turn))
         .map(|message| {
-            json!({
-                "turnId": message.turn,
-                "messageId": message.id,
+            object! {
+                "turnId": message.turn.as_str(),
+                "messageId": message.id.as_str(),
                 "role": role_name(message.role),
-                "agentId": message.agent,
-                "content": message.content,
-            })
+                "agentId": message.agent.as_ref().map(AgentId::as_str),
+                "content": message.content.as_str(),
+            }
         })
         .collect();
     let ended: Vec<Value> = recent
         .iter()
         .map(|earlier| {
-            json!({
-                "id": earlier.id,
-                "input": earlier.input,
-                "agentId": earlier.agent,
-                "moves": earlier.moves,
+            object! {
+                "id": earlier.id.as_str(),
+                "input": earlier.input.clone(),
+                "agentId": earlier.agent.as_str(),
+                "moves": list(&earlier.moves),
                 "completedAt": earlier.ended_at,
-            })
+            }
         })
         .collect();
     let active: Vec<Value> = state
         .active_turns()
         .filter(|other| other.id != turn.id)
         .map(|other| {
-            let pending: Vec<_> = other
+            let pending: Value = other
                 .open_operations()
                 .map(|operation| json!({"operationId": operation.call, "toolName": operation.tool}))
                 .collect();
-            json!({"id": other.id, "input": other.input, "pendingOperations": pending})
+            object! {
+                "id": other.id.as_str(),
+                "input": other.input.clone(),
+                "pendingOperations": pending,
+            }
         })
         .collect();
     let answered =
         turn.answers.as_ref().and_then(|id| state.messages.iter().find(|message| message.id == *id));
     let offered = offered_tools(state, definitions, turn, persona);
-    let ids: Vec<_> = offered.iter().map(|tool| tool["name"].clone()).collect();
-    Arc::new(json!({
-        "conversationId": state.conversation,
-        "turnId": turn.id,
-        "agentId": turn.agent,
-        "systemPrompt": persona.system_prompt,
-        "userMessage": turn.user_text,
+    let ids: Value = offered.iter().map(|tool| tool["name"].clone()).collect();
+    Arc::new(object! {
+        "conversationId": state.conversation.as_str(),
+        "turnId": turn.id.as_str(),
+        "agentId": turn.agent.as_str(),
+        "systemPrompt": persona.system_prompt.as_str(),
+        "userMessage": turn.user_text.as_str(),
         "replyTo": answered.map(|message| json!({"messageId": message.id, "content": message.content})),
-        "modelProfileId": persona.profile.id,
+        "modelProfileId": &*persona.profile.id,
         "toolIds": ids,
         "toolDefinitions": offered,
         "recentTurns": ended,
         "activeTurns": active,
         "history": history,
-        "participants": state.participants,
-        "context": state.offer.context,
-        "state": state.shared,
-        "moves": turn.moves,
-        "transcript": transcript(turn),
-    }))
+        "participants": list(&state.participants),
+        "context": list(&state.offer.context),
+        "state": state.shared.clone(),
+        "moves": list(&turn.moves),
+        "transcript": list(turn.transcript.iter().chain(&turn.pending_messages())),
+    })
 }
 
 /// Returns the input of the workflow that extracts memories.
 pub(super) fn extraction_input(turn: &TurnState) -> Arc<Value> {
-    let said: Vec<_> = turn
-        .transcript
-        .iter()
-        .filter_map(|message| match message {
-            ModelMessage::Assistant { text, .. } if !text.is_empty() => Some(text.clone()),
-            _ => None,
-        })
-        .collect();
-    Arc::new(json!({
-        "agentId": turn.agent,
-        "turnId": turn.id,
-        "userMessage": turn.user_text,
-        "agentMessages": said,
-        "transcript": turn.moves,
-    }))
+    let said = turn.transcript.iter().filter_map(|message| match message {
+        ModelMessage::Assistant { text, .. } if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    });
+    Arc::new(object! {
+        "agentId": turn.agent.as_str(),
+        "turnId": turn.id.as_str(),
+        "userMessage": turn.user_text.as_str(),
+        "agentMessages": said.collect::<Value>(),
+        "transcript": list(&turn.moves),
+    })
 }
 
 /// Returns the ended turns that are included in the agent's context, oldest first.
@@ -209,14 +225,14 @@ fn offered_tools(
                 Some(ToolTarget::Client) => "client",
                 None => "none",
             };
-            json!({
-                "id": tool.name,
-                "name": tool.name,
-                "description": tool.description,
-                "inputSchema": tool.input_schema,
+            object! {
+                "id": tool.name.as_str(),
+                "name": tool.name.as_str(),
+                "description": tool.description.as_str(),
+                "inputSchema": tool.input_schema.clone(),
                 "targetType": target,
                 "async": tool.is_async,
-            })
+            }
         })
         .collect();
     if persona.may_decline && matches!(turn.caller, TurnCaller::Agent { .. }) {
@@ -288,7 +304,11 @@ pub fn built_in_request(input: &Value, append_system: Option<&str>) -> Value {
         .into_iter()
         .flatten()
         .map(|tool| {
-            json!({"name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"]})
+            object! {
+                "name": tool["name"].clone(),
+                "description": tool["description"].clone(),
+                "input_schema": tool["inputSchema"].clone(),
+            }
         })
         .collect();
     let mut request = Map::new();
@@ -297,7 +317,7 @@ pub fn built_in_request(input: &Value, append_system: Option<&str>) -> Value {
     }
     request.insert("messages".to_string(), Value::Array(messages));
     request.insert("tools".to_string(), Value::Array(tools));
-    json!({"llmRequest": request})
+    object! { "llmRequest": request }
 }
 
 /// Returns the client's context for the system prompt.

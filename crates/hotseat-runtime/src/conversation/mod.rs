@@ -18,7 +18,6 @@ mod reply;
 mod state;
 mod step;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hotseat_trace::{ExecutionInfo, ExecutionKind, Payload, RuntimeError};
@@ -100,10 +99,9 @@ impl ConversationMachine {
     }
 
     /// Applies decisions and everything that follows from them. Returns false after a fault.
-    fn apply_all(&mut self, now: Millis, decisions: Vec<Decision>, step: &mut ConversationStep) -> bool {
-        let mut queue = VecDeque::from(decisions);
+    fn apply_all(&mut self, now: Millis, mut decisions: Vec<Decision>, step: &mut ConversationStep) -> bool {
         loop {
-            while let Some(decision) = queue.pop_front() {
+            for decision in decisions {
                 let applied = if step.decisions.len() >= self.limits.decisions {
                     Err(RuntimeFault {
                         message: format!("one input caused {} decisions", self.limits.decisions),
@@ -120,7 +118,7 @@ impl ConversationMachine {
             let turns = self.state.turns.iter();
             let next = turns.map(|turn| advance::advance(&self.state, &self.definitions, turn));
             match next.into_iter().find(|decisions| !decisions.is_empty()) {
-                Some(decisions) => queue.extend(decisions),
+                Some(next) => decisions = next,
                 None => return true,
             }
         }

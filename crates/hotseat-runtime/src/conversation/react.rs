@@ -12,7 +12,7 @@ use super::reply::tool_outcome;
 use super::{
     ApprovalVerdict, ContextEntry, ConversationInput, ConversationState, ConversationStatus, Decision,
     HookAddress, HookKind, Millis, ModelAddress, OperationAddress, OperationStatus, ReplyTo, SpeakerRole,
-    TimerKey, TimerKind, TurnCaller, TurnPhase, TurnState, canonical_json, reply,
+    TimerKey, TimerKind, TurnCaller, TurnPhase, TurnState, canonical_json, context, reply,
 };
 use crate::definition::{AttemptLimits, Definitions, RuntimeLimits, schema, tool};
 use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
@@ -37,7 +37,7 @@ pub(super) fn react(
             start_turn(state, definitions, agent.clone(), caller.clone(), input.clone(), to, None, *depth)
         }
         ConversationInput::HookDone { at, result } => match at.kind {
-            HookKind::ContextAssembly => context_done(state, limits, now, at, result),
+            HookKind::ContextAssembly => context_done(state, definitions, limits, now, at, result),
             HookKind::MemoryExtraction => extraction_done(state, limits, now, at, result),
         },
         ConversationInput::ModelDone { at, result } => {
@@ -112,6 +112,7 @@ fn start_turn(
 
 fn context_done(
     state: &ConversationState,
+    definitions: &Definitions,
     limits: &RuntimeLimits,
     now: Millis,
     at: &HookAddress,
@@ -127,6 +128,10 @@ fn context_done(
         Ok(output) => match output.get("llmRequest").map(ModelRequest::deserialize) {
             Some(Ok(request)) => {
                 let tokens = TokenUsage::estimate(&request, &ModelReply::default()).input_tokens;
+                let request = match definitions.agent(&turn.agent) {
+                    Some(agent) => context::final_request(state, turn, &agent.persona, request),
+                    None => request,
+                };
                 return vec![Decision::AcceptContext { at: at.clone(), request: Arc::new(request), tokens }];
             }
             Some(Err(error)) => WorkFailure::business(
@@ -408,7 +413,14 @@ pub(super) fn timer(
                 run: run.clone(),
                 attempt: *attempt,
             };
-            decisions.extend(context_done(state, limits, now, &at, &Err(late(limits.context.timeout_ms))));
+            decisions.extend(context_done(
+                state,
+                definitions,
+                limits,
+                now,
+                &at,
+                &Err(late(limits.context.timeout_ms)),
+            ));
         }
         (TimerKind::ExtractionDeadline, TurnPhase::Extracting { attempt, run: Some(run) }) => {
             let at = HookAddress {

@@ -14,7 +14,7 @@ use crate::definition::{
     Definitions, Persona, RuntimeLimits, ToolDefinition, ToolTarget, definitions, schema,
 };
 use crate::failure::{ErrorCode, WorkFailure, WorkResult};
-use crate::ids::CallId;
+use crate::ids::{CallId, numbered};
 
 /// Returns the decisions for a reply and the next step of the turn.
 pub(super) fn plan(
@@ -118,7 +118,7 @@ pub(super) fn plan(
 
 /// Returns the id of a call in the current reply.
 pub(super) fn call_id(turn: &TurnState, index: usize) -> CallId {
-    CallId(format!("{}-k{}", turn.id, turn.tool_calls as usize + index + 1).into())
+    CallId(numbered(turn.id.as_str(), "k", turn.tool_calls as usize + index + 1))
 }
 
 /// Returns true if the agent of a turn may decline the request.

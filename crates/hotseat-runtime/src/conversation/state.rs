@@ -11,7 +11,7 @@ use super::{
     ContextEntry, ConversationEffect, ConversationOrigin, EffectKey, OperationAddress, ReplyTo, TurnCaller,
 };
 use crate::definition::{Definitions, ToolDefinition};
-use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TaskId, TurnId, WorkflowId};
+use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TaskId, TurnId, WorkflowId, numbered};
 
 /// Time in milliseconds since an origin that the driver chooses.
 pub type Millis = u64;
@@ -372,7 +372,7 @@ impl ConversationState {
 
     /// Returns the id of the next turn.
     pub(super) fn next_turn(&self) -> TurnId {
-        TurnId(format!("{}-t{}", self.conversation, self.turns.len() + 1).into())
+        TurnId(numbered(self.conversation.as_str(), "t", self.turns.len() + 1))
     }
 
     /// Returns the timer that is due first.
@@ -493,7 +493,7 @@ impl TurnState {
 
     /// Returns the id of the next hook workflow run.
     pub(super) fn next_run(&self, hook: &str) -> RunId {
-        RunId(format!("{}-{hook}{}", self.id, self.runs + 1).into())
+        RunId(numbered(self.id.as_str(), hook, self.runs as usize + 1))
     }
 
     pub(super) fn address(&self, operation: &ToolOperation) -> OperationAddress {

@@ -1,7 +1,7 @@
 //! All definitions that a conversation may need, by id.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hotseat_trace::InvocationMode;
 
@@ -42,6 +42,16 @@ pub struct DefinitionError {
 const DEFAULT_CONTEXT_WORKFLOW: &str = "default-context";
 /// Id of the built-in workflow that extracts no memories.
 const DEFAULT_EXTRACTION_WORKFLOW: &str = "default-extraction";
+/// The built-in workflows, which all definitions share.
+static BUILT_IN: LazyLock<Result<Definitions, DefinitionError>> = LazyLock::new(|| {
+    let mut built_in =
+        Definitions { agents: BTreeMap::new(), tasks: BTreeMap::new(), workflows: BTreeMap::new() };
+    let context = task(DEFAULT_CONTEXT_WORKFLOW).step(assemble());
+    built_in.add_workflow(&Arc::new(workflow(DEFAULT_CONTEXT_WORKFLOW).node(context)))?;
+    let extraction = task(DEFAULT_EXTRACTION_WORKFLOW);
+    built_in.add_workflow(&Arc::new(workflow(DEFAULT_EXTRACTION_WORKFLOW).node(extraction)))?;
+    Ok(built_in)
+});
 
 impl Definitions {
     /// Collects the definitions of a persona and everything it refers to.
@@ -62,15 +72,9 @@ impl Definitions {
     pub fn from_personas<'p>(
         personas: impl IntoIterator<Item = &'p Persona>,
     ) -> Result<Definitions, DefinitionError> {
-        let mut definitions =
-            Definitions { agents: BTreeMap::new(), tasks: BTreeMap::new(), workflows: BTreeMap::new() };
-        definitions.add_workflow(
-            &workflow(DEFAULT_CONTEXT_WORKFLOW).node(task(DEFAULT_CONTEXT_WORKFLOW).step(assemble())),
-        )?;
-        definitions
-            .add_workflow(&workflow(DEFAULT_EXTRACTION_WORKFLOW).node(task(DEFAULT_EXTRACTION_WORKFLOW)))?;
+        let mut definitions = BUILT_IN.clone()?;
         for persona in personas {
-            definitions.add_persona(persona)?;
+            definitions.add_persona(&Arc::new(persona.clone()))?;
         }
         Ok(definitions)
     }
@@ -105,12 +109,12 @@ impl Definitions {
         persona.memory_extraction.as_ref().map_or(DEFAULT_EXTRACTION_WORKFLOW.into(), workflow_id)
     }
 
-    fn add_persona(&mut self, persona: &Persona) -> Result<AgentId, DefinitionError> {
+    fn add_persona(&mut self, persona: &Arc<Persona>) -> Result<AgentId, DefinitionError> {
         let id: AgentId = id_from_name("persona", &persona.name)?.into();
         if let Some(known) = self.agents.get(&id) {
-            return check_same(&*known.persona == persona, "persona", &persona.name).map(|()| id);
+            return check_same(known.persona == *persona, "persona", &persona.name).map(|()| id);
         }
-        let agent = AgentDefinition { id: id.clone(), persona: Arc::new(persona.clone()) };
+        let agent = AgentDefinition { id: id.clone(), persona: persona.clone() };
         self.agents.insert(id.clone(), Arc::new(agent));
         let mut names = BTreeSet::new();
         for tool in &persona.tools {
@@ -171,10 +175,10 @@ impl Definitions {
         }
     }
 
-    fn add_task(&mut self, task: &TaskDefinition) -> Result<TaskId, DefinitionError> {
+    fn add_task(&mut self, task: &Arc<TaskDefinition>) -> Result<TaskId, DefinitionError> {
         let id: TaskId = id_from_name("task", &task.name)?.into();
         if let Some(known) = self.tasks.get(&id) {
-            return check_same(&**known == task, "task", &task.name).map(|()| id);
+            return check_same(known == task, "task", &task.name).map(|()| id);
         }
         for (part, found) in [("input", &task.input_schema), ("output", &task.output_schema)] {
             if let Some(Err(problem)) = found.as_ref().map(schema::check) {
@@ -190,7 +194,7 @@ impl Definitions {
                 ));
             }
         }
-        self.tasks.insert(id.clone(), Arc::new(task.clone()));
+        self.tasks.insert(id.clone(), task.clone());
         for step in &task.steps {
             if let StepAction::Agent(DefinitionRef::Embedded(persona)) = &step.action {
                 self.add_persona(persona)?;
@@ -199,10 +203,10 @@ impl Definitions {
         Ok(id)
     }
 
-    fn add_workflow(&mut self, workflow: &WorkflowDefinition) -> Result<WorkflowId, DefinitionError> {
+    fn add_workflow(&mut self, workflow: &Arc<WorkflowDefinition>) -> Result<WorkflowId, DefinitionError> {
         let id: WorkflowId = id_from_name("workflow", &workflow.name)?.into();
         if let Some(known) = self.workflows.get(&id) {
-            return check_same(&**known == workflow, "workflow", &workflow.name).map(|()| id);
+            return check_same(known == workflow, "workflow", &workflow.name).map(|()| id);
         }
         let place = |part: &str| format!("workflow {}, {part}", workflow.name);
         if workflow.nodes.is_empty() {
@@ -210,7 +214,7 @@ impl Definitions {
         }
         let mut names = BTreeSet::new();
         for node in &workflow.nodes {
-            if !names.insert(&node.name) {
+            if !names.insert(&*node.name) {
                 return Err(definition_error(
                     place(&format!("node {}", node.name)),
                     "the node name is used twice",
@@ -219,11 +223,11 @@ impl Definitions {
         }
         let ends = workflow.transitions.iter().flat_map(|way| [&way.from, &way.to]);
         for name in workflow.initial.iter().chain(ends) {
-            if !names.contains(name) {
+            if !names.contains(name.as_str()) {
                 return Err(definition_error(place(&format!("node {name}")), "the node does not exist"));
             }
         }
-        self.workflows.insert(id.clone(), Arc::new(workflow.clone()));
+        self.workflows.insert(id.clone(), workflow.clone());
         for node in &workflow.nodes {
             self.add_node(node)?;
         }

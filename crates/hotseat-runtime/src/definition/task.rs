@@ -1,6 +1,7 @@
 //! Tasks: sequences of steps with one action each.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hotseat_model::setters;
 use hotseat_trace::named;
@@ -88,7 +89,7 @@ impl TaskRetry {
 #[serde(rename_all = "camelCase")]
 pub struct StepDefinition {
     /// Name of the step, unique in the task.
-    pub name: String,
+    pub name: Arc<str>,
     /// The action.
     pub action: StepAction,
     /// Input of the action, by member; `*` is the whole input, empty means no input.
@@ -159,7 +160,7 @@ pub fn task(name: &str) -> TaskDefinition {
 /// Creates a step. The task generates a name if it stays empty.
 pub fn step(action: impl Into<StepAction>) -> StepDefinition {
     StepDefinition {
-        name: String::new(),
+        name: "".into(),
         action: action.into(),
         input_mapping: BTreeMap::new(),
         output_mapping: Vec::new(),
@@ -175,7 +176,7 @@ impl TaskDefinition {
     pub fn step(mut self, step: impl Into<StepDefinition>) -> Self {
         let mut step = step.into();
         if step.name.is_empty() {
-            step.name = format!("step-{}", self.steps.len());
+            step.name = format!("step-{}", self.steps.len()).into();
         }
         self.steps.push(step);
         self
@@ -196,7 +197,7 @@ impl TaskDefinition {
 impl StepDefinition {
     setters! {
         /// Sets the name.
-        named(self, name: &str) => self.name = name.to_string();
+        named(self, name: &str) => self.name = name.into();
         /// Computes a member of the action's input with an expression.
         ///
         /// # Panics

@@ -34,7 +34,7 @@ pub struct WorkflowDefinition {
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowNode {
     /// Name of the node, unique in the workflow.
-    pub name: String,
+    pub name: Arc<str>,
     /// Work done at the node.
     pub work: NodeWork,
     /// Input of the work, by member, `*` for all of it; empty means the workflow's input.
@@ -160,7 +160,7 @@ pub fn workflow(name: &str) -> WorkflowDefinition {
 /// Creates a node that runs a task.
 pub fn node(name: &str, task: &TaskDefinition) -> WorkflowNode {
     let work = NodeWork::Task(Arc::new(task.clone()));
-    WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+    WorkflowNode { name: name.into(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
 }
 
 /// Creates an unconditional transition.
@@ -201,7 +201,7 @@ impl WorkflowNode {
     /// Creates a node that runs another workflow.
     pub fn subworkflow(name: &str, workflow: &WorkflowDefinition) -> WorkflowNode {
         let work = NodeWork::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone())));
-        WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+        WorkflowNode { name: name.into(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 
     /// Creates a node that calls an agent.
@@ -216,7 +216,7 @@ impl WorkflowNode {
 
     fn calling(name: &str, agent: DefinitionRef<Persona>) -> WorkflowNode {
         let work = NodeWork::Agent(agent);
-        WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+        WorkflowNode { name: name.into(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 
     setters! {

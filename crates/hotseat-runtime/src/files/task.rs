@@ -92,7 +92,7 @@ fn decode_step(
 ) -> Option<StepDefinition> {
     let action = decode_action(loader, map, site)?;
     Some(StepDefinition {
-        name: map.text("name").map_or_else(|| format!("step-{number}"), str::to_owned),
+        name: map.text("name").map_or_else(|| format!("step-{number}").into(), Arc::from),
         action,
         input_mapping: decode_input(loader, map),
         output_mapping: decode_output(loader, map),

@@ -167,7 +167,7 @@ fn decode_node(
     };
     let output_mapping =
         output.map(|view| expressions::outputs(loader, view, &with_result)).unwrap_or_default();
-    Some(WorkflowNode { name: name.to_owned(), work: work?, input_mapping, output_mapping })
+    Some(WorkflowNode { name: name.into(), work: work?, input_mapping, output_mapping })
 }
 
 fn decode_work(
@@ -325,12 +325,12 @@ fn check_counted(loader: &mut AgentLoader, ways: &[MapView<'_>], made: &Workflow
 
 /// Reports unreachable nodes.
 fn check_reached(loader: &mut AgentLoader, nodes: &[MapView<'_>], made: &WorkflowDefinition) {
-    let Some(first) = made.initial.as_deref().or(made.nodes.first().map(|node| node.name.as_str())) else {
+    let Some(first) = made.initial.as_deref().or(made.nodes.first().map(|node| &*node.name)) else {
         return;
     };
     let mut reached = BTreeSet::from([first]);
     if made.transitions.is_empty() {
-        let names = made.nodes.iter().map(|node| node.name.as_str());
+        let names = made.nodes.iter().map(|node| &*node.name);
         reached.extend(names.skip_while(|name| *name != first));
     }
     loop {

@@ -4,12 +4,13 @@ use crate::conversation::{
     ApprovalVerdict, ConversationInput, ConversationState, HookKind, Millis, TimerKey, TimerKind, TurnPhase,
 };
 
-/// Returns the rows of the turn state table (phase and event) that an input covers.
-pub(super) fn covered_rows(
+/// Adds the rows of the turn state table (phase and event) that an input covers.
+pub(super) fn add_covered_rows(
     before: &ConversationState,
     input: &ConversationInput,
     now: Millis,
-) -> Vec<(&'static str, &'static str)> {
+    rows: &mut Vec<(&'static str, &'static str)>,
+) {
     let (turn, word) = match input {
         ConversationInput::HookDone { at, result } => {
             let word = match (at.kind, result) {
@@ -46,7 +47,8 @@ pub(super) fn covered_rows(
             let row = |key: &TimerKey| {
                 (before.turn(&key.turn).map_or("none", |turn| phase_name(&turn.phase)), timer_name(key))
             };
-            return due.map(|(key, _)| row(key)).collect();
+            rows.extend(due.map(|(key, _)| row(key)));
+            return;
         }
         ConversationInput::Approval { at, verdict } => {
             let word = match verdict {
@@ -62,10 +64,10 @@ pub(super) fn covered_rows(
         | ConversationInput::ClientOffer { .. }
         | ConversationInput::RemoveParticipant { .. }
         | ConversationInput::DefinitionChanged { .. }
-        | ConversationInput::Close => return Vec::new(),
+        | ConversationInput::Close => return,
     };
     let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_name(&turn.phase));
-    vec![(phase, word)]
+    rows.push((phase, word));
 }
 
 fn phase_name(phase: &TurnPhase) -> &'static str {

@@ -58,10 +58,11 @@ pub struct SimDriver {
     memory: MemoryStore,
     journal: DeliveryJournal,
     records: Vec<EventRecord>,
-    requests: Vec<ModelRequest>,
+    requests: Vec<Arc<ModelRequest>>,
     /// Cancelled model calls.
     cancelled: BTreeSet<ModelAddress>,
-    coverage: BTreeSet<(&'static str, &'static str)>,
+    /// Covered rows of the turn state table, with repetitions.
+    coverage: Vec<(&'static str, &'static str)>,
     batches: Vec<(u64, u64)>,
 }
 
@@ -120,7 +121,7 @@ impl SimDriver {
             records: Vec::new(),
             requests: Vec::new(),
             cancelled: BTreeSet::new(),
-            coverage: BTreeSet::new(),
+            coverage: Vec::new(),
             batches: Vec::new(),
         }
     }
@@ -191,7 +192,7 @@ impl SimDriver {
     }
 
     /// Returns the model requests, in order.
-    pub fn requests(&self) -> &[ModelRequest] {
+    pub fn requests(&self) -> &[Arc<ModelRequest>] {
         &self.requests
     }
 
@@ -210,9 +211,15 @@ impl SimDriver {
         &self.journal
     }
 
+    /// Hands over the trace, the model requests and the journal so far, without a copy.
+    fn hand_over(&mut self) -> (Trace, Vec<Arc<ModelRequest>>, DeliveryJournal) {
+        let records = std::mem::take(&mut self.records);
+        (Trace::new(records), std::mem::take(&mut self.requests), std::mem::take(&mut self.journal))
+    }
+
     /// Returns the covered rows of the turn state table: phase and event.
-    pub fn coverage(&self) -> &BTreeSet<(&'static str, &'static str)> {
-        &self.coverage
+    pub fn coverage(&self) -> BTreeSet<(&'static str, &'static str)> {
+        self.coverage.iter().copied().collect()
     }
 
     /// Returns the first and last sequence number of each step's events.
@@ -231,15 +238,15 @@ impl SimDriver {
 
     /// Delivers to the world, stores its records, and then handles its requests.
     fn deliver(&mut self, delivery: WorldDelivery) {
-        if let WorldDelivery::Input { conversation, input } = &delivery
+        let received = match &delivery {
+            WorldDelivery::Input { conversation, input } => Some((conversation, input)),
+            WorldDelivery::Wake { conversation } => Some((conversation, &ConversationInput::Wake)),
+            WorldDelivery::Open { .. } | WorldDelivery::Run { .. } | WorldDelivery::Remembered { .. } => None,
+        };
+        if let Some((conversation, input)) = received
             && let Some(machine) = self.world.conversation(conversation)
         {
-            self.coverage.extend(coverage::covered_rows(machine.state(), input, self.now));
-        }
-        if let WorldDelivery::Wake { conversation } = &delivery
-            && let Some(machine) = self.world.conversation(conversation)
-        {
-            self.coverage.extend(coverage::covered_rows(machine.state(), &ConversationInput::Wake, self.now));
+            coverage::add_covered_rows(machine.state(), input, self.now, &mut self.coverage);
         }
         let stamp = DeliveryTime::simulated(self.now);
         let outcome = self.world.deliver(stamp, &delivery);
@@ -276,7 +283,7 @@ impl SimDriver {
             }
             DriverRequest::CallModel { conversation, at, profile: _, request } => {
                 let answer = self.model.answer(&request);
-                self.requests.push(Arc::unwrap_or_clone(request));
+                self.requests.push(request);
                 let input = ConversationInput::ModelDone { at, result: answer.value };
                 self.schedule_input(answer.delay, conversation, input);
             }

@@ -10,7 +10,8 @@ use crate::world::WorldDelivery;
 pub(super) struct DeliveryQueue {
     random: Option<DeterministicRandom>,
     pushed: u64,
-    entries: BTreeMap<(Millis, u64, u64), WorldDelivery>,
+    /// Boxed, because the map moves its entries.
+    entries: BTreeMap<(Millis, u64, u64), Box<WorldDelivery>>,
 }
 
 impl DeliveryQueue {
@@ -35,7 +36,7 @@ impl DeliveryQueue {
 
     fn put(&mut self, at: Millis, tie: u64, delivery: WorldDelivery) {
         self.pushed += 1;
-        self.entries.insert((at, tie, self.pushed), delivery);
+        self.entries.insert((at, tie, self.pushed), Box::new(delivery));
     }
 
     pub(super) fn next_at(&self) -> Option<Millis> {
@@ -43,6 +44,6 @@ impl DeliveryQueue {
     }
 
     pub(super) fn pop(&mut self) -> Option<(Millis, WorldDelivery)> {
-        self.entries.pop_first().map(|((at, _, _), delivery)| (at, delivery))
+        self.entries.pop_first().map(|((at, _, _), delivery)| (at, *delivery))
     }
 }

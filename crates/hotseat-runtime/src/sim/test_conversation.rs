@@ -154,14 +154,14 @@ pub struct TestConversation {
     /// The complete trace.
     pub trace: Trace,
     /// Model requests, in order.
-    pub requests: Vec<ModelRequest>,
+    pub requests: Vec<Arc<ModelRequest>>,
     /// Journal of the simulation; replaying it produces the same trace.
     pub journal: DeliveryJournal,
     /// Unanswered operations, if the conversation stalled.
     pub waiting: Vec<String>,
     /// Steps of the model's script that were not used.
     pub unused_rules: Vec<String>,
-    /// The simulation.
+    /// The simulation, which has handed over trace, requests and journal.
     pub sim: SimDriver,
 }
 
@@ -218,13 +218,14 @@ pub fn run_test_conversation_with<M: Into<TestMessage>>(
             (TestStatus::Timeout, sim.unanswered())
         }
     };
+    let (trace, requests, journal) = sim.hand_over();
     TestConversation {
-        conversation_id: id.clone(),
+        conversation_id: id,
         turn_ids,
         status,
-        trace: sim.trace(),
-        requests: sim.requests().to_vec(),
-        journal: sim.journal().clone(),
+        trace,
+        requests,
+        journal,
         waiting,
         unused_rules: sim.unused_rules(),
         sim,

@@ -154,10 +154,11 @@ impl WorkRun {
     /// Creates the run of a workflow.
     pub fn workflow(
         context: WorkContext,
+        id: WorkflowId,
         workflow: Arc<crate::definition::WorkflowDefinition>,
         input: Arc<Value>,
     ) -> WorkRun {
-        WorkRun::Workflow(Box::new(WorkflowRun::new(context, workflow, input)))
+        WorkRun::Workflow(Box::new(WorkflowRun::new(context, id, workflow, input)))
     }
 
     /// Handles one input.

@@ -28,7 +28,7 @@ pub(super) fn select_transitions(
     taken: impl Fn(&str) -> u32,
 ) -> Result<Vec<TakenTransition>, EvaluateError> {
     let mut candidates: Vec<NodeTransition> = if workflow.transitions.is_empty() {
-        let place = workflow.nodes.iter().position(|other| other.name == node);
+        let place = workflow.nodes.iter().position(|other| &*other.name == node);
         let next = place.and_then(|place| workflow.nodes.get(place + 1));
         next.map(|next| transition(node, &next.name)).into_iter().collect()
     } else {

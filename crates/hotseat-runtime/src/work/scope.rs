@@ -1,33 +1,33 @@
 //! Values that the expressions of a task or workflow see.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
 use crate::expression::{EvaluateError, Expression, ExpressionScope, path_names, set_at_path};
 
+/// State and output of a run that has just started.
+static EMPTY: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(json!({})));
+
 /// Values by name: `input`, `state`, `output`, and what a step or a branch adds. Values are shared with events and
 /// other scopes, so a copy of a scope copies no JSON.
 #[derive(Debug, Clone)]
 pub(super) struct WorkScope {
-    values: Vec<(String, Arc<Value>)>,
+    values: Vec<(Cow<'static, str>, Arc<Value>)>,
 }
 
 impl WorkScope {
     /// Creates the scope of a run with this input and neither state nor output.
     pub(super) fn with_input(input: Arc<Value>) -> Self {
-        let empty = Arc::new(json!({}));
-        let values = vec![
-            ("input".to_string(), input),
-            ("state".to_string(), empty.clone()),
-            ("output".to_string(), empty),
-        ];
+        let values =
+            vec![("input".into(), input), ("state".into(), EMPTY.clone()), ("output".into(), EMPTY.clone())];
         WorkScope { values }
     }
 
     /// Creates a scope with an input alone.
     pub(super) fn with_only_input(input: Arc<Value>) -> Self {
-        WorkScope { values: vec![("input".to_string(), input)] }
+        WorkScope { values: vec![("input".into(), input)] }
     }
 
     /// Returns the value of a name, null if it has none.
@@ -41,19 +41,20 @@ impl WorkScope {
 
     /// Sets the value of a name.
     pub(super) fn set(&mut self, name: &str, value: Arc<Value>) {
-        match self.values.iter_mut().find(|(known, _)| known == name) {
-            Some((_, place)) => *place = value,
-            None => self.values.push((name.to_string(), value)),
-        }
+        *self.place(name) = value;
     }
 
     /// Returns the value of a name for changes.
     pub(super) fn value_mut(&mut self, name: &str) -> &mut Value {
+        Arc::make_mut(self.place(name))
+    }
+
+    fn place(&mut self, name: &str) -> &mut Arc<Value> {
         let place = self.values.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-            self.values.push((name.to_string(), Arc::default()));
+            self.values.push((name.to_string().into(), Arc::default()));
             self.values.len() - 1
         });
-        Arc::make_mut(&mut self.values[place].1)
+        &mut self.values[place].1
     }
 
     /// Sets a value at a dotted path, as [`set_at_path`] does. A path without names replaces all values.
@@ -64,7 +65,7 @@ impl WorkScope {
                 Value::Object(members) => members,
                 _ => Map::new(),
             };
-            self.values = members.into_iter().map(|(name, value)| (name, Arc::new(value))).collect();
+            self.values = members.into_iter().map(|(name, value)| (name.into(), Arc::new(value))).collect();
             return;
         };
         match rest.is_empty() {

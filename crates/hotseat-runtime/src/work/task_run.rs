@@ -24,6 +24,8 @@ use crate::random::DeterministicRandom;
 pub struct TaskRun {
     context: WorkContext,
     task: Arc<TaskDefinition>,
+    /// The id of the task.
+    id: Arc<str>,
     scope: WorkScope,
     /// Index of the current step.
     index: usize,
@@ -81,15 +83,16 @@ impl TaskNeed {
 impl TaskRun {
     /// Creates a run that has not started.
     pub fn new(context: WorkContext, task: Arc<TaskDefinition>, input: Arc<Value>) -> Self {
-        let scope = WorkScope::with_input(input);
-        TaskRun { context, task, scope, index: 0, attempt: 1, waiting: PendingOperation::Nothing, elapsed: 0 }
+        let (id, scope) = (crate::ids::slug(&task.name).into(), WorkScope::with_input(input));
+        let waiting = PendingOperation::Nothing;
+        TaskRun { context, task, id, scope, index: 0, attempt: 1, waiting, elapsed: 0 }
     }
 
     /// Starts the run.
     pub fn start(&mut self, out: &mut Vec<Payload>) -> TaskNeed {
         out.push(Payload::TaskStarted(TaskStarted {
             turn_id: self.turn(),
-            task_id: crate::ids::slug(&self.task.name).into(),
+            task_id: self.id.clone(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
             step_count: u32::try_from(self.task.steps.len()).unwrap_or(u32::MAX),
@@ -214,7 +217,7 @@ impl TaskRun {
             turn_id: self.turn(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
-            step_ref: step.name.as_str().into(),
+            step_ref: step.name.clone(),
             kind: step.action.kind().into(),
             input: input.clone(),
         }));
@@ -260,7 +263,7 @@ impl TaskRun {
                 turn_id: self.turn(),
                 run_id: self.context.run.0.clone(),
                 origin: self.context.origin,
-                step_ref: step.name.as_str().into(),
+                step_ref: step.name.clone(),
                 output: output.clone(),
             }));
             self.apply_output(step, output)
@@ -272,7 +275,7 @@ impl TaskRun {
                     turn_id: self.turn(),
                     run_id: self.context.run.0.clone(),
                     origin: self.context.origin,
-                    step_ref: step.name.as_str().into(),
+                    step_ref: step.name.clone(),
                     error: failure.info(),
                 }));
                 let again = match step.on_failure {
@@ -313,7 +316,7 @@ impl TaskRun {
     }
 
     fn end(&mut self, result: WorkResult, out: &mut Vec<Payload>) -> TaskNeed {
-        let task_id = crate::ids::slug(&self.task.name).into();
+        let task_id = self.id.clone();
         let (turn_id, run_id, origin) = (self.turn(), self.context.run.0.clone(), self.context.origin);
         out.push(match &result {
             Ok(output) => Payload::TaskCompleted(TaskCompleted {
@@ -422,7 +425,7 @@ impl TaskRun {
             turn_id: self.turn(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
-            step_ref: step.name.as_str().into(),
+            step_ref: step.name.clone(),
             ordinal: u32::try_from(self.index).unwrap_or(u32::MAX),
         }
     }

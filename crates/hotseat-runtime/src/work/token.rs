@@ -14,14 +14,16 @@ use crate::ids::TokenId;
 pub struct WorkflowToken {
     /// Number of the token.
     pub id: TokenId,
+    /// Its name in events, which is unique in the trace.
+    pub name: Arc<str>,
     /// Current node.
-    pub node: String,
+    pub node: Arc<str>,
     /// Current status.
     pub status: TokenStatus,
     /// The token that created this one.
     pub parent: Option<TokenId>,
     /// Path among nested branches.
-    pub path: String,
+    pub path: Arc<str>,
     /// The branch that the token belongs to.
     pub branch: Option<WorkflowBranch>,
     /// Number of times each transition was taken on the path.
@@ -38,7 +40,7 @@ pub struct WorkflowBranch {
     /// The token at which the branches started.
     pub origin: TokenId,
     /// Path of that token.
-    pub path: String,
+    pub path: Arc<str>,
     /// Number of times each transition was taken on the path to that token.
     pub taken: BTreeMap<String, u32>,
     /// Index of the branch, from 0.

@@ -20,7 +20,7 @@ use crate::definition::{
 };
 use crate::expression::{Expression, ExpressionScope, set_at_path};
 use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
-use crate::ids::{ConversationId, RunId};
+use crate::ids::{ConversationId, RunId, WorkflowId, numbered};
 
 /// Maximum number of tokens of a run; more count as an endless loop.
 const MAX_TOKENS: usize = 10_000;
@@ -30,6 +30,7 @@ const MAX_TOKENS: usize = 10_000;
 pub struct WorkflowRun {
     context: WorkContext,
     workflow: Arc<WorkflowDefinition>,
+    id: WorkflowId,
     scope: WorkScope,
     tokens: Vec<WorkflowToken>,
     /// Completed joins; branches that arrive later are cancelled.
@@ -41,11 +42,17 @@ pub struct WorkflowRun {
 
 impl WorkflowRun {
     /// Creates a run that has not started.
-    pub fn new(context: WorkContext, workflow: Arc<WorkflowDefinition>, input: Arc<Value>) -> Self {
+    pub fn new(
+        context: WorkContext,
+        id: WorkflowId,
+        workflow: Arc<WorkflowDefinition>,
+        input: Arc<Value>,
+    ) -> Self {
         let scope = WorkScope::with_input(input);
         WorkflowRun {
             context,
             workflow,
+            id,
             scope,
             tokens: Vec::new(),
             completed_joins: BTreeSet::new(),
@@ -56,7 +63,7 @@ impl WorkflowRun {
 
     /// Returns the id of the run that a token starts.
     pub fn subrun(run: &RunId, token: TokenId) -> RunId {
-        RunId(format!("{run}-w{}", token.0).into())
+        RunId(numbered(run.as_str(), "w", token.0 as usize))
     }
 
     /// Handles one input.
@@ -99,7 +106,7 @@ impl WorkflowRun {
     fn start(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), WorkFailure> {
         step.events.push(Payload::WorkflowStarted(WorkflowStarted {
             turn_id: self.turn(),
-            workflow_id: crate::ids::slug(&self.workflow.name).into(),
+            workflow_id: self.id.0.clone(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
             input: self.scope.shared("input"),
@@ -110,21 +117,20 @@ impl WorkflowRun {
                 return Err(WorkFailure::business(ErrorCode::InvalidInput, violations.join("; ")));
             }
         }
-        let first = self
-            .workflow
-            .initial
-            .clone()
-            .or_else(|| self.workflow.nodes.first().map(|node| node.name.clone()));
+        let first = match &self.workflow.initial {
+            Some(initial) => Some(initial.as_str().into()),
+            None => self.workflow.nodes.first().map(|node| node.name.clone()),
+        };
         let Some(first) = first else { return Ok(()) };
-        let token = self.create_token(first, None, "root".to_string(), None, BTreeMap::new(), step)?;
+        let token = self.create_token(first, None, "root".into(), None, BTreeMap::new(), step)?;
         self.enter_node(definitions, token, step)
     }
 
     fn create_token(
         &mut self,
-        node: String,
+        node: Arc<str>,
         parent: Option<TokenId>,
-        path: String,
+        path: Arc<str>,
         branch: Option<WorkflowBranch>,
         taken: BTreeMap<String, u32>,
         step: &mut WorkStep,
@@ -134,19 +140,21 @@ impl WorkflowRun {
             return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
         }
         let id = TokenId(u32::try_from(self.tokens.len()).unwrap_or(u32::MAX));
+        let name = self.token_name(id);
         step.events.push(Payload::TokenCreated(TokenCreated {
             turn_id: self.turn(),
             run_id: self.context.run.0.clone(),
-            token_id: self.token_name(id),
-            node_ref: node.as_str().into(),
+            token_id: name.clone(),
+            node_ref: node.clone(),
             parent_token_id: parent.map(|parent| self.token_name(parent)),
-            path_id: path.as_str().into(),
+            path_id: path.clone(),
             sibling_group: branch.as_ref().map(|branch| branch.group.as_str().into()),
             branch_index: branch.as_ref().map_or(0, |branch| branch.index),
             branch_total: branch.as_ref().map_or(1, |branch| branch.total),
         }));
         self.tokens.push(WorkflowToken {
             id,
+            name,
             node,
             status: TokenStatus::Pending,
             parent,
@@ -190,7 +198,7 @@ impl WorkflowRun {
                     WorkOrigin::Tool | WorkOrigin::Workflow => WorkOrigin::Workflow,
                     hook @ (WorkOrigin::ContextAssembly | WorkOrigin::MemoryExtraction) => hook,
                 };
-                let run = RunId(self.token_name(id));
+                let run = RunId(self.tokens[id.0 as usize].name.clone());
                 let context = WorkContext { run, origin, ..self.context.clone() };
                 let mut task = TaskRun::new(context, task.clone(), input);
                 let need = task.start(&mut step.events);
@@ -310,7 +318,7 @@ impl WorkflowRun {
             for _ in 0..way.count {
                 let (path, branch) = (from.path.clone(), from.branch.clone());
                 new.push(self.create_token(
-                    way.transition.to.clone(),
+                    way.transition.to.as_str().into(),
                     Some(id),
                     path,
                     branch,
@@ -341,8 +349,8 @@ impl WorkflowRun {
                 output: Arc::new(json!({})),
                 outer: from.branch.clone().map(Box::new),
             };
-            let path = format!("{}.{}.{index}", from.path, from.node);
-            let to = way.transition.to.clone();
+            let path = format!("{}.{}.{index}", from.path, from.node).into();
+            let to = way.transition.to.as_str().into();
             new.push(self.create_token(to, Some(id), path, Some(branch), counted.clone(), step)?);
         }
         Ok(new)
@@ -481,8 +489,8 @@ impl WorkflowRun {
                 None
             }
         };
-        let path = format!("{}.{}:{to}", branch.path, branch.group);
-        let next = self.create_token(to.to_string(), Some(branch.origin), path, outer, branch.taken, step)?;
+        let path = format!("{}.{}:{to}", branch.path, branch.group).into();
+        let next = self.create_token(to.into(), Some(branch.origin), path, outer, branch.taken, step)?;
         self.enter_node(definitions, next, step)
     }
 
@@ -515,7 +523,7 @@ impl WorkflowRun {
         self.ended = true;
         step.events.push(Payload::WorkflowCompleted(WorkflowCompleted {
             turn_id: self.turn(),
-            workflow_id: crate::ids::slug(&self.workflow.name).into(),
+            workflow_id: self.id.0.clone(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
             output: output.clone(),
@@ -534,7 +542,7 @@ impl WorkflowRun {
         self.ended = true;
         step.events.push(Payload::WorkflowFailed(WorkflowFailed {
             turn_id: self.turn(),
-            workflow_id: crate::ids::slug(&self.workflow.name).into(),
+            workflow_id: self.id.0.clone(),
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
             error: failure.info(),
@@ -553,8 +561,9 @@ impl WorkflowRun {
     }
 
     fn set_status(&mut self, id: TokenId, to: TokenStatus, step: &mut WorkStep) {
-        let (turn_id, run_id, token_id) = (self.turn(), self.context.run.0.clone(), self.token_name(id));
+        let (turn_id, run_id) = (self.turn(), self.context.run.0.clone());
         let Some(token) = self.tokens.get_mut(id.0 as usize) else { return };
+        let token_id = token.name.clone();
         let from = std::mem::replace(&mut token.status, to);
         step.events.push(Payload::TokenStatusChanged(TokenStatusChanged {
             turn_id,
@@ -629,7 +638,7 @@ impl WorkflowRun {
     }
 
     fn token_name(&self, id: TokenId) -> Arc<str> {
-        format!("{}-n{}", self.context.run, id.0).into()
+        numbered(self.context.run.as_str(), "n", id.0 as usize)
     }
 
     fn turn(&self) -> Option<Arc<str>> {
@@ -643,7 +652,7 @@ fn join_name(branch: &WorkflowBranch, to: &str) -> String {
 
 /// Returns the node with this name.
 fn node_named<'a>(workflow: &'a WorkflowDefinition, name: &str) -> Option<&'a WorkflowNode> {
-    workflow.nodes.iter().find(|node| node.name == name)
+    workflow.nodes.iter().find(|node| &*node.name == name)
 }
 
 fn evaluate(expression: &Expression, scope: &WorkScope, node: &WorkflowNode) -> WorkResult {

@@ -30,7 +30,7 @@ impl ConversationWorld {
                 };
                 let run = at.run.clone();
                 let context = self.work_context(id, &at.turn, run, agent, origin, at.attempt);
-                let made = self.definitions.find_workflow(&workflow).cloned().map(WorkDefinition::Workflow);
+                let made = self.workflow(workflow);
                 self.start_run(id, context, made, input, ResultRecipient::Hook(at), outcome);
             }
             ConversationEffect::CallModel { at, profile, request } => {
@@ -52,7 +52,7 @@ impl ConversationWorld {
                 let run = at.call.run(at.attempt);
                 let origin = WorkOrigin::Tool;
                 let context = self.work_context(id, &at.turn, run, agent, origin, at.attempt);
-                let made = self.definitions.find_workflow(&workflow).cloned().map(WorkDefinition::Workflow);
+                let made = self.workflow(workflow);
                 self.start_run(id, context, made, input, ResultRecipient::Operation(at), outcome);
             }
             ConversationEffect::RunAgent { at, agent, mode, caller, input, depth } => {

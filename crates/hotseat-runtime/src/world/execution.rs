@@ -6,7 +6,7 @@ use hotseat_trace::ExecutionInfo;
 
 use crate::conversation::{HookAddress, OperationAddress};
 use crate::definition::{TaskDefinition, WorkflowDefinition};
-use crate::ids::{ConversationId, RunId, TokenId};
+use crate::ids::{ConversationId, RunId, TokenId, WorkflowId};
 use crate::work::{WorkContext, WorkRun};
 
 /// Running task or workflow.
@@ -22,7 +22,7 @@ pub(super) struct WorkExecution {
 /// Definition that a run executes.
 pub(super) enum WorkDefinition {
     Task(Arc<TaskDefinition>),
-    Workflow(Arc<WorkflowDefinition>),
+    Workflow(WorkflowId, Arc<WorkflowDefinition>),
 }
 
 /// Recipient of a run's result.

@@ -193,12 +193,13 @@ impl ConversationWorld {
         events: Vec<Payload>,
         outcome: &mut DeliveryOutcome,
     ) {
-        for payload in events {
-            self.records += 1;
-            let DeliveryTime { offset, timestamp } = stamp;
-            let event = Event { sequence: self.records, offset, timestamp, payload };
-            outcome.records.push(EventRecord { event, execution: Some(execution.clone()) });
-        }
+        let DeliveryTime { offset, timestamp } = stamp;
+        let numbers = self.records + 1..;
+        self.records += events.len() as u64;
+        outcome.records.extend(events.into_iter().zip(numbers).map(|(payload, sequence)| EventRecord {
+            event: Event { sequence, offset, timestamp, payload },
+            execution: Some(execution.clone()),
+        }));
     }
 }
 

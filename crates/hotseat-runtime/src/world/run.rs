@@ -12,11 +12,17 @@ use super::execution::{ResultRecipient, WorkDefinition, WorkExecution};
 use super::{ConversationWorld, DeliveryOutcome, DeliveryTime, DriverRequest, WorldDelivery};
 use crate::conversation::{ConversationInput, ConversationOrigin, ReplyTo, TurnCaller};
 use crate::failure::{ErrorCode, WorkFailure, WorkResult};
-use crate::ids::{AgentId, ConversationId, RunId, TokenId};
+use crate::ids::{AgentId, ConversationId, RunId, TokenId, WorkflowId};
 use crate::memory::{MemoryResult, MemoryUse};
 use crate::work::{WorkContext, WorkEffect, WorkInput, WorkRun, WorkflowRun};
 
 impl ConversationWorld {
+    /// Returns a workflow that a run can execute.
+    pub(super) fn workflow(&self, id: WorkflowId) -> Option<WorkDefinition> {
+        let workflow = self.definitions.find_workflow(&id)?.clone();
+        Some(WorkDefinition::Workflow(id, workflow))
+    }
+
     pub(super) fn start_run(
         &mut self,
         conversation: &ConversationId,
@@ -33,14 +39,14 @@ impl ConversationWorld {
                 let Some(caller) = self.conversations.get(conversation) else { return };
                 (WorkRun::task(context.clone(), task, input), caller.execution())
             }
-            Some(WorkDefinition::Workflow(workflow)) => {
+            Some(WorkDefinition::Workflow(id, workflow)) => {
                 let parent = match &answer {
                     ResultRecipient::Token(parent, _) => parent.0.clone(),
                     ResultRecipient::Hook(_) | ResultRecipient::Operation(_) => conversation.0.clone(),
                 };
                 let kind = ExecutionKind::Workflow;
                 let execution = ExecutionInfo { id: run.0.clone(), kind, parent: Some(parent) };
-                (WorkRun::workflow(context.clone(), workflow, input), execution)
+                (WorkRun::workflow(context.clone(), id, workflow, input), execution)
             }
             None => {
                 let message = format!("run {run} refers to an unknown task or workflow");
@@ -108,7 +114,7 @@ impl ConversationWorld {
                     hook @ (WorkOrigin::ContextAssembly | WorkOrigin::MemoryExtraction) => hook,
                 };
                 let context = WorkContext { run: WorkflowRun::subrun(run, token), origin, ..context };
-                let made = self.definitions.find_workflow(&workflow).cloned().map(WorkDefinition::Workflow);
+                let made = self.workflow(workflow);
                 let answer = ResultRecipient::Token(run.clone(), token);
                 self.start_run(&conversation, context, made, input, answer, outcome);
             }

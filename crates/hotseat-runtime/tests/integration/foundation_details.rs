@@ -671,7 +671,7 @@ fn every_turn_table_row_is_used() {
     for test in &tests {
         let result = test.run_with(test.options());
         test.check(&result);
-        seen.extend(result.sim.coverage().iter().copied());
+        seen.extend(result.sim.coverage());
     }
     let table = [
         ("none", "user message"),

@@ -106,7 +106,7 @@ fn decisions(persona: &Persona, result: &TestConversation) -> Vec<Decision> {
     let definitions = std::sync::Arc::new(definitions);
     let mut machines = BTreeMap::new();
     let mut decided = Vec::new();
-    for (stamp, delivery) in result.sim.journal() {
+    for (stamp, delivery) in &result.journal {
         let (id, inputs) = match delivery {
             WorldDelivery::Open { opening, call } => {
                 let machine =

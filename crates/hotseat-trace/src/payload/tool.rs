@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,8 +11,8 @@ use super::{ErrorInfo, Origin};
 use crate::TimeOffset;
 
 /// Outcome of a tool call: a result or an error.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "WireToolOutcome", into = "WireToolOutcome")]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "WireToolOutcome")]
 pub struct ToolOutcome {
     /// Id of the call.
     pub tool_call_id: Arc<str>,
@@ -36,31 +37,33 @@ impl ToolOutcome {
     }
 }
 
+impl Serialize for ToolOutcome {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("ToolOutcome", 3)?;
+        out.serialize_field("tool_call_id", &self.tool_call_id)?;
+        out.serialize_field("success", &self.is_success())?;
+        match &self.result {
+            Ok(value) => out.serialize_field("result", value)?,
+            Err(error) => out.serialize_field("error", error)?,
+        }
+        out.end()
+    }
+}
+
 /// Serialised form of [`ToolOutcome`].
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct WireToolOutcome {
     tool_call_id: Arc<str>,
     success: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     result: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     error: Option<ErrorInfo>,
 }
 
 /// Distinguishes a member that is `null` from one that is absent.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
-}
-
-impl From<ToolOutcome> for WireToolOutcome {
-    fn from(outcome: ToolOutcome) -> WireToolOutcome {
-        let success = outcome.is_success();
-        let (result, error) = match outcome.result {
-            Ok(value) => (Some(value), None),
-            Err(error) => (None, Some(error)),
-        };
-        WireToolOutcome { tool_call_id: outcome.tool_call_id, success, result, error }
-    }
 }
 
 impl TryFrom<WireToolOutcome> for ToolOutcome {

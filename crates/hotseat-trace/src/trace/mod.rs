@@ -48,9 +48,14 @@ impl Trace {
     pub fn new(records: impl IntoIterator<Item = EventRecord>) -> Self {
         let mut trace = Trace { records: records.into_iter().collect(), ..Trace::default() };
         trace.records.sort_by_key(|record| record.sequence);
+        let mut last: Option<&Arc<str>> = None;
         for record in &trace.records {
             let Some(execution) = &record.execution else { continue };
-            if trace.owners.contains_key(&execution.id) {
+            // Most records belong to the same execution as the one before.
+            let is_known = last.is_some_and(|last| Arc::ptr_eq(last, &execution.id))
+                || trace.owners.contains_key(&execution.id);
+            last = Some(&execution.id);
+            if is_known {
                 continue;
             }
             let owner = match (execution.kind, &execution.parent) {

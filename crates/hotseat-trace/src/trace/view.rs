@@ -45,8 +45,20 @@ impl<P> Deref for TypedRecord<'_, P> {
 
 impl<'a> ConversationView<'a> {
     pub(super) fn new(trace: &'a Trace, conversation: Option<Arc<str>>) -> Self {
-        let records =
-            trace.records.iter().filter(|record| trace.owner(record) == conversation.as_ref()).collect();
+        // Most records belong to the same execution as the one before.
+        let mut last: Option<(&Arc<str>, bool)> = None;
+        let belongs = |record: &&'a EventRecord| {
+            let id = record.execution.as_ref().map(|execution| &execution.id);
+            match (last, id) {
+                (Some((known, belongs)), Some(id)) if Arc::ptr_eq(known, id) => belongs,
+                _ => {
+                    let belongs = trace.owner(record) == conversation.as_ref();
+                    last = id.map(|id| (id, belongs));
+                    belongs
+                }
+            }
+        };
+        let records = trace.records.iter().filter(belongs).collect();
         ConversationView { trace, conversation, records }
     }
 

@@ -176,7 +176,7 @@ impl Choices {
     fn step(&mut self) -> StepDefinition {
         let branches = [StepBranch::Continue, StepBranch::Skip, StepBranch::Succeed, StepBranch::Fail];
         StepDefinition {
-            name: self.name("step"),
+            name: self.name("step").into(),
             action: self.action(),
             input_mapping: match self.flip() {
                 true => BTreeMap::from([("*".to_owned(), self.expression())]),
@@ -238,9 +238,9 @@ impl Choices {
             made.nodes.push(node);
         }
         if self.flip() {
-            made.initial = Some(made.nodes[0].name.clone());
+            made.initial = Some(made.nodes[0].name.to_string());
         }
-        let names: Vec<String> = made.nodes.iter().map(|node| node.name.clone()).collect();
+        let names: Vec<String> = made.nodes.iter().map(|node| node.name.to_string()).collect();
         if names.len() > 1 && self.flip() {
             for pair in names.windows(2) {
                 let way = self.transition(&pair[0], &pair[1], &made.transitions);

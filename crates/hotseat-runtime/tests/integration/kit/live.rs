@@ -29,7 +29,7 @@ pub fn run_with_driver(test: &Test) -> ConversationRun {
 
 async fn conversation(test: &Test) -> ConversationRun {
     let (definitions, agent) = Definitions::from_persona(&test.persona).unwrap();
-    let requests = Arc::<Mutex<Vec<ModelRequest>>>::default();
+    let requests = Arc::<Mutex<Vec<Arc<ModelRequest>>>>::default();
     let model = ObservedModel { model: LiveModel::new(test.model()), requests: requests.clone() };
     let store = Arc::new(InMemoryStore::default());
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
@@ -87,7 +87,7 @@ async fn memory(store: &InMemoryStore, agent: &AgentId) -> MemoryStore {
 /// A model that records its requests.
 struct ObservedModel<M> {
     model: M,
-    requests: Arc<Mutex<Vec<ModelRequest>>>,
+    requests: Arc<Mutex<Vec<Arc<ModelRequest>>>>,
 }
 
 impl<M: Model> Model for ObservedModel<M> {
@@ -96,7 +96,7 @@ impl<M: Model> Model for ObservedModel<M> {
     }
 
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
-        self.requests.lock().unwrap().push(request.clone());
+        self.requests.lock().unwrap().push(Arc::new(request.clone()));
         self.model.call(request, sink)
     }
 }

@@ -25,7 +25,7 @@ pub struct ConversationRun {
     pub status: TestStatus,
     pub trace: Trace,
     pub turn_ids: Vec<TurnId>,
-    pub requests: Vec<ModelRequest>,
+    pub requests: Vec<Arc<ModelRequest>>,
     pub memory: MemoryStore,
 }
 
