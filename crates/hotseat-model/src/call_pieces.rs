@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use hotseat_document::json::optional_value;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ pub struct ToolCallPiece {
 struct FunctionPiece {
     name: Option<String>,
     /// JSON text; some servers send the object itself.
+    #[serde(default, deserialize_with = "optional_value")]
     arguments: Option<Value>,
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_model::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces};
+use hotseat_document::json::optional_value;
+use hotseat_model::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part};
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use crate::target::{CallArguments, TurnRecorder};
 #[derive(Debug, Deserialize)]
 struct CompletionChunk {
     choices: Option<Vec<CompletionChoice>>,
+    #[serde(default, deserialize_with = "optional_value")]
     usage: Option<Value>,
     error: Option<Value>,
     awaiting_input: Option<bool>,
@@ -37,6 +39,7 @@ struct CompletionChoice {
 struct CompletionWireMessage {
     role: Option<String>,
     tool_call_id: Option<String>,
+    #[serde(default, deserialize_with = "optional_value")]
     content: Option<Value>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
