@@ -22,6 +22,20 @@ struct FunctionPiece {
     arguments: Option<Value>,
 }
 
+/// True if a content part of this type is a call of a tool, which belongs into `tool_calls`.
+pub fn is_call_part(part_type: &str) -> bool {
+    matches!(
+        part_type,
+        "tool_use"
+            | "tool_call"
+            | "tool_calls"
+            | "function_call"
+            | "custom_tool_call"
+            | "mcp_call"
+            | "mcp_tool_use"
+    )
+}
+
 /// A piece and the call that it belongs to.
 #[derive(Debug)]
 pub struct PlacedPiece {

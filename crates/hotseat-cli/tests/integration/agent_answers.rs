@@ -97,6 +97,23 @@ fn repeated_key_within_a_member_is_an_error() {
     }
 }
 
+/// Some servers write calls where chat completions have none.
+#[test]
+fn calls_in_other_places_of_a_completion_are_errors() {
+    let call = json!({"id": "c", "function": {"name": "delete", "arguments": "{}"}});
+    let part = json!({"content": [{"type": "text", "text": "Done."}, {"type": "tool_use", "name": "delete", "input": {}}]});
+    for (choice, words) in [
+        (json!({"message": part}), "has a part `tool_use` in its `content`"),
+        (
+            json!({"delta": {"content": "Done."}, "message": {"tool_calls": [call]}}),
+            "has a `delta` and a `message`",
+        ),
+    ] {
+        let whole = json!({"choices": [choice]});
+        assert_failed(&over_chat(FakeReply::json(200, &whole)), "protocol_error", words);
+    }
+}
+
 #[test]
 fn byte_order_mark_is_not_part_of_an_answer() {
     let marked = |text: &str| FakeReply::status(200).bytes(format!("\u{feff}{text}").into_bytes());

@@ -51,6 +51,12 @@ struct CompletionWireMessage {
     input_hint: Option<String>,
 }
 
+impl CompletionWireMessage {
+    fn has_calls(&self) -> bool {
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_some()
+    }
+}
+
 /// A complete reply.
 pub(super) struct CompletionReply {
     pub(super) text: Arc<str>,
@@ -186,6 +192,11 @@ impl CompletionReader {
                 continue;
             }
             self.has_choice = true;
+            if choice.delta.is_some() && choice.message.as_ref().is_some_and(CompletionWireMessage::has_calls)
+            {
+                let message = format!("{what} has a `delta` and a `message` with tool calls");
+                return Err(protocol_error(message));
+            }
             if let Some(message) = choice.delta.or(choice.message) {
                 self.read_message(message, what, telling)?;
             }
@@ -329,6 +340,12 @@ fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
     match content {
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
+            let types = parts.iter().filter_map(|part| part.get("type")?.as_str());
+            if let Some(part_type) = types.into_iter().find(|part_type| is_call_part(part_type)) {
+                return Err(protocol_error(format!(
+                    "{what} has a part `{part_type}` in its `content`; calls belong into `tool_calls`"
+                )));
+            }
             let text = |part: &'_ Value| {
                 part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).map(str::to_string)
             };
