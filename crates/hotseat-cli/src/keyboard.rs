@@ -46,10 +46,10 @@ impl KeyboardInput {
             let line = match timeout_at(until, lines.next()).await {
                 Ok(Some(InputLine::Text(line))) => line,
                 Ok(Some(InputLine::InvalidUtf8)) => {
-                    return HumanReply::Unavailable("a line of standard input is not UTF-8");
+                    return HumanReply::Unreadable("a line of standard input is not UTF-8");
                 }
                 Ok(Some(InputLine::TooLong(_))) => {
-                    return HumanReply::Unavailable("a line of standard input is too long");
+                    return HumanReply::Unreadable("a line of standard input is too long");
                 }
                 Ok(None) => return HumanReply::Unavailable("standard input has ended"),
                 Err(_) => return HumanReply::Unavailable("no input was typed in time"),
