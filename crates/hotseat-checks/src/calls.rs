@@ -1,5 +1,6 @@
 //! Filters for tool calls, and how calls are formatted in check results.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
@@ -275,13 +276,8 @@ pub fn describe_tool(name: &str, server: Option<&str>) -> String {
 
 /// Returns the names of the called tools without duplicates.
 pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for (_, call) in scope.calls() {
-        if !names.contains(&&*call.name) {
-            names.push(&call.name);
-        }
-    }
-    names
+    let mut seen = HashSet::new();
+    scope.calls().map(|(_, call)| &*call.name).filter(|name| seen.insert(*name)).collect()
 }
 
 /// Describes patterns.

@@ -172,7 +172,7 @@ pub struct SelectionArgs {
     /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. FILE:LINE and FILE::NAME
     /// select cases of a file; any other word selects the cases with this word in their name, suite or tags.
     /// Default: `suites` of the project file.
-    #[arg(value_name = "PATH|NAME")]
+    #[arg(value_name = "PATH|NAME", value_parser = NonEmptyStringValueParser::new())]
     pub paths: Vec<String>,
     /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE", help_heading = CASES)]
@@ -234,7 +234,7 @@ pub struct TestArgs {
     /// Run this instead of suites: a suite file, a message to the agent, a case generator
     /// (agents:ID?count=10&focus=errors, connectors:NAME or scripts:path.function), or `-` to read user
     /// messages from standard input.
-    #[arg(short, long, value_name = "INPUT", conflicts_with_all = ["paths", "last_failed", "cases"], allow_hyphen_values = true, help_heading = CASES)]
+    #[arg(short, long, value_name = "INPUT", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["paths", "last_failed", "cases"], allow_hyphen_values = true, help_heading = CASES)]
     pub input: Option<String>,
     /// Validate suites and project file without contacting any agent.
     #[arg(long, help_heading = CASES)]
@@ -546,7 +546,7 @@ pub struct RecheckArgs {
     pub run: String,
     /// Suites whose assertions are evaluated, FILE:LINE, FILE::NAME, or words in names of cases. Default: the
     /// suites of the run, in their current state.
-    #[arg(value_name = "SUITE|NAME")]
+    #[arg(value_name = "SUITE|NAME", value_parser = NonEmptyStringValueParser::new())]
     pub suites: Vec<String>,
     #[command(flatten)]
     pub filter: FilterArgs,

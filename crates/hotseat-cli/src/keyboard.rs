@@ -1,10 +1,10 @@
 //! Input of the human at the keyboard, or of a program that pipes lines to standard input.
 
-use std::io::{self, BufRead, Write};
-use std::thread;
+use std::io::{self, Write};
 
 use hotseat_engine::session::{HumanPrompt, HumanPrompter, HumanReply};
 use hotseat_report::reporters::{CommandGuard, one_line, safe_lines};
+use hotseat_runtime::serve::{InputLine, MAX_LINE_BYTES, read_lines};
 use hotseat_targets::BoxFuture;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout_at};
@@ -24,7 +24,7 @@ pub struct KeyboardInput {
 struct StdinLines {
     /// Session that was printed last, and the number of its turns printed so far.
     shown: Option<(String, usize)>,
-    received: Option<mpsc::UnboundedReceiver<String>>,
+    received: Option<mpsc::Receiver<InputLine>>,
 }
 
 impl KeyboardInput {
@@ -44,7 +44,13 @@ impl KeyboardInput {
         let until = Instant::now() + prompt.timeout;
         loop {
             let line = match timeout_at(until, lines.next()).await {
-                Ok(Some(line)) => line,
+                Ok(Some(InputLine::Text(line))) => line,
+                Ok(Some(InputLine::InvalidUtf8)) => {
+                    return HumanReply::Unreadable("a line of standard input is not UTF-8");
+                }
+                Ok(Some(InputLine::TooLong(_))) => {
+                    return HumanReply::Unreadable("a line of standard input is too long");
+                }
                 Ok(None) => return HumanReply::Unavailable("standard input has ended"),
                 Err(_) => return HumanReply::Unavailable("no input was typed in time"),
             };
@@ -103,19 +109,9 @@ impl KeyboardInput {
 
 impl StdinLines {
     /// Returns the next line, or `None` at the end of standard input.
-    async fn next(&mut self) -> Option<String> {
-        let received = self.received.get_or_insert_with(|| {
-            let (send, received) = mpsc::unbounded_channel();
-            thread::spawn(move || {
-                for line in io::stdin().lock().lines().map_while(Result::ok) {
-                    if send.send(line).is_err() {
-                        break;
-                    }
-                }
-            });
-            received
-        });
-        received.recv().await
+    async fn next(&mut self) -> Option<InputLine> {
+        let lines = self.received.get_or_insert_with(|| read_lines(io::stdin(), MAX_LINE_BYTES));
+        lines.recv().await
     }
 }
 

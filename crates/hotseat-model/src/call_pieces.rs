@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use hotseat_document::json::optional_value;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,7 +18,22 @@ pub struct ToolCallPiece {
 struct FunctionPiece {
     name: Option<String>,
     /// JSON text; some servers send the object itself.
+    #[serde(default, deserialize_with = "optional_value")]
     arguments: Option<Value>,
+}
+
+/// True if a content part of this type is a call of a tool, which belongs into `tool_calls`.
+pub fn is_call_part(part_type: &str) -> bool {
+    matches!(
+        part_type,
+        "tool_use"
+            | "tool_call"
+            | "tool_calls"
+            | "function_call"
+            | "custom_tool_call"
+            | "mcp_call"
+            | "mcp_tool_use"
+    )
 }
 
 /// A piece and the call that it belongs to.

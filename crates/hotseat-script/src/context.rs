@@ -401,6 +401,9 @@ impl ScriptContext {
         if value.as_float().is_some_and(|number| !number.is_finite()) {
             return Err(refused("it is not a finite number"));
         }
+        if is_generator(ctx, &value) {
+            return Err(refused("a generator function runs nothing when it is called"));
+        }
         let text = match self.catch_exception(ctx, ctx.json_stringify(value)) {
             Ok(Some(text)) => self.catch_exception(ctx, text.to_string())?,
             Ok(None) => return Err(refused("it is a function or a symbol")),
@@ -504,6 +507,12 @@ const STOPPED_MESSAGE: &str = "the script has exceeded its time limit";
 
 /// Prefix of module keys requested by the caller, to distinguish them from imports.
 const ENTRY_PREFIX: &str = "entry:";
+
+/// True for what a generator function returns. Its JSON would be `{}`, as if the function had run.
+fn is_generator<'js>(ctx: &Ctx<'js>, value: &Js<'js>) -> bool {
+    let has = |object: &Object<'js>, method: &str| object.get::<_, Function>(method).catch(ctx).is_ok();
+    value.as_object().is_some_and(|object| has(object, "next") && has(object, "throw"))
+}
 
 fn no_memory(limits: ScriptLimits) -> ScriptError {
     let message = format!("the script needs more than {} MiB of memory", limits.memory / (1024 * 1024));

@@ -122,8 +122,8 @@ impl ProgramInvocation {
     }
 
     /// Sets the standard input; empty by default.
-    pub fn stdin(mut self, text: &str) -> ProgramInvocation {
-        self.stdin = Some(text.as_bytes().to_owned());
+    pub fn stdin(mut self, input: impl AsRef<[u8]>) -> ProgramInvocation {
+        self.stdin = Some(input.as_ref().to_owned());
         self
     }
 

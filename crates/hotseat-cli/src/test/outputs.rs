@@ -48,6 +48,10 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
             diagnostics.push(Diagnostic::new(message).help(help));
         }
     }
+    if let Some(path) = args.save.as_ref().filter(|path| !holds_json_lines(path)) {
+        let message = format!("--save {}: unknown extension, expected .jsonl", path.display());
+        diagnostics.push(Diagnostic::new(message).help("the cases are JSON lines"));
+    }
     let mut files: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (flag, path) in output_files(args) {
         match files.insert(resolve_path(&context.folder.join(path)), flag) {
@@ -114,6 +118,11 @@ pub fn check_no_overwrite(
         })
         .collect();
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
+/// True if a suite of this name is read as a sequence of JSON values.
+fn holds_json_lines(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "jsonl" || extension == "json")
 }
 
 /// Returns the output files, each with its flag.

@@ -67,6 +67,53 @@ fn repeated_key_is_an_error() {
     assert_failed(&over_lines(line), "protocol_error", r#"has a duplicate key \"name\""#);
 }
 
+/// Within members that hold any JSON, a parser would keep the last value.
+#[test]
+fn repeated_key_within_a_member_is_an_error() {
+    let events = [
+        r#"{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"a","role":"assistant","content":"Done.","toolCalls":[{"id":"c","type":"function","function":{"name":"delete","arguments":"{}"}}],"toolCalls":[]}]}"#,
+        r#"{"type":"STATE_SNAPSHOT","snapshot":{"status":"deleted","status":"ok"}}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/status","value":"deleted","value":"ok"}]}"#,
+        r#"{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":{"status":"deleted","status":"ok"}}"#,
+        r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r","result":{"status":"deleted","status":"ok"}}"#,
+        r#"{"type":"CUSTOM","name":"n","value":[{"status":"deleted","status":"ok"}]}"#,
+    ];
+    for event in events {
+        let server = FakeAgent::start(move |_: &FakeRequest| {
+            let started = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
+            FakeReply::sse().event(started).bytes(format!("data: {event}\n\n").into_bytes())
+        });
+        let tested = Project::with_agent(&server).suite("a", ABSENT).test(&[]);
+        assert_failed(&tested, "protocol_error", "duplicate key");
+    }
+    for message in [
+        r#"{"content":[{"type":"text","text":"delete","text":"Done."}]}"#,
+        r#"{"tool_calls":[{"id":"c","function":{"name":"look","arguments":{"id":"delete","id":"ok"}}}]}"#,
+    ] {
+        let whole = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
+        let reply =
+            FakeReply::status(200).header("content-type", "application/json").bytes(whole.into_bytes());
+        assert_failed(&over_chat(reply), "protocol_error", "duplicate key");
+    }
+}
+
+/// Some servers write calls where chat completions have none.
+#[test]
+fn calls_in_other_places_of_a_completion_are_errors() {
+    let call = json!({"id": "c", "function": {"name": "delete", "arguments": "{}"}});
+    let part = json!({"content": [{"type": "text", "text": "Done."}, {"type": "tool_use", "name": "delete", "input": {}}]});
+    for (choice, words) in [
+        (json!({"message": part}), "has a part `tool_use` in its `content`"),
+        (
+            json!({"delta": {"content": "Done."}, "message": {"tool_calls": [call]}}),
+            "has a `delta` and a `message`",
+        ),
+    ] {
+        let whole = json!({"choices": [choice]});
+        assert_failed(&over_chat(FakeReply::json(200, &whole)), "protocol_error", words);
+    }
+}
+
 #[test]
 fn byte_order_mark_is_not_part_of_an_answer() {
     let marked = |text: &str| FakeReply::status(200).bytes(format!("\u{feff}{text}").into_bytes());

@@ -88,6 +88,27 @@ fn a_recording_of_many_changes_of_a_large_state_takes_no_longer_than_the_run() {
 }
 
 #[test]
+fn a_check_of_calls_of_many_different_tools_takes_no_longer_than_the_run() {
+    let agent = "read -r message\n\
+        seq 60000 | sed 's/.*/{\"type\": \"tool_call\", \"name\": \"tool&\"}/'\n\
+        echo '{\"type\": \"done\"}'\n";
+    let project =
+        Project::with_config("target: { type: command, command: [sh, agent.sh] }\n").file("agent.sh", agent);
+    let took = |asserts: &str, code: i32| {
+        let file = project.workspace.path("a.test.yaml");
+        let suite = format!("name: a\nturns: [{{ user: hello, assert: {{ tools: {asserts} }} }}]\n");
+        std::fs::write(file, suite).expect("the suite is written");
+        let started = Instant::now();
+        let output = project.hotseat(&["test", "--no-store"]);
+        assert_eq!(output.code, code, "{output}");
+        started.elapsed()
+    };
+    let (alone, failed) = (took("{ forbid: [absent] }", 0), took("{ require: [absent] }", 1));
+    // To compare each name with all others takes several times as long.
+    assert!(failed < 3 * alone + Duration::from_secs(1), "{failed:?} instead of {alone:?}");
+}
+
+#[test]
 fn truncates_multi_megabyte_message() {
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9' }\n")
         .file("a_test.ts", "throw new Error('x'.repeat(10_000_000));\n");

@@ -817,6 +817,20 @@ fn rejects_unknown_report_extensions() {
 
     error: -o ./a.json is given twice
     ");
+    // Cases are saved as JSON lines, which are no YAML.
+    let saved = project.hotseat(&["test", "--save", "first.yaml"]);
+    assert_eq!(saved.code, 2, "{saved}");
+    assert!(saved.stderr.contains("--save first.yaml: unknown extension, expected .jsonl"), "{saved}");
+}
+
+#[test]
+fn an_empty_argument_does_not_select_all_cases() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    for args in [&["test", ""][..], &["test", "-i", ""], &["list", ""]] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 2, "{args:?}: {output}");
+        assert!(output.stderr.contains("a value is required"), "{args:?}: {output}");
+    }
 }
 
 #[test]

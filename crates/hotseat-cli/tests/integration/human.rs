@@ -32,7 +32,7 @@ fn project(agent: &FakeAgent, cases: &[Value]) -> Project {
 }
 
 /// Runs `hotseat test` with these lines on stdin.
-fn run_with_stdin(project: &Project, lines: &str, args: &[&str]) -> TestRun {
+fn run_with_stdin(project: &Project, lines: impl AsRef<[u8]>, args: &[&str]) -> TestRun {
     let output = project.command(&[&["test", "-o", "out.json"], args].concat()).stdin(lines).run();
     crate::common::assert_no_panic(&output);
     let report = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
@@ -69,6 +69,20 @@ fn missing_human_does_not_block_run() {
     );
     assert_eq!(tested.case("fails")["error_kind"], "no_input");
     assert_eq!(tested.case("ends")["error_kind"], "assertion");
+}
+
+#[test]
+fn a_line_that_cannot_be_sent_is_no_end_of_the_input() {
+    let agent = agent();
+    let held = project(&agent, &[case("first", json!({})), case("second", json!({}))]);
+    let long = "x".repeat(8 * 1024 * 1024 + 1);
+    for (line, reason) in
+        [(&b"250 \xe9\n"[..], "is not UTF-8"), (&[long.as_bytes(), b"\n"].concat(), "is too long")]
+    {
+        let tested = run_with_stdin(&held, [line, b"250\n"].concat(), &[]);
+        tested.assert_failure("first", "test_error", &[reason]);
+        assert_eq!(tested.case("second")["total_turns"], 2, "{:#}", tested.case("second"));
+    }
 }
 
 #[test]
@@ -158,7 +172,7 @@ fn agent_output_cannot_control_terminal() {
 fn prompts_one_human_question_at_a_time() {
     let agent = agent();
     let cases: Vec<Value> = (0..6).map(|n| case(&format!("c{n}"), json!({}))).collect();
-    let tested = run_with_stdin(&project(&agent, &cases), &"250\n".repeat(6), &["--parallel", "6"]);
+    let tested = run_with_stdin(&project(&agent, &cases), "250\n".repeat(6), &["--parallel", "6"]);
     tested.assert_all_passed();
 }
 

@@ -196,6 +196,26 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
             json!({"content": [{"type": "mcp_tool_use", "id": "c1", "name": "refund", "input": {}}], "stop_reason": "end_turn"}),
             "it has a `mcp_tool_use`",
         ),
+        (
+            "chat/completions",
+            json!({"choices": [choice(0, json!({"tool_calls": [refund_call()]}))], "error": {"message": "busy"}}),
+            "it has an error and tool calls",
+        ),
+        (
+            "chat/completions",
+            json!([{"choices": [choice(0, json!({"tool_calls": [refund_call()]}))]}]),
+            "it is neither a JSON object nor a stream of events",
+        ),
+        (
+            "chat/completions",
+            json!({"choices": [choice(0, json!({"content": [{"type": "tool_use", "name": "refund", "input": {}}]}))]}),
+            "it has a `tool_use`",
+        ),
+        (
+            "chat/completions",
+            json!({"choices": [{"delta": {"content": "Done."}, "message": {"tool_calls": [refund_call()]}, "finish_reason": "stop"}]}),
+            "it has a `delta` and a `message` with tool calls",
+        ),
         ("responses", output("custom_tool_call"), "it has a `custom_tool_call`"),
         ("responses", output("mcp_call"), "it has a `mcp_call`"),
     ];
@@ -207,6 +227,13 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
     // The provider carries out calls of its own tools.
     let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &output("web_search_call")));
     run_relayed("responses", &provider).assert_all_passed();
+}
+
+#[test]
+fn a_call_behind_a_byte_order_mark_is_seen() {
+    let reply = json!({"choices": [{"index": 0, "message": {"tool_calls": [refund_call()]}, "finish_reason": "tool_calls"}]});
+    let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::text(200, &format!("\u{feff}{reply}")));
+    run_relayed("chat/completions", &provider).assert_failure("a", "assertion", &["refund"]);
 }
 
 #[test]

@@ -407,6 +407,8 @@ fn missing_recorded_data_is_a_distinct_error() {
         "{}",
         again.output
     );
+    let next = "make the missing conversations: `hotseat test --run";
+    assert!(again.output.stdout.contains(next), "{}", again.output);
     assert_eq!(again.output.code, 1);
 
     // A conversation ended by a check has no further turns.

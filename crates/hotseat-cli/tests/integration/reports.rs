@@ -1425,7 +1425,7 @@ fn reports_never_overwrite_inputs() {
         (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
         (&["--trace", "./a.test.jsonl"], "--trace ./a.test.jsonl would overwrite a suite of this run"),
         (&["-o", "sub/../a.test.jsonl"], "would overwrite a suite of this run"),
-        (&["--save", "hotseat.yaml"], "--save hotseat.yaml would overwrite the project file"),
+        (&["--trace", "hotseat.yaml"], "--trace hotseat.yaml would overwrite the project file"),
         (&["-o", "x.jsonl", "--save", "sub/../x.jsonl"], "--save sub/../x.jsonl is already named by -o"),
         (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
         (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is already named by --trace"),

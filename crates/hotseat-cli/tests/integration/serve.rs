@@ -163,7 +163,7 @@ fn suite_passes_over_stdio() {
 fn answered_lines(project: &Project, args: &[&str], input: &[serde_json::Value]) -> Vec<serde_json::Value> {
     let args = [&["serve", "clerk", "--stdio"], args].concat();
     let text: Vec<String> = input.iter().map(serde_json::Value::to_string).collect();
-    let output = project.command(&args).stdin(&format!("{}\n", text.join("\n\n"))).run();
+    let output = project.command(&args).stdin(format!("{}\n", text.join("\n\n"))).run();
     assert_eq!((output.code, &*output.stderr), (0, ""), "{output}");
     output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

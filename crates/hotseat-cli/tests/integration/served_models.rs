@@ -1,6 +1,6 @@
 //! Language models that the test serves to its agent: scripts, addresses, calls in the trace, and faults.
 
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ModelClient};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ModelClient, post};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun};
@@ -398,4 +398,20 @@ fn an_ignored_member_that_is_no_pointer_is_an_error() {
         }
         assert!(output.stderr.contains("a.test.yaml:2:"), "{output}");
     }
+}
+
+/// Of two lists of messages, a model would see one, and the test the same one.
+#[test]
+fn a_repeated_key_in_a_request_is_refused() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let url =
+            format!("{}/chat/completions", request.header("x-model").expect("the address of the model"));
+        let hello = r#"[{"role": "user", "content": "hello"}]"#;
+        let body = format!(r#"{{"model": "m", "messages": {hello}, "messages": {hello}}}"#);
+        let answer = post(&url, &[], &body).expect("an answer");
+        FakeReply::json(200, &json!({"reply": answer.body}))
+    });
+    let suite =
+        "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'has a duplicate key' } } }]\n";
+    project(&agent, CLERK, suite).test(&[]).assert_all_passed();
 }

@@ -172,6 +172,8 @@ fn declaration_errors_are_reported_before_run() {
         ("user.says('x');", "can only be used within `it`"),
         ("expect(1).toBe(1);", "can only be used within `it`"),
         ("describe('a', async () => {});", "must not be async"),
+        ("describe('a', function* () {});", "a generator function runs nothing"),
+        ("scenarioSet('s', [{ name: 'x', goal: 'y' }], async () => {});", "must not be async"),
         ("simulator({ goal: 'x' });", "belongs to a single test"),
         ("criterion('not a name', 'x');", "must be a word like"),
         ("criterion('x', { match: () => 1, matchMessages: () => 1 });", "use one of them"),
@@ -546,6 +548,61 @@ fn forgotten_await_is_no_pass() {
         let failure = tested.failure(&format!("case {number}"));
         assert_eq!(failure["kind"], "script_error", "{code}: {failure:#}");
         assert!(failure["message"].as_str().unwrap().contains(words), "{code}: {failure:#}");
+    }
+}
+
+#[test]
+fn a_function_that_returns_nothing_decides_nothing() {
+    let cases = [
+        "expect(agent).not.toCallTool('check_availability', { room: (room) => { room === 'Blue'; } })",
+        "expect(agent).not.toSatisfy(() => {})",
+        "expect(1).not.toSatisfy((one) => { one > 5; })",
+    ];
+    let mut script = String::new();
+    for (number, code) in cases.iter().enumerate() {
+        script += &format!("it('case {number}', () => {{ user.says('The Blue Room'); {code}; }});\n");
+    }
+    let tested = run_script(&script);
+    for (number, code) in cases.iter().enumerate() {
+        let failure = tested.failure(&format!("case {number}"));
+        assert_eq!(failure["kind"], "script_error", "{code}: {failure:#}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains("the function returned undefined"), "{code}: {failure:#}");
+    }
+}
+
+/// A call of a generator function runs nothing of it.
+#[test]
+fn generator_functions_are_no_tests() {
+    let script = "
+it('body', function* () { user.says('hello'); expect(1).toBe(2); });
+it('async body', async function* () { user.says('hello'); expect(1).toBe(2); });
+it('throws', () => { user.says('hello'); expect(function* () { throw new Error('x'); }).not.toThrow(); });
+it('criterion', () => { user.says('hello'); expect(agent).toSatisfy(function* () { return false; }); });
+describe('group', () => {
+  before(function* () { throw new Error('x'); });
+  it('hook', () => { user.says('hello'); expect(1).toBe(1); });
+});
+export function* TestFunction(t) { user.says('hello'); t.assert.True(false); }
+export function TestRun(t) { user.says('hello'); t.run('part', function* (t) { t.assert.True(false); }); }
+export function TestNoPanic(t) { user.says('hello'); t.assert.NoPanic(function* () { throw new Error('x'); }); }
+";
+    let tested = run_script(script);
+    let names = [
+        "body",
+        "async body",
+        "throws",
+        "criterion",
+        "group > hook",
+        "TestFunction",
+        "TestRun",
+        "TestNoPanic",
+    ];
+    for name in names {
+        let failure = tested.failure(name);
+        assert_eq!(failure["kind"], "script_error", "{name}: {failure:#}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains("a generator function runs nothing"), "{name}: {failure:#}");
     }
 }
 

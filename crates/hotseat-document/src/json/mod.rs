@@ -15,7 +15,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 pub use split::JsonStream;
-pub use value::read_value;
+pub use value::{any_value, objects, optional_value, read_value};
 
 use super::diagnostic::Diagnostics;
 use super::node::DocumentNode;

@@ -18,8 +18,64 @@ pub fn read_value(text: &str) -> Result<Value, Error> {
     }
 }
 
+/// Reads a member that holds any value; for `deserialize_with`. Duplicate keys within the value are errors.
+///
+/// # Errors
+/// If it has a duplicate key.
+pub fn any_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    StrictValue::deserialize(deserializer).map(|StrictValue(value)| value)
+}
+
+/// Like [`any_value`], for a member that may be `null`.
+///
+/// # Errors
+/// If it has a duplicate key.
+pub fn optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(|StrictValue(value)| value))
+}
+
+/// Like [`any_value`], for a list of objects.
+///
+/// # Errors
+/// If it has a duplicate key, or is no list of objects.
+pub fn objects<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Map<String, Value>>, D::Error> {
+    let objects: Vec<StrictObject> = Vec::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|StrictObject(members)| members).collect())
+}
+
 /// A JSON value without duplicate keys.
 struct StrictValue(Value);
+
+/// A JSON object without duplicate keys.
+struct StrictObject(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for StrictObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(StrictObjectVisitor).map(StrictObject)
+    }
+}
+
+/// Builds the members of an object, and rejects duplicate keys.
+struct StrictObjectVisitor;
+
+impl<'de> Visitor<'de> for StrictObjectVisitor {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut members = Map::new();
+        while let Some((key, StrictValue(value))) = entries.next_entry::<String, StrictValue>()? {
+            if members.contains_key(&key) {
+                return Err(A::Error::custom(format!("duplicate key {key:?}")));
+            }
+            members.insert(key, value);
+        }
+        Ok(members)
+    }
+}
 
 impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -73,15 +129,8 @@ impl<'de> Visitor<'de> for StrictVisitor {
         Ok(Value::Array(values))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some((key, StrictValue(value))) = entries.next_entry::<String, StrictValue>()? {
-            if members.contains_key(&key) {
-                return Err(A::Error::custom(format!("duplicate key {key:?}")));
-            }
-            members.insert(key, value);
-        }
-        Ok(Value::Object(members))
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Value, A::Error> {
+        StrictObjectVisitor.visit_map(entries).map(Value::Object)
     }
 }
 

@@ -39,4 +39,6 @@ pub enum HumanReply {
     Skip,
     /// No input, and the reason.
     Unavailable(&'static str),
+    /// An input that cannot be sent, and the reason.
+    Unreadable(&'static str),
 }

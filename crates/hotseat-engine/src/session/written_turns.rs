@@ -180,6 +180,9 @@ impl<'c> Session<'c> {
             HumanReply::End => Err(self.no_input(place, "the input was empty")),
             HumanReply::Skip => Err(ConversationEnding::Skipped("skipped by the human".to_string())),
             HumanReply::Unavailable(why) => Err(self.no_input(place, &format!("{NO_NEXT_TURN} ({why})"))),
+            HumanReply::Unreadable(why) => {
+                Err(ConversationEnding::Failed(AttemptFailure::new(FailureKind::TestError, why)))
+            }
         }
     }
 

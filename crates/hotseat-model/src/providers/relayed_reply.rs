@@ -5,13 +5,15 @@ use futures_util::stream;
 
 use super::Dialect;
 use super::anthropic::parser::AnthropicParser;
-use super::connection::{ReplyParser, read_events};
+use super::connection::{ReplyParser, invalid_reply_error, read_events};
 use super::openai::parser::OpenAiParser;
 use super::responses::ResponsesParser;
 use crate::{DiscardSink, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// What messages call the sender of an answer.
 const SENDER: &str = "the provider";
+/// The byte order mark, which clients ignore.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads a complete answer: a JSON document, or a stream of events.
 ///
@@ -50,14 +52,33 @@ async fn read(
 }
 
 async fn read_body(parser: &mut impl ReplyParser, body: &[u8]) -> Result<(), ModelError> {
-    let text = std::str::from_utf8(body).map_err(|error| {
+    let text = std::str::from_utf8(without_mark(body)).map_err(|error| {
         ModelError::new(ModelErrorKind::Decode, format!("{SENDER} sent no text: {error}"))
     })?;
-    if text.trim_start().starts_with('{') {
+    if is_document(body) {
         return parser.handle_complete(text, &mut DiscardSink);
+    }
+    // A client may find calls in what is read neither as a document nor as events.
+    if !is_event_stream(text) {
+        return Err(invalid_reply_error(SENDER, "it is neither a JSON object nor a stream of events", text));
     }
     let pieces = stream::iter([Ok(Bytes::copy_from_slice(body))]);
     read_events(pieces, parser, &mut DiscardSink).await
+}
+
+/// True if an answer, or a part of it, is a JSON document and no stream of events.
+pub(crate) fn is_document(body: &[u8]) -> bool {
+    without_mark(body).trim_ascii_start().starts_with(b"{")
+}
+
+fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body)
+}
+
+/// True if the text begins with a field or a comment of an event stream, or is blank.
+fn is_event_stream(text: &str) -> bool {
+    let field = text.trim_start().split([':', '\n', '\r']).next();
+    matches!(field, None | Some("" | "data" | "event" | "id" | "retry"))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
 use super::respond::{connection_cut, cut_response, error_response, garbage_response};
 use super::{Dialect, ServedModelEventKind};
-use crate::providers::read_relayed_reply;
+use crate::providers::{is_document, read_relayed_reply};
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// Maximum number of pieces of an answer that wait for the client.
@@ -383,9 +383,8 @@ impl ExchangeRequest {
     ) -> ModelError {
         let (Some(dialect), Some(passed)) = (self.dialect, passed) else { return error };
         // A part of a document is of no use to the client.
-        let is_document = passed.body.trim_ascii_start().starts_with(b"{");
         let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
-        if is_document || is_held_back || !passed.status.is_success() {
+        if is_document(&passed.body) || is_held_back || !passed.status.is_success() {
             return error;
         }
         match read_relayed_reply(dialect, &passed.body, &call.request).await {

@@ -140,9 +140,12 @@ impl FailureList {
             FailureKind::UsageError => {
                 "have the agent report its usage, and give its model's connector a `price`; or drop the budget".to_string()
             }
-            FailureKind::NotKept => match &run {
-                Some(run) => format!("run it again: `{run}`"),
-                None => "run it again with `hotseat test`".to_string(),
+            // Another recheck of the same run would miss the same conversations.
+            FailureKind::NotKept => match self.run_pattern() {
+                Some(pattern) => {
+                    format!("make the missing conversations: `hotseat test --run {pattern}`")
+                }
+                None => "make the missing conversations with `hotseat test`".to_string(),
             },
             FailureKind::Cancelled => match &run {
                 Some(run) => format!("run the cancelled cases again: `{run}`"),

@@ -252,6 +252,10 @@ fn value_not_representable_as_json() {
      |
      = help: return plain data from `main` in main.ts
     ");
+    for function in ["function* main() {}", "async function* main() {}"] {
+        let error = error_text(&format!("export {function}\n"));
+        assert!(error.contains("a generator function runs nothing when it is called"), "{error}");
+    }
     assert_eq!(main_of("export const main = () => {};").unwrap(), serde_json::Value::Null);
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
+use hotseat_document::json::{any_value, objects, optional_value};
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -100,22 +101,26 @@ bodies! {
     }
     ToolResult {
         #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
-        content: Value,
+        #[serde(deserialize_with = "any_value")] content: Value,
         #[serde(default)] message_id: Option<Arc<str>>,
         #[serde(default, deserialize_with = "said")] error: Option<String>,
     }
-    StateSnapshot { snapshot: Value }
-    StateDelta { delta: Value }
-    MessagesSnapshot { messages: Vec<MessageObject> }
+    StateSnapshot { #[serde(deserialize_with = "any_value")] snapshot: Value }
+    StateDelta { #[serde(deserialize_with = "any_value")] delta: Value }
+    MessagesSnapshot { #[serde(deserialize_with = "objects")] messages: Vec<MessageObject> }
     ActivitySnapshot {
         message_id: Arc<str>,
         activity_type: String,
-        content: Value,
+        #[serde(deserialize_with = "any_value")] content: Value,
         #[serde(default)] replace: Option<bool>,
     }
-    ActivityDelta { message_id: Arc<str>, activity_type: String, patch: Value }
+    ActivityDelta {
+        message_id: Arc<str>,
+        activity_type: String,
+        #[serde(deserialize_with = "any_value")] patch: Value,
+    }
     RawEvent { event: IgnoredAny }
-    CustomEvent { name: String, #[serde(default)] value: Value }
+    CustomEvent { name: String, #[serde(default, deserialize_with = "any_value")] value: Value }
     RunStarted {
         #[serde(default)] thread_id: Option<Arc<str>>,
         #[serde(default)] run_id: Option<Arc<str>>,
@@ -124,9 +129,9 @@ bodies! {
     RunFinished {
         #[serde(default)] thread_id: Option<Arc<str>>,
         #[serde(default)] run_id: Option<Arc<str>>,
-        #[serde(default)] result: Option<Value>,
+        #[serde(default, deserialize_with = "optional_value")] result: Option<Value>,
         #[serde(default)] outcome: Option<WireOutcome>,
-        #[serde(default)] usage: Option<Value>,
+        #[serde(default, deserialize_with = "optional_value")] usage: Option<Value>,
     }
     RunError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
     Step { step_name: String }
@@ -137,7 +142,7 @@ bodies! {
         #[serde(default)] name: Option<String>,
         #[serde(default)] parent_subagent_run_id: Option<Arc<str>>,
     }
-    SubagentFinished { #[serde(default)] result: Option<Value> }
+    SubagentFinished { #[serde(default, deserialize_with = "optional_value")] result: Option<Value> }
     SubagentError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
 }
 

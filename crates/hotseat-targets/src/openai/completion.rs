@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_model::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces};
+use hotseat_document::json::optional_value;
+use hotseat_model::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part};
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use crate::target::{CallArguments, TurnRecorder};
 #[derive(Debug, Deserialize)]
 struct CompletionChunk {
     choices: Option<Vec<CompletionChoice>>,
+    #[serde(default, deserialize_with = "optional_value")]
     usage: Option<Value>,
     error: Option<Value>,
     awaiting_input: Option<bool>,
@@ -37,6 +39,7 @@ struct CompletionChoice {
 struct CompletionWireMessage {
     role: Option<String>,
     tool_call_id: Option<String>,
+    #[serde(default, deserialize_with = "optional_value")]
     content: Option<Value>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
@@ -46,6 +49,12 @@ struct CompletionWireMessage {
     function_call: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
+}
+
+impl CompletionWireMessage {
+    fn has_calls(&self) -> bool {
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_some()
+    }
 }
 
 /// A complete reply.
@@ -183,6 +192,11 @@ impl CompletionReader {
                 continue;
             }
             self.has_choice = true;
+            if choice.delta.is_some() && choice.message.as_ref().is_some_and(CompletionWireMessage::has_calls)
+            {
+                let message = format!("{what} has a `delta` and a `message` with tool calls");
+                return Err(protocol_error(message));
+            }
             if let Some(message) = choice.delta.or(choice.message) {
                 self.read_message(message, what, telling)?;
             }
@@ -326,6 +340,12 @@ fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
     match content {
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
+            let types = parts.iter().filter_map(|part| part.get("type")?.as_str());
+            if let Some(part_type) = types.into_iter().find(|part_type| is_call_part(part_type)) {
+                return Err(protocol_error(format!(
+                    "{what} has a part `{part_type}` in its `content`; calls belong into `tool_calls`"
+                )));
+            }
             let text = |part: &'_ Value| {
                 part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).map(str::to_string)
             };

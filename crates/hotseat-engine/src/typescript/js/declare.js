@@ -46,6 +46,11 @@ function parts(what, name, args) {
   return { title: name.trim() === "" ? "(anonymous)" : name.trim().replace(/\s+/g, " "), options, body };
 }
 
+/** Checks what a function returned that declares tests. */
+function declaringAtOnce(what, returned) {
+  if (isPromise(ran(returned))) throw misuse(`the function of ${what} must not be async: its declarations would come too late`);
+}
+
 function describing(marks) {
   return (name, ...args) => {
     outside("describe");
@@ -55,8 +60,7 @@ function describing(marks) {
     const outer = group;
     group = inner;
     try {
-      const returned = body();
-      if (isPromise(returned)) throw misuse(`the function of describe(${shown(name)}) must not be async: its declarations would come too late`);
+      declaringAtOnce(`describe(${shown(name)})`, body());
     } finally {
       group = outer;
     }
@@ -154,7 +158,7 @@ function scenarioSet(name, source, body) {
   const outer = scenario;
   for (const known of answer.value) {
     scenario = { known, given: asGiven(known.data) };
-    body(scenario.given);
+    declaringAtOnce(`scenarioSet(${shown(name)})`, body(scenario.given));
   }
   scenario = outer;
 }

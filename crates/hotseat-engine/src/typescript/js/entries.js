@@ -53,15 +53,15 @@ async function run(namespace, { kind, name, ctx }) {
 async function around(chain, work) {
   let failed;
   try {
-    for (const one of chain) for (const hook of one.before) await hook();
-    await work();
+    for (const one of chain) for (const hook of one.before) await ran(hook());
+    await ran(work());
   } catch (error) {
     failed = { error };
   }
   for (const one of chain.toReversed()) {
     for (const hook of one.after.toReversed()) {
       try {
-        await hook();
+        await ran(hook());
       } catch (error) {
         if (failed === undefined || failed.error instanceof AssertionError) failed = { error: failed?.error ?? error };
       }

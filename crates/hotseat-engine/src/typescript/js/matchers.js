@@ -37,7 +37,7 @@ function judged(name, work) {
   const expected = `the agent to satisfy ${name}`;
   const found = tried(() => {
     const returned = work();
-    return { holds: decided(returned), actual: `the function returned ${shown(returned)}` };
+    return { holds: decidedCheck(returned), actual: `the function returned ${shown(returned)}` };
   });
   return { expected, ...found };
 }
@@ -370,7 +370,7 @@ const ofValues = {
     if (typeof actual !== "function") return { error: `${shown(actual)} is not a function` };
     let thrown;
     try {
-      const returned = actual();
+      const returned = ran(actual());
       if (isPromise(returned)) return { error: "the function is async: await it, and check the caught error" };
       return { holds: false, actual: "it throws nothing" };
     } catch (error) {

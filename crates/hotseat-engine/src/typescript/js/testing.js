@@ -60,6 +60,7 @@ function testing(name, state) {
     const of = (error) => ({ holds: wanted, expected, actual: `it throws ${shown(error)}` });
     try {
       const returned = work();
+      if (isGenerator(returned)) return { expected, error: RAN_NOTHING };
       if (isPromise(returned)) return returned.then(() => ({ holds: !wanted, expected, actual: "it throws nothing" }), of);
       return { holds: !wanted, expected, actual: "it throws nothing" };
     } catch (error) {
@@ -103,7 +104,7 @@ function testing(name, state) {
         return ended();
       };
       try {
-        const returned = work(testing(String(inner), within));
+        const returned = ran(work(testing(String(inner), within)));
         return isPromise(returned) ? returned.then(ended, broken) : ended();
       } catch (error) {
         return broken(error);

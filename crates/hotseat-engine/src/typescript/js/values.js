@@ -5,10 +5,25 @@ const isObject = (value) => typeof value === "object" && value !== null;
 
 const isPromise = (value) => isObject(value) && typeof value.then === "function";
 
+const isGenerator = (value) => isObject(value) && typeof value.next === "function" && typeof value.throw === "function";
+const RAN_NOTHING = "a generator function runs nothing when it is called: remove its `*`";
+
+/** Returns what a function of the test returned, if the function ran. */
+function ran(returned) {
+  if (isGenerator(returned)) throw misuse(RAN_NOTHING);
+  return returned;
+}
+
 /** Returns what a judging function decided. A promise would count as true. */
 function decided(returned) {
-  if (isPromise(returned)) throw new TypeError("a judging function must not be async");
+  if (isPromise(ran(returned))) throw new TypeError("a judging function must not be async");
   return Boolean(returned);
+}
+
+/** Returns what a function decided about a check. A function without `return` decided nothing. */
+function decidedCheck(returned) {
+  if (returned === undefined) throw new TypeError("the function returned undefined: return true or false");
+  return decided(returned);
 }
 
 /** Formats a value for people. */
@@ -111,7 +126,7 @@ function equal(actual, expected, compared = []) {
 /** Returns true if an object has at least the expected members. */
 function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
-  if (typeof expected === "function") return decided(expected(actual));
+  if (typeof expected === "function") return decidedCheck(expected(actual));
   if (!isMapping(expected)) return deepEqual(actual, expected);
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
 }

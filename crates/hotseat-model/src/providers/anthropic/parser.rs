@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hotseat_document::json::optional_value;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -71,6 +72,7 @@ enum ContentBlock {
     ToolUse {
         id: Option<String>,
         name: String,
+        #[serde(default, deserialize_with = "optional_value")]
         input: Option<Value>,
     },
     /// A call of a tool of an MCP server, which the provider makes.

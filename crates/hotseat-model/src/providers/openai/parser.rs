@@ -6,10 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::connection::failure;
-use crate::providers::connection::{ReplyParser, invalid_reply_error, truncated_reply_error};
+use crate::providers::connection::{
+    ReplyParser, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+};
 use crate::{
     AmbiguousName, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler, ReplyDelta, ReplySink,
-    StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
+    StopReason, TokenUsage, ToolCallPiece, ToolCallPieces, is_call_part,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -57,6 +59,7 @@ enum ChatCompletionContent {
 /// A content part; parts without text are ignored.
 #[derive(Debug, Deserialize)]
 struct ChatCompletionPart {
+    r#type: Option<String>,
     text: Option<String>,
     refusal: Option<String>,
 }
@@ -122,7 +125,15 @@ impl<'r> OpenAiParser<'r> {
         let chunk: ChatCompletionChunk = serde_json::from_str(data)
             .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
         if let Some(error) = chunk.error {
-            return Err(failure::from_error_event(&self.url, &error));
+            let choices = chunk.choices.iter().flatten();
+            // Some clients ignore the error and carry out the calls.
+            return Err(
+                match choices.filter_map(ChatCompletionChoice::message).any(ChatCompletionMessage::has_calls)
+                {
+                    true => invalid_reply_error(&self.url, "it has an error and tool calls", data),
+                    false => failure::from_error_event(&self.url, &error),
+                },
+            );
         }
         if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
             // If several chunks have usage, each one is the total so far.
@@ -135,6 +146,14 @@ impl<'r> OpenAiParser<'r> {
                 return Err(invalid_reply_error(&self.url, "it has more than one choice", data));
             }
             self.has_choice = true;
+            if choice.delta.is_some() && choice.message.as_ref().is_some_and(ChatCompletionMessage::has_calls)
+            {
+                return Err(invalid_reply_error(
+                    &self.url,
+                    "it has a `delta` and a `message` with tool calls",
+                    data,
+                ));
+            }
             if let Some(message) = choice.delta.or(choice.message) {
                 self.add_message(message, data, sink)?;
             }
@@ -155,6 +174,9 @@ impl<'r> OpenAiParser<'r> {
                 "it has a `function_call`, which is deprecated and not supported",
                 data,
             ));
+        }
+        if let Some(kind) = message.content.as_ref().and_then(ChatCompletionContent::call_part) {
+            return Err(unsupported_call_error(&self.url, kind));
         }
         let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
         if let Some(text) = reasoning {
@@ -280,7 +302,25 @@ impl OpenAiParser<'_> {
     }
 }
 
+impl ChatCompletionChoice {
+    fn message(&self) -> Option<&ChatCompletionMessage> {
+        self.delta.as_ref().or(self.message.as_ref())
+    }
+}
+
+impl ChatCompletionMessage {
+    fn has_calls(&self) -> bool {
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_some()
+    }
+}
+
 impl ChatCompletionContent {
+    /// Returns the type of the first part that is a call of a tool.
+    fn call_part(&self) -> Option<&str> {
+        let ChatCompletionContent::Parts(parts) = self else { return None };
+        parts.iter().filter_map(|part| part.r#type.as_deref()).find(|part_type| is_call_part(part_type))
+    }
+
     /// Returns the text and the refusal.
     fn into_texts(self) -> (String, String) {
         match self {
