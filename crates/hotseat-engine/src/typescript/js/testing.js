@@ -1,5 +1,9 @@
 // Test functions with a `t` argument, as in Go.
 
+const { ask, at, isObject, isPromise, misuse, part, withSources, AssertionError } = core;
+const { compare, equal, fits, isNumber, show, shown, textOf } = part("values");
+const { TYPES, sized, typeName } = part("valueMatchers");
+
 /** Stops a test function or subtest. */
 class Stop extends AssertionError {}
 
@@ -154,3 +158,5 @@ function testing(name, state) {
   };
   return t;
 }
+
+return { testing };
