@@ -1,5 +1,6 @@
 //! A context: one engine instance that runs modules.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -14,7 +15,9 @@ use rquickjs::function::Func;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::promise::PromiseState;
-use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Persistent, Promise, Value as Js};
+use rquickjs::{
+    CatchResultExt, CaughtError, Ctx, FromJs, Function, Object, Persistent, Promise, Value as Js,
+};
 use serde_json::{Value, json};
 
 use crate::bytecode::{CompiledModule, declare_host_code};
@@ -132,6 +135,7 @@ impl ScriptContext {
         let runtime = rquickjs::Runtime::new().map_err(|_| no_memory(limits))?;
         runtime.set_memory_limit(limits.memory);
         runtime.set_max_stack_size(limits.stack);
+        runtime.set_gc_threshold(FIRST_COLLECTION_BYTES.min(limits.memory / 4));
         let watched = Rc::clone(&state);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
         let watched = Rc::clone(&state);
@@ -502,6 +506,10 @@ impl Drop for ScriptContext {
     }
 }
 
+/// Memory at which the engine first looks for cycles of garbage. A new context with its host code has less, so that
+/// most scripts end before.
+const FIRST_COLLECTION_BYTES: usize = 1024 * 1024;
+
 /// Error of host functions called by a script that should have ended.
 const STOPPED_MESSAGE: &str = "the script has exceeded its time limit";
 
@@ -548,7 +556,11 @@ fn answer(result: HostResult) -> String {
 }
 
 /// Installs the console and the functions and modules of the host in a new engine.
-fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rquickjs::Result<ModuleEnv> {
+fn install_host<'js>(
+    ctx: &Ctx<'js>,
+    state: &Rc<EngineState>,
+    host: ScriptHost,
+) -> rquickjs::Result<ModuleEnv> {
     let ScriptHost { functions, modules: furniture } = host;
     let (mut names, mut all): (Vec<String>, Vec<host::HostFunction>) = functions.into_iter().unzip();
     let seen = names.len();
@@ -561,8 +573,7 @@ fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rqu
         all.extend(hidden);
         pieces.push((module, code, first..names.len()));
     }
-    let later: Vec<bool> =
-        all.iter().map(|function| matches!(function, host::HostFunction::Async(_))).collect();
+    let kinds: Vec<&'static str> = all.iter().map(host::HostFunction::kind).collect();
     let functions: Rc<[host::HostFunction]> = all.into();
 
     let spoken = Rc::clone(state);
@@ -579,8 +590,13 @@ fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rqu
             Some(host::HostFunction::Sync(function)) => function(arguments),
             Some(host::HostFunction::Blocking(function)) => waiting.wait_for(function(arguments)),
             Some(host::HostFunction::Untimed(function)) => waiting.wait_untimed(function(arguments)),
-            Some(host::HostFunction::Async(_)) | None => Ok(Value::Null),
+            Some(host::HostFunction::Async(_) | host::HostFunction::Code(_)) | None => Ok(Value::Null),
         }))
+    });
+    let loaded = Rc::clone(&functions);
+    let load = Func::from(move |ctx: Ctx<'js>, index: usize| match loaded.get(index) {
+        Some(host::HostFunction::Code(code)) => eval_host_code::<Js<'js>>(&ctx, code),
+        Some(_) | None => Ok(Js::new_undefined(ctx)),
     });
     let waiting = Rc::clone(state);
     let call_later = Func::from(move |index: usize, arguments: String| -> u32 {
@@ -596,18 +612,17 @@ fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rqu
     });
 
     let prelude: Function<'_> = eval_host_code(ctx, include_str!("prelude.js"))?;
-    let helpers: Object<'_> = prelude.call((say, call_now, call_later))?;
+    let helpers: Object<'_> = prelude.call((say, call_now, call_later, load))?;
     let define: Function<'_> = helpers.get("define")?;
+    let conceal: Function<'_> = helpers.get("conceal")?;
     for index in 0..seen {
-        define.call::<_, ()>((ctx.globals(), names[index].as_str(), index, later[index]))?;
+        define.call::<_, ()>((names[index].as_str(), index, kinds[index]))?;
     }
     let mut entries = Vec::new();
     for (module, code, indexes) in pieces {
-        let hidden = Object::new(ctx.clone())?;
-        for index in indexes {
-            define.call::<_, ()>((hidden.clone(), names[index].as_str(), index, later[index]))?;
-        }
-        let made: Js<'_> = eval_host_code(ctx, code)?.call((hidden,))?;
+        let first = indexes.start;
+        let hidden: Object<'_> = conceal.call((&names[indexes.clone()], kinds[indexes].to_vec(), first))?;
+        let made: Js<'_> = eval_host_code::<Function<'_>>(ctx, code)?.call((hidden,))?;
         if let (Some(name), Some(made)) = (module, made.as_object()) {
             entries.push((name, Persistent::save(ctx, declare_host_module(ctx, name, code, made)?)));
             state.host_modules.borrow_mut().push(name);
@@ -640,7 +655,7 @@ fn declare_host_module<'js>(
 }
 
 /// Evaluates code of the host, which has no file.
-fn eval_host_code<'js>(ctx: &Ctx<'js>, code: &'static str) -> rquickjs::Result<Function<'js>> {
+fn eval_host_code<'js, T: FromJs<'js>>(ctx: &Ctx<'js>, code: &'static str) -> rquickjs::Result<T> {
     let module = declare_host_code(ctx, "the engine", code, || Ok(format!("export default {code}")))?;
     let (module, evaluated) = module.eval()?;
     evaluated.finish::<()>()?;
@@ -649,7 +664,34 @@ fn eval_host_code<'js>(ctx: &Ctx<'js>, code: &'static str) -> rquickjs::Result<F
 
 /// Parses the arguments of a call.
 fn parse_arguments(arguments: &str) -> Result<Vec<Value>, HostCallError> {
-    serde_json::from_str(arguments).map_err(|error| HostCallError::new("invalid arguments", error))
+    serde_json::from_str(&replace_surrogates(arguments))
+        .map_err(|error| HostCallError::new("invalid arguments", error))
+}
+
+/// Replaces unpaired surrogates, which are not valid text. In JSON of the engine nothing else is escaped as `\\ud…`.
+fn replace_surrogates(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\ud") {
+        return Cow::Borrowed(json);
+    }
+    let (mut replaced, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some((before, escape)) = rest.split_once('\\') {
+        replaced.push_str(before);
+        rest = match escape.strip_prefix("ud").and_then(|digits| digits.get(3..)) {
+            Some(after) => {
+                replaced.push(char::REPLACEMENT_CHARACTER);
+                after
+            }
+            // What is escaped may be a backslash.
+            None => {
+                let mut after = escape.chars();
+                replaced.push('\\');
+                replaced.extend(after.next());
+                after.as_str()
+            }
+        };
+    }
+    replaced.push_str(rest);
+    Cow::Owned(replaced)
 }
 
 impl EngineState {

@@ -64,6 +64,19 @@ pub(crate) enum HostFunction {
     Async(AsyncFunction),
     Blocking(AsyncFunction),
     Untimed(AsyncFunction),
+    /// Returns the value of JavaScript code.
+    Code(&'static str),
+}
+
+impl HostFunction {
+    /// Returns how scripts call it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            HostFunction::Sync(_) | HostFunction::Blocking(_) | HostFunction::Untimed(_) => "now",
+            HostFunction::Async(_) => "later",
+            HostFunction::Code(_) => "code",
+        }
+    }
 }
 
 type AsyncFunction = Box<dyn Fn(Vec<Value>) -> HostFuture>;
@@ -160,6 +173,14 @@ impl ScriptHost {
         F: Future<Output = HostResult> + 'static,
     {
         self.with_future(name, function, HostFunction::Untimed)
+    }
+
+    /// Adds a function that evaluates a JavaScript expression, each time it is called. With it, code of the host keeps
+    /// apart what few scripts need: contexts load only what they use.
+    #[must_use]
+    pub fn code(mut self, name: impl Into<String>, code: &'static str) -> Self {
+        self.functions.push((name.into(), HostFunction::Code(code)));
+        self
     }
 
     /// Adds a module that scripts import by name. `code` is a JavaScript expression: a function that is

@@ -1,5 +1,5 @@
 // Globals of every context. Runs before any script, so built-ins are still unmodified.
-(function (say, callNow, callLater) {
+(function (say, callNow, callLater, load) {
   "use strict";
   const { stringify, parse } = JSON;
   const { apply } = Reflect;
@@ -27,10 +27,6 @@
     }
   }
 
-  /** Replaces unpaired surrogates, which are not valid text. */
-  const wellFormed = (_, value) => (typeof value === "string" ? apply(toWellFormed, value, []) : value);
-  const given = (values) => stringify(values, wellFormed);
-
   const line = (values) => apply(toWellFormed, apply(join, apply(map, values, [(value) => shown(value)]), [" "]), []);
   const sayer = (level) => (...values) => say(level, line(values));
   const console = {
@@ -49,22 +45,37 @@
   Object.defineProperty(globalThis, "console", { value: console, ...hidden });
   delete globalThis.performance;
 
-  function define(target, name, index, later) {
-    const value = later
-      ? (...values) => {
-          // Created here to capture the call stack.
-          const error = new ErrorClass("");
-          return new PromiseClass((resolve, reject) => {
-            waiting[callLater(index, given(values))] = { resolve, reject, error };
-          });
-        }
-      : (...values) => {
-          const answer = parse(callNow(index, given(values)));
-          if (has(answer, "error")) throw new ErrorClass(answer.error);
-          return answer.value;
-        };
+  /** Returns the function of the host at an index. */
+  function called(index, kind) {
+    if (kind === "code") return () => load(index);
+    if (kind === "later") {
+      return (...values) => {
+        // Created here to capture the call stack.
+        const error = new ErrorClass("");
+        return new PromiseClass((resolve, reject) => {
+          waiting[callLater(index, stringify(values))] = { resolve, reject, error };
+        });
+      };
+    }
+    return (...values) => {
+      const answer = parse(callNow(index, stringify(values)));
+      if (has(answer, "error")) throw new ErrorClass(answer.error);
+      return answer.value;
+    };
+  }
+
+  /** Defines a function of the host that scripts see. */
+  function define(name, index, kind) {
+    const value = called(index, kind);
     Object.defineProperty(value, "name", { value: name });
-    Object.defineProperty(target, name, { value, ...hidden });
+    Object.defineProperty(globalThis, name, { value, ...hidden });
+  }
+
+  /** Returns an object with functions of the host that only its own code sees. */
+  function conceal(names, kinds, first) {
+    const functions = {};
+    for (let at = 0; at < names.length; at += 1) functions[names[at]] = called(first + at, kinds[at]);
+    return functions;
   }
 
   function settle(id, answer) {
@@ -76,5 +87,5 @@
     reject(error);
   }
 
-  return { define, settle };
+  return { define, conceal, settle };
 });

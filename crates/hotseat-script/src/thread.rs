@@ -1,10 +1,10 @@
 //! Threads for scripts. An engine cannot be interrupted within its built-in functions, so the caller must be
-//! able to abandon its thread.
+//! able to abandon its thread. A thread that has ended its work does that of the next caller.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl StopSignal {
     }
 }
 
-/// Runs work on a new thread and blocks until it ends. The work receives the signal that the caller no longer
+/// Runs work on a thread of its own and blocks until it ends. The work receives the signal that the caller no longer
 /// waits.
 ///
 /// # Errors
@@ -89,7 +89,7 @@ pub async fn run_async<T: Send + 'static>(
     }
 }
 
-/// Work without a time limit on a new thread. Dropping it cancels the work.
+/// Work without a time limit on a thread of its own. Dropping it cancels the work.
 pub struct RunningScript<T> {
     started: ScriptThread,
     result: oneshot::Receiver<T>,
@@ -156,9 +156,8 @@ impl ScriptThread {
             drop(ending);
             done(result);
         };
-        let thread =
-            thread::Builder::new().name("script".to_string()).stack_size(THREAD_STACK_BYTES).spawn(body);
-        thread.map(|_| started).map_err(|error| not_started(&error))
+        start_work(Box::new(body)).map_err(|error| not_started(&error))?;
+        Ok(started)
     }
 
     /// Abandons the thread.
@@ -173,6 +172,61 @@ impl ScriptThread {
         );
         ScriptError::new(ScriptErrorKind::TimeLimit, message).help(HANG_ADVICE)
     }
+}
+
+/// Work of a thread.
+type ThreadWork = Box<dyn FnOnce() + Send>;
+
+/// Threads without work, the last one that became idle at the end, each with its number. A script needs less time than
+/// a new thread with its stack.
+static IDLE_THREADS: Mutex<Vec<(u64, mpsc::Sender<ThreadWork>)>> = Mutex::new(Vec::new());
+
+/// Time after which a thread without work ends.
+const IDLE_TIME: Duration = Duration::from_secs(1);
+
+fn idle_threads() -> std::sync::MutexGuard<'static, Vec<(u64, mpsc::Sender<ThreadWork>)>> {
+    IDLE_THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts work on a thread without work, or else on a new one.
+fn start_work(mut work: ThreadWork) -> io::Result<()> {
+    loop {
+        let Some((_, idle)) = idle_threads().pop() else { break };
+        match idle.send(work) {
+            Ok(()) => return Ok(()),
+            Err(mpsc::SendError(refused)) => work = refused,
+        }
+    }
+    let thread = thread::Builder::new().name("script".to_string()).stack_size(THREAD_STACK_BYTES);
+    thread.spawn(move || run_works(work)).map(drop)
+}
+
+/// Does work after work, until there has been none for a while. A panic ends the thread.
+fn run_works(first: ThreadWork) {
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    let (sender, works) = mpsc::channel();
+    let mut work = first;
+    loop {
+        work();
+        idle_threads().push((number, sender.clone()));
+        work = match works.recv_timeout(IDLE_TIME) {
+            Ok(next) => next,
+            Err(_) if withdraw(number) => return,
+            // Work for it is on its way.
+            Err(_) => match works.recv() {
+                Ok(next) => next,
+                Err(_) => return,
+            },
+        };
+    }
+}
+
+/// Removes a thread from those without work. Returns false if it was given work.
+fn withdraw(number: u64) -> bool {
+    let mut idle = idle_threads();
+    let place = idle.iter().position(|(other, _)| *other == number);
+    place.map(|place| idle.remove(place)).is_some()
 }
 
 impl Drop for ScriptThread {

@@ -14,7 +14,8 @@ pub(super) type Environment = Arc<BTreeMap<String, String>>;
 
 /// Adds the API of scripts to the host functions that it calls.
 pub(super) fn with_script_api(hidden: ScriptHost) -> ScriptHost {
-    ScriptHost::new().with_wrapper(include_str!("powers.js"), hidden)
+    let hidden = hidden.code("powers", include_str!("powers.js"));
+    ScriptHost::new().with_wrapper(include_str!("globals.js"), hidden)
 }
 
 /// Returns the host functions for loading a file only to list its exports: it may read permitted files, and

@@ -1,27 +1,21 @@
-// Globals that scripts have besides the language, subject to the grants of the project. Runs before any
-// script.
-(function (host) {
+// Globals that scripts have besides the language, subject to the grants of the project. Loaded when a script uses one.
+(function (host, parse, say) {
   "use strict";
-  const hidden = { writable: true, configurable: true, enumerable: false };
-  const give = (name, value) => Object.defineProperty(globalThis, name, { value, ...hidden });
-  const { parse } = JSON;
-  const say = console.log;
-
-  give("Process", (name, ...values) => {
+  const Process = (name, ...values) => {
     const { value, said } = host.process(name, values);
     for (const line of said) say(line);
     return value;
-  });
+  };
 
   const { read, write, append, exists, list, remove } = host;
-  give("files", Object.freeze({
+  const files = Object.freeze({
     read: (path) => read(path),
     write: (path, text) => write(path, text),
     append: (path, text) => append(path, text),
     exists: (path) => exists(path),
     list: (path = ".") => list(path),
     remove: (path) => remove(path),
-  }));
+  });
 
   const names = host.names();
   const env = new Proxy({}, {
@@ -37,7 +31,7 @@
       throw new TypeError("the environment cannot be changed");
     },
   });
-  give("process", Object.freeze({ env }));
+  const process = Object.freeze({ env });
 
   function pairs(headers) {
     if (headers === undefined || headers === null) return [];
@@ -85,8 +79,6 @@
       return this.entries();
     }
   }
-  give("Headers", Headers);
-
   class Response {
     #body;
     constructor({ status, statusText, url, redirected, headers, body }) {
@@ -124,7 +116,7 @@
   const settled = (response) =>
     Promise.resolve(Object.defineProperty(response, "then", { value: undefined, configurable: true }));
 
-  give("fetch", (target, options = {}) => {
+  const fetch = (target, options = {}) => {
     const from = typeof target === "string" ? {} : target;
     const url = typeof target === "string" ? target : String(target.url ?? target.href ?? target);
     const { method, headers, body, redirect } = { ...from, ...options };
@@ -133,5 +125,7 @@
     }
     const request = { url, method, headers: pairs(headers), body, redirect };
     return new Response(host.fetch(request));
-  });
+  };
+
+  return { Process, files, process, Headers, fetch };
 })

@@ -13,19 +13,36 @@ use hotseat_checks::{Pattern, translate_javascript_regex};
 /// Name of the imported module.
 pub const MODULE_NAME: &str = "hotseat";
 
-/// JavaScript function that creates the module from its hidden host functions.
+/// JavaScript function that creates the module from its hidden host functions: what every test needs.
 const MODULE_CODE: &str = concat!(
     "(hidden) => {\n\"use strict\";\n",
-    include_str!("js/values.js"),
     include_str!("js/host.js"),
     include_str!("js/conversation.js"),
-    include_str!("js/matchers.js"),
+    include_str!("js/expecting.js"),
     include_str!("js/declare.js"),
-    include_str!("js/testing.js"),
-    include_str!("js/simulating.js"),
     include_str!("js/entries.js"),
     "}"
 );
+
+/// The rest of the module, in parts that a test loads when it needs them: functions of what the module shares with them.
+macro_rules! parts {
+    ($($name:literal: $file:literal,)*) => {
+        &[$(($name, concat!("(core) => {\n\"use strict\";\n", include_str!($file), "}"))),*]
+    };
+}
+
+const MODULE_PARTS: &[(&str, &str)] = parts! {
+    "values": "js/values.js",
+    "conversation": "js/conversation_views.js",
+    "textMatchers": "js/text_matchers.js",
+    "toolMatchers": "js/tool_matchers.js",
+    "callComparison": "js/call_comparison.js",
+    "agentMatchers": "js/agent_matchers.js",
+    "valueMatchers": "js/value_matchers.js",
+    "declarations": "js/declarations.js",
+    "testing": "js/testing.js",
+    "simulating": "js/simulating.js",
+};
 
 /// A file of tests.
 #[derive(Debug, Clone)]
@@ -43,7 +60,9 @@ impl TestFile {
         let hidden = hidden.function("scenarios", move |arguments| {
             Ok(value_or_error(file.scenarios(arguments.into_iter().next().unwrap_or_default())))
         });
-        host.with_module(MODULE_NAME, MODULE_CODE, with_patterns(hidden))
+        let parts =
+            MODULE_PARTS.iter().fold(with_patterns(hidden), |all, (name, code)| all.code(*name, code));
+        host.with_module(MODULE_NAME, MODULE_CODE, parts)
     }
 
     /// Returns the scenarios of a declared set as data.

@@ -101,3 +101,36 @@ fn function_source_locates_declaration() {
     assert_eq!(place("(y"), Some("a.ts:3:22".to_string()));
     assert_eq!(place("nowhere"), None);
 }
+
+#[test]
+fn code_of_a_module_is_loaded_when_it_is_used() {
+    const MODULE: &str = "(hidden) => ({ exports: { loaded: () => { const part = hidden.part(); return [part(1), part === hidden.part()]; } }, entries: {} })";
+    let with = ScriptHost::new().code("part", "(one) => { \"use strict\"; return [one, typeof Map]; }");
+    let host = ScriptHost::new().with_module("keeper", MODULE, with);
+    // Not the functions of the script: those of the engine load it.
+    let text = "import { loaded } from 'keeper';
+let jobs = 0;
+export const main = () => {
+  JSON.parse = () => { throw new Error('changed'); };
+  Promise.resolve().then(() => { jobs += 1; });
+  return [loaded(), jobs];
+};";
+    let folder = Folder::with_files(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let result = folder.with(ScriptLimits::default(), host).call(&module, "main", &[]).unwrap();
+    assert_eq!(result, json!([[[1, "function"], false], 0]));
+}
+
+#[test]
+fn unpaired_surrogates_of_arguments_are_replaced() {
+    let host = || {
+        ScriptHost::new().function("same", |arguments| Ok(arguments.into_iter().next().unwrap_or_default()))
+    };
+    let text = r#"declare const same: any;
+export const main = () => [same("a\ud800b"), same("\\ud800 \\\ud800"), same({ "\udfff": ["\ud83d\ude00", "\ud83d"] })];"#;
+    let folder = Folder::with_files(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let result = folder.with(ScriptLimits::default(), host()).call(&module, "main", &[]).unwrap();
+    let expected = json!(["a\u{fffd}b", "\\ud800 \\\u{fffd}", { "\u{fffd}": ["\u{1f600}", "\u{fffd}"] }]);
+    assert_eq!(result, expected);
+}

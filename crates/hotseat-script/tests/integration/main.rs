@@ -3,6 +3,7 @@
 mod common;
 mod errors;
 mod execution;
+mod fresh_contexts;
 mod hanging_threads;
 mod host_modules;
 mod positions;

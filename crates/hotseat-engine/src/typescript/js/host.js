@@ -1,5 +1,40 @@
 // Requests to the host, which performs all actions.
 
+const isObject = (value) => typeof value === "object" && value !== null;
+
+const isPromise = (value) => isObject(value) && typeof value.then === "function";
+
+const isGenerator = (value) => isObject(value) && typeof value.next === "function" && typeof value.throw === "function";
+const RAN_NOTHING = "a generator function runs nothing when it is called: remove its `*`";
+
+/** Returns what a function of the test returned, if the function ran. */
+function ran(returned) {
+  if (isGenerator(returned)) throw misuse(RAN_NOTHING);
+  return returned;
+}
+
+/** Returns what a judging function decided. A promise would count as true. */
+function decided(returned) {
+  if (isPromise(ran(returned))) throw new TypeError("a judging function must not be async");
+  return Boolean(returned);
+}
+
+/** Returns what a function decided about a check. A function without `return` decided nothing. */
+function decidedCheck(returned) {
+  if (returned === undefined) throw new TypeError("the function returned undefined: return true or false");
+  return decided(returned);
+}
+
+/** Returns true for plain objects, not for dates, maps and other classes. */
+const isMapping = (value) => isObject(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+
+const loaded = {};
+
+/** Returns a part of this library, which is loaded once a test needs it. */
+const part = (name) => (loaded[name] ??= hidden[name]()(core));
+
+const shown = (value) => part("values").shown(value);
+
 const at = () => new Error("").stack;
 
 /** Ends a test whose case has ended or that is cancelled. The host knows the reason. */
@@ -20,53 +55,43 @@ class Misuse extends TypeError {
 
 /** Reports an error to the host before throwing it, so that catching it does not hide it. */
 function misuse(words) {
-  if (judging) interrupted ??= words;
-  else if (running !== null) hidden.ask({ do: "misuse", words, at: at(), known: turns.length });
+  if (current.judging) current.interrupted ??= words;
+  else if (current.running !== null) hidden.ask({ do: "misuse", words, at: at(), known: turns.length });
   return new Misuse(words);
 }
 
-let running = null;
-
-/** True while the host waits for a function of the test to judge. */
-let judging = false;
-
-/** Error message of a forbidden request by such a function. */
-let interrupted;
+/** What is going on: the settings of the test that runs, the group and the scenario that declare, and the topics. */
+const current = {
+  running: null,
+  group: undefined,
+  scenario: undefined,
+  topics: { current: null, history: [], visits: [] },
+  /** True while the host waits for a function of the test to judge. */
+  judging: false,
+  /** Error message of a forbidden request by such a function. */
+  interrupted: undefined,
+};
 
 /** Returns true if the test library has done the work and the host only records it: the script's clock keeps running. */
 const isOwnWork = (command) => (command.do === "decide" ? command.asserted.every((one) => one.compared !== undefined) : ["path", "results"].includes(command.do));
 
 /** Sends a command to the host, which may call a function before it replies. */
 function ask(command) {
-  if (judging) {
+  if (current.judging) {
     throw misuse("a judging function cannot assert or send anything: it must only return true or false");
   }
   const asked = { ...command, known: turns.length };
   let reply = isOwnWork(command) ? hidden.tell(asked) : hidden.ask(asked);
   for (;;) {
     for (const turn of reply.turns ?? []) turns[turn.number - 1] = new Turn(turn);
-    if (reply.topics !== undefined) follow(reply.topics);
+    if (reply.topics !== undefined) part("conversation").follow(reply.topics);
     if (reply.call === undefined) break;
-    reply = hidden.ask({ ...answer(reply), do: "answer", known: turns.length });
+    reply = hidden.ask({ ...part("conversation").answer(reply), do: "answer", known: turns.length });
   }
-  if (interrupted !== undefined) throw misuse(interrupted);
+  if (current.interrupted !== undefined) throw misuse(current.interrupted);
   if (reply.wrong !== undefined) throw new Misuse(reply.wrong);
   if (reply.ended !== undefined) throw new AssertionError(reply.ended);
   return reply.value;
-}
-
-/** Runs a judging function for the busy host. */
-function answer({ call, first, turn }) {
-  judging = true;
-  try {
-    const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
-    const found = upTo(turn ?? 0, () => functions[call](looked.at(-1), conversation, looked));
-    return { value: decided(found) };
-  } catch (error) {
-    return { error: thrownWords(error) };
-  } finally {
-    judging = false;
-  }
 }
 
 const thrownWords = (error) => `${error?.name ?? "Error"}: ${error?.message ?? String(error)}`;
@@ -77,9 +102,9 @@ const functions = [];
 const reference = (name, work) => `${name} (function ${functions.push(work) - 1} of the test)`;
 
 function within(what) {
-  if (running === null) throw new Error(`${what} can only be used within \`it\``);
+  if (current.running === null) throw new Error(`${what} can only be used within \`it\``);
 }
 
 function outside(what) {
-  if (running !== null) throw misuse(`${what} must be used outside of \`it\`, in the file or within \`describe\``);
+  if (current.running !== null) throw misuse(`${what} must be used outside of \`it\`, in the file or within \`describe\``);
 }

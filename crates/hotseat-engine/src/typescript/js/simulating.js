@@ -1,8 +1,13 @@
 // Conversations of simulated users, and topic graphs.
 
+const { ask, at, current, isMapping, isObject, misuse, only, part, reference, turns, withSources, within } = core;
+const { asRegex } = part("textMatchers");
+const { topicNamed } = part("agentMatchers");
+const { definite, isPlain, show, shown } = part("values");
+
 /** Returns a criterion in case file form: its name, or a definition if a function of the test decides. */
 function asCriterion(name) {
-  const { said, match, matchMessages } = (running !== null && Object.hasOwn(running.criteria, name) && running.criteria[name]) || {};
+  const { said, match, matchMessages } = (current.running !== null && Object.hasOwn(current.running.criteria, name) && current.running.criteria[name]) || {};
   if (match === undefined && matchMessages === undefined) return name;
   const decides = (_, conversation) => (match === undefined ? matchMessages(conversation.messages) : match(conversation));
   return { name, description: said.description, function: reference(name, decides) };
@@ -74,18 +79,18 @@ const WIRING = ["next", "from", "maxTurns"];
 function expectConversationTo(graph) {
   within("expectConversationTo");
   if (!isObject(graph) || Array.isArray(graph)) throw misuse(`expectConversationTo needs an object whose keys are topics, got ${shown(graph)}`);
-  const known = Object.fromEntries(Object.entries(running.topics).map(([name, one]) => [name, asTopic(name, withoutTurns(one))]));
+  const known = Object.fromEntries(Object.entries(current.running.topics).map(([name, one]) => [name, asTopic(name, withoutTurns(one))]));
   const nodes = Object.entries(graph).map(([name, node]) => {
     if (/^\d+$/.test(name)) throw misuse(`a topic cannot be named ${shown(name)}: objects do not keep the order of such keys`);
     if (!isObject(node) || Array.isArray(node)) {
-      const most = running.topics[name]?.maxTurns;
+      const most = current.running.topics[name]?.maxTurns;
       return [name, most === undefined ? node : { next: node, maxTurns: most }];
     }
     const wiring = Object.fromEntries(WIRING.filter((key) => key in node).map((key) => [key, node[key]]));
     const own = Object.fromEntries(Object.entries(node).filter(([key]) => !WIRING.includes(key)));
     return [name, Object.keys(own).length === 0 ? wiring : { ...asTopic(name, own), ...wiring }];
   });
-  const places = Object.fromEntries(Object.entries(running.topics).map(([name, one]) => [name, declaredAt.get(one)]));
+  const places = Object.fromEntries(Object.entries(current.running.topics).map(([name, one]) => [name, part("declarations").declaredAt.get(one)]));
   ask({ do: "graph", places, graph: withSources(Object.fromEntries(nodes)), topics: withSources(known), at: at() });
 }
 
@@ -104,5 +109,13 @@ function asBrief(brief) {
 function simulate(brief) {
   const own = asBrief(brief);
   if (typeof own.goal !== "string" || own.goal.trim() === "") throw misuse("user.simulate requires a `goal`");
-  return ask({ do: "simulate", brief: withSources(own), above: withSources(running.simulators.map(asBrief)), at: at() });
+  return ask({ do: "simulate", brief: withSources(own), above: withSources(current.running.simulators.map(asBrief)), at: at() });
 }
+
+/** Converts a `satisfy` assertion whose criteria may be decided by functions of the test. */
+function withOwnCriteria(assertion) {
+  const known = (one) => (typeof one === "string" ? asCriterion(one) : Array.isArray(one) ? one.map(known) : one);
+  return assertion.criteria === undefined ? assertion : { ...assertion, criteria: known(assertion.criteria) };
+}
+
+return { asBrief, asCriterion, asTopic, expectConversationTo, simulate, withOwnCriteria };

@@ -1,5 +1,9 @@
 // Test functions with a `t` argument, as in Go.
 
+const { ask, at, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
+const { compare, equal, fits, isNumber, show, shown, textOf } = part("values");
+const { TYPES, sized, typeName } = part("valueMatchers");
+
 /** Stops a test function or subtest. */
 class Stop extends AssertionError {}
 
@@ -155,3 +159,5 @@ function testing(name, state) {
   };
   return t;
 }
+
+return { testing };

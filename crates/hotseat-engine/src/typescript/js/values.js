@@ -1,31 +1,8 @@
-// Values: formatting, comparison and matchers.
+// Values: formatting, comparison, their placeholders, and what comparisons report.
+
+const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, misuse, thrownWords, AssertionError, Misuse } = core;
 
 const LONGEST = 1000;
-const isObject = (value) => typeof value === "object" && value !== null;
-
-const isPromise = (value) => isObject(value) && typeof value.then === "function";
-
-const isGenerator = (value) => isObject(value) && typeof value.next === "function" && typeof value.throw === "function";
-const RAN_NOTHING = "a generator function runs nothing when it is called: remove its `*`";
-
-/** Returns what a function of the test returned, if the function ran. */
-function ran(returned) {
-  if (isGenerator(returned)) throw misuse(RAN_NOTHING);
-  return returned;
-}
-
-/** Returns what a judging function decided. A promise would count as true. */
-function decided(returned) {
-  if (isPromise(ran(returned))) throw new TypeError("a judging function must not be async");
-  return Boolean(returned);
-}
-
-/** Returns what a function decided about a check. A function without `return` decided nothing. */
-function decidedCheck(returned) {
-  if (returned === undefined) throw new TypeError("the function returned undefined: return true or false");
-  return decided(returned);
-}
-
 /** Formats a value for people. */
 function show(value, above = []) {
   if (value instanceof Matcher) return value.words;
@@ -131,9 +108,6 @@ function holds(actual, expected) {
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
 }
 
-/** Returns true for plain objects, not for dates, maps and other classes. */
-const isMapping = (value) => isObject(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
-
 /** Compares lists entry by entry, with matchers. */
 function deepEqual(actual, expected) {
   if (!Array.isArray(expected)) return equal(actual, expected);
@@ -177,3 +151,45 @@ const isPlain = (value) =>
   (typeof value === "number" && Number.isFinite(value)) ||
   (Array.isArray(value) && value.every(isPlain)) ||
   (isMapping(value) && Object.values(value).every(isPlain));
+
+/** Validates the expected arguments of a call: none may be undefined. */
+function definite(expected) {
+  if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call must be an object, got ${shown(expected)}`);
+  const missing = undefinedIn(expected);
+  if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing`);
+  const none = Object.entries(expected).find(([, one]) => typeof one === "number" && !Number.isFinite(one));
+  if (none !== undefined) throw misuse(`\`${none[0]}\` of the arguments is ${none[1]}, which JSON cannot represent`);
+  return expected;
+}
+
+/** Wraps the result of a comparison made by this library. */
+const asCompared = (kind, { holds: found, expected, actual, said, error, written, criterion }) => ({
+  compared: { kind, holds: found === true, expected: short(expected), actual: short(actual ?? ""), said, error, written, criterion },
+});
+
+const compare = (kind, found, way) => decide([asCompared(kind, found)], way);
+
+/** Runs a function of the test. An exception is an error, not a verdict. */
+function tried(work) {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Misuse || error instanceof AssertionError) throw error;
+    return { error: thrownWords(error) };
+  }
+}
+
+/** Evaluates a criterion with a function of the test. */
+function judged(name, work) {
+  const expected = `the agent to satisfy ${name}`;
+  const found = tried(() => {
+    const returned = work();
+    return { holds: decidedCheck(returned), actual: `the function returned ${shown(returned)}` };
+  });
+  return { expected, ...found };
+}
+
+return {
+  Matcher, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, inline, isNumber, isPlain, judged, literally, lt, lte, oneOf,
+  show, shown, textOf, tried, undefinedIn,
+};

@@ -1,0 +1,30 @@
+// Tool calls that this library compares, because a function decides about an argument.
+
+const { needsTurn, part, turns } = core;
+const { compare, holds, show, tried } = part("values");
+
+const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
+const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
+
+const timesInWords = ({ exact, min, max }) => (exact !== undefined ? `${exact} times` : min === undefined ? `at most ${max} times` : max === undefined ? `at least ${min} times` : `${min} to ${max} times`);
+
+/** Asserts calls of tools with arguments. `count` is their expected number. */
+function compareCalls(names, expected, count, way) {
+  const { exact, max } = count ?? {};
+  const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
+  const most = exact ?? max ?? Infinity;
+  const of = called(way).filter((call) => names.includes(call.name));
+  const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
+  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool calls";
+  const found = () => {
+    const fitting = of.filter((call) => holds(call.arguments, expected)).length;
+    const allows = (number) => number >= least && number <= most;
+    // Arguments that are a string are not valid JSON, so they are unknown.
+    const unknown = of.filter((call) => typeof call.arguments === "string").length;
+    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { error: `the arguments of a call are not valid JSON: ${actual}` };
+    return { holds: allows(fitting), actual };
+  };
+  compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);
+}
+
+return { compareCalls };

@@ -1,0 +1,152 @@
+// Declarations that few files have, and the declarations of a file as data.
+
+const { at, current, declaringAtOnce, file, fullName, groups, hidden, hooks, isMapping, isObject, misuse, outside, over, part, shown, sourceOf, stated, structured, tests, withSources } = core;
+
+const NAMES = /^[A-Za-z_][A-Za-z0-9_]*[?!]?$/;
+
+/** Returns the handle of a named declaration. */
+function named(what, name) {
+  if (typeof name !== "string" || !NAMES.test(name)) throw misuse(`the name of a ${what} must be a word like \`friendly\`, got ${shown(name)}`);
+  return Object.freeze({ name });
+}
+
+function criterion(name, ...args) {
+  outside("criterion");
+  const handle = named("criterion", name);
+  const [description, details] = typeof args[0] === "string" ? args : [undefined, args[0]];
+  if (details !== undefined && !isObject(details)) throw misuse(`the criterion \`${name}\` needs a description or an object, got ${shown(details)}`);
+  const { match, matchMessages, ...said } = details ?? {};
+  for (const [key, work] of Object.entries({ match, matchMessages })) {
+    if (work !== undefined && typeof work !== "function") throw misuse(`\`${key}\` of the criterion \`${name}\` must be a function, got ${shown(work)}`);
+  }
+  if (match !== undefined && matchMessages !== undefined) throw misuse(`the criterion \`${name}\` has both \`match\` and \`matchMessages\`; use one of them`);
+  if (description !== undefined && said.description !== undefined) throw misuse(`the criterion \`${name}\` is described twice`);
+  for (const key of ["goodExamples", "badExamples", "edgeCases", "judge"]) {
+    if ((match ?? matchMessages) !== undefined && said[key] !== undefined) throw misuse(`\`${key}\` of the criterion \`${name}\` is for a judge, but this criterion is decided by a function`);
+  }
+  if (Object.hasOwn(current.group.criteria, name)) throw misuse(`the criterion \`${name}\` is already declared here`);
+  const whole = { ...said, ...(description === undefined ? {} : { description }) };
+  if (match === undefined && matchMessages === undefined && typeof whole.description !== "string") throw misuse(`the criterion \`${name}\` needs a description, or a function that decides`);
+  current.group.criteria[name] = { said: whole, match, matchMessages };
+  return handle;
+}
+
+/** Declaration sites of topics. */
+const declaredAt = new WeakMap();
+
+function topic(name, definition = {}) {
+  outside("topic");
+  const handle = named("topic", name);
+  if (!isObject(definition)) throw misuse(`the definition of the topic \`${name}\` must be an object, got ${shown(definition)}`);
+  if (Object.hasOwn(current.group.topics, name)) throw misuse(`the topic \`${name}\` is already declared here`);
+  current.group.topics[name] = definition;
+  const where = at();
+  stated.push({ topic: name, said: withSources(part("simulating").asTopic(name, definition)), at: where, of: current.group });
+  declaredAt.set(definition, where);
+  return handle;
+}
+
+function simulator(brief) {
+  outside("simulator");
+  if (!isObject(brief)) throw misuse(`simulator needs an object, got ${shown(brief)}`);
+  for (const key of ["goal", "template"]) {
+    if (key in brief) throw misuse(`\`${key}\` belongs to a single test: pass it to \`user.simulate\``);
+  }
+  current.group.simulators.push(brief);
+  stated.push({ said: withSources(part("simulating").asBrief(brief)), at: at() });
+}
+
+/** Declares tests for each scenario of a file or list. */
+function scenarioSet(name, source, body) {
+  outside("scenarioSet");
+  if (typeof name !== "string" || name === "") throw misuse(`a set of scenarios needs a name, got ${shown(name)}`);
+  if (typeof body !== "function") throw misuse(`scenarioSet(${shown(name)}) needs a function to call with each scenario`);
+  const written = typeof source === "string" ? { from: source } : Array.isArray(source) ? { scenarios: source } : source;
+  if (!isMapping(written)) throw misuse(`scenarioSet(${shown(name)}): expected a file or a list of scenarios, got ${shown(source)}`);
+  const answer = hidden.scenarios({ ...written, name });
+  if (answer.error !== undefined) throw misuse(`scenarioSet(${shown(name)}): ${answer.error}`);
+  const outer = current.scenario;
+  for (const known of answer.value) {
+    current.scenario = { known, given: asGiven(known.data) };
+    declaringAtOnce(`scenarioSet(${shown(name)})`, body(current.scenario.given));
+  }
+  current.scenario = outer;
+}
+
+/** Returns a scenario for tests, with `get`, which throws on missing keys. */
+function asGiven(data) {
+  const given = structured(data);
+  if (given.get === undefined) Object.defineProperty(given, "get", { value: (path) => required(given, path) });
+  return deepFrozen(given);
+}
+
+function required(given, path) {
+  const { there, value } = part("valueMatchers").valueAt(given, path);
+  if (!there || value === undefined || value === null) throw misuse(`scenario ${shown(given.name)} has no \`${path}\``);
+  return value;
+}
+
+function deepFrozen(value) {
+  if (isObject(value)) Object.values(value).forEach(deepFrozen);
+  return Object.freeze(value);
+}
+
+/** Returns the judged criteria of groups in case file form. */
+function criteriaOf(chain) {
+  const judged = Object.entries(over(chain, "criteria")).filter(([, one]) => one.match === undefined && one.matchMessages === undefined);
+  return judged.length === 0 ? {} : { criteria: Object.fromEntries(judged.map(([name, one]) => [name, one.said])) };
+}
+
+/** Merges judge settings; inner groups override outer ones. */
+function judgeOf(said) {
+  const judges = said.map((one) => one.judge).filter((one) => one !== undefined);
+  if (judges.length < 2 || judges.some((one) => typeof one !== "string" && !isMapping(one))) return {};
+  return { judge: Object.assign({}, ...judges.map((one) => (typeof one === "string" ? { use: one } : one))) };
+}
+
+/** Returns a test as a case of a case file. */
+function asCase(test) {
+  const { options, group: own } = test;
+  const chain = own.chain;
+  const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
+  const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
+  const declared = { ...all, ...criteriaOf(chain), ...judgeOf([...chain.map((one) => one.options), options]) };
+  if (tags.length > 0) declared.tags = [...new Set(tags)];
+  return { ...declared, name: fullName(test) };
+}
+
+/** Returns the reason if a test is skipped. */
+function skipped({ skip, options, group: own }) {
+  for (const one of [{ skip, options }, ...own.chain.toReversed()]) {
+    const reason = one.options?.skip;
+    if (typeof reason === "string") return reason;
+    if (one.skip || reason === true) return true;
+  }
+  return undefined;
+}
+
+/** Returns true if an export is a test function, not a class. */
+const isTest = (name, value) => /^Test/.test(name) && typeof value === "function" && !/^class\b/.test(sourceOf(value));
+
+const UNMARKED = "another test of this file is marked `only`";
+
+/** Returns the declarations of a file as data. */
+function declared(namespace) {
+  const isChosen = (test) => test.only || test.group.chain.some((one) => one.only);
+  const focused = tests.some(isChosen);
+  const marked = (written, skip) => withSources(skip === undefined ? written : { ...written, skip });
+  const cases = tests.map((test, place) => {
+    const chosen = isChosen(test);
+    const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
+    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
+  });
+  const functions = Object.keys(namespace)
+    .filter((name) => isTest(name, namespace[name]))
+    // Failed assertions are recorded and the function continues, as in Go.
+    .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
+  // Criteria that a group declares after a topic apply to the topic too.
+  const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
+  return { tests: [...functions, ...cases], groups, hooks, stated: stated.map(known) };
+}
+
+return { criterion, declared, declaredAt, scenarioSet, simulator, topic };

@@ -1,0 +1,101 @@
+// Assertions. Every comparison is reported to the host, which decides the outcome of the case.
+
+/** Assertions without a matcher call. */
+const unfinished = new Set();
+
+/** Evaluates assertions in order; the host then decides the outcome of the case. */
+function decide(asserted, way) {
+  const { soft, negated, message, subject } = way;
+  const passed = ask({ do: "decide", asserted, soft, negated, message, subject, at: way.at ?? at() });
+  if (!soft && way.ends && !passed) throw new AssertionError("the assertion failed");
+}
+
+/** Wraps an assertion in case file form. */
+const asWritten = (assertion) => ({ assertion: withSources(assertion) });
+
+/** Validates the number of arguments of a matcher, which would ignore surplus ones. */
+function taken(name, args, [least, most]) {
+  if (args.length >= least && args.length <= most) return;
+  const many = (count) => (count === 0 ? "no argument" : count === 1 ? "1 argument" : `${count} arguments`);
+  const expected = least === most ? many(most) : args.length < least ? `at least ${many(least)}` : `at most ${many(most)}`;
+  throw misuse(`${name} expects ${expected}, got ${args.length}`);
+}
+
+/** Returns the object with matchers for `expect` and `evaluate`. */
+function assertion(value, soft, message) {
+  within(soft ? "evaluate" : "expect");
+  if (message !== undefined && typeof message !== "string") throw misuse(`the failure message must be a string, got ${shown(message)}`);
+  const subject = value === agent ? "turn" : value === conversation ? "conversation" : "value";
+  if (subject === "value" && isPromise(value)) throw misuse(`${soft ? "evaluate" : "expect"} got a promise: await the value first`);
+  const open = { at: at(), soft };
+  unfinished.add(open);
+  const way = (negated) => ({ soft, negated, message, subject, ends: true, at: at() });
+  return matchers({ value, subject, open, way }, false);
+}
+
+/** The matchers of an assertion. One is made when it is called for. */
+const matchers = (asserted, negated) => new Proxy({}, {
+  get(made, name) {
+    if (name === "not" && !negated) return matchers(asserted, true);
+    if (typeof name !== "string" || name in made) return made[name];
+    const [given, work] = (asserted.subject === "value" ? ofValue(name) ?? ofAgent(name) : ofAgent(name) ?? ofValue(name)) ?? part("valueMatchers").unknown(name, asserted.subject, negated);
+    if (given === undefined) return undefined;
+    return (...args) => {
+      unfinished.delete(asserted.open);
+      taken(name, args, given);
+      work(asserted, negated, args);
+    };
+  },
+});
+
+/** Matchers for `agent` and `conversation`: their parts, and their minimum and maximum number of arguments. */
+const OF_AGENT = {
+  toSatisfy: ["agentMatchers", [1, Infinity]],
+  toMatch: ["textMatchers", [1, Infinity]],
+  toMatchAny: ["textMatchers", [1, Infinity]],
+  toContain: ["textMatchers", [1, Infinity]],
+  toCallTool: ["toolMatchers", [1, 3]],
+  toHaveToolCall: ["toolMatchers", [1, 3]],
+  toBeGroundedIn: ["agentMatchers", [1, Infinity]],
+  toClaim: ["agentMatchers", [1, Infinity]],
+  toHaveIntent: ["agentMatchers", [1, 2]],
+  toBeInTopic: ["agentMatchers", [1, 1]],
+  toHaveReachedTopic: ["agentMatchers", [1, 1]],
+  toHaveAchievedStatedGoal: ["agentMatchers", [0, 0]],
+  toHaveAchievedGoal: ["agentMatchers", [1, 1]],
+  toHold: ["agentMatchers", [1, 1]],
+};
+
+const NO_TURN = "there is no turn yet";
+const needsTurn = (words) => (turns.length === 0 ? { expected: words, error: NO_TURN } : undefined);
+
+/** Validates an options object: no keys other than these. Returns it. */
+function only(what, options, keys) {
+  if (!isMapping(options)) throw misuse(`the options of ${what} must be an object, got ${shown(options)}`);
+  const unknown = Object.keys(options).find((key) => !keys.includes(key));
+  if (unknown !== undefined) throw misuse(`${what} has no option \`${unknown}\`; expected ${keys.map((key) => `\`${key}\``).join(", ")}`);
+  return options;
+}
+
+/** Returns the number of arguments of a matcher for `agent` and `conversation`, and what it does. */
+function ofAgent(name) {
+  if (!Object.hasOwn(OF_AGENT, name)) return undefined;
+  const [from, given] = OF_AGENT[name];
+  return [given, ({ value, subject, way }, negated, args) => {
+    if (subject === "value") throw misuse(`${name} needs \`agent\` or \`conversation\`, got ${shown(value)}`);
+    part(from).matchers[name](way(negated), ...args);
+  }];
+}
+
+/** The same of a matcher for values. */
+function ofValue(name) {
+  const { GIVEN_OF_VALUES, compareValue, ofValues } = part("valueMatchers");
+  if (!Object.hasOwn(ofValues, name)) return undefined;
+  return [GIVEN_OF_VALUES[name] ?? [1, 1], ({ value, subject, way }, negated, args) => {
+    if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);
+    compareValue(name, value, args, way(negated));
+  }];
+}
+
+const expect = (value, message) => assertion(value, false, message);
+const evaluate = (value, message) => assertion(value, true, message);
