@@ -6,6 +6,7 @@
 //! [`json`] are two parsers for the same tree.
 
 mod check;
+mod declare;
 mod diagnostic;
 mod duplicates;
 mod excerpt;
@@ -21,6 +22,7 @@ mod stream;
 pub mod yaml;
 
 pub use check::{check, nearest};
+pub use declare::FromDocument;
 pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 pub use excerpt::{excerpt, shorten};

@@ -111,16 +111,12 @@ pub struct ComparisonLine {
     /// A call with its turn, tool, arguments and result; or a failed check.
     pub text: String,
     /// True for a call that the check does not allow.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unexpected: bool,
 }
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 impl CallComparison {

@@ -12,6 +12,7 @@
 
 #[macro_use]
 mod named;
+mod optional_members;
 
 mod comparison;
 mod conversation;
@@ -47,6 +48,7 @@ pub use invariants::{
     assert_conversation_invariants, check_invariants, order_violations,
 };
 pub use json::{RecordedRequest, canonical_text, changes, nearest_request};
+pub use optional_members::OptionalContent;
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};

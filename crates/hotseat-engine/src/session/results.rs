@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hotseat_checks::{Check, CheckKind, CheckStrength};
 use hotseat_document::SourceSpan;
-use hotseat_trace::{CheckVerdict, EventRecord, FailureKind, TracedConversation, Verdict};
+use hotseat_trace::{CheckVerdict, EventRecord, FailureKind, TracedConversation, Verdict, optional_members};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,76 +21,67 @@ pub struct TopicVisitRef {
     pub visit: usize,
 }
 
-/// Answer of a judge to one check.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct JudgeOpinion {
-    /// The judge's reasoning; `None` if it gave no judgement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
-    /// The judge's score, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// Improvements that the judge suggests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub suggestions: Vec<String>,
-    /// The judge and its usage.
-    pub by: roles::JudgeUsage,
-}
+optional_members! {
+    /// Answer of a judge to one check.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct JudgeOpinion {
+        /// The judge's reasoning; `None` if it gave no judgement.
+        pub reasoning?: Option<String>,
+        /// The judge's score, if it gave one.
+        pub score?: Option<f64>,
+        /// Improvements that the judge suggests.
+        pub suggestions?: Vec<String>,
+        /// The judge and its usage.
+        pub by: roles::JudgeUsage,
+    }
 
-/// Result of a check, as it is saved.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The check.
-    pub check: CheckInfo,
-    /// Evaluated turn, from 1. `None` for the whole conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<usize>,
-    /// True if it is one of the `final_assertions`.
-    #[serde(default)]
-    pub is_final: bool,
-    /// Verdict.
-    pub verdict: CheckVerdict,
-    /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not to
-    /// blame.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Kind of the failure that the error is. Not saved.
-    #[serde(skip)]
-    pub error_kind: Option<FailureKind>,
-    /// Console output of the function that evaluated the check.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<String>,
-    /// Visit of the topic that makes the assertion, if it belongs to a topic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topic: Option<TopicVisitRef>,
-    /// Opinion of the judge, if a judge was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opinion: Option<JudgeOpinion>,
-}
+    /// Result of a check, as it is saved.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct CheckResult {
+        /// The check.
+        pub check: CheckInfo,
+        /// Evaluated turn, from 1. `None` for the whole conversation.
+        pub turn?: Option<usize>,
+        /// True if it is one of the `final_assertions`.
+        #[serde(default)]
+        pub is_final: bool,
+        /// Verdict.
+        pub verdict: CheckVerdict,
+        /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not
+        /// to blame.
+        pub error?: Option<String>,
+        /// Kind of the failure that the error is. Not saved.
+        #[serde(skip)]
+        pub error_kind: Option<FailureKind>,
+        /// Console output of the function that evaluated the check.
+        pub said?: Vec<String>,
+        /// Visit of the topic that makes the assertion, if it belongs to a topic.
+        pub topic?: Option<TopicVisitRef>,
+        /// Opinion of the judge, if a judge was asked.
+        pub opinion?: Option<JudgeOpinion>,
+    }
 
-/// Description of a check, without what evaluates it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckInfo {
-    /// Position in the file.
-    #[serde(skip)]
-    pub place: SourceSpan,
-    /// Position of the call that made it, if it is inside a helper function. Not saved.
-    #[serde(skip)]
-    pub call_site: Option<SourceSpan>,
-    /// True if the check is negated.
-    #[serde(default)]
-    pub negated: bool,
-    /// Hard or informational (soft).
-    pub strength: CheckStrength,
-    /// Message for users if the check fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// The assertion as written, if the check has its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Arc<Value>>,
-    /// Name or text of the criterion that the check evaluates, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub criterion: Option<Arc<str>>,
+    /// Description of a check, without what evaluates it.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct CheckInfo {
+        /// Position in the file.
+        #[serde(skip)]
+        pub place: SourceSpan,
+        /// Position of the call that made it, if it is inside a helper function. Not saved.
+        #[serde(skip)]
+        pub call_site: Option<SourceSpan>,
+        /// True if the check is negated.
+        #[serde(default)]
+        pub negated: bool,
+        /// Hard or informational (soft).
+        pub strength: CheckStrength,
+        /// Message for users if the check fails.
+        pub message?: Option<String>,
+        /// The assertion as written, if the check has its own.
+        pub written?: Option<Arc<Value>>,
+        /// Name or text of the criterion that the check evaluates, if any.
+        pub criterion?: Option<Arc<str>>,
+    }
 }
 
 impl CheckResult {

@@ -44,5 +44,5 @@ pub use builder::ScriptBuilder;
 pub use compiled::RuleId;
 pub use memory::ScriptMemory;
 pub use model_script::{ModelScript, ScriptedModel};
-pub use rule::Rule;
-pub use shape::{RULE, SCRIPT, USE};
+pub use rule::{RULE, Rule, USE};
+pub use shape::SCRIPT;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, SourceSpan};
+use hotseat_trace::optional_members;
 use serde::Serialize;
 
 use super::console::{ConsoleOptions, conversation};
@@ -40,41 +41,36 @@ struct TestStartRecord<'a> {
     line: u32,
 }
 
-/// End of a case.
-#[derive(Serialize)]
-struct ResultEventRecord<'a> {
-    #[serde(flatten)]
-    result: ResultRecord<'a>,
-    /// Text of a failed case, as the console displays it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-}
+optional_members! {
+    /// End of a case.
+    #[derive(Serialize)]
+    struct ResultEventRecord<'a> {
+        #[serde(flatten)]
+        result: ResultRecord<'a>,
+        /// Text of a failed case, as the console displays it.
+        text?: Option<String>,
+    }
 
-/// End of the run.
-#[derive(Serialize)]
-struct EndEventRecord<'a> {
-    exit_code: u8,
-    #[serde(flatten)]
-    summary: Option<&'a SummaryRecord>,
-    failed_ids: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suggestion: Option<String>,
-}
+    /// End of the run.
+    #[derive(Serialize)]
+    struct EndEventRecord<'a> {
+        exit_code: u8,
+        #[serde(flatten)]
+        summary: Option<&'a SummaryRecord>,
+        failed_ids: Vec<&'a str>,
+        suggestion?: Option<String>,
+    }
 
-/// Message for the user.
-#[derive(Serialize)]
-struct MessageRecord<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<&'static str>,
-    message: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'a str>,
+    /// Message for the user.
+    #[derive(Serialize)]
+    struct MessageRecord<'a> {
+        level?: Option<&'static str>,
+        message: Cow<'a, str>,
+        file?: Option<&'a str>,
+        line?: Option<u32>,
+        column?: Option<u32>,
+        help?: Option<&'a str>,
+    }
 }
 
 impl<W: Write + Send> EventsReporter<W> {

@@ -51,9 +51,9 @@ pub(super) struct StoredOutcome {
     stability: Option<CaseStability>,
     #[serde(default, skip_serializing_if = "is_zero")]
     telling: usize,
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     never_begun: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     untried: bool,
 }
 
@@ -75,10 +75,6 @@ pub(super) struct StoredAttempt<R = AttemptResult> {
     /// Locations of the checks, followed by those of the checkpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     places: Vec<PlaceColumns>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 fn is_zero(value: &usize) -> bool {

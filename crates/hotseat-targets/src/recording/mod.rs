@@ -4,6 +4,7 @@
 //! A recording is made from the trace, not from wire data, so it does not depend on the protocol of the
 //! agent.
 
+mod events;
 mod from_trace;
 mod name;
 mod read;
@@ -15,11 +16,8 @@ mod write;
 use std::time::Duration;
 
 use hotseat_document::SourceSpan;
-use hotseat_trace::Origin;
-use serde_json::Value;
 
-use crate::message::ToolReply;
-
+pub use events::{RecordedArguments, RecordedEventKind};
 pub use from_trace::turns_of;
 pub use name::{file_name, suite_name};
 pub(crate) use read::mcp_payload;
@@ -71,137 +69,6 @@ pub struct RecordedEvent {
     pub kind: RecordedEventKind,
     /// Location in the file, if it was read from one.
     pub place: Option<SourceSpan>,
-}
-
-/// Kind and content of an event.
-#[derive(Debug, Clone)]
-pub enum RecordedEventKind {
-    /// The agent sent a message.
-    Message {
-        /// Full text.
-        text: String,
-        /// True if the same message called tools, if known.
-        calls_tools: Option<bool>,
-        /// Sub-agent that sent it.
-        subagent: Option<String>,
-    },
-    /// The agent produced reasoning text.
-    Reasoning {
-        /// Full text.
-        text: String,
-    },
-    /// The agent called a tool.
-    ToolCall {
-        /// Id of the call, unique in the recording.
-        id: String,
-        /// The tool.
-        tool: String,
-        /// The arguments.
-        arguments: RecordedArguments,
-        /// Source of the information.
-        origin: Origin,
-        /// Sub-agent that made the call.
-        subagent: Option<String>,
-    },
-    /// A tool returned a result.
-    ToolResult {
-        /// Id of the call.
-        id: String,
-        /// Returned value or error message.
-        result: ToolReply,
-        /// Source of the result: the test answers its own tools.
-        origin: Origin,
-    },
-    /// The agent paused for an answer.
-    Interrupt {
-        /// Id of the interrupt.
-        id: String,
-        /// Reason, as a short name.
-        reason: Option<String>,
-        /// Question for a human.
-        message: Option<String>,
-        /// Tool whose call is on hold.
-        tool: Option<String>,
-        /// Id of the call on hold.
-        tool_call_id: Option<String>,
-        /// Full data of the interrupt.
-        value: Value,
-    },
-    /// The test answered an interrupt.
-    InterruptAnswer {
-        /// The interrupt.
-        id: String,
-        /// Answer, or `None` if cancelled.
-        payload: Option<Value>,
-    },
-    /// The agent published its state.
-    State {
-        /// Full state.
-        state: Value,
-    },
-    /// The agent declared if it waits for the user.
-    AwaitingInput {
-        /// True if it waits.
-        awaiting: bool,
-        /// Requested input.
-        hint: Option<String>,
-    },
-    /// A note about the protocol.
-    Note {
-        /// Text of the note.
-        text: String,
-    },
-    /// An MCP server of the test observed something: a call, its answer, a fault.
-    Mcp {
-        /// Type of the event in the trace.
-        event: String,
-        /// Its payload, without the turn.
-        payload: Value,
-    },
-    /// The agent completed a run.
-    Finished {
-        /// Outcome as reported by the agent.
-        outcome: String,
-        /// Returned value.
-        result: Option<Value>,
-        /// Usage.
-        usage: Option<Value>,
-        /// Finish reason of the last reply.
-        finish_reason: Option<String>,
-    },
-    /// The agent reported a failure.
-    Error {
-        /// Message of the agent.
-        message: String,
-        /// Short error code.
-        code: Option<String>,
-    },
-}
-
-/// Arguments of a call.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RecordedArguments {
-    /// No arguments given.
-    None,
-    /// JSON arguments.
-    Json(Value),
-    /// Text that is not valid JSON.
-    Broken(String),
-}
-
-impl RecordedArguments {
-    /// Returns an empty object.
-    pub fn empty() -> Self {
-        RecordedArguments::Json(Value::Object(serde_json::Map::new()))
-    }
-
-    /// Parses arguments that should be JSON.
-    pub fn parse(text: String) -> Self {
-        match crate::message::parse_json(&text) {
-            Some(value) => RecordedArguments::Json(value),
-            None => RecordedArguments::Broken(text),
-        }
-    }
 }
 
 impl RecordedEvent {

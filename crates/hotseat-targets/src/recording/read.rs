@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, SourceText, check, json};
-use hotseat_trace::{Origin, Payload};
+use hotseat_trace::Payload;
 use serde_json::Value;
 
-use super::shape::{EVENT, RECORDING, TURN};
-use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn};
-use crate::message::ToolReply;
+use super::events::{EVENT, error_at};
+use super::shape::{RECORDING, TURN};
+use super::{AgentRecording, RecordedEvent, RecordedEventKind, RecordedTurn};
 
 /// Reason why a recording cannot be read.
 #[derive(Debug)]
@@ -104,111 +104,43 @@ fn read_event(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostic
     {
         mistakes.push(Diagnostic::new("the start time is after the time of the event").at(place));
     }
-    let what = read_what(map, known, mistakes)?;
-    Some(RecordedEvent { at, started, kind: what, place: Some(map.place()) })
+    check_event(map, known, mistakes)?;
+    let kind = RecordedEventKind::read(map, mistakes)?;
+    Some(RecordedEvent { at, started, kind, place: Some(map.place()) })
 }
 
 fn map_place(map: &MapView<'_>, key: &str) -> Option<hotseat_document::SourceSpan> {
     map.shape().field(key).and_then(|_| map.place_of(key))
 }
 
-fn read_what(
-    map: &MapView<'_>,
-    known: &mut KnownIds,
-    mistakes: &mut Diagnostics,
-) -> Option<RecordedEventKind> {
-    let text = |key: &str| map.text(key).map(str::to_string);
-    if matches!(map.text("type"), Some("message" | "reasoning"))
-        && let Some(said) = map.get("text").filter(|said| said.text() == Some(""))
-    {
-        mistakes.push(error_at(said, "this text must not be empty"));
-    }
-    Some(match map.text("type")? {
-        "message" => RecordedEventKind::Message {
-            text: text("text")?,
-            calls_tools: map.bool("calls_tools"),
-            subagent: text("subagent"),
-        },
-        "reasoning" => RecordedEventKind::Reasoning { text: text("text")? },
-        "tool_call" => {
-            let id = text("id")?;
-            if !known.calls.insert(id.clone()) {
-                mistakes.push(error_at(map.get("id")?, "another call of this recording has this id"));
-            }
-            let arguments = match (map.json("arguments"), text("arguments_text")) {
-                (Some(_), Some(_)) => {
-                    let message = "`arguments` and `arguments_text` both give the arguments";
-                    mistakes.push(error_at(map.get("arguments_text")?, message));
-                    return None;
-                }
-                (Some(Value::Null) | None, None) => RecordedArguments::None,
-                (Some(value), None) => RecordedArguments::Json(value),
-                (None, Some(text)) => RecordedArguments::Broken(text),
-            };
-            let (tool, subagent) = (text("tool")?, text("subagent"));
-            RecordedEventKind::ToolCall { id, tool, arguments, origin: origin(map), subagent }
+/// Reports ids that are not unique or refer to nothing, and contents that the shapes cannot describe.
+fn check_event(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics) -> Option<()> {
+    let id = |map: &MapView<'_>| map.text("id").map(str::to_string);
+    match map.text("type")? {
+        "message" | "reasoning" if map.text("text") == Some("") => {
+            mistakes.push(error_at(map.get("text")?, "this text must not be empty"));
         }
-        "tool_result" => {
-            let id = text("id")?;
-            if !known.calls.contains(&id) {
-                mistakes.push(error_at(map.get("id")?, "no earlier call has this id"));
-            }
-            let result = match (map.json("result"), text("error")) {
-                (Some(value), None) => ToolReply::Content(value),
-                (None, Some(message)) => ToolReply::Error(message),
-                (Some(_), Some(_)) | (None, None) => {
-                    let message = "a tool result must have either `result` or `error`";
-                    mistakes.push(Diagnostic::new(message).at(map.place()));
-                    return None;
-                }
-            };
-            RecordedEventKind::ToolResult { id, result, origin: origin(map) }
+        "tool_call" if !known.calls.insert(id(map)?) => {
+            mistakes.push(error_at(map.get("id")?, "another call of this recording has this id"));
+        }
+        "tool_result" if !known.calls.contains(map.text("id")?) => {
+            mistakes.push(error_at(map.get("id")?, "no earlier call has this id"));
         }
         "interrupt" => {
-            let id = text("id")?;
-            known.interrupts.insert(id.clone());
-            RecordedEventKind::Interrupt {
-                id,
-                reason: text("reason"),
-                message: text("message"),
-                tool: text("tool"),
-                tool_call_id: text("tool_call_id"),
-                value: map.json("value").unwrap_or_default(),
-            }
+            known.interrupts.insert(id(map)?);
         }
-        "interrupt_answer" => {
-            let id = text("id")?;
-            if !known.interrupts.contains(&id) {
-                mistakes.push(error_at(map.get("id")?, "no earlier interrupt has this id"));
-            }
-            let cancelled = map.text("status") == Some("cancelled");
-            if let (true, Some(view)) = (cancelled, map.get("payload")) {
-                mistakes.push(error_at(view, "a cancelled interrupt must not have a `payload`"));
-            }
-            let payload = (!cancelled).then(|| map.json("payload").unwrap_or_default());
-            RecordedEventKind::InterruptAnswer { id, payload }
+        "interrupt_answer" if !known.interrupts.contains(map.text("id")?) => {
+            mistakes.push(error_at(map.get("id")?, "no earlier interrupt has this id"));
         }
-        "state" => RecordedEventKind::State { state: map.json("state")? },
-        "awaiting_input" => {
-            RecordedEventKind::AwaitingInput { awaiting: map.bool("awaiting")?, hint: text("hint") }
-        }
-        "note" => RecordedEventKind::Note { text: text("text")? },
         "mcp" => {
-            let (event, payload) = (text("event")?, map.json("payload")?);
-            if let Err(error) = mcp_payload(&event, &payload, "") {
+            let (event, payload) = (map.text("event")?, map.json("payload")?);
+            if let Err(error) = mcp_payload(event, &payload, "") {
                 mistakes.push(error_at(map.get("payload")?, &format!("not a payload of `{event}`: {error}")));
             }
-            RecordedEventKind::Mcp { event, payload }
         }
-        "finished" => RecordedEventKind::Finished {
-            outcome: text("outcome").unwrap_or_else(|| "success".to_string()),
-            result: map.json("result"),
-            usage: map.json("usage"),
-            finish_reason: text("finish_reason"),
-        },
-        "error" => RecordedEventKind::Error { message: text("message")?, code: text("code") },
-        _ => return None,
-    })
+        _ => {}
+    }
+    Some(())
 }
 
 /// Converts an event of an MCP server to the payload of a turn.
@@ -221,15 +153,6 @@ pub(crate) fn mcp_payload(event: &str, payload: &Value, turn_id: &str) -> serde_
         members.insert("turnId".to_string(), turn_id.into());
     }
     Payload::from_json(event, payload)
-}
-
-fn origin(map: &MapView<'_>) -> Origin {
-    match map.text("origin") {
-        Some("client") => Origin::Client,
-        Some("snapshot") => Origin::Snapshot,
-        Some("model") => Origin::Model,
-        _ => Origin::Stream,
-    }
 }
 
 fn texts(map: &MapView<'_>, key: &str) -> Vec<String> {
@@ -246,8 +169,4 @@ fn time(view: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Durati
     }
     // Recorded times have microsecond precision; the rest is a floating-point error.
     time.map(|time| Duration::from_micros(((time.as_nanos() + 500) / 1000).try_into().unwrap_or(u64::MAX)))
-}
-
-fn error_at(view: NodeView<'_>, message: &str) -> Diagnostic {
-    Diagnostic::new(message).at(view.place())
 }

@@ -4,12 +4,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use hotseat_trace::Origin;
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 
-use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn, file_name};
-use crate::message::ToolReply;
+use super::{AgentRecording, RecordedEvent, RecordedTurn, file_name};
 
 /// Writes a recording into a folder under the name of its case. An existing file is replaced atomically.
 ///
@@ -81,108 +79,15 @@ fn write_turn(out: &mut impl Write, turn: &RecordedTurn) -> io::Result<()> {
 
 fn event_json(event: &RecordedEvent) -> Map<String, Value> {
     let mut members = Map::new();
-    let (word, own) = kind_members(&event.kind);
+    let (word, own) = event.kind.members();
     members.insert("type".to_string(), json!(word));
     for (key, time) in [("at_ms", event.at), ("started_ms", event.started)] {
         if let Some(time) = time {
             members.insert(key.to_string(), milliseconds(time));
         }
     }
-    members.extend(own.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
+    members.extend(own.into_iter().map(|(key, value)| (key.to_string(), value)));
     members
-}
-
-type Members = Vec<(&'static str, Option<Value>)>;
-
-fn kind_members(what: &RecordedEventKind) -> (&'static str, Members) {
-    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-    match what {
-        RecordedEventKind::Message { text: said, calls_tools, subagent } => (
-            "message",
-            vec![
-                ("text", Some(json!(said))),
-                ("calls_tools", calls_tools.map(Value::Bool)),
-                ("subagent", text(subagent)),
-            ],
-        ),
-        RecordedEventKind::Reasoning { text: thought } => ("reasoning", vec![("text", Some(json!(thought)))]),
-        RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {
-            let arguments = match arguments {
-                RecordedArguments::None => ("arguments", None),
-                RecordedArguments::Json(value) => ("arguments", Some(value.clone())),
-                RecordedArguments::Broken(text) => ("arguments_text", Some(json!(text))),
-            };
-            let tool = ("tool", Some(json!(tool)));
-            (
-                "tool_call",
-                vec![
-                    ("id", Some(json!(id))),
-                    tool,
-                    arguments,
-                    origin_member(*origin),
-                    ("subagent", text(subagent)),
-                ],
-            )
-        }
-        RecordedEventKind::ToolResult { id, result, origin } => {
-            let result = match result {
-                ToolReply::Content(value) => ("result", Some(value.clone())),
-                ToolReply::Error(message) => ("error", Some(json!(message))),
-            };
-            ("tool_result", vec![("id", Some(json!(id))), result, origin_member(*origin)])
-        }
-        RecordedEventKind::Interrupt { id, reason, message, tool, tool_call_id, value } => (
-            "interrupt",
-            vec![
-                ("id", Some(json!(id))),
-                ("reason", text(reason)),
-                ("message", text(message)),
-                ("tool", text(tool)),
-                ("tool_call_id", text(tool_call_id)),
-                ("value", Some(value.clone()).filter(|value| !value.is_null())),
-            ],
-        ),
-        RecordedEventKind::InterruptAnswer { id, payload } => {
-            let status = if payload.is_some() { "resolved" } else { "cancelled" };
-            let members = vec![
-                ("id", Some(json!(id))),
-                ("status", Some(json!(status))),
-                ("payload", payload.clone().filter(|payload| !payload.is_null())),
-            ];
-            ("interrupt_answer", members)
-        }
-        RecordedEventKind::State { state } => ("state", vec![("state", Some(state.clone()))]),
-        RecordedEventKind::AwaitingInput { awaiting, hint } => {
-            ("awaiting_input", vec![("awaiting", Some(json!(awaiting))), ("hint", text(hint))])
-        }
-        RecordedEventKind::Note { text: note } => ("note", vec![("text", Some(json!(note)))]),
-        RecordedEventKind::Mcp { event, payload } => {
-            ("mcp", vec![("event", Some(json!(event))), ("payload", Some(payload.clone()))])
-        }
-        RecordedEventKind::Finished { outcome, result, usage, finish_reason } => (
-            "finished",
-            vec![
-                ("outcome", Some(json!(outcome)).filter(|_| outcome != "success")),
-                ("result", result.clone()),
-                ("usage", usage.clone()),
-                ("finish_reason", text(finish_reason)),
-            ],
-        ),
-        RecordedEventKind::Error { message, code } => {
-            ("error", vec![("message", Some(json!(message))), ("code", text(code))])
-        }
-    }
-}
-
-/// Returns the origin, unless it is the stream.
-fn origin_member(origin: Origin) -> (&'static str, Option<Value>) {
-    let word = match origin {
-        Origin::Stream => None,
-        Origin::Client => Some(json!("client")),
-        Origin::Snapshot => Some(json!("snapshot")),
-        Origin::Model => Some(json!("model")),
-    };
-    ("origin", word)
 }
 
 /// Returns milliseconds with microsecond precision; whole numbers as integers.

@@ -20,20 +20,17 @@ members! {
             /// A JSON Patch (RFC 6902).
             patch: Value,
             /// True if the patch applied to the state known from earlier events.
-            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-            applied: bool,
+            applied?: bool,
             /// The resulting state, if the previous state is unknown from the events. If absent and `applied`
             /// is false, the patch failed and changed nothing.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            state: Option<Value>,
+            state?: Option<Value>,
         }
         /// `agent.run.started`
         AgentRunStarted {
             /// Id of the run.
             run_id: Arc<str>,
             /// The protocol version that the agent announced.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            protocol_version: Option<String>,
+            protocol_version?: Option<String>,
         }
         /// `agent.run.finished`
         AgentRunFinished {
@@ -42,22 +39,18 @@ members! {
             /// `success`, `interrupt`, `cancelled`, or another value sent by the agent.
             outcome: Arc<str>,
             /// Result of the run.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            result: Option<Value>,
+            result?: Option<Value>,
             /// Usage of the run, as reported by the agent.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            usage: Option<Value>,
+            usage?: Option<Value>,
             /// Finish reason, as sent by the agent: `stop`, `length`, `tool_calls`, …
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            finish_reason: Option<Arc<str>>,
+            finish_reason?: Option<Arc<str>>,
         }
         /// `agent.awaiting_input`
         AwaitingInput {
             /// True if the agent reports that it waits for user input; `false` is reported too.
             awaiting: bool,
             /// Expected input, in the agent's words.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            hint: Option<String>,
+            hint?: Option<String>,
         }
         /// `agent.run.failed`
         AgentRunFailed {
@@ -69,17 +62,13 @@ members! {
             /// Id of the interrupt.
             interrupt_id: Arc<str>,
             /// Short name of the reason.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            reason: Option<String>,
+            reason?: Option<String>,
             /// Question shown to the human.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            message: Option<String>,
+            message?: Option<String>,
             /// Id of the tool call that is paused.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            tool_call_id: Option<Arc<str>>,
+            tool_call_id?: Option<Arc<str>>,
             /// MCP server of the test that asks the user; absent if the agent asks.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            server: Option<Arc<str>>,
+            server?: Option<Arc<str>>,
             /// The interrupt as sent by the agent or the server.
             value: Value,
         }
@@ -90,8 +79,7 @@ members! {
             /// `resolved` or `cancelled`; `declined` at MCP servers.
             status: Arc<str>,
             /// The answer; absent when cancelled.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            payload: Option<Value>,
+            payload?: Option<Value>,
         }
         /// `step.started`, `step.finished`
         Step {
@@ -103,14 +91,11 @@ members! {
             /// Id of the subtask.
             subagent: Arc<str>,
             /// Name of the agent, if known.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            name: Option<String>,
+            name?: Option<String>,
             /// Result of the subtask.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            result: Option<Value>,
+            result?: Option<Value>,
             /// Error of the subtask.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            error: Option<ErrorInfo>,
+            error?: Option<ErrorInfo>,
         }
         /// `custom`
         Custom {
@@ -135,27 +120,20 @@ members! {
             /// The answer verbatim; empty if there was none.
             answer: String,
             /// Parsed answer. Absent if it could not be parsed.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            finding: Option<Value>,
+            finding?: Option<Value>,
             /// Reason why the answer is not usable.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            error: Option<String>,
+            error?: Option<String>,
             /// Name of the model that answered, as reported by the provider, if known.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            model: Option<Arc<str>>,
+            model?: Option<Arc<str>>,
             /// Cost of the answer: `input_tokens` and `output_tokens` of a model, or the usage that an agent
             /// reports.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            usage: Option<Value>,
+            usage?: Option<Value>,
             /// For a judge: number of the vote, from 1.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            vote: Option<u64>,
+            vote?: Option<u64>,
             /// For a judge: number of the attempt at this vote, from 1. Above 1 after unusable answers.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            attempt: Option<u64>,
+            attempt?: Option<u64>,
             /// Console output of a script that answered.
-            #[serde(default, skip_serializing_if = "Vec::is_empty")]
-            logs: Vec<String>,
+            logs?: Vec<String>,
             /// Duration in microseconds.
             duration_us: u64,
         }
@@ -164,8 +142,7 @@ members! {
             /// Note for the user.
             message: String,
             /// Number of the received protocol event in its run, from 1.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            event: Option<u64>,
+            event?: Option<u64>,
         }
     }
 }

@@ -83,8 +83,7 @@ members! {
             /// Input of the call.
             input: Value,
             /// Earlier utterances. Absent for an agent in a conversation of its own.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            conversation_history: Option<Vec<Utterance>>,
+            conversation_history?: Option<Vec<Utterance>>,
         }
     }
 }
@@ -114,8 +113,7 @@ members! {
             /// Agent that answers in the conversation.
             agent_id: Arc<str>,
             /// Call that opened the conversation.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            parent: Option<ParentCall>,
+            parent?: Option<ParentCall>,
         }
         /// `agent.definition_changed`
         DefinitionChanged {

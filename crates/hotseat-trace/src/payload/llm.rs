@@ -27,8 +27,7 @@ members! {
             /// Number of the call within the turn, from 1.
             call_no: u32,
             /// Size of the request in tokens, if the model reported it.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            input_tokens: Option<u64>,
+            input_tokens?: Option<u64>,
             /// Size of the reply in tokens.
             output_tokens: u64,
             /// True if the reply calls tools.

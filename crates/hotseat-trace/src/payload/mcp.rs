@@ -13,8 +13,7 @@ members! {
             /// Revision of the protocol that the client speaks, for instance `2026-07-28`.
             revision: String,
             /// Name and version of the client, if it reports them.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            client: Option<String>,
+            client?: Option<String>,
         }
     }
 }

@@ -13,72 +13,66 @@ pub(crate) trait Members {
 
 /// Declares payload structs, serialised in camel case.
 ///
-/// `turn` adds the id of the turn, `loose` an optional turn id, `free` none.
+/// `turn` adds the id of the turn, `loose` an optional turn id, `free` none. A member with `?` after its name is left
+/// out if it has no content.
 macro_rules! members {
-    (turn { $($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $ty:ty),* $(,)? })+ }) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            pub struct $name {
-                /// Turn of the event.
-                pub turn_id: Arc<str>,
-                $($(#[$fdoc])* pub $field: $ty,)*
-            }
-
-            impl super::members::Members for $name {
-                fn turn_id(&self) -> Option<&Arc<str>> {
-                    Some(&self.turn_id)
-                }
-
-                fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
-                    Some(&mut self.turn_id)
-                }
-            }
-        )+
+    (turn { $($structs:tt)+ }) => {
+        members! {
+            @declare
+            { #[doc = "Turn of the event."] pub turn_id: Arc<str>, }
+            |payload| Some(&payload.turn_id), Some(&mut payload.turn_id);
+            $($structs)+
+        }
     };
-    (loose { $($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $ty:ty),* $(,)? })+ }) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            pub struct $name {
-                /// Turn of the event, if it belongs to one.
+    (loose { $($structs:tt)+ }) => {
+        members! {
+            @declare
+            {
+                #[doc = "Turn of the event, if it belongs to one."]
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub turn_id: Option<Arc<str>>,
-                $($(#[$fdoc])* pub $field: $ty,)*
             }
-
-            impl super::members::Members for $name {
-                fn turn_id(&self) -> Option<&Arc<str>> {
-                    self.turn_id.as_ref()
-                }
-
-                fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
-                    self.turn_id.as_mut()
-                }
-            }
-        )+
+            |payload| payload.turn_id.as_ref(), payload.turn_id.as_mut();
+            $($structs)+
+        }
     };
-    (free { $($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $ty:ty),* $(,)? })+ }) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            pub struct $name {
-                $($(#[$fdoc])* pub $field: $ty,)*
+    (free { $($structs:tt)+ }) => {
+        members! { @declare {} |_payload| None, None; $($structs)+ }
+    };
+    (
+        @declare $turn_id:tt |$payload:ident| $get:expr, $get_mut:expr;
+        $($(#[$doc:meta])* $name:ident { $($fields:tt)* })+
+    ) => {
+        $(members! { @struct $turn_id |$payload| $get, $get_mut; $(#[$doc])* $name { $($fields)* } })+
+    };
+    (
+        @struct { $($turn_id:tt)* } |$payload:ident| $get:expr, $get_mut:expr;
+        $(#[$doc:meta])*
+        $name:ident { $($(#[$fdoc:meta])* $field:ident $(? $($never:lifetime)?)?: $ty:ty),* $(,)? }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $($turn_id)*
+            $(
+                $(#[$fdoc])*
+                $(#[serde(default, skip_serializing_if = "crate::OptionalContent::is_absent")] $($never)?)?
+                pub $field: $ty,
+            )*
+        }
+
+        impl super::members::Members for $name {
+            fn turn_id(&self) -> Option<&Arc<str>> {
+                let $payload = self;
+                $get
             }
 
-            impl super::members::Members for $name {
-                fn turn_id(&self) -> Option<&Arc<str>> {
-                    None
-                }
-
-                fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
-                    None
-                }
+            fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
+                let $payload = self;
+                $get_mut
             }
-        )+
+        }
     };
 }
 

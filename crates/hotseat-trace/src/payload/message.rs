@@ -17,11 +17,9 @@ members! {
             /// Text of the message.
             content: String,
             /// Names of the attachments.
-            #[serde(default, skip_serializing_if = "Vec::is_empty")]
-            attachments: Vec<String>,
+            attachments?: Vec<String>,
             /// Options sent to the agent with the message.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            options: Option<Value>,
+            options?: Option<Value>,
         }
         /// `message.assistant`
         AssistantMessage {
@@ -30,17 +28,14 @@ members! {
             /// The whole text of the message.
             content: Arc<str>,
             /// True if the message also calls tools; absent if unknown when it ends.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            has_tool_use: Option<bool>,
+            has_tool_use?: Option<bool>,
             /// Arrival of the first part; the event itself marks the end of the message.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            started_us: Option<TimeOffset>,
+            started_us?: Option<TimeOffset>,
             /// Source of the event.
             #[serde(default, skip_serializing_if = "Origin::is_stream")]
             origin: Origin,
             /// Sub-agent that wrote the message; absent for the agent itself.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            subagent: Option<Arc<str>>,
+            subagent?: Option<Arc<str>>,
         }
         /// `message.reasoning`
         ReasoningMessage {
@@ -49,8 +44,7 @@ members! {
             /// The whole text.
             content: Arc<str>,
             /// Sub-agent that produced the reasoning; absent for the agent itself.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            subagent: Option<Arc<str>>,
+            subagent?: Option<Arc<str>>,
         }
     }
 }

@@ -89,49 +89,38 @@ members! {
             tool_name: Arc<str>,
             /// Kind of the tool, if the agent reports it: `task`, `workflow`, `agent`, or `client` for
             /// client-side tools.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            target_type: Option<Arc<str>>,
+            target_type?: Option<Arc<str>>,
             /// Id of the task, workflow or agent.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            target_id: Option<Arc<str>>,
+            target_id?: Option<Arc<str>>,
             /// True if the agent continues before the tool returns.
             #[serde(default)]
             r#async: bool,
             /// Arguments, if already known; otherwise `tool.arguments` follows.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            input: Option<Value>,
+            input?: Option<Value>,
             /// Start of the call if before the event: the arrival of the snapshot that contains it.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            started_us: Option<TimeOffset>,
+            started_us?: Option<TimeOffset>,
             /// Source of the event.
             #[serde(default, skip_serializing_if = "Origin::is_stream")]
             origin: Origin,
             /// Sub-agent that made the call; absent for the agent itself.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            subagent: Option<Arc<str>>,
+            subagent?: Option<Arc<str>>,
             /// Message that makes the call, if the agent reports it; it may contain text and other calls.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            message_id: Option<Arc<str>>,
+            message_id?: Option<Arc<str>>,
             /// Delegated or joining agent: `delegate` or `loop_in`. Only for tools that are agents.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            invocation_mode: Option<InvocationMode>,
+            invocation_mode?: Option<InvocationMode>,
             /// MCP server of the test that received the call; absent for calls that the agent reports.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            server: Option<Arc<str>>,
+            server?: Option<Arc<str>>,
             /// Id under which the agent reports the call, if its MCP client passed it.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            agent_call_id: Option<Arc<str>>,
+            agent_call_id?: Option<Arc<str>>,
         }
         /// `tool.arguments`
         ToolArguments {
             /// Id of the call.
             tool_call_id: Arc<str>,
             /// Arguments as JSON; absent if the text is not JSON.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            input: Option<Value>,
+            input?: Option<Value>,
             /// Arguments as received; present only if the text is not JSON.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            text: Option<String>,
+            text?: Option<String>,
         }
         /// `tool.completed`
         ToolCompleted {

@@ -68,8 +68,7 @@ members! {
             /// Number of the first simulated turn, from 1.
             turn: usize,
             /// Goal of the simulated user.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            goal: Option<String>,
+            goal?: Option<String>,
             /// Maximum number of inputs.
             max_turns: usize,
         }
@@ -80,11 +79,9 @@ members! {
             /// Number of inputs given.
             turns: usize,
             /// Progress towards the goal, as reported by the simulated user: `none`, `partial`, `achieved`.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            goal_progress: Option<Arc<str>>,
+            goal_progress?: Option<Arc<str>>,
             /// Further details.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            detail: Option<String>,
+            detail?: Option<String>,
         }
     }
 }
@@ -94,24 +91,19 @@ members! {
         /// `topic.changed`, `topic.kept`
         TopicStep {
             /// Topic before the turn; absent if topic tracking starts here.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            from: Option<Arc<str>>,
+            from?: Option<Arc<str>>,
             /// Topic of the turn.
             to: Arc<str>,
             /// Number of the turn, from 1; absent before the first turn.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            turn: Option<usize>,
+            turn?: Option<usize>,
             /// Reason for the topic.
             why: TopicReason,
             /// Description of the trigger that fired.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            trigger: Option<String>,
+            trigger?: Option<String>,
             /// Confidence of the judge: `high`, `medium`, `low`.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            confidence: Option<Arc<str>>,
+            confidence?: Option<Arc<str>>,
             /// Reasoning of the judge.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            reasoning: Option<String>,
+            reasoning?: Option<String>,
         }
     }
 }

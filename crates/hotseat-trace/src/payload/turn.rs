@@ -57,17 +57,14 @@ members! {
             /// Kind of `caller_id`: `user`, `workflow` or `agent`.
             caller_type: Arc<str>,
             /// Calling turn, if the caller is an agent.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            caller_turn_id: Option<Arc<str>>,
+            caller_turn_id?: Option<Arc<str>>,
             /// Agent that answers, if the runtime knows it.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            agent_id: Option<Arc<str>>,
+            agent_id?: Option<Arc<str>>,
         }
         /// `turn.completed`
         TurnCompletion {
             /// Issues of the turn; absent if there are none.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            issues: Option<TurnIssues>,
+            issues?: Option<TurnIssues>,
         }
         /// `turn.failed`
         TurnFailed {

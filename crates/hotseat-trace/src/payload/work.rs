@@ -147,13 +147,11 @@ members! {
             /// Node of the token.
             node_ref: Arc<str>,
             /// Parent token.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            parent_token_id: Option<Arc<str>>,
+            parent_token_id?: Option<Arc<str>>,
             /// Path through nested branches.
             path_id: Arc<str>,
             /// Group of sibling branches.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            sibling_group: Option<Arc<str>>,
+            sibling_group?: Option<Arc<str>>,
             /// Index among its siblings, from 0.
             branch_index: u32,
             /// Number of siblings, including itself.

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use hotseat_trace::{EventRecord, Millis, Payload};
+use hotseat_trace::{EventRecord, Millis, Payload, optional_members};
 use serde::Serialize;
 
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord};
@@ -51,47 +51,42 @@ struct SpooledCase {
     details: SpoolPiece,
 }
 
-/// All data of a case.
-#[derive(Serialize)]
-pub struct CaseRecord<'a> {
-    /// Same as in the `.json` report.
-    result: ResultRecord<'a>,
-    attempts: Vec<AttemptTraceRecord<'a>>,
-    /// Lines of test files around failed checks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    sources: Vec<SourceExcerptRecord<'a>>,
-    /// Command that runs the case again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rerun: Option<String>,
-}
+optional_members! {
+    /// All data of a case.
+    #[derive(Serialize)]
+    pub struct CaseRecord<'a> {
+        /// Same as in the `.json` report.
+        result: ResultRecord<'a>,
+        attempts: Vec<AttemptTraceRecord<'a>>,
+        /// Lines of test files around failed checks.
+        sources?: Vec<SourceExcerptRecord<'a>>,
+        /// Command that runs the case again.
+        rerun?: Option<String>,
+    }
 
-/// Turns and events of an attempt.
-#[derive(Serialize)]
-struct AttemptTraceRecord<'a> {
-    number: usize,
-    /// True for the representative attempt of the case.
-    telling: bool,
-    turns: Vec<PageTurn<'a>>,
-    events: Vec<&'a EventRecord>,
-    /// Number of omitted events.
-    left_out: usize,
-    /// Topic graph with the path of the conversation, as SVG.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    topics: Option<String>,
-}
+    /// Turns and events of an attempt.
+    #[derive(Serialize)]
+    struct AttemptTraceRecord<'a> {
+        number: usize,
+        /// True for the representative attempt of the case.
+        telling: bool,
+        turns: Vec<PageTurn<'a>>,
+        events: Vec<&'a EventRecord>,
+        /// Number of omitted events.
+        left_out: usize,
+        /// Topic graph with the path of the conversation, as SVG.
+        topics?: Option<String>,
+    }
 
-/// Data of a run.
-#[derive(Serialize)]
-pub struct RunRecord<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<StartRecord<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<SummaryRecord>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<MetadataRecord<'a>>,
-    environment: EnvironmentRecord<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fault_sweep: Option<&'a SweepReport>,
+    /// Data of a run.
+    #[derive(Serialize)]
+    pub struct RunRecord<'a> {
+        start?: Option<StartRecord<'a>>,
+        summary?: Option<SummaryRecord>,
+        metadata?: Option<MetadataRecord<'a>>,
+        environment: EnvironmentRecord<'a>,
+        fault_sweep?: Option<&'a SweepReport>,
+    }
 }
 
 impl<'a> RunRecord<'a> {

@@ -1,48 +1,41 @@
 //! Data of a case for the overview of a page.
 
-use hotseat_trace::{ResultLabel, VerdictStatus};
+use hotseat_trace::{ResultLabel, VerdictStatus, optional_members};
 use serde::Serialize;
 
-use super::super::record::{SpentRecord, is_false, ms};
+use super::super::record::{SpentRecord, ms};
 use hotseat_engine::run::{CaseOutcome, CaseRef, RunSettings};
 use hotseat_engine::session::CheckResult;
 
-/// Row of the overview.
-#[derive(Serialize)]
-pub struct OverviewRow<'a> {
-    index: usize,
-    id: &'a str,
-    name: &'a str,
-    file: &'a str,
-    line: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    status: &'static str,
-    /// Word of the result, as on every output. Missing before the end of the case.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<ResultLabel>,
-    #[serde(skip_serializing_if = "is_false")]
-    flaky: bool,
-    /// Kind of the failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    skip_reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tags: &'a [String],
-    /// Number of turns in the representative attempt.
-    turns: usize,
-    calls: usize,
-    ms: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spent: Option<SpentRecord>,
-    attempts: usize,
-    passed_attempts: usize,
-    /// Informational checks of all attempts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    soft: Vec<SoftCheckRow<'a>>,
+optional_members! {
+    /// Row of the overview.
+    #[derive(Serialize)]
+    pub struct OverviewRow<'a> {
+        index: usize,
+        id: &'a str,
+        name: &'a str,
+        file: &'a str,
+        line: u32,
+        agent?: Option<&'a str>,
+        status: &'static str,
+        /// Word of the result, as on every output. Missing before the end of the case.
+        label?: Option<ResultLabel>,
+        flaky?: bool,
+        /// Kind of the failure.
+        kind?: Option<&'static str>,
+        error?: Option<&'a str>,
+        skip_reason?: Option<&'a str>,
+        tags?: &'a [String],
+        /// Number of turns in the representative attempt.
+        turns: usize,
+        calls: usize,
+        ms: f64,
+        spent?: Option<SpentRecord>,
+        attempts: usize,
+        passed_attempts: usize,
+        /// Informational checks of all attempts.
+        soft?: Vec<SoftCheckRow<'a>>,
+    }
 }
 
 /// Informational check.

@@ -11,7 +11,7 @@ use hotseat_trace::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::reporters::record::{ToolCallRecord, is_false};
+use crate::reporters::record::ToolCallRecord;
 
 /// Turn of a conversation.
 #[derive(Debug, Serialize)]
@@ -52,9 +52,9 @@ struct PageSpan<'a> {
     depth: usize,
     /// Number of its first event.
     sequence: u64,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     unfinished: bool,
 }
 

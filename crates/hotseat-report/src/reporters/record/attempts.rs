@@ -7,7 +7,7 @@ use hotseat_trace::VerdictStatus;
 use serde::Serialize;
 
 use super::conversation::{ConversationRecord, VerdictRecord};
-use super::format::{documented_message, is_false, ms};
+use super::format::{documented_message, ms};
 use crate::reporters::text::round_to_tenths;
 use hotseat_engine::run::{
     Attempt, AttemptPolicy, CaseStability, GradeCounts, ReliabilityGrade, ReliabilityResult, RepeatTotals,
@@ -20,7 +20,7 @@ pub struct AttemptRecord<'a> {
     #[serde(flatten)]
     pub number: AttemptNumber,
     /// True if the attempt is invalid: it says nothing about the agent.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub invalid: bool,
     #[serde(flatten)]
     pub verdict: VerdictRecord<'a>,

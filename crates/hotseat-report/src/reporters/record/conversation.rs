@@ -1,7 +1,9 @@
 //! Report records of the conversation and the verdict of an attempt.
 
 use hotseat_engine::run::Attempt;
-use hotseat_trace::{AttemptFailure, ConversationTurn, ResultLabel, Verdict, VerdictStatus};
+use hotseat_trace::{
+    AttemptFailure, ConversationTurn, ResultLabel, Verdict, VerdictStatus, optional_members,
+};
 use serde::Serialize;
 
 use super::format::{ms, rfc3339};
@@ -9,55 +11,45 @@ use super::spent::SpentRecord;
 use super::topics::{SimulationRecord, TopicsRecord};
 use super::turn::{AssertionRecord, CheckpointRecord, TurnListEntry, TurnRecord, failed_check_messages};
 
-/// Verdict of a case or an attempt.
-#[derive(Debug, Serialize)]
-pub struct VerdictRecord<'a> {
-    pub status: VerdictStatus,
-    /// The word of the result on every output; it says who is at fault.
-    pub label: ResultLabel,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<&'a AttemptFailure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_reason: Option<&'a str>,
-    /// Reason of the failure in one line, in the words of the documentation of case files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_kind: Option<&'static str>,
-}
+optional_members! {
+    /// Verdict of a case or an attempt.
+    #[derive(Debug, Serialize)]
+    pub struct VerdictRecord<'a> {
+        pub status: VerdictStatus,
+        /// The word of the result on every output; it says who is at fault.
+        pub label: ResultLabel,
+        pub failure?: Option<&'a AttemptFailure>,
+        pub skip_reason?: Option<&'a str>,
+        /// Reason of the failure in one line, in the words of the documentation of case files.
+        pub error?: Option<String>,
+        pub error_kind?: Option<&'static str>,
+    }
 
-/// Conversation of an attempt.
-#[derive(Debug, Serialize)]
-pub struct ConversationRecord<'a> {
-    /// If there is one input: the answer, or null.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<Option<&'a str>>,
-    pub started_at: String,
-    pub duration_ms: f64,
-    pub total_turns: usize,
-    /// Usage of all turns, as far as it is reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent: Option<SpentRecord>,
-    pub turns: Vec<TurnListEntry<'a>>,
-    /// Topics, if they were followed.
-    #[serde(flatten)]
-    pub topics: Option<TopicsRecord<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub simulations: Vec<SimulationRecord<'a>>,
-    /// Checks of the whole conversation; checks of a turn are in its record.
-    pub assertions: Vec<AssertionRecord<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub final_assertions: Vec<AssertionRecord<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub assertion_errors: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub checkpoints: Vec<CheckpointRecord<'a>>,
-    /// Problems that do not affect the verdict.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub warnings: &'a [String],
-    /// `console` output of script functions of the case.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub logs: &'a [String],
+    /// Conversation of an attempt.
+    #[derive(Debug, Serialize)]
+    pub struct ConversationRecord<'a> {
+        /// If there is one input: the answer, or null.
+        pub output?: Option<Option<&'a str>>,
+        pub started_at: String,
+        pub duration_ms: f64,
+        pub total_turns: usize,
+        /// Usage of all turns, as far as it is reported.
+        pub spent?: Option<SpentRecord>,
+        pub turns: Vec<TurnListEntry<'a>>,
+        /// Topics, if they were followed.
+        #[serde(flatten)]
+        pub topics: Option<TopicsRecord<'a>>,
+        pub simulations?: Vec<SimulationRecord<'a>>,
+        /// Checks of the whole conversation; checks of a turn are in its record.
+        pub assertions: Vec<AssertionRecord<'a>>,
+        pub final_assertions?: Vec<AssertionRecord<'a>>,
+        pub assertion_errors?: Vec<String>,
+        pub checkpoints?: Vec<CheckpointRecord<'a>>,
+        /// Problems that do not affect the verdict.
+        pub warnings?: &'a [String],
+        /// `console` output of script functions of the case.
+        pub logs?: &'a [String],
+    }
 }
 
 impl<'a> VerdictRecord<'a> {

@@ -8,10 +8,6 @@ use hotseat_trace::{AttemptFailure, FailureKind, Millis};
 /// Version of the report format: `major.minor`. New members increase the minor number.
 pub const VERSION: &str = "1.7";
 
-pub fn is_false(value: &bool) -> bool {
-    !value
-}
-
 pub fn ms(duration: Duration) -> f64 {
     (duration.as_micros() as f64) / 1000.0
 }

@@ -11,13 +11,13 @@ mod turn;
 
 use std::borrow::Cow;
 
-use hotseat_trace::AttemptFailure;
+use hotseat_trace::{AttemptFailure, optional_members};
 use serde::Serialize;
 use serde_json::Value;
 
 pub use self::attempts::AttemptLine;
 pub use self::fingerprint::CaseFingerprints;
-pub use self::format::{documented_message, is_false, ms, rfc3339};
+pub use self::format::{documented_message, ms, rfc3339};
 #[cfg(feature = "store")]
 pub use self::run::AgentRecord;
 pub use self::run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
@@ -31,51 +31,44 @@ use self::conversation::{ConversationRecord, VerdictRecord};
 use self::topics::{CompletionRecord, ScenarioRecord};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 
-/// Result of a case.
-#[derive(Debug, Serialize)]
-pub struct ResultRecord<'a> {
-    /// Index of the case in the run, from 0.
-    pub index: usize,
-    pub id: &'a str,
-    pub name: &'a str,
-    pub file: &'a str,
-    pub line: u32,
-    /// Tested agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<&'a str>,
-    pub mode: &'static str,
-    #[serde(flatten)]
-    pub verdict: VerdictRecord<'a>,
-    /// Completion of the case, with the reason if it was not completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub completion: Option<CompletionRecord<'a>>,
-    /// Identifier that stays the same in other runs, wherever the case is defined.
-    pub stable_id: String,
-    /// Scenario of the case.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scenario: Option<ScenarioRecord<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub tags: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<&'a Value>,
-    /// Fingerprints for comparisons.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fingerprints: Option<CaseFingerprints>,
-    /// If there is one input: the input of the case, or the sent input.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Cow<'a, Value>>,
-    /// True if the case passed only on a retry.
-    #[serde(skip_serializing_if = "is_false")]
-    pub flaky: bool,
-    /// Conversation of the representative attempt.
-    #[serde(flatten)]
-    pub held: ConversationRecord<'a>,
-    /// All attempts, if the case was retried.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attempts: Vec<AttemptRecord<'a>>,
-    /// Stability, if the case was repeated.
-    #[serde(flatten)]
-    pub stability: Option<StabilityRecord<'a>>,
+optional_members! {
+    /// Result of a case.
+    #[derive(Debug, Serialize)]
+    pub struct ResultRecord<'a> {
+        /// Index of the case in the run, from 0.
+        pub index: usize,
+        pub id: &'a str,
+        pub name: &'a str,
+        pub file: &'a str,
+        pub line: u32,
+        /// Tested agent.
+        pub agent?: Option<&'a str>,
+        pub mode: &'static str,
+        #[serde(flatten)]
+        pub verdict: VerdictRecord<'a>,
+        /// Completion of the case, with the reason if it was not completed.
+        pub completion?: Option<CompletionRecord<'a>>,
+        /// Identifier that stays the same in other runs, wherever the case is defined.
+        pub stable_id: String,
+        /// Scenario of the case.
+        pub scenario?: Option<ScenarioRecord<'a>>,
+        pub tags?: &'a [String],
+        pub metadata?: Option<&'a Value>,
+        /// Fingerprints for comparisons.
+        pub fingerprints?: Option<CaseFingerprints>,
+        /// If there is one input: the input of the case, or the sent input.
+        pub input?: Option<Cow<'a, Value>>,
+        /// True if the case passed only on a retry.
+        pub flaky?: bool,
+        /// Conversation of the representative attempt.
+        #[serde(flatten)]
+        pub held: ConversationRecord<'a>,
+        /// All attempts, if the case was retried.
+        pub attempts?: Vec<AttemptRecord<'a>>,
+        /// Stability, if the case was repeated.
+        #[serde(flatten)]
+        pub stability: Option<StabilityRecord<'a>>,
+    }
 }
 
 impl<'a> ResultRecord<'a> {

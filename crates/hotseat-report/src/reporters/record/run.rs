@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{LabelCounts, Millis};
+use hotseat_trace::{LabelCounts, Millis, optional_members};
 use serde::Serialize;
 
 use super::attempts::RepeatsRecord;
@@ -26,74 +26,69 @@ impl<'a> EnvironmentRecord<'a> {
     }
 }
 
-/// Results of a run.
-#[derive(Debug, Serialize)]
-pub struct SummaryRecord {
-    pub total: usize,
-    pub passed: usize,
-    /// Number of passed cases that passed only on a retry.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub flaky: usize,
-    pub failed: usize,
-    pub skipped: usize,
-    /// Numbers of cases by their label.
-    #[serde(skip_serializing_if = "LabelCounts::is_empty")]
-    pub labels: LabelCounts,
-    /// Number of cases that were skipped without a `skip` key.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unasked_skips: usize,
-    pub errors: usize,
-    pub timeouts: usize,
-    pub interrupted: bool,
-    /// Reason why the run could not be completed, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Box<str>>,
-    /// Percentage of passed cases among those that ran; null if none ran.
-    pub pass_rate: Option<f64>,
-    pub duration_ms: f64,
-    /// Informational checks, which are in none of the numbers above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub soft: Option<TallyRecord>,
-    /// Number of checks that were judged on a shortened conversation.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub truncated_judgements: usize,
-    /// Criteria by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub criteria: Vec<CriterionRecord>,
-    /// Usage of all attempts, as far as it is reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent: Option<SpentRecord>,
-    /// Currency of all costs, if the project names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub currency: Option<Arc<str>>,
-    /// Totals of the runs of repeated cases.
-    #[serde(flatten)]
-    pub repeats: Option<RepeatsRecord>,
-    #[serde(flatten)]
-    pub agent: AgentRecord,
-}
+optional_members! {
+    /// Results of a run.
+    #[derive(Debug, Serialize)]
+    pub struct SummaryRecord {
+        pub total: usize,
+        pub passed: usize,
+        /// Number of passed cases that passed only on a retry.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub flaky: usize,
+        pub failed: usize,
+        pub skipped: usize,
+        /// Numbers of cases by their label.
+        #[serde(skip_serializing_if = "LabelCounts::is_empty")]
+        pub labels: LabelCounts,
+        /// Number of cases that were skipped without a `skip` key.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub unasked_skips: usize,
+        pub errors: usize,
+        pub timeouts: usize,
+        pub interrupted: bool,
+        /// Reason why the run could not be completed, if any.
+        pub error?: Option<Box<str>>,
+        /// Percentage of passed cases among those that ran; null if none ran.
+        pub pass_rate: Option<f64>,
+        pub duration_ms: f64,
+        /// Informational checks, which are in none of the numbers above.
+        pub soft?: Option<TallyRecord>,
+        /// Number of checks that were judged on a shortened conversation.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub truncated_judgements: usize,
+        /// Criteria by name.
+        pub criteria?: Vec<CriterionRecord>,
+        /// Usage of all attempts, as far as it is reported.
+        pub spent?: Option<SpentRecord>,
+        /// Currency of all costs, if the project names it.
+        pub currency?: Option<Arc<str>>,
+        /// Totals of the runs of repeated cases.
+        #[serde(flatten)]
+        pub repeats: Option<RepeatsRecord>,
+        #[serde(flatten)]
+        pub agent: AgentRecord,
+    }
 
-/// Results of checks.
-#[derive(Debug, Serialize)]
-pub struct TallyRecord {
-    /// Number of decided checks.
-    pub judged: usize,
-    pub passed: usize,
-    pub failed: usize,
-    /// Number of checks that could not be decided.
-    pub errored: usize,
-    /// Percentage of passed checks among the decided ones; null if none was decided.
-    pub rate: Option<f64>,
-}
+    /// Results of checks.
+    #[derive(Debug, Serialize)]
+    pub struct TallyRecord {
+        /// Number of decided checks.
+        pub judged: usize,
+        pub passed: usize,
+        pub failed: usize,
+        /// Number of checks that could not be decided.
+        pub errored: usize,
+        /// Percentage of passed checks among the decided ones; null if none was decided.
+        pub rate: Option<f64>,
+    }
 
-/// Results of a criterion as a hard and as an informational check.
-#[derive(Debug, Serialize)]
-pub struct CriterionRecord {
-    pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hard: Option<TallyRecord>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub soft: Option<TallyRecord>,
+    /// Results of a criterion as a hard and as an informational check.
+    #[derive(Debug, Serialize)]
+    pub struct CriterionRecord {
+        pub name: String,
+        pub hard?: Option<TallyRecord>,
+        pub soft?: Option<TallyRecord>,
+    }
 }
 
 impl TallyRecord {
@@ -104,82 +99,73 @@ impl TallyRecord {
     }
 }
 
-/// Tested agents. Several names are joined with commas.
-#[derive(Debug, Serialize)]
-pub struct AgentRecord {
-    pub agent_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent_path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connector: Option<String>,
-}
+optional_members! {
+    /// Tested agents. Several names are joined with commas.
+    #[derive(Debug, Serialize)]
+    pub struct AgentRecord {
+        pub agent_id: String,
+        pub agent_path?: Option<String>,
+        pub connector?: Option<String>,
+    }
 
-/// Start of a run.
-#[derive(Debug, Serialize)]
-pub struct StartRecord<'a> {
-    pub version: &'static str,
-    pub hotseat: &'static str,
-    pub started_at: String,
-    pub total: usize,
-    pub parallel: usize,
-    pub environment: EnvironmentRecord<'a>,
-    #[serde(flatten)]
-    pub agent: AgentRecord,
-    /// Currency of all costs, if the project names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub currency: Option<&'a str>,
-    #[serde(flatten)]
-    pub input: InputRecord<'a>,
-    pub options: OptionsRecord<'a>,
-}
+    /// Start of a run.
+    #[derive(Debug, Serialize)]
+    pub struct StartRecord<'a> {
+        pub version: &'static str,
+        pub hotseat: &'static str,
+        pub started_at: String,
+        pub total: usize,
+        pub parallel: usize,
+        pub environment: EnvironmentRecord<'a>,
+        #[serde(flatten)]
+        pub agent: AgentRecord,
+        /// Currency of all costs, if the project names it.
+        pub currency?: Option<&'a str>,
+        #[serde(flatten)]
+        pub input: InputRecord<'a>,
+        pub options: OptionsRecord<'a>,
+    }
 
-/// Metadata of a complete report.
-#[derive(Debug, Serialize)]
-pub struct MetadataRecord<'a> {
-    pub version: &'static str,
-    pub hotseat: &'static str,
-    pub started_at: String,
-    pub completed_at: String,
-    #[serde(flatten)]
-    pub input: InputRecord<'a>,
-    pub output_file: &'a str,
-    pub options: OptionsRecord<'a>,
-}
+    /// Metadata of a complete report.
+    #[derive(Debug, Serialize)]
+    pub struct MetadataRecord<'a> {
+        pub version: &'static str,
+        pub hotseat: &'static str,
+        pub started_at: String,
+        pub completed_at: String,
+        #[serde(flatten)]
+        pub input: InputRecord<'a>,
+        pub output_file: &'a str,
+        pub options: OptionsRecord<'a>,
+    }
 
-/// Suites of a run.
-#[derive(Debug, Serialize)]
-pub struct InputRecord<'a> {
-    /// Suite file, if there is only one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_file: Option<&'a str>,
-    pub input_files: &'a [Arc<str>],
-    /// Run with the original conversations, if this is a recheck.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recheck_of: Option<&'a str>,
-}
+    /// Suites of a run.
+    #[derive(Debug, Serialize)]
+    pub struct InputRecord<'a> {
+        /// Suite file, if there is only one.
+        pub input_file?: Option<&'a str>,
+        pub input_files: &'a [Arc<str>],
+        /// Run with the original conversations, if this is a recheck.
+        pub recheck_of?: Option<&'a str>,
+    }
 
-/// Effective options.
-#[derive(Debug, Serialize)]
-pub struct OptionsRecord<'a> {
-    pub parallel: usize,
-    /// Time limit of a case, if it is set for the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<f64>,
-    pub fail_fast: bool,
-    pub runs: usize,
-    /// Required pass rate, if cases are repeated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_pass_rate: Option<f64>,
-    /// Number of retries, if it is set for the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retries: Option<usize>,
-    pub fail_on_skip: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connector: Option<&'a str>,
+    /// Effective options.
+    #[derive(Debug, Serialize)]
+    pub struct OptionsRecord<'a> {
+        pub parallel: usize,
+        /// Time limit of a case, if it is set for the run.
+        pub timeout_ms?: Option<f64>,
+        pub fail_fast: bool,
+        pub runs: usize,
+        /// Required pass rate, if cases are repeated.
+        pub min_pass_rate?: Option<f64>,
+        /// Number of retries, if it is set for the run.
+        pub retries?: Option<usize>,
+        pub fail_on_skip: bool,
+        pub run?: Option<&'a str>,
+        pub agent?: Option<&'a str>,
+        pub connector?: Option<&'a str>,
+    }
 }
 
 fn is_zero(value: &usize) -> bool {

@@ -3,8 +3,6 @@
 use hotseat_trace::UsageTotals;
 use serde::Serialize;
 
-use super::format::is_false;
-
 /// Tokens and their cost.
 #[derive(Debug, Serialize)]
 pub struct SpentRecord {
@@ -17,7 +15,7 @@ pub struct SpentRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// True if a part is estimated.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     estimated: bool,
 }
 

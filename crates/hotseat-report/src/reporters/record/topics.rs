@@ -2,6 +2,7 @@
 
 use hotseat_trace::{
     DeclaredTopic, FailureKind, SimulationSpan, TracedConversation, Verdict, VerdictStatus, Visit,
+    optional_members,
 };
 use serde::Serialize;
 
@@ -9,63 +10,56 @@ use super::turn::AssertionRecord;
 use hotseat_engine::run::{Attempt, CaseInfo};
 use serde_json::Value;
 
-/// Completion of a case; only hard checks count.
-#[derive(Debug, Serialize)]
-pub struct CompletionRecord<'a> {
-    /// `pass` or `fail`.
-    pub state: &'static str,
-    /// `assertion`, `error`, `timeout` or `max_turns`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure_message: Option<&'a str>,
-    /// Topic of the last turn; null if topics are not followed.
-    pub final_topic: Option<&'a str>,
-    pub turn_count: usize,
-    /// Reason why the simulation of the user ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub termination: Option<&'static str>,
-}
+optional_members! {
+    /// Completion of a case; only hard checks count.
+    #[derive(Debug, Serialize)]
+    pub struct CompletionRecord<'a> {
+        /// `pass` or `fail`.
+        pub state: &'static str,
+        /// `assertion`, `error`, `timeout` or `max_turns`.
+        pub failure_type?: Option<&'static str>,
+        pub failure_message?: Option<&'a str>,
+        /// Topic of the last turn; null if topics are not followed.
+        pub final_topic: Option<&'a str>,
+        pub turn_count: usize,
+        /// Reason why the simulation of the user ended.
+        pub termination?: Option<&'static str>,
+    }
 
-/// Topics of a conversation.
-#[derive(Debug, Serialize)]
-pub struct TopicsRecord<'a> {
-    pub topic_graph: Vec<DeclaredTopic>,
-    pub topic_history: Vec<String>,
-    pub topic_visits: Vec<VisitRecord<'a>>,
-    pub final_topic: Option<&'a str>,
-}
+    /// Topics of a conversation.
+    #[derive(Debug, Serialize)]
+    pub struct TopicsRecord<'a> {
+        pub topic_graph: Vec<DeclaredTopic>,
+        pub topic_history: Vec<String>,
+        pub topic_visits: Vec<VisitRecord<'a>>,
+        pub final_topic: Option<&'a str>,
+    }
 
-/// Consecutive turns in one topic.
-#[derive(Debug, Serialize)]
-pub struct VisitRecord<'a> {
-    pub topic: String,
-    /// Number of the visit of this topic, from 1.
-    pub visit: usize,
-    /// Numbers of the turns, from 1.
-    pub turns: Vec<usize>,
-    /// Checks of the topic for these turns.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub assertions: Vec<AssertionRecord<'a>>,
-}
+    /// Consecutive turns in one topic.
+    #[derive(Debug, Serialize)]
+    pub struct VisitRecord<'a> {
+        pub topic: String,
+        /// Number of the visit of this topic, from 1.
+        pub visit: usize,
+        /// Numbers of the turns, from 1.
+        pub turns: Vec<usize>,
+        /// Checks of the topic for these turns.
+        pub assertions?: Vec<AssertionRecord<'a>>,
+    }
 
-/// Part of a conversation with a simulated user.
-#[derive(Debug, Serialize)]
-pub struct SimulationRecord<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub goal: Option<&'a str>,
-    pub max_turns: usize,
-    /// Number of the first turn, from 1.
-    pub first_turn: usize,
-    /// Number of inputs from the simulated user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub termination: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub goal_progress: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<&'a str>,
+    /// Part of a conversation with a simulated user.
+    #[derive(Debug, Serialize)]
+    pub struct SimulationRecord<'a> {
+        pub goal?: Option<&'a str>,
+        pub max_turns: usize,
+        /// Number of the first turn, from 1.
+        pub first_turn: usize,
+        /// Number of inputs from the simulated user.
+        pub turns?: Option<usize>,
+        pub termination?: Option<&'static str>,
+        pub goal_progress?: Option<&'a str>,
+        pub detail?: Option<&'a str>,
+    }
 }
 
 /// Scenario of a case.

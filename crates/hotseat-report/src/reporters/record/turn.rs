@@ -2,13 +2,13 @@
 
 use hotseat_trace::{
     AgentInterrupt, AgentToolCall, CallComparison, ConversationTurn, ErrorInfo, LlmFaultInjected, Millis,
-    RoleAnswered, TopicStep, TurnOutcome,
+    RoleAnswered, TopicStep, TurnOutcome, optional_members,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::super::console::passed;
-use super::format::{documented_message, is_false, ms};
+use super::format::{documented_message, ms};
 use super::spent::SpentRecord;
 use hotseat_engine::run::{Attempt, CheckpointResult};
 use hotseat_engine::session::{AwaitingState, CheckResult, CheckState, JudgeOpinion, input_hint};
@@ -38,253 +38,198 @@ pub enum TurnListEntry<'a> {
     Skipped { turn: usize, status: &'static str, skip_reason: &'a str },
 }
 
-/// Executed turn.
-#[derive(Debug, Serialize)]
-pub struct TurnRecord<'a> {
-    pub turn: usize,
-    pub status: &'static str,
-    pub input: Option<&'a str>,
-    pub input_source: &'static str,
-    /// Last message of the agent.
-    pub output: Option<&'a str>,
-    pub messages: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reasoning: Vec<&'a str>,
-    pub tool_calls: Vec<ToolCallRecord<'a>>,
-    /// Answers of roles in the turn, or for its input.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<RoleRecord<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub interrupts: Vec<InterruptRecord<'a>>,
-    /// Reason why the turn did not complete, in the words of the documentation of case files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Outcome of the run as reported by the agent, if it is not success.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_outcome: Option<&'a str>,
-    /// Error details from the agent, or from the component that aborted the turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_info: Option<&'a ErrorInfo>,
-    /// True if the agent waited for the user after the turn, and the sign of it.
-    pub awaiting_input: bool,
-    pub awaiting_reason: &'static str,
-    /// Hint of the agent about the expected input.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_hint: Option<String>,
-    /// Finish reason of the last reply, as in its protocol.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub finish_reason: Option<&'a str>,
-    /// Topic of the turn, if topics are followed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub topic: Option<&'a str>,
-    /// Reason of the topic, unless the topic just continues.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub topic_reason: Option<TopicReasonRecord<'a>>,
-    pub assertions: Vec<AssertionRecord<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub assertion_errors: Vec<String>,
-    /// Faults that served models of the test injected into calls.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub model_faults: Vec<ModelFaultRecord<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub notes: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub usage: &'a [Value],
-    /// Usage of the turn, from the reports of the agent or counted by models.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spent: Option<SpentRecord>,
-    /// Start and end in Unix milliseconds, like `timestamp` of a tool call.
-    pub start_ts: Millis,
-    pub end_ts: Option<Millis>,
-    pub duration_ms: f64,
-}
+optional_members! {
+    /// Executed turn.
+    #[derive(Debug, Serialize)]
+    pub struct TurnRecord<'a> {
+        pub turn: usize,
+        pub status: &'static str,
+        pub input: Option<&'a str>,
+        pub input_source: &'static str,
+        /// Last message of the agent.
+        pub output: Option<&'a str>,
+        pub messages: Vec<&'a str>,
+        pub reasoning?: Vec<&'a str>,
+        pub tool_calls: Vec<ToolCallRecord<'a>>,
+        /// Answers of roles in the turn, or for its input.
+        pub roles?: Vec<RoleRecord<'a>>,
+        pub interrupts?: Vec<InterruptRecord<'a>>,
+        /// Reason why the turn did not complete, in the words of the documentation of case files.
+        pub error?: Option<String>,
+        /// Outcome of the run as reported by the agent, if it is not success.
+        pub run_outcome?: Option<&'a str>,
+        /// Error details from the agent, or from the component that aborted the turn.
+        pub error_info?: Option<&'a ErrorInfo>,
+        /// True if the agent waited for the user after the turn, and the sign of it.
+        pub awaiting_input: bool,
+        pub awaiting_reason: &'static str,
+        /// Hint of the agent about the expected input.
+        pub input_hint?: Option<String>,
+        /// Finish reason of the last reply, as in its protocol.
+        pub finish_reason?: Option<&'a str>,
+        /// Topic of the turn, if topics are followed.
+        pub topic?: Option<&'a str>,
+        /// Reason of the topic, unless the topic just continues.
+        pub topic_reason?: Option<TopicReasonRecord<'a>>,
+        pub assertions: Vec<AssertionRecord<'a>>,
+        pub assertion_errors?: Vec<String>,
+        /// Faults that served models of the test injected into calls.
+        pub model_faults?: Vec<ModelFaultRecord<'a>>,
+        pub notes?: &'a [String],
+        pub usage?: &'a [Value],
+        /// Usage of the turn, from the reports of the agent or counted by models.
+        pub spent?: Option<SpentRecord>,
+        /// Start and end in Unix milliseconds, like `timestamp` of a tool call.
+        pub start_ts: Millis,
+        pub end_ts: Option<Millis>,
+        pub duration_ms: f64,
+    }
 
-/// Tool call.
-#[derive(Debug, Serialize)]
-pub struct ToolCallRecord<'a> {
-    pub id: &'a str,
-    pub name: &'a str,
-    pub args: &'a Value,
-    #[serde(skip_serializing_if = "is_false")]
-    pub args_broken: bool,
-    /// Absent if the tool returned no result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<&'a Value>,
-    /// True if the turn ended without a result of this call.
-    #[serde(skip_serializing_if = "is_false")]
-    pub unanswered: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subagent: Option<&'a str>,
-    /// MCP server of the test that received the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<&'a str>,
-    /// Sources that saw the call, unless it is only the agent's protocol: `agent`, `model`, `mcp`.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub seen_by: &'static [&'static str],
-    /// Faults that the server injected.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<&'a str>,
-    /// True if the answer of the server did not reach the agent.
-    #[serde(skip_serializing_if = "is_false")]
-    pub answer_lost: bool,
-    /// Violations of the input schema.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub invalid_arguments: &'a [String],
-    /// Milliseconds from the start of the turn.
-    pub started_ms: f64,
-    pub duration_ms: f64,
-    /// Arrival of the result in Unix milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timestamp: Option<Millis>,
-}
+    /// Tool call.
+    #[derive(Debug, Serialize)]
+    pub struct ToolCallRecord<'a> {
+        pub id: &'a str,
+        pub name: &'a str,
+        pub args: &'a Value,
+        pub args_broken?: bool,
+        /// Absent if the tool returned no result.
+        pub result?: Option<&'a Value>,
+        /// True if the turn ended without a result of this call.
+        pub unanswered?: bool,
+        pub error?: Option<&'a Value>,
+        pub subagent?: Option<&'a str>,
+        /// MCP server of the test that received the call.
+        pub server?: Option<&'a str>,
+        /// Sources that saw the call, unless it is only the agent's protocol: `agent`, `model`, `mcp`.
+        pub seen_by?: &'static [&'static str],
+        /// Faults that the server injected.
+        pub faults?: Vec<&'a str>,
+        /// True if the answer of the server did not reach the agent.
+        pub answer_lost?: bool,
+        /// Violations of the input schema.
+        pub invalid_arguments?: &'a [String],
+        /// Milliseconds from the start of the turn.
+        pub started_ms: f64,
+        pub duration_ms: f64,
+        /// Arrival of the result in Unix milliseconds.
+        pub timestamp?: Option<Millis>,
+    }
 
-/// Fault in a call of a served model.
-#[derive(Debug, Serialize)]
-pub struct ModelFaultRecord<'a> {
-    pub model: &'a str,
-    /// Number of the call within the turn, from 1.
-    pub call: u32,
-    pub fault: &'a str,
-}
+    /// Fault in a call of a served model.
+    #[derive(Debug, Serialize)]
+    pub struct ModelFaultRecord<'a> {
+        pub model: &'a str,
+        /// Number of the call within the turn, from 1.
+        pub call: u32,
+        pub fault: &'a str,
+    }
 
-/// Answer of a role.
-#[derive(Debug, Serialize)]
-pub struct RoleRecord<'a> {
-    /// The role: `simulator` or `judge`.
-    pub role: &'a str,
-    pub agent: &'a str,
-    pub answer: &'a str,
-    /// Values parsed from the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub finding: Option<&'a Value>,
-    /// Reason why the answer is invalid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<&'a Value>,
-    /// Vote of a judge and attempt at this vote, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vote: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<u64>,
-    /// `console` output of a script function.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    pub logs: &'a [String],
-    pub duration_ms: f64,
-}
+    /// Answer of a role.
+    #[derive(Debug, Serialize)]
+    pub struct RoleRecord<'a> {
+        /// The role: `simulator` or `judge`.
+        pub role: &'a str,
+        pub agent: &'a str,
+        pub answer: &'a str,
+        /// Values parsed from the answer.
+        pub finding?: Option<&'a Value>,
+        /// Reason why the answer is invalid.
+        pub error?: Option<&'a str>,
+        pub model?: Option<&'a str>,
+        pub usage?: Option<&'a Value>,
+        /// Vote of a judge and attempt at this vote, from 1.
+        pub vote?: Option<u64>,
+        pub attempt?: Option<u64>,
+        /// `console` output of a script function.
+        pub logs?: &'a [String],
+        pub duration_ms: f64,
+    }
 
-/// Interrupt.
-#[derive(Debug, Serialize)]
-pub struct InterruptRecord<'a> {
-    pub id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<&'a Value>,
-}
+    /// Interrupt.
+    #[derive(Debug, Serialize)]
+    pub struct InterruptRecord<'a> {
+        pub id: &'a str,
+        pub reason?: Option<&'a str>,
+        pub message?: Option<&'a str>,
+        pub tool_call_id?: Option<&'a str>,
+        pub server?: Option<&'a str>,
+        pub status?: Option<&'a str>,
+        pub payload?: Option<&'a Value>,
+    }
 
-/// Check.
-#[derive(Debug, Serialize)]
-pub struct AssertionRecord<'a> {
-    /// Assertion as written in the test file, if it has an entry of its own.
-    #[serde(flatten)]
-    pub written: Option<&'a Value>,
-    pub passed: bool,
-    /// `passed`, `failed`, or `errored` if it could not be decided.
-    pub state: CheckState,
-    /// True if the check is informational.
-    #[serde(skip_serializing_if = "is_false")]
-    pub soft: bool,
-    /// Name or text of the criterion.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub criterion: Option<&'a str>,
-    /// Reasoning of the judge.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<&'a str>,
-    /// Judge of the check and its usage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub judgement: Option<JudgementRecord<'a>>,
-    pub expected: &'a str,
-    pub actual: &'a str,
-    /// Expected and actual tool calls, value by value, if a check of calls failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub comparison: Option<&'a CallComparison>,
-    /// Reason why the check could not be decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<&'a str>,
-    pub file: &'a str,
-    pub line: u32,
-    pub column: u32,
-    /// `console` output of the script function that decided.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub logs: &'a [String],
-    /// Turn of the check, if a topic checks every turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn: Option<usize>,
-}
+    /// Check.
+    #[derive(Debug, Serialize)]
+    pub struct AssertionRecord<'a> {
+        /// Assertion as written in the test file, if it has an entry of its own.
+        #[serde(flatten)]
+        pub written: Option<&'a Value>,
+        pub passed: bool,
+        /// `passed`, `failed`, or `errored` if it could not be decided.
+        pub state: CheckState,
+        /// True if the check is informational.
+        pub soft?: bool,
+        /// Name or text of the criterion.
+        pub criterion?: Option<&'a str>,
+        /// Reasoning of the judge.
+        pub reasoning?: Option<&'a str>,
+        /// Judge of the check and its usage.
+        pub judgement?: Option<JudgementRecord<'a>>,
+        pub expected: &'a str,
+        pub actual: &'a str,
+        /// Expected and actual tool calls, value by value, if a check of calls failed.
+        pub comparison?: Option<&'a CallComparison>,
+        /// Reason why the check could not be decided.
+        pub error?: Option<&'a str>,
+        pub file: &'a str,
+        pub line: u32,
+        pub column: u32,
+        /// `console` output of the script function that decided.
+        pub logs?: &'a [String],
+        /// Turn of the check, if a topic checks every turn.
+        pub turn?: Option<usize>,
+    }
 
-/// Judge of a check and its usage.
-#[derive(Debug, Serialize)]
-pub struct JudgementRecord<'a> {
-    pub judge: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<&'a str>,
-    /// Name and version of the prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// Votes, if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub votes: Option<VotesRecord>,
-    /// Number of requests to the judge.
-    pub calls: usize,
-    /// Null if the judge does not report it.
-    pub input_tokens: Option<u64>,
-    pub output_tokens: Option<u64>,
-    pub duration_ms: f64,
-    /// Parts of the conversation that the judge did not receive.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub left_out: &'a [String],
-    /// Suggestions of the judge.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub suggestions: &'a [String],
-}
+    /// Judge of a check and its usage.
+    #[derive(Debug, Serialize)]
+    pub struct JudgementRecord<'a> {
+        pub judge: &'a str,
+        pub model?: Option<&'a str>,
+        /// Name and version of the prompt.
+        pub prompt?: Option<&'a str>,
+        pub score?: Option<f64>,
+        /// Votes, if there are several.
+        pub votes?: Option<VotesRecord>,
+        /// Number of requests to the judge.
+        pub calls: usize,
+        /// Null if the judge does not report it.
+        pub input_tokens: Option<u64>,
+        pub output_tokens: Option<u64>,
+        pub duration_ms: f64,
+        /// Parts of the conversation that the judge did not receive.
+        pub left_out?: &'a [String],
+        /// Suggestions of the judge.
+        pub suggestions?: &'a [String],
+    }
 
-/// Votes of a judge.
-#[derive(Debug, Serialize)]
-pub struct VotesRecord {
-    pub r#for: usize,
-    pub against: usize,
-    /// Invalid votes.
-    pub errored: usize,
-}
+    /// Votes of a judge.
+    #[derive(Debug, Serialize)]
+    pub struct VotesRecord {
+        pub r#for: usize,
+        pub against: usize,
+        /// Invalid votes.
+        pub errored: usize,
+    }
 
-/// Reason why a turn belongs to its topic.
-#[derive(Debug, Serialize)]
-pub struct TopicReasonRecord<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<&'a str>,
-    /// `trigger`, `judge` or `fallback`.
-    pub why: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trigger: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<&'a str>,
+    /// Reason why a turn belongs to its topic.
+    #[derive(Debug, Serialize)]
+    pub struct TopicReasonRecord<'a> {
+        pub from?: Option<&'a str>,
+        /// `trigger`, `judge` or `fallback`.
+        pub why: &'static str,
+        pub trigger?: Option<&'a str>,
+        pub confidence?: Option<&'a str>,
+        pub reasoning?: Option<&'a str>,
+    }
 }
 
 impl<'a> TopicReasonRecord<'a> {
