@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use hotseat_trace::{AttemptFailure, Payload};
 
-use super::traffic::{EventSize, TrafficMeter};
+use super::json_size::JsonSize;
+use super::traffic::TrafficMeter;
 
 /// Events on their way to the recorder, with their arrival times. Clones share the same events.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +24,7 @@ impl EventInbox {
     /// If the agent exceeds a limit.
     pub fn push(&self, at: Instant, payload: Payload, traffic: &TrafficMeter) -> Result<(), AttemptFailure> {
         let bytes = payload.to_json().map_or(0, |members| members.to_string().len());
-        let size = EventSize { bytes: bytes as u64, values: 0 };
+        let size = JsonSize { bytes: bytes as u64, ..JsonSize::default() };
         if traffic.count_event(size, matches!(payload, Payload::ToolInvoked(_))) {
             self.events.lock().unwrap_or_else(PoisonError::into_inner).push_back((at, payload));
             self.has_events.store(true, Ordering::Release);

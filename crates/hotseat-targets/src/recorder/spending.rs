@@ -106,13 +106,13 @@ const OUTPUT_TOKEN_KEYS: [&str; 6] = [
 const TOTAL_TOKEN_KEYS: [&str; 3] = ["total_tokens", "totalTokens", "totalTokenCount"];
 const COST_KEYS: [&str; 5] = ["cost", "total_cost", "totalCost", "cost_usd", "costUsd"];
 const MODEL_KEYS: [&str; 3] = ["model", "model_name", "modelName"];
-const CACHED_TOKEN_POINTERS: [&str; 6] = [
-    "/cached_tokens",
-    "/cachedTokens",
-    "/prompt_tokens_details/cached_tokens",
-    "/input_tokens_details/cached_tokens",
-    "/cachedInputTokens",
-    "/cachedContentTokenCount",
+const CACHED_TOKEN_PATHS: [&[&str]; 6] = [
+    &["cached_tokens"],
+    &["cachedTokens"],
+    &["prompt_tokens_details", "cached_tokens"],
+    &["input_tokens_details", "cached_tokens"],
+    &["cachedInputTokens"],
+    &["cachedContentTokenCount"],
 ];
 
 /// Returns the input and output tokens of a usage report; `None` unless it has both.
@@ -140,9 +140,9 @@ impl UsageReport {
                         .find_map(|name| members.get(*name)?.as_str())
                         .map(str::to_string),
                     input: number(&INPUT_TOKEN_KEYS),
-                    cached: CACHED_TOKEN_POINTERS
+                    cached: CACHED_TOKEN_PATHS
                         .iter()
-                        .find_map(|path| usage.pointer(path)?.as_u64())
+                        .find_map(|path| path.iter().try_fold(usage, |at, key| at.get(key))?.as_u64())
                         .unwrap_or_default(),
                     output: number(&OUTPUT_TOKEN_KEYS),
                     total: number(&TOTAL_TOKEN_KEYS),

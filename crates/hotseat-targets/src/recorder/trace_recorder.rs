@@ -10,10 +10,11 @@ use hotseat_trace::{
 use super::clock::SessionClock;
 use super::depth_limit::limit_depth;
 use super::inbox::EventInbox;
+use super::json_size::JsonSize;
 use super::redact::SecretRedactor;
 use super::shared_events::SharedEvents;
 use super::spending::{ModelPrices, SpendingMeter};
-use super::traffic::{EventSize, TrafficMeter};
+use super::traffic::TrafficMeter;
 
 /// Records the trace of one conversation.
 #[derive(Debug)]
@@ -225,7 +226,7 @@ impl TraceRecorder {
         let mut event = Event { sequence: self.sequence + 1, offset, timestamp, payload };
         let size = limit_depth(&mut event);
         let is_recorded =
-            is_counted || self.traffic.count_event(if is_raw { EventSize::default() } else { size }, is_call);
+            is_counted || self.traffic.count_event(if is_raw { JsonSize::default() } else { size }, is_call);
         if !is_recorded {
             return None;
         }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hotseat_trace::{AttemptFailure, FailureKind};
 
+use super::json_size::JsonSize;
+
 /// Estimated memory overhead of a JSON value beside its text, in bytes.
 const VALUE_OVERHEAD_BYTES: u64 = 24;
 
@@ -76,15 +78,6 @@ struct TrafficTotals {
     calls: AtomicU64,
 }
 
-/// Size of an event before it is recorded.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct EventSize {
-    /// Size of its JSON in bytes.
-    pub bytes: u64,
-    /// Number of JSON values in it.
-    pub values: u64,
-}
-
 impl TrafficMeter {
     /// Creates a meter for a new conversation.
     pub fn new(run: Arc<RunTraffic>) -> Self {
@@ -115,7 +108,7 @@ impl TrafficMeter {
 
     /// Counts an event. Returns true if it is to be recorded: an adapter may continue for a while after a
     /// limit is exceeded, and events up to twice the limit are still recorded.
-    pub(super) fn count_event(&self, size: EventSize, is_call: bool) -> bool {
+    pub(super) fn count_event(&self, size: JsonSize, is_call: bool) -> bool {
         if !self.is_counting() {
             return true;
         }
@@ -243,7 +236,7 @@ mod tests {
         for (scope, choose) in scopes {
             for (name, narrow) in bounds {
                 let meter = meter(|limits| narrow(choose(limits)));
-                let event = EventSize { bytes: 26, values: 1 };
+                let event = JsonSize { bytes: 26, values: 1, depth: 0 };
                 meter.begin_turn();
                 assert!(meter.count_event(event, true) && meter.exceeded_limit().is_none(), "{scope} {name}");
                 meter.count_received(101);
@@ -269,8 +262,8 @@ mod tests {
     fn stops_recording_beyond_twice_the_limit() {
         let meter = meter(|limits| limits.turn.events = 10);
         meter.begin_turn();
-        assert_eq!((0..100).filter(|_| meter.count_event(EventSize::default(), false)).count(), 21);
+        assert_eq!((0..100).filter(|_| meter.count_event(JsonSize::default(), false)).count(), 21);
         assert!(meter.end_turn().is_some());
-        assert!(meter.count_event(EventSize::default(), false) && !meter.is_exceeded());
+        assert!(meter.count_event(JsonSize::default(), false) && !meter.is_exceeded());
     }
 }

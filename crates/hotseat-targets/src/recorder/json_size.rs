@@ -1,0 +1,268 @@
+//! Size of a value as JSON, measured without writing it.
+
+use serde::Serialize;
+use serde::de::value::Error;
+use serde::ser::{
+    SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+    SerializeTupleStruct, SerializeTupleVariant, Serializer,
+};
+
+/// Bytes counted for a number, `true`, `false` and `null`.
+const NUMBER_BYTES: u64 = 8;
+/// Bytes of an empty list or object, or of the quotes of a text.
+const PAIR_BYTES: u64 = 2;
+
+/// Size of a JSON value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct JsonSize {
+    /// Bytes of its JSON, without the escapes within texts, and with a fixed length of numbers.
+    pub bytes: u64,
+    /// Number of values in it, with itself.
+    pub values: u64,
+    /// Nesting depth of lists and objects.
+    pub depth: usize,
+}
+
+impl JsonSize {
+    /// Measures a value.
+    pub fn of(value: &impl Serialize) -> JsonSize {
+        let mut measured = JsonMeasurement::default();
+        // Measuring itself never fails. A value that refuses to be serialised has the size of what it gave.
+        let _ = value.serialize(&mut measured);
+        measured.size
+    }
+}
+
+/// A value that is being measured.
+#[derive(Default)]
+struct JsonMeasurement {
+    size: JsonSize,
+    open: usize,
+}
+
+impl JsonMeasurement {
+    fn scalar(&mut self, bytes: u64) -> Result<(), Error> {
+        self.size.values += 1;
+        self.size.bytes += bytes;
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<&mut Self, Error> {
+        self.open += 1;
+        self.size.depth = self.size.depth.max(self.open);
+        self.scalar(PAIR_BYTES)?;
+        Ok(self)
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.open -= 1;
+        Ok(())
+    }
+
+    /// Counts an element of a list and the comma after it.
+    fn element(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.size.bytes += 1;
+        value.serialize(&mut *self)
+    }
+
+    /// Counts a member, with its quotes, colon and comma.
+    fn member(&mut self, key: &str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.size.bytes += key.len() as u64 + PAIR_BYTES + 1;
+        self.element(value)
+    }
+}
+
+/// Implements methods for scalars, each with the bytes of its JSON.
+macro_rules! scalars {
+    ($($method:ident($value:ident: $type:ty) => $bytes:expr;)+) => {
+        $(fn $method(self, $value: $type) -> Result<(), Error> {
+            self.scalar($bytes)
+        })+
+    };
+}
+
+impl Serializer for &mut JsonMeasurement {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Self;
+    type SerializeTuple = Self;
+    type SerializeTupleStruct = Self;
+    type SerializeTupleVariant = Self;
+    type SerializeMap = Self;
+    type SerializeStruct = Self;
+    type SerializeStructVariant = Self;
+
+    scalars! {
+        serialize_bool(_value: bool) => NUMBER_BYTES;
+        serialize_i8(_value: i8) => NUMBER_BYTES;
+        serialize_i16(_value: i16) => NUMBER_BYTES;
+        serialize_i32(_value: i32) => NUMBER_BYTES;
+        serialize_i64(_value: i64) => NUMBER_BYTES;
+        serialize_u8(_value: u8) => NUMBER_BYTES;
+        serialize_u16(_value: u16) => NUMBER_BYTES;
+        serialize_u32(_value: u32) => NUMBER_BYTES;
+        serialize_u64(_value: u64) => NUMBER_BYTES;
+        serialize_f32(_value: f32) => NUMBER_BYTES;
+        serialize_f64(_value: f64) => NUMBER_BYTES;
+        serialize_char(value: char) => value.len_utf8() as u64 + PAIR_BYTES;
+        serialize_str(value: &str) => value.len() as u64 + PAIR_BYTES;
+        serialize_bytes(value: &[u8]) => value.len() as u64 * 4;
+        serialize_unit_struct(_name: &'static str) => NUMBER_BYTES;
+    }
+
+    fn serialize_none(self) -> Result<(), Error> {
+        self.scalar(NUMBER_BYTES)
+    }
+
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.scalar(NUMBER_BYTES)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        self.begin()?.member(variant, value)?;
+        self.close()
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self, Error> {
+        self.begin()
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self, Error> {
+        self.begin()
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self, Error> {
+        self.begin()
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Self, Error> {
+        self.serialize_str(variant)?;
+        self.begin()
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self, Error> {
+        self.begin()
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self, Error> {
+        self.begin()
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Self, Error> {
+        self.serialize_str(variant)?;
+        self.begin()
+    }
+}
+
+/// Implements the parts of a list or an object, each with what it does for one element.
+macro_rules! parts {
+    ($($part:ident::$method:ident($($key:ident: $type:ty)?) => $count:ident;)+) => {
+        $(impl $part for &mut JsonMeasurement {
+            type Ok = ();
+            type Error = Error;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, $($key: $type,)? value: &T) -> Result<(), Error> {
+                self.$count($($key,)? value)
+            }
+
+            fn end(self) -> Result<(), Error> {
+                self.close()
+            }
+        })+
+    };
+}
+
+parts! {
+    SerializeSeq::serialize_element() => element;
+    SerializeTuple::serialize_element() => element;
+    SerializeTupleStruct::serialize_field() => element;
+    SerializeTupleVariant::serialize_field() => element;
+    SerializeStruct::serialize_field(key: &'static str) => member;
+    SerializeStructVariant::serialize_field(key: &'static str) => member;
+}
+
+impl SerializeMap for &mut JsonMeasurement {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        // A key is no value of its own; its colon takes a byte.
+        self.size.values -= 1;
+        self.element(key)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.element(value)
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn measures_depth_and_size() {
+        for (text, depth, values) in [
+            (r#"{"a":"[[[[[","b":["x",{}]}"#, 3, 5),
+            (r#""[""#, 0, 1),
+            ("[[],[]]", 2, 3),
+            ("1234567.0", 0, 1),
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let size = JsonSize::of(&value);
+            assert_eq!((size.depth, size.values), (depth, values), "{text}");
+            // Commas are counted for every element, and numbers with one figure.
+            assert!(size.bytes.abs_diff(text.len() as u64) <= values, "{text}: {size:?}");
+        }
+    }
+
+    #[test]
+    fn measures_what_an_event_contains() {
+        let of = |words: &str| JsonSize::of(&json!({"words": [words]}));
+        assert_eq!(of(&"x".repeat(1000)).bytes - of("").bytes, 1000);
+        // Escapes take no memory once the text is read.
+        assert_eq!(of("\n\u{1}").bytes - of("").bytes, 2);
+        let deep = (0..100).fold(json!(null), |inner, _| json!([inner]));
+        assert_eq!(JsonSize::of(&deep).depth, 100);
+    }
+}
