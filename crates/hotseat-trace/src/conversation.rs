@@ -429,7 +429,7 @@ impl TracedConversation {
             Payload::TopicChanged(p) | Payload::TopicKept(p) => self.set_topic(p),
             Payload::SimulationStarted(p) => self.start_simulation(p),
             Payload::SimulationEnded(p) => self.end_simulation(p),
-            Payload::RoleAnswered(p) => self.update_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
+            Payload::RoleAnswered(p) => self.update_turn(&p.turn_id, |turn| turn.roles.push((**p).clone())),
             Payload::Note(p) => self.update_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
             // The effects of internal events of the runtime are in the turns, messages and calls above.
             Payload::TurnWaiting(_)

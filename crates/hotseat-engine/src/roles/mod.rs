@@ -553,7 +553,7 @@ impl RoleExchange {
 
     /// Converts the exchange to an event of a turn.
     pub fn into_payload(self, turn_id: Arc<str>) -> Payload {
-        Payload::RoleAnswered(RoleAnswered {
+        Payload::RoleAnswered(Box::new(RoleAnswered {
             turn_id,
             role: self.role.into(),
             agent: self.agent,
@@ -567,7 +567,7 @@ impl RoleExchange {
             attempt: self.vote_and_attempt.map(|(_, attempt)| attempt as u64),
             logs: self.said.logs,
             duration_us: u64::try_from(self.said.duration.as_micros()).unwrap_or(u64::MAX),
-        })
+        }))
     }
 }
 

@@ -38,11 +38,12 @@ impl RecordedAnswers {
             if &*answered.role != "judge" {
                 continue;
             }
+            let answered = (**answered).clone();
             match askings.last_mut() {
                 Some(last) if (answered.vote, answered.attempt) != (Some(1), Some(1)) => {
-                    last.exchanges.push(answered.clone());
+                    last.exchanges.push(answered);
                 }
-                _ => askings.push(RecordedQuestion { exchanges: vec![answered.clone()] }),
+                _ => askings.push(RecordedQuestion { exchanges: vec![answered] }),
             }
         }
         let taken = Mutex::new(vec![false; askings.len()]);

@@ -122,7 +122,7 @@ impl RecordedConversation {
                     turns.extend(open.take().map(|(first, _)| first..place + 1));
                 }
                 Payload::RoleAnswered(answered) if &*answered.role == "simulator" => {
-                    simulated.push(answered.clone());
+                    simulated.push((**answered).clone());
                 }
                 _ => {}
             }

@@ -80,7 +80,8 @@ impl Session<'_> {
             return Ok(());
         };
         let begun = Instant::now();
-        let found = self.find_topic(&topics, current, place).await;
+        // The future is large, and few cases have topics.
+        let found = Box::pin(self.find_topic(&topics, current, place)).await;
         self.paused += begun.elapsed();
         let found = found?;
         if let Some(found) = &found {

@@ -53,17 +53,26 @@ pub fn format_cost(cost: f64, currency: Option<&str>) -> String {
 /// Maximum number of bytes of a line for each of its columns.
 const MAX_COLUMN_BYTES: usize = 16;
 
+/// Returns true for printable ASCII: each byte takes one column and is shown as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Returns the display width of a text in columns.
 pub fn columns(text: &str) -> usize {
-    text.width()
+    if is_plain(text) { text.len() } else { text.width() }
 }
 
 /// Formats a text on one line of at most `width` columns, safe to print.
 pub fn one_line(text: &str, width: usize) -> String {
+    let text = text.trim();
+    if text.len() <= width && is_plain(text) {
+        return text.to_string();
+    }
     let mut out = String::new();
     let mut used = 0;
     // Characters without a width are bounded as well.
-    let mut characters = text.trim().chars().filter(|c| *c != '\r').peekable();
+    let mut characters = text.chars().filter(|c| *c != '\r').peekable();
     while let Some(c) = characters.next() {
         let shown = match c {
             '\n' => '⏎',
@@ -93,13 +102,16 @@ pub fn preview(text: &str, width: usize) -> String {
             shown.push(' ');
         }
         let room = MAX_COLUMN_BYTES.saturating_mul(width.saturating_add(1)).saturating_sub(shown.len());
-        shown.extend(word.chars().take(room).map(visible_char));
+        match word.len() <= room && is_plain(word) {
+            true => shown.push_str(word),
+            false => shown.extend(word.chars().take(room).map(visible_char)),
+        }
         if room == 0 {
             break;
         }
     }
     let text = shown;
-    if text.width() <= width {
+    if columns(&text) <= width {
         return text;
     }
     let room = width.saturating_sub(CUT.len());

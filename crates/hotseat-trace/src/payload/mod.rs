@@ -107,6 +107,7 @@ macro_rules! payloads {
     };
 }
 
+// Events are moved several times, so a rare large one is boxed.
 payloads! {
     /// A turn started: a user input is about to be sent.
     TurnStarted(TurnStart) = "turn.started",
@@ -251,7 +252,7 @@ payloads! {
     /// An activity or another event with a name of its own.
     Custom(Custom) = "custom",
     /// A role (simulator or judge) was asked.
-    RoleAnswered(RoleAnswered) = "role.answered",
+    RoleAnswered(Box<RoleAnswered>) = "role.answered",
     /// Topic tracking starts with this graph; earlier turns are classified as well.
     TopicsDeclared(TopicsDeclared) = "topics.declared",
     /// The conversation moved to another topic.
