@@ -133,22 +133,27 @@ impl UsageReport {
         match usage {
             Value::Array(parts) => parts.iter().flat_map(UsageReport::parse_all).collect(),
             Value::Object(members) => {
-                let number = |names: &[&str]| names.iter().find_map(|name| members.get(*name)?.as_u64());
+                // Comparing few short names is faster than hashing each of them.
+                let member = |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+                let number = |names: &[&str]| names.iter().find_map(|name| member(name)?.as_u64());
                 let report = UsageReport {
                     model: MODEL_KEYS
                         .iter()
-                        .find_map(|name| members.get(*name)?.as_str())
+                        .find_map(|name| member(name)?.as_str())
                         .map(str::to_string),
                     input: number(&INPUT_TOKEN_KEYS),
                     cached: CACHED_TOKEN_PATHS
                         .iter()
-                        .find_map(|path| path.iter().try_fold(usage, |at, key| at.get(key))?.as_u64())
+                        .find_map(|path| {
+                            let (first, rest) = path.split_first()?;
+                            rest.iter().try_fold(member(first)?, |at, key| at.get(key))?.as_u64()
+                        })
                         .unwrap_or_default(),
                     output: number(&OUTPUT_TOKEN_KEYS),
                     total: number(&TOTAL_TOKEN_KEYS),
                     cost: COST_KEYS
                         .iter()
-                        .find_map(|name| members.get(*name)?.as_f64())
+                        .find_map(|name| member(name)?.as_f64())
                         .filter(|cost| cost.is_finite() && *cost >= 0.0),
                 };
                 // A total needs both summands.
