@@ -675,6 +675,13 @@ fn undefined_variable() {
     );
     let target = Project::with_config("target: { endpoint: '${ENV.URL}' }\n").suite("a", ANYTHING);
     assert_rejected(target, &["--dry-run"], &["environment variable `URL` is not set", "hotseat.yaml:1:21"]);
+    // A placeholder of a template is written differently.
+    let target = "target: { type: http, endpoint: 'http://127.0.0.1:1/', body: { text: '${message}' } }\n";
+    assert_rejected(
+        Project::with_config(target).suite("a", ANYTHING),
+        &[],
+        &["variable `message` is not defined; in a template write `{{message}}`", "hotseat.yaml:1:"],
+    );
     // An empty variable counts as set; a non-text one does not.
     let in_pattern = "name: a\nturns: [{ user: a, assert: { text: { must_not_match: '${ENV.ORDER}' } } }]\n";
     assert_rejected(

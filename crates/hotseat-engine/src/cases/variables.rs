@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceSpan, SourceText};
 use hotseat_targets::recorder::SecretRedactor;
+use hotseat_targets::target::template::Placeholder;
 
 /// Environment variables, read once by the main function.
 pub type Environment = Arc<BTreeMap<String, String>>;
@@ -276,6 +277,9 @@ fn undefined_message(name: &str, variables: VariableScope<'_>) -> String {
         return format!(
             "variable `{name}` is not defined; for the environment variable write `${{ENV.{name}}}`"
         );
+    }
+    if Placeholder::ALL.iter().any(|(known, _)| *known == name) {
+        return format!("variable `{name}` is not defined; in a template write `{{{{{name}}}}}`");
     }
     let known: Vec<&str> = variables.hook_variables.keys().map(String::as_str).collect();
     match known.as_slice() {
