@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hotseat_trace::{ErrorInfo, ExecutionInfo, ExecutionKind, Note, TurnCompleted, TurnFailed};
 
 use crate::session::Session;
+use hotseat_targets::message::unique_id;
 use hotseat_targets::recorder::TraceRecorder;
 
 /// Direct turns that are not recorded yet. Clones share the same list.
@@ -68,7 +69,7 @@ impl Session<'_> {
                 Some(error) => recorder.emit(TurnFailed { turn_id: turn_id.clone(), error }),
             }
             let within = other_agent.map(|agent| ExecutionInfo {
-                id: format!("{agent}-{}", uuid::Uuid::new_v4()).into(),
+                id: format!("{agent}-{}", unique_id()).into(),
                 kind: ExecutionKind::Conversation,
                 parent: None,
             });

@@ -12,6 +12,7 @@ use crate::cases::{CaseTurn, ExpectedError};
 use crate::roles::RoleExchange;
 use hotseat_targets::message::{
     ATTACHMENT_NOTE_PREFIX, ContentPart, MediaAttachment, ScriptedAnswers, joined_text, media_parts,
+    unique_id,
 };
 use hotseat_targets::recorder::TraceRecorder;
 use hotseat_targets::{AgentInput, AgentSession, TurnError, TurnLimits};
@@ -70,7 +71,7 @@ pub(super) async fn execute_turn(
 ) -> Result<(), TurnError> {
     let turn = &turn_input.turn;
     let turn_id: Arc<str> = format!("turn-{}", index + 1).into();
-    let message_id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+    let message_id: Arc<str> = unique_id().into();
     recorder.set_arrival(started);
     recorder.emit(TurnStarted {
         turn_id: turn_id.clone(),

@@ -14,7 +14,9 @@ use super::fold::{OpenInterrupt, UnansweredCall};
 use super::history::ResultMessage;
 use super::thread::{ResultSource, ResumeAnswers};
 use crate::connection::{TurnError, TurnLimits};
-use crate::message::{InterruptReply, InterruptRequest, ScriptedAnswers, ToolReply, response_schema_errors};
+use crate::message::{
+    InterruptReply, InterruptRequest, ScriptedAnswers, ToolReply, response_schema_errors, unique_id,
+};
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
@@ -127,7 +129,7 @@ impl AgUiSession {
             recorder.clear_arrival();
             let reply = client_tools::answer_call(asked, script, &self.http, limits).await?;
             answered = true;
-            let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+            let id: Arc<str> = unique_id().into();
             let (turn_id, tool_call_id) = (self.thread.turn.id.clone(), call.trace_id.clone());
             let call_id = self.thread.id_in_history(&call.id);
             let event: Payload = match reply {

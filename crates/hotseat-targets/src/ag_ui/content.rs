@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::thread::object;
 use super::wire::MessageObject as Written;
 use crate::message::{
-    ContentPart, ConversationMessage, MediaAttachment, MediaSource, joined_text, media_parts,
+    ContentPart, ConversationMessage, MediaAttachment, MediaSource, joined_text, media_parts, unique_id,
 };
 
 /// Returns content in parts.
@@ -40,7 +40,7 @@ pub fn message_json(message: &ConversationMessage) -> Written {
         None => Value::String(joined_text(&message.content)),
     };
     let mut written = object(json!({
-        "id": uuid::Uuid::new_v4().to_string(),
+        "id": unique_id(),
         "role": message.role.name(),
         "content": content,
     }));

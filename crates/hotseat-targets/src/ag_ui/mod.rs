@@ -34,7 +34,7 @@ use self::thread::ResumeAnswers;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, ReadError};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
-use crate::message::{ConversationMessage, ScriptedAnswers, media_parts};
+use crate::message::{ConversationMessage, ScriptedAnswers, media_parts, unique_id};
 use crate::recorder::TraceRecorder;
 use crate::target::{
     AgentInput, AgentSession, BoxFuture, MAX_CLIENT_REQUESTS, ProtocolCapabilities, too_many_requests,
@@ -90,7 +90,7 @@ pub struct AgUiSession {
 impl AgUiSession {
     /// Opens a session. Nothing is sent yet.
     pub fn open(http: Arc<HttpClient>, target: AgUiTarget) -> Self {
-        let id = target.thread_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = target.thread_id.clone().unwrap_or_else(unique_id);
         let thread = ConversationThread::new(id.into(), target.state.clone());
         AgUiSession { http, target, thread, requests: 0, options: None }
     }
@@ -127,7 +127,7 @@ impl AgUiSession {
         recorder: &mut TraceRecorder,
     ) -> Result<FinishedRun, TurnError> {
         self.requests += 1;
-        let asked = RunRequest { number: self.requests, run_id: uuid::Uuid::new_v4().to_string() };
+        let asked = RunRequest { number: self.requests, run_id: unique_id() };
         let body = self.request_body(&asked.run_id, script, answers);
         let headers = http::event_stream_headers(&self.target.headers);
         let outgoing = HttpRequest {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::timeout_at;
 
 use crate::connection::TurnError;
-use crate::message::{ContentPart, ConversationMessage, MessageRole, ToolReply};
+use crate::message::{ContentPart, ConversationMessage, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
 use crate::target::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities};
 use crate::target::{CallArguments, TurnRecorder};
@@ -115,7 +115,7 @@ pub struct CodeAgentSession {
 impl CodeAgentSession {
     /// Opens a conversation: `open` creates it with the given id. Nothing is sent yet.
     pub fn open(open: impl FnOnce(Arc<str>) -> Box<dyn CodeAgentConversation>) -> CodeAgentSession {
-        let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+        let id: Arc<str> = unique_id().into();
         CodeAgentSession { agent: open(id.clone()), id, history: Vec::new(), turns: 0 }
     }
 

@@ -24,6 +24,7 @@ use crate::connection::{TurnError, TurnLimits};
 use crate::message::json_text::append_piece;
 use crate::message::{
     ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, parse_content_output,
+    unique_id,
 };
 use crate::process::{GroupCommand, LastOutput, ProjectServers};
 use crate::recorder::TraceRecorder;
@@ -71,7 +72,7 @@ impl CommandSession {
         http: Arc<HttpClient>,
         target: CommandTarget,
     ) -> Self {
-        let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = target.given.conversation_id.clone().unwrap_or_else(unique_id);
         CommandSession {
             target,
             environment,

@@ -29,7 +29,7 @@ use crate::connection::http::HttpClient;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{
     ConversationMessage, InterruptReply, InterruptRequest, MessageRole, RequestIdentity, ScriptedAnswers,
-    ToolReply, joined_text,
+    ToolReply, joined_text, unique_id,
 };
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools;
@@ -166,7 +166,7 @@ enum TurnAction {
 impl EmbeddedSession {
     /// Opens a session. Nothing is sent yet.
     pub fn open(http: Arc<HttpClient>, target: EmbeddedTarget) -> Self {
-        let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = target.conversation_id.clone().unwrap_or_else(unique_id);
         EmbeddedSession { http, target, id: id.into(), seeded_history: Vec::new(), conversation: None }
     }
 

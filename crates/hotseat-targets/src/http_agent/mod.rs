@@ -19,7 +19,7 @@ use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
-use crate::message::{ContentPart, ConversationMessage};
+use crate::message::{ContentPart, ConversationMessage, unique_id};
 use crate::recorder::TraceRecorder;
 use crate::target::TurnRecorder;
 use crate::target::template::{
@@ -84,8 +84,7 @@ pub struct HttpSession {
 impl HttpSession {
     /// Opens a session. Nothing is sent yet.
     pub fn open(http: Arc<HttpClient>, target: HttpTarget) -> Self {
-        let id: Arc<str> =
-            target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()).into();
+        let id: Arc<str> = target.given.conversation_id.clone().unwrap_or_else(unique_id).into();
         // A server that assigns ids gets no generated one.
         let gives = target.mapping.as_ref().is_some_and(|mapping| mapping.conversation_id.is_some());
         let sent_id = match (&target.given.conversation_id, gives) {

@@ -6,6 +6,7 @@ pub(crate) mod json_text;
 mod scripted_answers;
 mod tool_output;
 mod tool_reply;
+mod unique_id;
 
 pub use content::{
     AttachmentError, ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall,
@@ -22,6 +23,7 @@ pub use tool_reply::{
     PendingReply, ToolFunction, ToolFunctionCall, ToolFunctionCaller, ToolReply, ToolReplyFuture,
     ToolReplySource,
 };
+pub use unique_id::unique_id;
 
 /// Start of the note that an input had an attachment; its name follows.
 pub const ATTACHMENT_NOTE_PREFIX: &str = "attached: ";

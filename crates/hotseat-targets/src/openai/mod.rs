@@ -23,7 +23,7 @@ pub use self::content::is_supported;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
-use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json};
+use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json, unique_id};
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
@@ -100,7 +100,7 @@ pub struct ChatSession {
 impl ChatSession {
     /// Opens a session. Nothing is sent yet.
     pub fn open(http: Arc<HttpClient>, target: ChatTarget) -> Self {
-        let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = target.given.conversation_id.clone().unwrap_or_else(unique_id);
         let system = target.system.iter().map(|system| json!({"role": "system", "content": system}));
         let messages = system.collect();
         ChatSession {

@@ -134,13 +134,11 @@ impl UsageReport {
             Value::Array(parts) => parts.iter().flat_map(UsageReport::parse_all).collect(),
             Value::Object(members) => {
                 // Comparing few short names is faster than hashing each of them.
-                let member = |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+                let member =
+                    |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
                 let number = |names: &[&str]| names.iter().find_map(|name| member(name)?.as_u64());
                 let report = UsageReport {
-                    model: MODEL_KEYS
-                        .iter()
-                        .find_map(|name| member(name)?.as_str())
-                        .map(str::to_string),
+                    model: MODEL_KEYS.iter().find_map(|name| member(name)?.as_str()).map(str::to_string),
                     input: number(&INPUT_TOKEN_KEYS),
                     cached: CACHED_TOKEN_PATHS
                         .iter()

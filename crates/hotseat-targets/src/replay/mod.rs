@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{
     ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, PendingReply, ScriptedAnswers,
-    ToolReply, media_parts,
+    ToolReply, media_parts, unique_id,
 };
 use crate::recorder::TraceRecorder;
 use crate::recording::mcp_payload;
@@ -89,7 +89,7 @@ pub struct ReplaySession {
 impl ReplaySession {
     /// Opens a session. The recording is not read yet.
     pub fn open(target: ReplayTarget) -> Self {
-        let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = target.conversation_id.clone().unwrap_or_else(unique_id);
         ReplaySession { target, id: id.into(), recording: None, turns: 0, runs: 0 }
     }
 
@@ -300,7 +300,7 @@ impl TurnReplay<'_> {
         let payload: Payload = match &event.kind {
             RecordedEventKind::Message { text, calls_tools, subagent } => AssistantMessage {
                 turn_id,
-                message_id: uuid::Uuid::new_v4().to_string().into(),
+                message_id: unique_id().into(),
                 content: text.as_str().into(),
                 has_tool_use: *calls_tools,
                 started_us,
@@ -309,7 +309,7 @@ impl TurnReplay<'_> {
             }
             .into(),
             RecordedEventKind::Reasoning { text } => {
-                let (message_id, content) = (uuid::Uuid::new_v4().to_string().into(), text.as_str().into());
+                let (message_id, content) = (unique_id().into(), text.as_str().into());
                 ReasoningMessage { turn_id, message_id, content, subagent: None }.into()
             }
             RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {

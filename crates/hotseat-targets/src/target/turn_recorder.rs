@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::message::json_text::{joined, read_json};
 
-use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply};
+use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
 
 /// Records the agent's messages and tool calls in one turn.
@@ -123,7 +123,7 @@ impl<'a> TurnRecorder<'a> {
         self.messages.push(RecordedMessage::new(MessageRole::Assistant, content.clone()));
         self.recorder.emit(AssistantMessage {
             turn_id: self.turn_id.clone(),
-            message_id: uuid::Uuid::new_v4().to_string().into(),
+            message_id: unique_id().into(),
             content,
             has_tool_use,
             started_us: started,
@@ -136,7 +136,7 @@ impl<'a> TurnRecorder<'a> {
         if content.is_empty() {
             return;
         }
-        let message_id = uuid::Uuid::new_v4().to_string().into();
+        let message_id = unique_id().into();
         let (turn_id, content) = (self.turn_id.clone(), joined(content).into());
         self.recorder.emit(ReasoningMessage { turn_id, message_id, content, subagent: None });
     }
