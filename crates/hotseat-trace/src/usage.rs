@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum number of models without a price that a sum names. Agents report the names.
+const MAX_UNPRICED_MODELS: usize = 100;
+
 /// Token counts and cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,7 +20,8 @@ pub struct UsageTotals {
     /// Cost in the currency of the configured prices. None if any part has no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Names of models without a price. An empty string stands for an unnamed model.
+    /// Names of models without a price, at most a hundred. An empty string stands for an unnamed
+    /// model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpriced: Vec<String>,
     /// True if some of the counts are estimates.
@@ -40,7 +44,7 @@ impl UsageTotals {
             sum.total_tokens = sum.total_tokens.saturating_add(other.total_tokens);
             sum.cost = sum.cost.zip(other.cost).map(|(a, b)| a + b);
             for model in &other.unpriced {
-                if !sum.unpriced.contains(model) {
+                if sum.unpriced.len() < MAX_UNPRICED_MODELS && !sum.unpriced.contains(model) {
                     sum.unpriced.push(model.clone());
                 }
             }
@@ -63,5 +67,12 @@ mod tests {
         assert_eq!((priced.total_tokens, priced.cost), (15, Some(0.75)));
         let unpriced = UsageTotals::sum(&[part(10, Some(0.5)), part(5, None)]).unwrap();
         assert_eq!((unpriced.total_tokens, unpriced.cost), (15, None));
+    }
+
+    #[test]
+    fn sum_names_a_bounded_number_of_models() {
+        let of = |model: usize| UsageTotals { unpriced: vec![model.to_string()], ..UsageTotals::default() };
+        let all: Vec<UsageTotals> = (0..MAX_UNPRICED_MODELS * 2).chain(0..1).map(of).collect();
+        assert_eq!(UsageTotals::sum(&all).unwrap().unpriced.len(), MAX_UNPRICED_MODELS);
     }
 }
