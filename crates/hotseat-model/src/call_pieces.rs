@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hotseat_document::json::optional_value;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// A piece of a tool call, streamed or whole.
@@ -20,6 +20,31 @@ struct FunctionPiece {
     /// JSON text; some servers send the object itself.
     #[serde(default, deserialize_with = "optional_value")]
     arguments: Option<Value>,
+}
+
+/// Tool calls in a place where the protocol has none, such as `function_call`, or `tool_calls` beside the message. No
+/// client would carry them out.
+#[derive(Debug, Default)]
+pub struct MisplacedCalls {
+    /// True if there are any.
+    pub is_present: bool,
+}
+
+impl MisplacedCalls {
+    /// Description of a reply that has some; the name of what was read precedes it.
+    pub const PROBLEM: &'static str = "has tool calls outside of the `tool_calls` of its message";
+}
+
+impl<'de> Deserialize<'de> for MisplacedCalls {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let is_present = match Value::deserialize(deserializer)? {
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+        };
+        Ok(MisplacedCalls { is_present })
+    }
 }
 
 /// True if a content part of this type is a call of a tool, which belongs into `tool_calls`.

@@ -43,7 +43,9 @@ mod setters;
 mod sleep;
 mod types;
 
-pub use call_pieces::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part};
+pub use call_pieces::{
+    AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
+};
 pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};

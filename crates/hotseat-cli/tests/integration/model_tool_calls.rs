@@ -216,6 +216,11 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
             json!({"choices": [{"delta": {"content": "Done."}, "message": {"tool_calls": [refund_call()]}, "finish_reason": "stop"}]}),
             "it has a `delta` and a `message` with tool calls",
         ),
+        (
+            "chat/completions",
+            json!({"choices": [{"message": {"content": "Done."}, "tool_calls": [refund_call()], "finish_reason": "stop"}]}),
+            "it has tool calls outside of the `tool_calls` of its message",
+        ),
         ("responses", output("custom_tool_call"), "it has a `custom_tool_call`"),
         ("responses", output("mcp_call"), "it has a `mcp_call`"),
     ];

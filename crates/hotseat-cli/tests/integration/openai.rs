@@ -420,7 +420,9 @@ fn keeps_output_before_truncation() {
 
 #[test]
 fn invalid_completion_is_quoted() {
-    let cases: [(FakeReply, &str); 12] = [
+    const MISPLACED: &str = "has tool calls outside of the `tool_calls` of its message";
+    let said_and = |calls: Value| json!({"message": {"content": "Done."}, "tool_calls": calls});
+    let cases: [(FakeReply, &str); 16] = [
         (FakeReply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
         (
             FakeReply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
@@ -440,9 +442,16 @@ fn invalid_completion_is_quoted() {
             FakeReply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),
             "the answer is not JSON",
         ),
+        (ChatCompletion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(), MISPLACED),
+        (ChatCompletion::new().chunk(chunk(json!({"toolCalls": [{"name": "x"}]}), None)).into(), MISPLACED),
+        (FakeReply::json(200, &json!({"choices": [said_and(json!([{"name": "x"}]))]})), MISPLACED),
         (
-            ChatCompletion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
-            "has a `function_call`, which `tool_calls` replaced",
+            FakeReply::json(200, &json!({"choices": [said_and(json!(null))], "tool_calls": [{"name": "x"}]})),
+            MISPLACED,
+        ),
+        (
+            ChatCompletion::new().text("Done.").finish("tool_calls").into(),
+            "the reply ends with finish_reason tool_calls but has no tool call",
         ),
         (
             {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use hotseat_document::excerpt;
 use hotseat_document::json::optional_value;
-use hotseat_model::{AmbiguousName, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part};
+use hotseat_model::{
+    AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
+};
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,6 +27,8 @@ struct CompletionChunk {
     error: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
+    #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
+    tool_calls: MisplacedCalls,
 }
 
 #[derive(Debug, Deserialize)]
@@ -33,6 +37,8 @@ struct CompletionChoice {
     delta: Option<CompletionWireMessage>,
     message: Option<CompletionWireMessage>,
     finish_reason: Option<String>,
+    #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
+    tool_calls: MisplacedCalls,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,15 +51,23 @@ struct CompletionWireMessage {
     reasoning_content: Option<String>,
     reasoning: Option<String>,
     tool_calls: Option<Vec<ToolCallPiece>>,
-    /// Predecessor of `tool_calls`.
-    function_call: Option<Value>,
+    /// Predecessor of `tool_calls`, or a wrong name of it.
+    #[serde(default, alias = "toolCalls", alias = "functionCall")]
+    function_call: MisplacedCalls,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
 }
 
+impl CompletionChoice {
+    fn has_misplaced_calls(&self) -> bool {
+        let mut messages = self.delta.iter().chain(&self.message);
+        self.tool_calls.is_present || messages.any(|message| message.function_call.is_present)
+    }
+}
+
 impl CompletionWireMessage {
     fn has_calls(&self) -> bool {
-        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_some()
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
     }
 }
 
@@ -181,6 +195,10 @@ impl CompletionReader {
             telling.run_failed(&error);
             return Err(TurnError::Run(error));
         }
+        let mut choices = chunk.choices.iter().flatten();
+        if chunk.tool_calls.is_present || choices.any(CompletionChoice::has_misplaced_calls) {
+            return Err(protocol_error(format!("{what} {}", MisplacedCalls::PROBLEM)));
+        }
         // Usage is cumulative: the last chunk with figures counts.
         self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
         self.awaiting = chunk.awaiting_input.or(self.awaiting);
@@ -212,10 +230,6 @@ impl CompletionReader {
         what: &str,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        if message.function_call.is_some_and(|call| !call.is_null()) {
-            let message = format!("{what} has a `function_call`, which `tool_calls` replaced");
-            return Err(protocol_error(message));
-        }
         self.awaiting = message.awaiting_input.or(self.awaiting);
         self.hint = message.input_hint.or(self.hint.take());
         self.reasoning.extend(message.reasoning_content.or(message.reasoning));
@@ -328,6 +342,11 @@ impl CompletionReader {
             Some("content_filter") => {
                 telling
                     .record_note("the reply was stopped by a content filter (finish_reason content_filter)");
+            }
+            Some(reason @ ("tool_calls" | "function_call")) if calls.is_empty() => {
+                return Err(protocol_error(format!(
+                    "the reply ends with finish_reason {reason} but has no tool call"
+                )));
             }
             Some(_) | None => {}
         }

@@ -10,8 +10,8 @@ use crate::providers::connection::{
     ReplyParser, invalid_reply_error, truncated_reply_error, unsupported_call_error,
 };
 use crate::{
-    AmbiguousName, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler, ReplyDelta, ReplySink,
-    StopReason, TokenUsage, ToolCallPiece, ToolCallPieces, is_call_part,
+    AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler,
+    ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces, is_call_part,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -23,6 +23,8 @@ struct ChatCompletionChunk {
     x_groq: Option<GroqExtension>,
     model: Option<String>,
     error: Option<Value>,
+    #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
+    tool_calls: MisplacedCalls,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,6 +38,8 @@ struct ChatCompletionChoice {
     delta: Option<ChatCompletionMessage>,
     message: Option<ChatCompletionMessage>,
     finish_reason: Option<String>,
+    #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
+    tool_calls: MisplacedCalls,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,8 +49,9 @@ struct ChatCompletionMessage {
     reasoning_content: Option<String>,
     reasoning: Option<String>,
     tool_calls: Option<Vec<ToolCallPiece>>,
-    /// The deprecated form of tool calls.
-    function_call: Option<Value>,
+    /// The deprecated form of tool calls, or a wrong one.
+    #[serde(default, alias = "toolCalls", alias = "functionCall")]
+    function_call: MisplacedCalls,
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,6 +140,11 @@ impl<'r> OpenAiParser<'r> {
                 },
             );
         }
+        let misplaced = chunk.tool_calls.is_present
+            || chunk.choices.iter().flatten().any(ChatCompletionChoice::has_misplaced_calls);
+        if misplaced {
+            return Err(invalid_reply_error(&self.url, &format!("it {}", MisplacedCalls::PROBLEM), data));
+        }
         if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
             // If several chunks have usage, each one is the total so far.
             self.usage = usage.into_usage().or(self.usage);
@@ -168,13 +178,6 @@ impl<'r> OpenAiParser<'r> {
         data: &str,
         sink: &mut dyn ReplySink,
     ) -> Result<(), ModelError> {
-        if message.function_call.is_some_and(|call| !call.is_null()) {
-            return Err(invalid_reply_error(
-                &self.url,
-                "it has a `function_call`, which is deprecated and not supported",
-                data,
-            ));
-        }
         if let Some(kind) = message.content.as_ref().and_then(ChatCompletionContent::call_part) {
             return Err(unsupported_call_error(&self.url, kind));
         }
@@ -306,11 +309,16 @@ impl ChatCompletionChoice {
     fn message(&self) -> Option<&ChatCompletionMessage> {
         self.delta.as_ref().or(self.message.as_ref())
     }
+
+    fn has_misplaced_calls(&self) -> bool {
+        let mut messages = self.delta.iter().chain(&self.message);
+        self.tool_calls.is_present || messages.any(|message| message.function_call.is_present)
+    }
 }
 
 impl ChatCompletionMessage {
     fn has_calls(&self) -> bool {
-        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_some()
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
     }
 }
 
