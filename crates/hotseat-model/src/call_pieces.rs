@@ -33,17 +33,21 @@ pub struct MisplacedCalls {
 impl MisplacedCalls {
     /// Description of a reply that has some; the name of what was read precedes it.
     pub const PROBLEM: &'static str = "has tool calls outside of the `tool_calls` of its message";
-}
 
-impl<'de> Deserialize<'de> for MisplacedCalls {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let is_present = match Value::deserialize(deserializer)? {
+    /// True if a member for tool calls has any.
+    pub fn are_in(value: &Value) -> bool {
+        match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
             Value::String(text) => !text.is_empty(),
             Value::Array(items) => !items.is_empty(),
             Value::Object(members) => !members.is_empty(),
-        };
-        Ok(MisplacedCalls { is_present })
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MisplacedCalls {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(MisplacedCalls { is_present: MisplacedCalls::are_in(&Value::deserialize(deserializer)?) })
     }
 }
 

@@ -188,20 +188,35 @@ fn text_of_a_refusal_is_read() {
 
 #[test]
 fn snapshot_with_an_invalid_call_is_an_error() {
-    let snapshot = |call: Value| {
+    let snapshot = |key: &'static str, value: Value| {
         move |run: FakeRun| {
-            let message = json!({"id": "m", "role": "assistant", "toolCalls": call});
+            let message = json!({"id": "m", "role": "assistant", key: value});
             run.messages_snapshot(vec![message]).text("Done.")
         }
     };
-    for calls in [
-        json!([{"id": "c", "name": "delete", "arguments": "{}"}]),
-        json!([{"id": "c", "function": {"name": "", "arguments": "{}"}}]),
-        json!({"id": "c", "function": {"name": "delete", "arguments": "{}"}}),
+    let call = json!({"id": "c", "function": {"name": "delete", "arguments": "{}"}});
+    for (key, calls) in [
+        ("toolCalls", json!([{"id": "c", "name": "delete", "arguments": "{}"}])),
+        ("toolCalls", json!([{"id": "c", "function": {"name": "", "arguments": "{}"}}])),
+        ("toolCalls", call.clone()),
+        ("tool_calls", json!([call])),
+        ("functionCall", json!({"name": "delete", "arguments": "{}"})),
+        ("content", json!([{"type": "tool_use", "id": "c", "name": "delete", "input": {}}])),
     ] {
-        assert_failed(&over_ag_ui(snapshot(calls)), "protocol_error", "that is not a call with `id`");
+        let tested = over_ag_ui(snapshot(key, calls));
+        assert_failed(&tested, "protocol_error", "a tool call that is not an entry of `toolCalls` with `id`");
     }
-    over_ag_ui(snapshot(Value::Null)).assert_all_passed();
+    over_ag_ui(snapshot("toolCalls", Value::Null)).assert_all_passed();
+    over_ag_ui(snapshot("tool_calls", json!([]))).assert_all_passed();
+}
+
+#[test]
+fn snapshot_with_the_result_of_an_unknown_call_is_an_error() {
+    let tested = over_ag_ui(|run| {
+        let result = json!({"id": "r", "role": "tool", "toolCallId": "c9", "content": "deleted"});
+        run.messages_snapshot(vec![json!({"id": "m", "role": "assistant", "content": "Done."}), result])
+    });
+    assert_failed(&tested, "protocol_error", "a result arrived for tool call c9");
 }
 
 #[test]

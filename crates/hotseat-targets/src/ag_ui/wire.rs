@@ -11,6 +11,7 @@ use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
 use hotseat_document::json::{any_value, objects, optional_value};
+use hotseat_model::{MisplacedCalls, is_call_part};
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -409,14 +410,28 @@ pub fn calls(message: &MessageObject) -> impl Iterator<Item = CallInMessage<'_>>
     call_entries(message).iter().filter_map(call_in_message)
 }
 
-/// Returns the first entry for a tool call of the agent that is no call.
+/// Names of the member `toolCalls` in other protocols.
+const FOREIGN_CALL_KEYS: [&str; 3] = ["tool_calls", "function_call", "functionCall"];
+
+/// Returns the first tool call of the agent that is not a call in `toolCalls`. No check would see it.
 pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
-    match message.get("toolCalls") {
-        _ if role(message) != "assistant" => None,
+    if role(message) != "assistant" {
+        return None;
+    }
+    let invalid = match message.get("toolCalls") {
         None | Some(Value::Null) => None,
         Some(Value::Array(calls)) => calls.iter().find(|call| call_in_message(call).is_none()),
         Some(other) => Some(other),
-    }
+    };
+    let foreign = || {
+        FOREIGN_CALL_KEYS
+            .iter()
+            .filter_map(|key| message.get(*key))
+            .find(|value| MisplacedCalls::are_in(value))
+    };
+    let parts = || message.get("content").and_then(Value::as_array).into_iter().flatten();
+    let is_call = |part: &&Value| part.get("type").and_then(Value::as_str).is_some_and(is_call_part);
+    invalid.or_else(foreign).or_else(|| parts().find(is_call))
 }
 
 fn call_entries(message: &MessageObject) -> &[Value] {

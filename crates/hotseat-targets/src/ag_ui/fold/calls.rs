@@ -315,8 +315,9 @@ impl RunFold<'_> {
 
     /// Returns a result or arguments of a call whose tool is unknown.
     pub(super) fn orphan(&self) -> Option<(&'static str, &Arc<str>)> {
-        if let Some(result) = self.orphan_results.first() {
-            return Some(("a result", &result.tool_call_id));
+        let result = self.orphan_results.first().map(|result| &result.tool_call_id);
+        if let Some(id) = result.or(self.unannounced_result.as_ref()) {
+            return Some(("a result", id));
         }
         let unknown = self.open_calls.keys().filter(|id| self.thread.call_of_turn(id).is_none());
         unknown.min().map(|id| ("arguments", id))

@@ -47,7 +47,7 @@ pub enum EventProblem {
     #[error("{0} has a tool call without a name")]
     NamelessCall(&'static str),
     #[error(
-        "MESSAGES_SNAPSHOT has an entry of `toolCalls` that is not a call with `id` and `function.name`: {0}"
+        "MESSAGES_SNAPSHOT has a tool call that is not an entry of `toolCalls` with `id` and `function.name`: {0}"
     )]
     InvalidCall(String),
     #[error("RUN_FINISHED has outcome `interrupt` but lists no interrupts")]

@@ -107,6 +107,8 @@ pub struct RunFold<'t> {
     pub(super) calls_in_run: IdMap<()>,
     /// Results of unknown calls; a later event or snapshot may still announce the call.
     pub(super) orphan_results: Vec<wire::ToolResult>,
+    /// The first call that only a result in a snapshot mentions.
+    pub(super) unannounced_result: Option<Arc<str>>,
     /// Message snapshots not yet compared with the events: the last one, and the messages of earlier ones
     /// that later ones omit.
     pub(super) snapshots: Vec<TurnSnapshot>,
@@ -225,6 +227,7 @@ impl<'t> RunFold<'t> {
             calls_in_order: Vec::new(),
             calls_in_run: IdMap::default(),
             orphan_results: Vec::new(),
+            unannounced_result: None,
             snapshots: Vec::new(),
             searched_bytes: 0,
             legacy_interrupts: Vec::new(),

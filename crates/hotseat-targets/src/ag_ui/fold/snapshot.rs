@@ -218,7 +218,12 @@ impl RunFold<'_> {
                 continue;
             }
             let id = self.thread.known_id(wire_id.into());
-            let Some(call) = self.thread.calls.get(&id) else { continue };
+            let Some(call) = self.thread.calls.get(&id) else {
+                if place >= snapshot.turn_start {
+                    self.unannounced_result.get_or_insert(id);
+                }
+                continue;
+            };
             // A result before the turn may belong to another call with the same id.
             let meant = place >= snapshot.turn_start || call.has_unique_id(&id);
             if !meant || call.result_source.is_some() {
