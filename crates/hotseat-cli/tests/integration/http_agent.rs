@@ -500,6 +500,14 @@ fn reports_missing_or_mistyped_path_values() {
     ] {
         assert_failed(&run_with_answer(simple, answer), 1, "protocol_error", words);
     }
+    let each = "{ reply: $.reply, tool_calls: \"$.calls[*]\" }";
+    assert_failed(
+        &run_with_answer(each, json!({"reply": "x", "calls": "none"})),
+        1,
+        "protocol_error",
+        "`map.tool_calls` ($.calls[*]) selects the text \"none\", expected a list of calls",
+    );
+    run_with_answer(each, json!({"reply": "x", "calls": null})).assert_all_passed();
     let tested = run_with_answer(simple, json!({"answer": "Hello from elsewhere"}));
     assert!(
         tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("Hello from elsewhere"))

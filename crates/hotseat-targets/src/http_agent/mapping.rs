@@ -21,6 +21,8 @@ pub struct MappingPath {
     key: &'static str,
     text: String,
     path: JsonPath,
+    /// Path of the list of which the path selects all entries.
+    list: Option<JsonPath>,
 }
 
 /// Paths of the values in a response.
@@ -134,7 +136,11 @@ impl MappingPath {
     /// If it is not a JSONPath.
     pub fn compile(key: &'static str, text: &str) -> Result<MappingPath, MappingPathError> {
         match JsonPath::parse(text) {
-            Ok(path) => Ok(MappingPath { key, text: text.to_string(), path }),
+            Ok(path) => {
+                let list = text.strip_suffix("[*]").filter(|list| selects_one(list));
+                let list = list.and_then(|list| JsonPath::parse(list).ok());
+                Ok(MappingPath { key, text: text.to_string(), path, list })
+            }
             Err(source) => Err(MappingPathError { text: text.to_string(), source }),
         }
     }
@@ -142,6 +148,12 @@ impl MappingPath {
     /// Returns all selected values.
     fn all<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         self.path.query(value).all()
+    }
+
+    /// Returns a text, a number or a boolean in place of the list whose entries the path selects.
+    fn scalar_list<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        let lists = self.list.as_ref()?.query(value);
+        lists.into_iter().find(|list| matches!(list, Value::String(_) | Value::Number(_) | Value::Bool(_)))
     }
 
     /// Returns the first selected value that is not null.
@@ -349,6 +361,10 @@ impl CallPaths {
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
+        // A list in another form must not look like an agent that made no calls.
+        if let Some(scalar) = self.calls.scalar_list(answer) {
+            return Err(self.calls.type_error(scalar, "a list of calls"));
+        }
         for selected in self.calls.all(answer) {
             let calls = match selected {
                 Value::Array(calls) => calls.as_slice(),
