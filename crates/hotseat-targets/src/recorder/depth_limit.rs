@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 /// Limits the nesting depth of an event: deeper values are replaced by their JSON text. Returns the size of the
 /// event.
 pub(super) fn limit_depth(event: &mut Event) -> JsonSize {
-    let size = JsonSize::of(event);
+    let size = JsonSize::measure(event);
     if size.depth <= MAX_DEPTH {
         return size;
     }

@@ -25,7 +25,7 @@ pub(super) struct JsonSize {
 
 impl JsonSize {
     /// Measures a value.
-    pub fn of(value: &impl Serialize) -> JsonSize {
+    pub fn measure(value: &impl Serialize) -> JsonSize {
         let mut measured = JsonMeasurement::default();
         // Measuring itself never fails. A value that refuses to be serialised has the size of what it gave.
         let _ = value.serialize(&mut measured);
@@ -249,7 +249,7 @@ mod tests {
             ("1234567.0", 0, 1),
         ] {
             let value: Value = serde_json::from_str(text).unwrap();
-            let size = JsonSize::of(&value);
+            let size = JsonSize::measure(&value);
             assert_eq!((size.depth, size.values), (depth, values), "{text}");
             // Commas are counted for every element, and numbers with one figure.
             assert!(size.bytes.abs_diff(text.len() as u64) <= values, "{text}: {size:?}");
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn measures_what_an_event_contains() {
-        let of = |words: &str| JsonSize::of(&json!({"words": [words]}));
+        let of = |words: &str| JsonSize::measure(&json!({"words": [words]}));
         assert_eq!(of(&"x".repeat(1000)).bytes - of("").bytes, 1000);
         // Escapes take no memory once the text is read.
         assert_eq!(of("\n\u{1}").bytes - of("").bytes, 2);
         let deep = (0..100).fold(json!(null), |inner, _| json!([inner]));
-        assert_eq!(JsonSize::of(&deep).depth, 100);
+        assert_eq!(JsonSize::measure(&deep).depth, 100);
     }
 }
