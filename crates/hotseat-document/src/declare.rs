@@ -70,6 +70,27 @@ impl<T: FromDocument> FromDocument for Vec<T> {
 /// assert_eq!(RESERVATION.fields[1].doc, "Number of people.");
 /// # Ok::<(), hotseat_document::Diagnostics>(())
 /// ```
+///
+/// A shape with a decoder of its own is declared as a `static`. Its keys are those of [`document_fields!`]; a key of
+/// several shapes is a `const`.
+///
+/// ```
+/// use hotseat_document::{Kind, document_shape};
+///
+/// document_shape! {
+///     /// Name of the guest.
+///     const GUEST: required "guest" = Kind::NonEmptyText,
+/// }
+/// document_shape! {
+///     /// A cancellation.
+///     static CANCELLATION "Cancellation" {
+///         ..GUEST,
+///         /// True if the guest pays nothing.
+///         optional "free" = Kind::Bool, aliases &["free_of_charge"], shown "false",
+///     }
+/// }
+/// assert_eq!(CANCELLATION.fields[0].doc, "Name of the guest.");
+/// ```
 #[macro_export]
 macro_rules! document_shape {
     ($(
@@ -121,6 +142,28 @@ macro_rules! document_shape {
             }
         }
     )+};
+    ($(
+        $(#[doc = $doc:literal])+
+        $vis:vis static $shape:ident $name:literal { $($fields:tt)* }
+    )+) => {$(
+        $(#[doc = $doc])+
+        $vis static $shape: $crate::Shape = $crate::Shape {
+            name: $name,
+            doc: concat!($($doc),+).trim_ascii(),
+            fields: &$crate::document_fields!($($fields)*),
+        };
+    )+};
+    ($(
+        $(#[doc = $doc:literal])+
+        $vis:vis const $field:ident: $presence:ident $key:literal = $kind:expr
+        $(, aliases $aliases:expr)? $(, other_names $other_names:expr)? $(, shown $shown:literal)?,
+    )+) => {$(
+        $(#[doc = $doc])+
+        $vis const $field: $crate::Field = $crate::document_fields!(
+            $(#[doc = $doc])+
+            $presence $key = $kind $(, aliases $aliases)? $(, other_names $other_names)? $(, shown $shown)?,
+        )[0];
+    )+};
     (@map $view:ident $shape:ident) => { $view.map(&$shape)? };
     (@map $view:ident $shape:ident $other:ident $from_other:block) => {
         match $view.map(&$shape) {
@@ -138,4 +181,24 @@ macro_rules! document_shape {
     (@from $from:expr) => { $from };
     (@key $member:ident) => { stringify!($member) };
     (@key $member:ident $key:literal) => { $key };
+}
+
+/// Declares keys as an array of [`Field`](super::Field): each with its description as a comment, whether it is
+/// required, its name and its kind; `..FIELD` is a key that is declared elsewhere.
+#[macro_export]
+macro_rules! document_fields {
+    ($(
+        $(..$field:tt)?
+        $(
+            $(#[doc = $doc:literal])+
+            $presence:ident $key:literal = $kind:expr
+            $(, aliases $aliases:expr)? $(, other_names $other_names:expr)? $(, shown $shown:literal)?
+        )?,
+    )*) => {[$(
+        $($field)?
+        $(
+            $crate::Field::$presence($key, $kind, concat!($($doc),+).trim_ascii())
+                $(.aliases($aliases))?$(.other_names($other_names))?$(.default($shown))?
+        )?
+    ),*]};
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::patterns::read_patterns;
 use super::variables::diagnostic_at;
 use hotseat_checks::{ArgumentCondition, MatchMode, ValueRelation};
-use hotseat_document::{Diagnostics, Field, Kind, MapView, NodeView, Shape};
+use hotseat_document::{Diagnostics, Kind, MapView, NodeView, document_shape};
 
 const LIMIT: Kind = Kind::OneOf(&[Kind::Number, Kind::NonEmptyText]);
 const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
@@ -13,56 +13,42 @@ const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pa
 /// Conditions by argument name.
 pub(super) const CONDITIONS: Kind = Kind::Map(&Kind::Shape(&CONDITION));
 
-/// Shape of a condition on an argument.
-pub static CONDITION: Shape = Shape {
-    name: "Condition",
-    doc: "Condition on an argument of a call. All keys must match. A missing argument never matches, and an argument of an incomparable type matches neither a condition nor its negation.",
-    fields: &[
-        Field::optional("equals", Kind::Json, "This value."),
-        Field::optional("one_of", Kind::NonEmptyList(&Kind::Json), "One of these values."),
-        Field::optional(
-            "more_than",
-            LIMIT,
-            "A greater number, or a text after this one in alphabetical order.",
-        ),
-        Field::optional("at_least", LIMIT, "This or more."),
-        Field::optional("less_than", LIMIT, "Less than this."),
-        Field::optional("at_most", LIMIT, "This or less."),
-        Field::optional(
-            "regex",
-            PATTERNS,
-            "A text that matches the pattern, or all of several. Other values are matched as compact JSON.",
-        ),
-        Field::optional("regex_any", PATTERNS, "Like `regex`, but one matching pattern is enough."),
-        Field::optional(
-            "contains",
-            Kind::Json,
-            "A text with this part, or a list with this entry; of a list of parts, all of them.",
-        ),
-        Field::optional(
-            "contains_any",
-            Kind::NonEmptyList(&Kind::Json),
-            "Like `contains`, but one matching part is enough.",
-        ),
-        Field::optional("given", Kind::Bool, "`true`: anything but null; `false`: null."),
-        Field::optional(
-            "members",
-            Kind::Map(&Kind::Shape(&CONDITION)),
-            "An object whose members match conditions; other members are allowed.",
-        ),
-        Field::optional(
-            "entries",
-            Kind::List(&Kind::Shape(&CONDITION)),
-            "A list of exactly this length whose entries match conditions.",
-        ),
-        Field::optional(
-            "all",
-            Kind::NonEmptyList(&Kind::Shape(&CONDITION)),
-            "All of these conditions match.",
-        ),
-        Field::optional("not", Kind::Shape(&CONDITION), "Not this."),
-    ],
-};
+document_shape! {
+    /// Condition on an argument of a call. All keys must match. A missing argument never matches, and an
+    /// argument of an incomparable type matches neither a condition nor its negation.
+    pub static CONDITION "Condition" {
+        /// This value.
+        optional "equals" = Kind::Json,
+        /// One of these values.
+        optional "one_of" = Kind::NonEmptyList(&Kind::Json),
+        /// A greater number, or a text after this one in alphabetical order.
+        optional "more_than" = LIMIT,
+        /// This or more.
+        optional "at_least" = LIMIT,
+        /// Less than this.
+        optional "less_than" = LIMIT,
+        /// This or less.
+        optional "at_most" = LIMIT,
+        /// A text that matches the pattern, or all of several. Other values are matched as compact JSON.
+        optional "regex" = PATTERNS,
+        /// Like `regex`, but one matching pattern is enough.
+        optional "regex_any" = PATTERNS,
+        /// A text with this part, or a list with this entry; of a list of parts, all of them.
+        optional "contains" = Kind::Json,
+        /// Like `contains`, but one matching part is enough.
+        optional "contains_any" = Kind::NonEmptyList(&Kind::Json),
+        /// `true`: anything but null; `false`: null.
+        optional "given" = Kind::Bool,
+        /// An object whose members match conditions; other members are allowed.
+        optional "members" = Kind::Map(&Kind::Shape(&CONDITION)),
+        /// A list of exactly this length whose entries match conditions.
+        optional "entries" = Kind::List(&Kind::Shape(&CONDITION)),
+        /// All of these conditions match.
+        optional "all" = Kind::NonEmptyList(&Kind::Shape(&CONDITION)),
+        /// Not this.
+        optional "not" = Kind::Shape(&CONDITION),
+    }
+}
 
 /// Decodes conditions by argument name.
 pub(super) fn read_conditions(

@@ -1,72 +1,49 @@
 //! Judge settings: their shape and decoding.
 
-use super::limits::{DURATION, MILLISECONDS, read_timeout};
+use super::limits::{MILLISECONDS, TIMEOUT, read_timeout};
 use super::variables::diagnostic_at;
 use hotseat_checks::{EvidenceLimit, EvidenceOverflow, JudgeSettings, RoleReference};
-use hotseat_document::{Diagnostics, Field, Kind, NodeView, Shape};
+use hotseat_document::{Diagnostics, Kind, NodeView, document_shape};
 
 /// A judge reference, or a judge with settings.
 pub const JUDGE_KIND: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&JUDGE)]);
 
-/// Shape of judge settings.
-pub static JUDGE: Shape = Shape {
-    name: "Judge",
-    doc: "A judge with settings. Unset values are inherited from the case, the suite and the project.",
-    fields: &[
-        Field::optional(
-            "use",
-            Kind::NonEmptyText,
-            "The judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompts.",
-        ),
-        Field::optional(
-            "connector",
-            Kind::NonEmptyText,
-            "Connector of the judge, if it is an agent that supports selecting one. Without `use`: the model that judges.",
-        ),
-        Field::optional(
-            "retries",
-            Kind::Integer { min: 0, max: 10 },
-            "Number of retries if the judge does not answer or its answer is malformed. Default: 2.",
-        ),
-        Field::optional(
-            "votes",
-            Kind::Integer { min: 1, max: 15 },
-            "Number of votes. The majority decides; without a majority the check errors. Default: 1.",
-        ),
-        Field::optional(
-            "timeout_ms",
-            MILLISECONDS,
-            "Time limit for one answer. Default: 2 minutes for a model, the agent's own limit for an agent.",
-        ),
-        Field::optional("timeout", Kind::NonEmptyText, DURATION),
-        Field::optional(
-            "evidence",
-            Kind::OneOf(&[EVIDENCE_CHARACTERS, Kind::Shape(&EVIDENCE)]),
-            "Maximum number of characters of the conversation shown to the judge, or a mapping that also sets the overflow action. Default: 1000000, and longer conversations are a judge error.",
-        ),
-    ],
-};
+document_shape! {
+    /// A judge with settings. Unset values are inherited from the case, the suite and the project.
+    pub static JUDGE "Judge" {
+        /// The judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the
+        /// built-in prompts.
+        optional "use" = Kind::NonEmptyText,
+        /// Connector of the judge, if it is an agent that supports selecting one. Without `use`: the model
+        /// that judges.
+        optional "connector" = Kind::NonEmptyText,
+        /// Number of retries if the judge does not answer or its answer is malformed. Default: 2.
+        optional "retries" = Kind::Integer { min: 0, max: 10 },
+        /// Number of votes. The majority decides; without a majority the check errors. Default: 1.
+        optional "votes" = Kind::Integer { min: 1, max: 15 },
+        /// Time limit for one answer. Default: 2 minutes for a model, the agent's own limit for an agent.
+        optional "timeout_ms" = MILLISECONDS,
+        ..TIMEOUT,
+        /// Maximum number of characters of the conversation shown to the judge, or a mapping that also sets
+        /// the overflow action. Default: 1000000, and longer conversations are a judge error.
+        optional "evidence" = Kind::OneOf(&[EVIDENCE_CHARACTERS, Kind::Shape(&EVIDENCE)]),
+    }
+}
 
 /// Range of the evidence limit of a judge, in characters.
 const EVIDENCE_CHARACTERS: Kind = Kind::Integer { min: 1_000, max: 10_000_000 };
 
-/// Shape of the evidence limit of a judge.
-static EVIDENCE: Shape = Shape {
-    name: "Evidence",
-    doc: "Limit on the conversation shown to a judge.",
-    fields: &[
-        Field::optional(
-            "max_characters",
-            EVIDENCE_CHARACTERS,
-            "Maximum number of characters of the conversation shown to the judge. Default: 1000000.",
-        ),
-        Field::optional(
-            "on_overflow",
-            Kind::Choice(&["error", "truncate"]),
-            "Action if the conversation is longer: `error` ends the check with a judge error; `truncate` shortens the conversation and notes this for the judge, the console and the reports. Default: error.",
-        ),
-    ],
-};
+document_shape! {
+    /// Limit on the conversation shown to a judge.
+    static EVIDENCE "Evidence" {
+        /// Maximum number of characters of the conversation shown to the judge. Default: 1000000.
+        optional "max_characters" = EVIDENCE_CHARACTERS,
+        /// Action if the conversation is longer: `error` ends the check with a judge error; `truncate`
+        /// shortens the conversation and notes this for the judge, the console and the reports. Default:
+        /// error.
+        optional "on_overflow" = Kind::Choice(&["error", "truncate"]),
+    }
+}
 
 /// Decodes `judge`: a reference, or a mapping with settings. Unset values stay unset.
 pub fn read_judging(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> JudgeSettings {

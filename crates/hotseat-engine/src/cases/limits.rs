@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::variables::diagnostic_at;
-use hotseat_document::{Diagnostics, Kind, MapView};
+use hotseat_document::{Diagnostics, Kind, MapView, document_shape};
 
 /// A time in milliseconds, at most one week.
 pub(crate) const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
@@ -12,8 +12,10 @@ pub(super) const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
 /// A number of tokens.
 pub(super) const TOKENS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 };
 
-/// Description of a time limit written as a duration.
-pub(super) const DURATION: &str = "Time limit as a duration: `500ms`, `30s`, `1m30s`.";
+document_shape! {
+    /// Time limit as a duration: `500ms`, `30s`, `1m30s`.
+    pub(super) const TIMEOUT: optional "timeout" = Kind::NonEmptyText,
+}
 
 /// Converts milliseconds to a duration. Negative values become zero.
 pub fn from_millis(value: i64) -> Duration {

@@ -12,71 +12,75 @@ use crate::cases::{
     CallOptions, CaseTarget, Environment, McpAddresses, TestCase, VariableScope, interpolate,
 };
 use hotseat_document::{
-    Diagnostic, Diagnostics, Field, Kind, MapView, Shape, check, json as json_file, source_from_bytes,
+    Diagnostic, Diagnostics, Kind, MapView, check, document_shape, json as json_file, source_from_bytes,
 };
 use hotseat_targets::message::{RequestIdentity, merge_json};
 use hotseat_targets::recorder::SecretRedactor;
 
-/// Shape of a context file.
-pub static CONTEXT_FILE: Shape = Shape {
-    name: "ContextFile",
-    doc: "A context file for `--ctx`: user identity and further data of the call. `${ENV.NAME}` is replaced by an environment variable.",
-    fields: &[
-        Field::optional("chat_id", Kind::NonEmptyText, "Conversation id, unless a case has a `threadId`."),
-        Field::optional(
-            "authorized",
-            Kind::Shape(&AUTHORIZED),
-            "The authenticated user and their permissions.",
-        ),
-        Field::optional(
-            "metadata",
-            Kind::JsonMap,
-            "Metadata of every call. Metadata of cases and options takes precedence.",
-        ),
-        Field::optional("client", Kind::Shape(&CLIENT), "The client program."),
-        Field::optional("locale", Kind::NonEmptyText, "Language and region.").default("en-us"),
-        Field::optional("referer", Kind::Text, "Origin of the call.").default("test"),
-    ],
-};
+document_shape! {
+    /// A context file for `--ctx`: user identity and further data of the call. `${ENV.NAME}` is replaced by
+    /// an environment variable.
+    pub static CONTEXT_FILE "ContextFile" {
+        /// Conversation id, unless a case has a `threadId`.
+        optional "chat_id" = Kind::NonEmptyText,
+        /// The authenticated user and their permissions.
+        optional "authorized" = Kind::Shape(&AUTHORIZED),
+        /// Metadata of every call. Metadata of cases and options takes precedence.
+        optional "metadata" = Kind::JsonMap,
+        /// The client program.
+        optional "client" = Kind::Shape(&CLIENT),
+        /// Language and region.
+        optional "locale" = Kind::NonEmptyText, shown "en-us",
+        /// Origin of the call.
+        optional "referer" = Kind::Text, shown "test",
+    }
 
-static AUTHORIZED: Shape = Shape {
-    name: "Authorized",
-    doc: "The authenticated user and their permissions.",
-    fields: &[
-        Field::optional("sub", Kind::Text, "The subject of the token."),
-        Field::optional("client_id", Kind::Text, "Client that the token was issued to."),
-        Field::optional("scope", Kind::Text, "Scope of the token."),
-        Field::optional("session_id", Kind::Text, "Id of the session."),
-        Field::optional("user_id", Kind::NonEmptyText, "Id of the user.").default("test-user"),
-        Field::optional("team_id", Kind::NonEmptyText, "Id of the user's team.").default("test-team"),
-        Field::optional("tenant_id", Kind::Text, "Id of the tenant."),
-        Field::optional("remember_me", Kind::Bool, "Whether the session is persistent."),
-        Field::optional("constraints", Kind::Shape(&CONSTRAINTS), "Restrictions on visible data."),
-    ],
-};
+    /// The authenticated user and their permissions.
+    static AUTHORIZED "Authorized" {
+        /// The subject of the token.
+        optional "sub" = Kind::Text,
+        /// Client that the token was issued to.
+        optional "client_id" = Kind::Text,
+        /// Scope of the token.
+        optional "scope" = Kind::Text,
+        /// Id of the session.
+        optional "session_id" = Kind::Text,
+        /// Id of the user.
+        optional "user_id" = Kind::NonEmptyText, shown "test-user",
+        /// Id of the user's team.
+        optional "team_id" = Kind::NonEmptyText, shown "test-team",
+        /// Id of the tenant.
+        optional "tenant_id" = Kind::Text,
+        /// Whether the session is persistent.
+        optional "remember_me" = Kind::Bool,
+        /// Restrictions on visible data.
+        optional "constraints" = Kind::Shape(&CONSTRAINTS),
+    }
 
-static CONSTRAINTS: Shape = Shape {
-    name: "Constraints",
-    doc: "Restrictions on visible data.",
-    fields: &[
-        Field::optional("owner_only", Kind::Bool, "Only items that the user owns."),
-        Field::optional("creator_only", Kind::Bool, "Only items that the user created."),
-        Field::optional("editor_only", Kind::Bool, "Only items that the user edited."),
-        Field::optional("team_only", Kind::Bool, "Only items of the user's team."),
-        Field::optional("extra", Kind::JsonMap, "Further restrictions."),
-    ],
-};
+    /// Restrictions on visible data.
+    static CONSTRAINTS "Constraints" {
+        /// Only items that the user owns.
+        optional "owner_only" = Kind::Bool,
+        /// Only items that the user created.
+        optional "creator_only" = Kind::Bool,
+        /// Only items that the user edited.
+        optional "editor_only" = Kind::Bool,
+        /// Only items of the user's team.
+        optional "team_only" = Kind::Bool,
+        /// Further restrictions.
+        optional "extra" = Kind::JsonMap,
+    }
 
-static CLIENT: Shape = Shape {
-    name: "Client",
-    doc: "The client program.",
-    fields: &[
-        Field::optional("type", Kind::Text, "Type of the program.").default("test"),
-        Field::optional("user_agent", Kind::Text, "Name and version of the program.")
-            .default("hotseat/VERSION"),
-        Field::optional("ip", Kind::Text, "IP address of the client.").default("127.0.0.1"),
-    ],
-};
+    /// The client program.
+    static CLIENT "Client" {
+        /// Type of the program.
+        optional "type" = Kind::Text, shown "test",
+        /// Name and version of the program.
+        optional "user_agent" = Kind::Text, shown "hotseat/VERSION",
+        /// IP address of the client.
+        optional "ip" = Kind::Text, shown "127.0.0.1",
+    }
+}
 
 /// A decoded context file.
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cases::{Environment, MILLISECONDS, from_millis};
-use hotseat_document::{Diagnostic, Diagnostics, Field, Kind, MapView, NodeView, Shape};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, document_shape};
 use hotseat_targets::connection::http::{HttpClient, without_credentials};
 use hotseat_targets::process::{GroupCommand, LastOutput, ProcessGroup, ProjectServers, SHUTDOWN_GRACE};
 use hotseat_targets::recorder::SecretRedactor;
@@ -21,27 +21,21 @@ use hotseat_targets::recorder::SecretRedactor;
 /// Time limit for reading the remaining output after the agent has exited.
 const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Shape of the start command of an agent.
-pub static START: Shape = Shape {
-    name: "Start",
-    doc: "Starts the agent under test. It is stopped together with its child processes.",
-    fields: &[
-        Field::required(
-            "command",
-            Kind::NonEmptyList(&Kind::Text),
-            "The program and its arguments. Runs without a shell.",
-        ),
-        Field::optional(
-            "ready",
-            Kind::Url,
-            "The agent is ready when this URL responds with any status. Default: `endpoint` or `base_url`.",
-        ),
-        Field::optional("timeout_ms", MILLISECONDS, "Time limit for becoming ready.").default("60000"),
-        Field::optional("cwd", Kind::NonEmptyText, "Working directory, relative to the project file.")
-            .default("."),
-        Field::optional("env", Kind::Map(&Kind::Text), "Additional environment variables."),
-    ],
-};
+document_shape! {
+    /// Starts the agent under test. It is stopped together with its child processes.
+    pub static START "Start" {
+        /// The program and its arguments. Runs without a shell.
+        required "command" = Kind::NonEmptyList(&Kind::Text),
+        /// The agent is ready when this URL responds with any status. Default: `endpoint` or `base_url`.
+        optional "ready" = Kind::Url,
+        /// Time limit for becoming ready.
+        optional "timeout_ms" = MILLISECONDS, shown "60000",
+        /// Working directory, relative to the project file.
+        optional "cwd" = Kind::NonEmptyText, shown ".",
+        /// Additional environment variables.
+        optional "env" = Kind::Map(&Kind::Text),
+    }
+}
 
 /// Start command of the agent under test.
 #[derive(Debug, Clone)]

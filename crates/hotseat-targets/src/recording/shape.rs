@@ -1,51 +1,42 @@
 //! File format of recordings.
 
-use hotseat_document::{Field, Kind, Shape};
+use hotseat_document::{Kind, document_shape};
 
 use super::events::{EVENT, MILLISECONDS};
 
-/// A recording.
-pub static RECORDING: Shape = Shape {
-    name: "Recording",
-    doc: "Behavior of an agent in one conversation. `hotseat test --record` and `hotseat import` write it, and an agent of `type: replay` serves it again.",
-    fields: &[
-        Field::required("version", Kind::Integer { min: 1, max: 1 }, "Version of this format."),
-        Field::optional(
-            "suite",
-            Kind::NonEmptyText,
-            "The suite of the case, as a path from the project folder. Without it the recording matches the case in any suite.",
-        ),
-        Field::required("case", Kind::Text, "Id of the case."),
-        Field::optional("agent", Kind::Text, "Name of the agent in the project."),
-        Field::optional("recorded_at", Kind::Text, "Time of the recording."),
-        Field::required(
-            "turns",
-            Kind::NonEmptyList(&Kind::Shape(&TURN)),
-            "Turns in order. The first turn of a case is served from the first one.",
-        ),
-    ],
-};
+document_shape! {
+    /// Behavior of an agent in one conversation. `hotseat test --record` and `hotseat import` write it, and
+    /// an agent of `type: replay` serves it again.
+    pub static RECORDING "Recording" {
+        /// Version of this format.
+        required "version" = Kind::Integer { min: 1, max: 1 },
+        /// The suite of the case, as a path from the project folder. Without it the recording matches the
+        /// case in any suite.
+        optional "suite" = Kind::NonEmptyText,
+        /// Id of the case.
+        required "case" = Kind::Text,
+        /// Name of the agent in the project.
+        optional "agent" = Kind::Text,
+        /// Time of the recording.
+        optional "recorded_at" = Kind::Text,
+        /// Turns in order. The first turn of a case is served from the first one.
+        required "turns" = Kind::NonEmptyList(&Kind::Shape(&TURN)),
+    }
 
-/// A turn.
-pub static TURN: Shape = Shape {
-    name: "RecordedTurn",
-    doc: "User input and agent behavior of a turn.",
-    fields: &[
-        Field::required("user", Kind::Text, "Text of the user."),
-        Field::optional("attachments", Kind::List(&Kind::Text), "Names of the attachments."),
-        Field::optional(
-            "duration_ms",
-            MILLISECONDS,
-            "Duration of the turn. Without it, checks of time cannot be evaluated.",
-        ),
-        Field::required("events", Kind::List(&Kind::Tagged(&EVENT)), "Events of the agent, in order."),
-        Field::optional(
-            "unfinished",
-            Kind::NonEmptyText,
-            "Reason why the turn is incomplete. It is replayed as an error.",
-        ),
-    ],
-};
+    /// User input and agent behavior of a turn.
+    pub static TURN "RecordedTurn" {
+        /// Text of the user.
+        required "user" = Kind::Text,
+        /// Names of the attachments.
+        optional "attachments" = Kind::List(&Kind::Text),
+        /// Duration of the turn. Without it, checks of time cannot be evaluated.
+        optional "duration_ms" = MILLISECONDS,
+        /// Events of the agent, in order.
+        required "events" = Kind::List(&Kind::Tagged(&EVENT)),
+        /// Reason why the turn is incomplete. It is replayed as an error.
+        optional "unfinished" = Kind::NonEmptyText,
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,20 +5,19 @@ use hotseat_checks::{
     CompiledSchema, JsonPathCheck, JsonPathQuery, JsonSchemaCheck, JsonTypeCheck, JsonValueType,
 };
 
-assertion_type!(
-    JSON_PATH,
-    "JsonPath",
-    "json_path",
-    "A value at a JSON path. Searched in order: the answer if it is or contains JSON, the result of the run, the shared state, the tool results from last to first. The first document in which the path selects a value is used.",
-    [
-        Field::required("path", Kind::NonEmptyText, "A JSON path of RFC 9535; the leading `$.` is optional."),
-        Field::optional(
-            "value",
-            Kind::Json,
-            "The expected value. A list also matches if one of its entries does. Without `value` the path only has to select something.",
-        ),
-    ],
-    |map, diagnostics| {
+assertion_type! {
+    /// A value at a JSON path. Searched in order: the answer if it is or contains JSON, the result of the
+    /// run, the shared state, the tool results from last to first. The first document in which the path
+    /// selects a value is used.
+    JSON_PATH "JsonPath" "json_path" {
+        /// A JSON path of RFC 9535; the leading `$.` is optional.
+        required "path" = Kind::NonEmptyText,
+        /// The expected value. A list also matches if one of its entries does. Without `value` the path only
+        /// has to select something.
+        optional "value" = Kind::Json,
+    }
+    |map,
+    diagnostics| {
         let path = json_path(map.get("path")?, diagnostics)?;
         check_at(map, "path", CheckKind::JsonPath(JsonPathCheck { path, value: map.json("value") }))
     },
@@ -29,18 +28,18 @@ assertion_type!(
             None => path.to_string(),
         })
     }
-);
+}
 
-assertion_type!(
-    TYPE,
-    "Type",
-    "type",
-    "The type of the answer, or of the value at a path. An answer that is not entirely JSON is a `string`.",
-    [
-        Field::required("value", Kind::Choice(JsonValueType::NAMES), "The type."),
-        Field::optional("path", Kind::NonEmptyText, "JSON path to the value, as in `json_path`."),
-    ],
-    |map, diagnostics| {
+assertion_type! {
+    /// The type of the answer, or of the value at a path. An answer that is not entirely JSON is a `string`.
+    TYPE "Type" "type" {
+        /// The type.
+        required "value" = Kind::Choice(JsonValueType::NAMES),
+        /// JSON path to the value, as in `json_path`.
+        optional "path" = Kind::NonEmptyText,
+    }
+    |map,
+    diagnostics| {
         let expected = JsonValueType::from_name(map.text("value")?)?;
         let path = optional_path(map, diagnostics)?;
         check_at(map, "value", CheckKind::JsonType(JsonTypeCheck { path, expected }))
@@ -49,23 +48,19 @@ assertion_type!(
         let path = written.get("path").and_then(Value::as_str).map(|path| format!("{path} = "));
         Some(format!("type {}{}", path.unwrap_or_default(), written.get("value")?))
     }
-);
+}
 
-assertion_type!(
-    SCHEMA,
-    "Schema",
-    "schema",
-    "The answer as JSON, or the value at a path, is valid against a JSON Schema. Remote references are not fetched.",
-    [
-        Field::required(
-            "schema",
-            Kind::OneOf(&[Kind::Bool, Kind::JsonMap]),
-            "The schema: draft 2020-12 unless `$schema` sets another.",
-        )
-        .aliases(&["value"]),
-        Field::optional("path", Kind::NonEmptyText, "JSON path to the value, as in `json_path`."),
-    ],
-    |map, diagnostics| {
+assertion_type! {
+    /// The answer as JSON, or the value at a path, is valid against a JSON Schema. Remote references are not
+    /// fetched.
+    SCHEMA "Schema" "schema" {
+        /// The schema: draft 2020-12 unless `$schema` sets another.
+        required "schema" = Kind::OneOf(&[Kind::Bool, Kind::JsonMap]), aliases &["value"],
+        /// JSON path to the value, as in `json_path`.
+        optional "path" = Kind::NonEmptyText,
+    }
+    |map,
+    diagnostics| {
         let path = optional_path(map, diagnostics)?;
         match CompiledSchema::compile(&map.json("schema")?) {
             Ok(schema) => check_at(map, "schema", CheckKind::JsonSchema(JsonSchemaCheck { schema, path })),
@@ -75,7 +70,7 @@ assertion_type!(
             }
         }
     }
-);
+}
 
 fn json_path(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<JsonPathQuery> {
     match JsonPathQuery::parse(view.text()?) {

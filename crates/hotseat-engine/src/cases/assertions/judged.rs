@@ -11,14 +11,12 @@ use hotseat_checks::{
     JudgeSettings, JudgedCheck,
 };
 
-const OPTIONS: Field =
-    Field::optional("options", Kind::JsonMap, "Options passed on to the judge: `metadata`, `connector`.");
-
-const JUDGED_BY: Field = Field::optional(
-    "judge",
-    JUDGE_KIND,
-    "The judge, optionally with settings. Default: the judge of the case.",
-);
+document_shape! {
+    /// Options passed on to the judge: `metadata`, `connector`.
+    const OPTIONS: optional "options" = Kind::JsonMap,
+    /// The judge, optionally with settings. Default: the judge of the case.
+    const JUDGED_BY: optional "judge" = JUDGE_KIND,
+}
 
 const ONE_OR_MANY_TEXTS: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]);
 
@@ -29,132 +27,96 @@ static CRITERIA_ENTRY: Kind = Kind::OneOf(&[
     Kind::NonEmptyList(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&CRITERION_OF_ITS_OWN)])),
 ]);
 
-assertion_type!(
-    AGENT,
-    "Agent",
-    "agent",
-    "Another agent judges this one. If the judge cannot be asked or gives no valid judgement, the check errors and has no verdict.",
-    [
-        Field::optional(
-            "use",
-            Kind::NonEmptyText,
-            "The judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompt. Default: `judge` of the project file.",
-        ),
-        Field::optional(
-            "criteria",
-            Kind::Json,
-            "The criteria, usually a sentence. Also read from `options.metadata.criteria`.",
-        )
-        .aliases(&["value"]),
-        OPTIONS,
-    ],
+assertion_type! {
+    /// Another agent judges this one. If the judge cannot be asked or gives no valid judgement, the check
+    /// errors and has no verdict.
+    AGENT "Agent" "agent" {
+        /// The judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the
+        /// built-in prompt. Default: `judge` of the project file.
+        optional "use" = Kind::NonEmptyText,
+        /// The criteria, usually a sentence. Also read from `options.metadata.criteria`.
+        optional "criteria" = Kind::Json, aliases &["value"],
+        ..OPTIONS,
+    }
     read_agent
-);
+}
 
-assertion_type!(
-    SATISFY,
-    "Satisfy",
-    "satisfy",
-    "The agent's messages satisfy criteria, in the turn or across all turns of the conversation. Each criterion is judged separately and has its own result.",
-    [
-        Field::required(
-            "criteria",
-            Kind::OneOf(&[
-                Kind::NonEmptyText,
-                Kind::Shape(&CRITERION_OF_ITS_OWN),
-                Kind::NonEmptyList(&CRITERIA_ENTRY),
-            ]),
-            "The criteria. A text that looks like a name (letters, digits and `_`, optionally with a final `?` or `!`) refers to `criteria`; text that starts with `scripts:` is a function that receives the turn; any other text is judged literally.",
-        )
-        .aliases(&["criterion", "value"]),
-        JUDGED_BY,
-    ],
+assertion_type! {
+    /// The agent's messages satisfy criteria, in the turn or across all turns of the conversation. Each
+    /// criterion is judged separately and has its own result.
+    SATISFY "Satisfy" "satisfy" {
+        /// The criteria. A text that looks like a name (letters, digits and `_`, optionally with a final `?`
+        /// or `!`) refers to `criteria`; text that starts with `scripts:` is a function that receives the
+        /// turn; any other text is judged literally.
+        required "criteria" = Kind::OneOf(&[
+            Kind::NonEmptyText, Kind::Shape(&CRITERION_OF_ITS_OWN), Kind::NonEmptyList(&CRITERIA_ENTRY)
+        ]), aliases &["criterion", "value"],
+        ..JUDGED_BY,
+    }
     read_satisfy
-);
+}
 
-assertion_type!(
-    GROUNDED,
-    "Grounded",
-    "grounded",
-    "The agent's claims are grounded in tool results of the same or an earlier turn. Decided by a judge.",
-    [
-        Field::required("types", ONE_OR_MANY_TEXTS, "The kinds of claims: `prices`, `opening_hours`.")
-            .aliases(&["value"]),
-        Field::optional(
-            "from_tools",
-            ONE_OR_MANY_TEXTS,
-            "Only results of these tools count; other calls are not shown to the judge. Default: all.",
-        ),
-        JUDGED_BY,
-    ],
-    |map, diagnostics| {
+assertion_type! {
+    /// The agent's claims are grounded in tool results of the same or an earlier turn. Decided by a judge.
+    GROUNDED "Grounded" "grounded" {
+        /// The kinds of claims: `prices`, `opening_hours`.
+        required "types" = ONE_OR_MANY_TEXTS, aliases &["value"],
+        /// Only results of these tools count; other calls are not shown to the judge. Default: all.
+        optional "from_tools" = ONE_OR_MANY_TEXTS,
+        ..JUDGED_BY,
+    }
+    |map,
+    diagnostics| {
         let claims =
             GroundedClaims { types: text_list(map, "types"), from_tools: text_list(map, "from_tools") };
         judged_check(JudgeCriterion::Grounded(claims), map, "types", diagnostics)
     }
-);
+}
 
-assertion_type!(
-    CLAIMS,
-    "Claims",
-    "claims",
-    "The agent makes no claims of these kinds unless they are grounded in a tool result. Decided by a judge.",
-    [
-        Field::required("forbid", ONE_OR_MANY_TEXTS, "The forbidden kinds of claims.").aliases(&["value"]),
-        Field::optional("absolute", Kind::Bool, "Whether they are forbidden even if they are grounded.")
-            .default("false"),
-        JUDGED_BY,
-    ],
-    |map, diagnostics| {
+assertion_type! {
+    /// The agent makes no claims of these kinds unless they are grounded in a tool result. Decided by a
+    /// judge.
+    CLAIMS "Claims" "claims" {
+        /// The forbidden kinds of claims.
+        required "forbid" = ONE_OR_MANY_TEXTS, aliases &["value"],
+        /// Whether they are forbidden even if they are grounded.
+        optional "absolute" = Kind::Bool, shown "false",
+        ..JUDGED_BY,
+    }
+    |map,
+    diagnostics| {
         let absolute = map.bool("absolute") == Some(true);
         let claims = ForbiddenClaims { forbid: text_list(map, "forbid"), absolute };
         judged_check(JudgeCriterion::Claims(claims), map, "forbid", diagnostics)
     }
-);
+}
 
-assertion_type!(
-    INTENT,
-    "Intent",
-    "intent",
-    "The intent of the agent's messages and actions. Decided by a judge.",
-    [
-        Field::optional(
-            "intent",
-            Kind::NonEmptyText,
-            "The intent: a description, or a descriptive name such as `gather_requirements`.",
-        )
-        .aliases(&["name", "value"]),
-        Field::optional(
-            "described_as",
-            Kind::NonEmptyText,
-            "Description of the intent, if the name is not descriptive."
-        )
-        .aliases(&["description"]),
-        JUDGED_BY,
-    ],
+assertion_type! {
+    /// The intent of the agent's messages and actions. Decided by a judge.
+    INTENT "Intent" "intent" {
+        /// The intent: a description, or a descriptive name such as `gather_requirements`.
+        optional "intent" = Kind::NonEmptyText, aliases &["name", "value"],
+        /// Description of the intent, if the name is not descriptive.
+        optional "described_as" = Kind::NonEmptyText, aliases &["description"],
+        ..JUDGED_BY,
+    }
     read_intent
-);
+}
 
-assertion_type!(
-    GOAL,
-    "Goal",
-    "goal",
-    "The user has achieved a goal by the end of the evaluated turns. Decided by a judge.",
-    [
-        Field::optional(
-            "goal",
-            Kind::NonEmptyText,
-            "The goal. Default: the goal of the simulated user of the case.",
-        )
-        .aliases(&["value"]),
-        JUDGED_BY,
-    ],
-    |map, diagnostics| {
+assertion_type! {
+    /// The user has achieved a goal by the end of the evaluated turns. Decided by a judge.
+    GOAL "Goal" "goal" {
+        /// The goal. Default: the goal of the simulated user of the case.
+        optional "goal" = Kind::NonEmptyText, aliases &["value"],
+        ..JUDGED_BY,
+    }
+    |map,
+    diagnostics| {
         let goal = GoalAchieved { text: map.text("goal").map(str::to_string) };
         let key = if map.has("goal") { "goal" } else { "type" };
         judged_check(JudgeCriterion::Goal(goal), map, key, diagnostics)
     }
-);
+}
 
 fn read_agent(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let judge = match map.get("use") {

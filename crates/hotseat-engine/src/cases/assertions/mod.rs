@@ -44,29 +44,32 @@ struct AssertionType {
 /// Declares a type of assertions: its name in schemas, the word of `type`, its description, its own keys, its
 /// decoder, and optionally its label. Keys common to all types are added.
 macro_rules! assertion_type {
-    ($type:ident, $name:literal, $word:literal, $doc:literal, [$($field:expr),* $(,)?], $read:expr $(,)?) => {
-        assertion_type!($type, $name, $word, $doc, [$($field),*], $read, |_| None);
+    (
+        $(#[doc = $doc:literal])+
+        $type:ident $name:literal $word:literal { $($fields:tt)* }
+        $read:expr
+    ) => {
+        assertion_type!($(#[doc = $doc])+ $type $name $word { $($fields)* } $read, |_| None);
     };
     (
-        $type:ident, $name:literal, $word:literal, $doc:literal, [$($field:expr),* $(,)?], $read:expr,
-        $label:expr $(,)?
+        $(#[doc = $doc:literal])+
+        $type:ident $name:literal $word:literal { $($fields:tt)* }
+        $read:expr, $label:expr
     ) => {
-        #[doc = $doc]
+        $(#[doc = $doc])+
         pub(super) static $type: AssertionType = AssertionType {
             shape: Shape {
                 name: $name,
-                doc: $doc,
-                fields: &[
-                    Field::required("type", Kind::Choice(&[$word]), "Which assertion this is."),
-                    $($field,)*
-                    Field::optional(
-                        "negate",
-                        Kind::Bool,
-                        "Negates the assertion. An assertion that cannot be evaluated fails either way.",
-                    )
-                    .default("false"),
-                    Field::optional("message", Kind::NonEmptyText, "Message shown if the assertion fails."),
-                ],
+                doc: concat!($($doc),+).trim_ascii(),
+                fields: &hotseat_document::document_fields!(
+                    /// Which assertion this is.
+                    required "type" = Kind::Choice(&[$word]),
+                    $($fields)*
+                    /// Negates the assertion. An assertion that cannot be evaluated fails either way.
+                    optional "negate" = Kind::Bool, shown "false",
+                    /// Message shown if the assertion fails.
+                    optional "message" = Kind::NonEmptyText,
+                ),
             },
             read: $read,
             label: $label,
@@ -134,7 +137,7 @@ mod prelude {
     pub(super) use crate::cases::patterns::read_patterns;
     pub(super) use crate::cases::variables::diagnostic_at;
     pub(super) use hotseat_checks::{Check, CheckKind};
-    pub(super) use hotseat_document::{Diagnostics, Field, Kind, MapView, NodeView, Shape};
+    pub(super) use hotseat_document::{Diagnostics, Kind, MapView, NodeView, Shape, document_shape};
     pub(super) use serde_json::Value;
 }
 

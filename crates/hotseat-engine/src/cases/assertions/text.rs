@@ -3,69 +3,59 @@
 use super::prelude::*;
 use hotseat_checks::{AnswerEquals, ContainsText, MatchMode, RegexCheck, TurnSelection};
 
-const TURNS_READ: Field = Field::optional(
-    "turns",
-    Kind::Choice(TurnSelection::NAMES),
-    "The turns to evaluate. Default: all turns of a visit for assertions of a topic, else the last turn.",
-);
+document_shape! {
+    /// The turns to evaluate. Default: all turns of a visit for assertions of a topic, else the last turn.
+    const TURNS_READ: optional "turns" = Kind::Choice(TurnSelection::NAMES),
+}
 
-assertion_type!(
-    CONTAINS,
-    "Contains",
-    "contains",
-    "The agent's text contains a text (case-sensitive).",
-    [Field::required("value", Kind::Json, "The text; anything else as compact JSON."), TURNS_READ],
-    |map, diagnostics| read_contains(map, true, diagnostics),
+assertion_type! {
+    /// The agent's text contains a text (case-sensitive).
+    CONTAINS "Contains" "contains" {
+        /// The text; anything else as compact JSON.
+        required "value" = Kind::Json,
+        ..TURNS_READ,
+    }
+    |map,
+    diagnostics| read_contains(map, true, diagnostics),
     value_label
-);
+}
 
-assertion_type!(
-    NOT_CONTAINS,
-    "NotContains",
-    "not_contains",
-    "The agent's text does not contain a text (case-sensitive).",
-    [Field::required("value", Kind::Json, "The text; anything else as compact JSON."), TURNS_READ],
-    |map, diagnostics| read_contains(map, false, diagnostics),
+assertion_type! {
+    /// The agent's text does not contain a text (case-sensitive).
+    NOT_CONTAINS "NotContains" "not_contains" {
+        /// The text; anything else as compact JSON.
+        required "value" = Kind::Json,
+        ..TURNS_READ,
+    }
+    |map,
+    diagnostics| read_contains(map, false, diagnostics),
     value_label
-);
+}
 
-assertion_type!(
-    EQUALS,
-    "Equals",
-    "equals",
-    "The answer equals this value. The last of several messages is the answer.",
-    [Field::required(
-        "value",
-        Kind::Json,
-        "Text is compared exactly; anything else as JSON, regardless of key order, with 1 equal to 1.0.",
-    )],
-    |map, _| check_at(map, "value", CheckKind::AnswerEquals(AnswerEquals { value: map.json("value")? })),
+assertion_type! {
+    /// The answer equals this value. The last of several messages is the answer.
+    EQUALS "Equals" "equals" {
+        /// Text is compared exactly; anything else as JSON, regardless of key order, with 1 equal to 1.0.
+        required "value" = Kind::Json,
+    }
+    |map,
+    _| check_at(map, "value", CheckKind::AnswerEquals(AnswerEquals { value: map.json("value")? })),
     value_label
-);
+}
 
-assertion_type!(
-    REGEX,
-    "Regex",
-    "regex",
-    "The agent's text matches a regular expression anywhere.",
-    [
-        Field::required(
-            "pattern",
-            Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]),
-            "The regular expression, or several.",
-        )
-        .aliases(&["value"]),
-        Field::optional(
-            "match",
-            Kind::Choice(&["all", "any"]),
-            "Whether all patterns have to match or any of them. With `any` and `negate` none may match.",
-        )
-        .default("all"),
-        TURNS_READ,
-    ],
+assertion_type! {
+    /// The agent's text matches a regular expression anywhere.
+    REGEX "Regex" "regex" {
+        /// The regular expression, or several.
+        required "pattern" = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]),
+            aliases &["value"],
+        /// Whether all patterns have to match or any of them. With `any` and `negate` none may match.
+        optional "match" = Kind::Choice(&["all", "any"]), shown "all",
+        ..TURNS_READ,
+    }
     read_regex,
     |written| Some(format!("regex /{}/", written.get("pattern")?.as_str()?))
-);
+}
 
 /// Decodes `contains` and `not_contains`.
 fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {

@@ -6,34 +6,25 @@ use super::prelude::*;
 use crate::cases::condition::{CONDITIONS, read_conditions};
 use hotseat_checks::{ArgumentMatch, ToolCalled};
 
-assertion_type!(
-    TOOL_CALLED,
-    "ToolCalled",
-    "tool_called",
-    "A tool is called in this turn, or in the whole conversation. Tool names are compared exactly.",
-    [
-        Field::optional("name", Kind::NonEmptyText, "The tool."),
-        Field::optional(
-            "value",
-            Kind::OneOf(&[
-                Kind::NonEmptyText,
-                Kind::NonEmptyList(&Kind::NonEmptyText),
-                Kind::Shape(&TOOL_CALLED_VALUE),
-            ]),
-            "Instead of `name`: the tool, a list of alternative tools, or a tool with its arguments.",
-        ),
-        Field::optional("arguments", Kind::JsonMap, "Arguments of the call, compared as JSON.")
-            .aliases(&["args"]),
-        Field::optional(
-            "match",
-            Kind::Choice(&["exact", "subset"]),
-            "How `arguments` are compared: `subset` allows additional members on every level.",
-        )
-        .default("subset"),
-        SERVER,
-        Field::optional("where", CONDITIONS, "Conditions on arguments, by argument name."),
-        Field::optional("count", Kind::Shape(&COUNT), "Number of matching calls. Default: at least one."),
-    ],
+assertion_type! {
+    /// A tool is called in this turn, or in the whole conversation. Tool names are compared exactly.
+    TOOL_CALLED "ToolCalled" "tool_called" {
+        /// The tool.
+        optional "name" = Kind::NonEmptyText,
+        /// Instead of `name`: the tool, a list of alternative tools, or a tool with its arguments.
+        optional "value" = Kind::OneOf(&[
+            Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText), Kind::Shape(&TOOL_CALLED_VALUE)
+        ]),
+        /// Arguments of the call, compared as JSON.
+        optional "arguments" = Kind::JsonMap, aliases &["args"],
+        /// How `arguments` are compared: `subset` allows additional members on every level.
+        optional "match" = Kind::Choice(&["exact", "subset"]), shown "subset",
+        ..SERVER,
+        /// Conditions on arguments, by argument name.
+        optional "where" = CONDITIONS,
+        /// Number of matching calls. Default: at least one.
+        optional "count" = Kind::Shape(&COUNT),
+    }
     read_tool_called,
     |written| {
         // The value is a name, a list of names, or an object with a name and arguments.
@@ -44,17 +35,17 @@ assertion_type!(
             arguments.map_or_else(String::new, |arguments| format!(" with arguments {arguments}"));
         Some(format!("tool_called {name}{arguments}"))
     }
-);
+}
 
-/// A tool with its arguments, where `value` of `tool_called` is a mapping.
-static TOOL_CALLED_VALUE: Shape = Shape {
-    name: "ToolCalledValue",
-    doc: "A tool and its arguments.",
-    fields: &[
-        Field::required("name", Kind::NonEmptyText, "The tool."),
-        Field::optional("arguments", Kind::JsonMap, "Arguments of the call.").aliases(&["args"]),
-    ],
-};
+document_shape! {
+    /// A tool and its arguments.
+    static TOOL_CALLED_VALUE "ToolCalledValue" {
+        /// The tool.
+        required "name" = Kind::NonEmptyText,
+        /// Arguments of the call.
+        optional "arguments" = Kind::JsonMap, aliases &["args"],
+    }
+}
 
 fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let value = map.get("value");

@@ -5,21 +5,18 @@ use super::prelude::*;
 use crate::cases::limits::TIMES;
 use hotseat_checks::{AfterFault, Idempotent, ValidArguments};
 
-assertion_type!(
-    IDEMPOTENT,
-    "Idempotent",
-    "idempotent",
-    "A tool takes effect at most once for each key, however often the agent calls it. A call whose answer is lost has taken effect.",
-    [
-        Field::required("tool", Kind::NonEmptyText, "The tool."),
-        Field::required(
-            "key",
-            Kind::NonEmptyText,
-            "Argument that identifies the intended effect, for example `order_id`. Paths select nested values.",
-        ),
-        SERVER,
-    ],
-    |map, _| {
+assertion_type! {
+    /// A tool takes effect at most once for each key, however often the agent calls it. A call whose answer
+    /// is lost has taken effect.
+    IDEMPOTENT "Idempotent" "idempotent" {
+        /// The tool.
+        required "tool" = Kind::NonEmptyText,
+        /// Argument that identifies the intended effect, for example `order_id`. Paths select nested values.
+        required "key" = Kind::NonEmptyText,
+        ..SERVER,
+    }
+    |map,
+    _| {
         let check = Idempotent {
             tool: map.text("tool")?.to_string(),
             server: map.text("server").map(str::to_string),
@@ -28,42 +25,37 @@ assertion_type!(
         check_at(map, "tool", CheckKind::Idempotent(check))
     },
     |written| Some(format!("idempotent {} by {}", written.get("tool")?, written.get("key")?))
-);
+}
 
-assertion_type!(
-    AFTER_FAULT,
-    "AfterFault",
-    "after_fault",
-    "Behaviour of the agent after a fault that the test injected. Fails if no such fault was injected.",
-    [
-        Field::optional("tool", Kind::NonEmptyText, "Only faults in calls of this tool."),
-        SERVER,
-        Field::optional(
-            "max_retries",
-            TIMES,
-            "Maximum number of calls of the same tool with the same arguments after the first fault in it.",
-        ),
-        Field::optional(
-            "forbid",
-            Kind::NonEmptyList(&Kind::NonEmptyText),
-            "Tools that must not be called after the first fault.",
-        ),
-    ],
+assertion_type! {
+    /// Behaviour of the agent after a fault that the test injected. Fails if no such fault was injected.
+    AFTER_FAULT "AfterFault" "after_fault" {
+        /// Only faults in calls of this tool.
+        optional "tool" = Kind::NonEmptyText,
+        ..SERVER,
+        /// Maximum number of calls of the same tool with the same arguments after the first fault in it.
+        optional "max_retries" = TIMES,
+        /// Tools that must not be called after the first fault.
+        optional "forbid" = Kind::NonEmptyList(&Kind::NonEmptyText),
+    }
     read_after_fault
-);
+}
 
-assertion_type!(
-    VALID_ARGUMENTS,
-    "ValidArguments",
-    "valid_arguments",
-    "The arguments of all calls that MCP servers of the test received satisfy the input schemas of their tools.",
-    [Field::optional("tool", Kind::NonEmptyText, "Only calls of this tool."), SERVER],
-    |map, _| {
+assertion_type! {
+    /// The arguments of all calls that MCP servers of the test received satisfy the input schemas of their
+    /// tools.
+    VALID_ARGUMENTS "ValidArguments" "valid_arguments" {
+        /// Only calls of this tool.
+        optional "tool" = Kind::NonEmptyText,
+        ..SERVER,
+    }
+    |map,
+    _| {
         let text = |key: &str| map.text(key).map(str::to_string);
         let check = ValidArguments { tool: text("tool"), server: text("server") };
         check_at(map, "tool", CheckKind::ValidArguments(check))
     }
-);
+}
 
 fn read_after_fault(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     if !map.has("max_retries") && !map.has("forbid") {

@@ -4,21 +4,17 @@ use super::block_shape::SERVER;
 use super::prelude::*;
 use hotseat_checks::{ExpectedResult, ToolResultCheck};
 
-assertion_type!(
-    TOOL_RESULT,
-    "ToolResult",
-    "tool_result",
-    "At least one call of a tool succeeds, with this result if set.",
-    [
-        Field::optional("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
-        Field::optional(
-            "result",
-            Kind::Json,
-            "The result: objects may have additional keys; text that starts with `regex:` is a pattern.",
-        ),
-        SERVER,
-        Field::optional("value", Kind::Shape(&TOOL_RESULT_VALUE), "Instead of `tool` and `result`."),
-    ],
+assertion_type! {
+    /// At least one call of a tool succeeds, with this result if set.
+    TOOL_RESULT "ToolResult" "tool_result" {
+        /// The tool.
+        optional "tool" = Kind::NonEmptyText, aliases &["name"],
+        /// The result: objects may have additional keys; text that starts with `regex:` is a pattern.
+        optional "result" = Kind::Json,
+        ..SERVER,
+        /// Instead of `tool` and `result`.
+        optional "value" = Kind::Shape(&TOOL_RESULT_VALUE),
+    }
     read_tool_result,
     |written| {
         let value = written.get("value");
@@ -26,17 +22,17 @@ assertion_type!(
         let result = part("result").map_or_else(String::new, |result| format!(" = {result}"));
         Some(format!("tool_result {}{result}", part("tool")?))
     }
-);
+}
 
-/// A tool and its result, where `value` of `tool_result` is used.
-static TOOL_RESULT_VALUE: Shape = Shape {
-    name: "ToolResultValue",
-    doc: "A tool and its result.",
-    fields: &[
-        Field::required("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
-        Field::optional("result", Kind::Json, "The result."),
-    ],
-};
+document_shape! {
+    /// A tool and its result.
+    static TOOL_RESULT_VALUE "ToolResultValue" {
+        /// The tool.
+        required "tool" = Kind::NonEmptyText, aliases &["name"],
+        /// The result.
+        optional "result" = Kind::Json,
+    }
+}
 
 fn read_tool_result(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let inner = map.get("value").and_then(|value| value.map(&TOOL_RESULT_VALUE));

@@ -4,50 +4,35 @@ use super::block_shape::SERVER;
 use super::prelude::*;
 use hotseat_checks::{ArgumentMatch, SequenceCall, SequenceMatch, ToolSequence};
 
-assertion_type!(
-    TOOL_SEQUENCE,
-    "ToolSequence",
-    "tool_sequence",
-    "All tool calls of the turn, or of the conversation.",
-    [
-        Field::required(
-            "calls",
-            Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&EXPECTED_CALL)])),
-            "The expected calls: names, or mappings with `name` and `arguments`. An empty list expects no calls.",
-        )
-        .aliases(&["value"]),
-        Field::optional(
-            "order",
-            Kind::Choice(SequenceMatch::NAMES),
-            "`strict`: exactly these calls in this order. `in_order`: these calls in this order, with others allowed in between. `unordered`: exactly these calls in any order. `subset`: only these calls, not necessarily all. `superset`: all of these calls, with others allowed.",
-        )
-        .default("strict"),
-        Field::optional(
-            "only",
-            Kind::NonEmptyList(&Kind::NonEmptyText),
-            "Only calls of these tools are considered, for example tools with side effects. Default: all.",
-        ),
-        Field::optional(
-            "arguments",
-            Kind::Choice(ArgumentMatch::NAMES),
-            "How the expected arguments are compared. An expected call without arguments matches any arguments.",
-        )
-        .default("exact"),
-    ],
+assertion_type! {
+    /// All tool calls of the turn, or of the conversation.
+    TOOL_SEQUENCE "ToolSequence" "tool_sequence" {
+        /// The expected calls: names, or mappings with `name` and `arguments`. An empty list expects no
+        /// calls.
+        required "calls" = Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&EXPECTED_CALL)])),
+            aliases &["value"],
+        /// `strict`: exactly these calls in this order. `in_order`: these calls in this order, with others
+        /// allowed in between. `unordered`: exactly these calls in any order. `subset`: only these calls, not
+        /// necessarily all. `superset`: all of these calls, with others allowed.
+        optional "order" = Kind::Choice(SequenceMatch::NAMES), shown "strict",
+        /// Only calls of these tools are considered, for example tools with side effects. Default: all.
+        optional "only" = Kind::NonEmptyList(&Kind::NonEmptyText),
+        /// How the expected arguments are compared. An expected call without arguments matches any arguments.
+        optional "arguments" = Kind::Choice(ArgumentMatch::NAMES), shown "exact",
+    }
     read_tool_sequence
-);
+}
 
-/// An expected call in `tool_sequence`.
-static EXPECTED_CALL: Shape = Shape {
-    name: "ExpectedCall",
-    doc: "An expected tool call.",
-    fields: &[
-        Field::required("name", Kind::NonEmptyText, "The tool."),
-        Field::optional("arguments", Kind::JsonMap, "Its arguments. If omitted, any arguments match.")
-            .aliases(&["args"]),
-        SERVER,
-    ],
-};
+document_shape! {
+    /// An expected tool call.
+    static EXPECTED_CALL "ExpectedCall" {
+        /// The tool.
+        required "name" = Kind::NonEmptyText,
+        /// Its arguments. If omitted, any arguments match.
+        optional "arguments" = Kind::JsonMap, aliases &["args"],
+        ..SERVER,
+    }
+}
 
 fn read_tool_sequence(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let calls = map.list("calls")?.filter_map(|view| {

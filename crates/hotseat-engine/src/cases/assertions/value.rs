@@ -4,32 +4,24 @@ use super::prelude::*;
 use crate::cases::limits::TIMES;
 use hotseat_checks::{ConversationValue, ListComparison, NumberComparison};
 
-assertion_type!(
-    VALUE,
-    "ValueOf",
-    "value",
-    "Compares a number or a list of the conversation so far: numbers with `equals`, `at_least` or `at_most`, lists with `equals` or `contains`.",
-    [
-        Field::required(
-            "of",
-            Kind::Choice(ConversationValue::NAMES),
-            "The value to compare: `turn_count` is a number; `tool_names` (tools called) and `topic_history` are lists.",
-        ),
-        Field::optional(
-            "equals",
-            Kind::OneOf(&[TIMES, Kind::List(&Kind::NonEmptyText)]),
-            "The value equals this.",
-        ),
-        Field::optional("at_least", TIMES, "The value is at least this."),
-        Field::optional("at_most", TIMES, "The value is at most this."),
-        Field::optional(
-            "contains",
-            Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]),
-            "The list contains this entry, or all of these.",
-        ),
-    ],
+assertion_type! {
+    /// Compares a number or a list of the conversation so far: numbers with `equals`, `at_least` or
+    /// `at_most`, lists with `equals` or `contains`.
+    VALUE "ValueOf" "value" {
+        /// The value to compare: `turn_count` is a number; `tool_names` (tools called) and `topic_history`
+        /// are lists.
+        required "of" = Kind::Choice(ConversationValue::NAMES),
+        /// The value equals this.
+        optional "equals" = Kind::OneOf(&[TIMES, Kind::List(&Kind::NonEmptyText)]),
+        /// The value is at least this.
+        optional "at_least" = TIMES,
+        /// The value is at most this.
+        optional "at_most" = TIMES,
+        /// The list contains this entry, or all of these.
+        optional "contains" = Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]),
+    }
     read_value
-);
+}
 
 /// Decodes `value`: exactly one comparison, which must suit the compared value.
 fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {

@@ -9,7 +9,7 @@ use super::common::{
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::CaseTarget;
 use crate::cases::shape::CONTEXT;
-use hotseat_document::{Diagnostic, DocumentNode, Field, Kind, Shape};
+use hotseat_document::{Diagnostic, DocumentNode, Kind, document_shape};
 use hotseat_targets::AgentSession;
 use hotseat_targets::ag_ui::{AgUiSession, AgUiTarget, ProtocolStrictness, RequestEnvelope, TimingSource};
 use hotseat_targets::connection::http::without_credentials;
@@ -18,56 +18,49 @@ use hotseat_targets::message::merge_json;
 /// Member of the forwarded properties that contains the user identity.
 const IDENTITY_KEY: &str = "ctx";
 
-/// Shape of an AG-UI target.
-pub(super) static SHAPE: Shape = Shape {
-    name: "AgUiTarget",
-    doc: "An agent that speaks AG-UI.",
-    fields: &[
-        Field::optional("type", Kind::Choice(&["ag_ui", "ag-ui"]), "Type of the target.").default("ag_ui"),
-        Field::required("endpoint", Kind::Url, "URL to which runs are posted.")
-            .other_names(&["url", "uri", "base_url", "address"]),
-        HEADERS,
-        Field::optional(
-            "envelope",
-            Kind::Choice(&["none", "copilotkit"]),
-            "Envelope of the run input: `copilotkit` for the single route of CopilotKit's runtime.",
-        )
-        .default("none"),
-        Field::optional("agentId", Kind::NonEmptyText, "With `copilotkit`: name of the agent in the runtime."),
-        Field::optional("threadId", Kind::NonEmptyText, "Id of every conversation. Default: a new id for each case."),
-        Field::optional("state", Kind::Json, "The shared state before the first turn.").default("{}"),
-        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries.").default("[]"),
-        Field::optional("forwardedProps", Kind::JsonMap, "Properties forwarded to the agent.").default("{}"),
-        TOOLS,
-        Field::optional(
-            "protocol",
-            Kind::Choice(&["lenient", "strict"]),
-            "`strict`: events that violate the order required by the protocol are errors. `lenient`: they are notes.",
-        )
-        .default("lenient"),
-        Field::optional("timing", Kind::Shape(&TIMING), "Source of event times."),
-        TIMEOUT,
-        IDLE_TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        STARTED,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
+document_shape! {
+    /// An agent that speaks AG-UI.
+    pub(super) static SHAPE "AgUiTarget" {
+        /// Type of the target.
+        optional "type" = Kind::Choice(&["ag_ui", "ag-ui"]), shown "ag_ui",
+        /// URL to which runs are posted.
+        required "endpoint" = Kind::Url, other_names &["url", "uri", "base_url", "address"],
+        ..HEADERS,
+        /// Envelope of the run input: `copilotkit` for the single route of CopilotKit's runtime.
+        optional "envelope" = Kind::Choice(&["none", "copilotkit"]), shown "none",
+        /// With `copilotkit`: name of the agent in the runtime.
+        optional "agentId" = Kind::NonEmptyText,
+        /// Id of every conversation. Default: a new id for each case.
+        optional "threadId" = Kind::NonEmptyText,
+        /// The shared state before the first turn.
+        optional "state" = Kind::Json, shown "{}",
+        /// Context entries.
+        optional "context" = Kind::List(&Kind::Shape(&CONTEXT)), shown "[]",
+        /// Properties forwarded to the agent.
+        optional "forwardedProps" = Kind::JsonMap, shown "{}",
+        ..TOOLS,
+        /// `strict`: events that violate the order required by the protocol are errors. `lenient`: they are
+        /// notes.
+        optional "protocol" = Kind::Choice(&["lenient", "strict"]), shown "lenient",
+        /// Source of event times.
+        optional "timing" = Kind::Shape(&TIMING),
+        ..TIMEOUT,
+        ..IDLE_TIMEOUT,
+        ..DESCRIPTION,
+        ..FOLDER,
+        ..STARTED,
+        ..ASSERTED,
+        ..TURN_ASSERTED,
+        ..AWAITED,
+    }
 
-/// Shape of the time source of events.
-static TIMING: Shape = Shape {
-    name: "EventTiming",
-    doc: "Source of event times.",
-    fields: &[Field::optional(
-        "source",
-        Kind::Choice(&["arrival", "events"]),
-        "`arrival`: the arrival time. `events`: the `timestamp` of an event, in Unix milliseconds; from the first timestamp that is not between the request and the arrival, arrival times are used.",
-    )
-    .default("arrival")],
-};
+    /// Source of event times.
+    static TIMING "EventTiming" {
+        /// `arrival`: the arrival time. `events`: the `timestamp` of an event, in Unix milliseconds; from the
+        /// first timestamp that is not between the request and the arrival, arrival times are used.
+        optional "source" = Kind::Choice(&["arrival", "events"]), shown "arrival",
+    }
+}
 
 impl AgentTarget for AgUiTarget {
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {

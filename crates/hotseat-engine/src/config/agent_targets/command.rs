@@ -8,47 +8,39 @@ use super::common::{
 };
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::CaseTarget;
-use hotseat_document::{Diagnostic, DocumentNode, Field, Kind, NodeValue, NodeView, Shape};
+use hotseat_document::{Diagnostic, DocumentNode, Kind, NodeValue, NodeView, document_shape};
 use hotseat_targets::command::{CommandProtocol, CommandSession, CommandTarget};
 use hotseat_targets::target::template::{CaseInputs, Placeholder, references};
 use hotseat_targets::{AgentSession, HistoryMode};
 
-/// Shape of a target that is a program.
-pub(super) static SHAPE: Shape = Shape {
-    name: "CommandTarget",
-    doc: "An agent that is a program: it receives user input and replies on standard output.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["command"]), "Type of the target."),
-        Field::required(
-            "command",
-            Kind::NonEmptyList(&Kind::Text),
-            "The program and its arguments. Runs without a shell, so nothing is expanded.",
-        ),
-        Field::optional(
-            "protocol",
-            Kind::Choice(&["json_lines", "text"]),
-            "`json_lines`: one process per conversation, one JSON object per line. `text`: one process per turn, which reads the message and prints the reply.",
-        )
-        .default("json_lines")
-        .other_names(&["speaks"]),
-        Field::optional("cwd", Kind::NonEmptyText, "Working directory, relative to the project file.").default("."),
-        Field::optional("env", Kind::Map(&Kind::Text), "Additional environment variables."),
-        Field::optional(
-            "history",
-            Kind::Choice(&["full", "delta", "auto"]),
-            "`full`: every message contains the history. `delta`: only the first message contains it. `auto` is `delta`.",
-        )
-        .default("auto"),
-        TOOLS,
-        TIMEOUT,
-        IDLE_TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
+document_shape! {
+    /// An agent that is a program: it receives user input and replies on standard output.
+    pub(super) static SHAPE "CommandTarget" {
+        /// Type of the target.
+        required "type" = Kind::Choice(&["command"]),
+        /// The program and its arguments. Runs without a shell, so nothing is expanded.
+        required "command" = Kind::NonEmptyList(&Kind::Text),
+        /// `json_lines`: one process per conversation, one JSON object per line. `text`: one process per
+        /// turn, which reads the message and prints the reply.
+        optional "protocol" = Kind::Choice(&["json_lines", "text"]),
+            other_names &["speaks"], shown "json_lines",
+        /// Working directory, relative to the project file.
+        optional "cwd" = Kind::NonEmptyText, shown ".",
+        /// Additional environment variables.
+        optional "env" = Kind::Map(&Kind::Text),
+        /// `full`: every message contains the history. `delta`: only the first message contains it. `auto` is
+        /// `delta`.
+        optional "history" = Kind::Choice(&["full", "delta", "auto"]), shown "auto",
+        ..TOOLS,
+        ..TIMEOUT,
+        ..IDLE_TIMEOUT,
+        ..DESCRIPTION,
+        ..FOLDER,
+        ..ASSERTED,
+        ..TURN_ASSERTED,
+        ..AWAITED,
+    }
+}
 
 impl AgentTarget for CommandTarget {
     fn capabilities(node: &DocumentNode) -> TargetCapabilities {

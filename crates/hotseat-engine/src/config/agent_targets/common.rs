@@ -8,47 +8,39 @@ use crate::cases::shape::{AWAITING, CLIENT_TOOL};
 use crate::cases::{ASSERT_KIND, CaseTarget, MILLISECONDS};
 use crate::config::start::START;
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Field, Kind, MapView, NodeValue, NodeView, SourceSpan,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, document_shape,
     is_secret_header, nearest,
 };
 use hotseat_targets::target::template::{
     CaseInputs, Placeholder, PlaceholderError, PlaceholderRef, references,
 };
 
-pub(in crate::config) const HEADERS: Field =
-    Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request.");
+document_shape! {
+    /// Headers of every request.
+    pub(in crate::config) const HEADERS: optional "headers" = Kind::Map(&Kind::Text),
+}
 static CLIENT_TOOL_KIND: Kind = Kind::Shape(&CLIENT_TOOL);
-pub(super) const TOOLS: Field = Field::optional(
-    "tools",
-    Kind::List(&CLIENT_TOOL_KIND),
-    "Client-side tools that are offered to the agent.",
-);
-pub(super) const TIMEOUT: Field =
-    Field::optional("timeout_ms", MILLISECONDS, "Time limit of a turn.").default("120000");
-pub(super) const IDLE_TIMEOUT: Field =
-    Field::optional("idle_timeout_ms", MILLISECONDS, "Maximum time without any received data.")
-        .default("60000");
-pub(super) const FOLDER: Field = Field::optional(
-    "folder",
-    Kind::NonEmptyText,
-    "For an entry of `agents`: suites below this folder test it, regardless of `target`. Relative to the project file.",
-);
-pub(super) const DESCRIPTION: Field =
-    Field::optional("description", Kind::Text, "Purpose of the agent, passed to the generator of cases.");
-pub(super) const STARTED: Field = Field::optional(
-    "start",
-    Kind::Shape(&START),
-    "Starts the agent before the first case and stops it after the last.",
-);
-pub(super) const ASSERTED: Field =
-    Field::optional("assert", ASSERT_KIND, "Assertions about every conversation as a whole.");
-pub(super) const AWAITED: Field = Field::optional(
-    "awaiting",
-    Kind::Shape(&AWAITING),
-    "Markers that show that the agent waits for input, if it does not report this itself.",
-);
-pub(super) const TURN_ASSERTED: Field =
-    Field::optional("turn_assert", ASSERT_KIND, "Assertions about every turn.");
+document_shape! {
+    /// Client-side tools that are offered to the agent.
+    pub(super) const TOOLS: optional "tools" = Kind::List(&CLIENT_TOOL_KIND),
+    /// Time limit of a turn.
+    pub(super) const TIMEOUT: optional "timeout_ms" = MILLISECONDS, shown "120000",
+    /// Maximum time without any received data.
+    pub(super) const IDLE_TIMEOUT: optional "idle_timeout_ms" = MILLISECONDS, shown "60000",
+    /// For an entry of `agents`: suites below this folder test it, regardless of `target`. Relative to the
+    /// project file.
+    pub(super) const FOLDER: optional "folder" = Kind::NonEmptyText,
+    /// Purpose of the agent, passed to the generator of cases.
+    pub(super) const DESCRIPTION: optional "description" = Kind::Text,
+    /// Starts the agent before the first case and stops it after the last.
+    pub(super) const STARTED: optional "start" = Kind::Shape(&START),
+    /// Assertions about every conversation as a whole.
+    pub(super) const ASSERTED: optional "assert" = ASSERT_KIND,
+    /// Markers that show that the agent waits for input, if it does not report this itself.
+    pub(super) const AWAITED: optional "awaiting" = Kind::Shape(&AWAITING),
+    /// Assertions about every turn.
+    pub(super) const TURN_ASSERTED: optional "turn_assert" = ASSERT_KIND,
+}
 
 /// Decodes the URL under a key.
 pub(super) fn read_url(map: &MapView<'_>, key: &str, mistakes: &mut Diagnostics) -> Option<Url> {

@@ -2,33 +2,29 @@
 
 use super::common::{ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, TIMEOUT, TOOLS, TURN_ASSERTED};
 use crate::cases::shape::CONTEXT;
-use hotseat_document::{Field, Kind, Shape};
+use hotseat_document::{Kind, document_shape};
 
-/// Shape of an embedded target, which runs in the same process.
-pub(super) static SHAPE: Shape = Shape {
-    name: "EmbeddedTarget",
-    doc: "An embedded agent that runs in the same process: without a server and, with a scripted model, without network and key.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["embedded"]), "Type of the target."),
-        Field::required(
-            "agent",
-            Kind::NonEmptyText,
-            "File of the agent, or folder that contains its `agent.yaml`. Relative to the project file.",
-        ),
-        Field::optional(
-            "threadId",
-            Kind::NonEmptyText,
-            "Id of every conversation. Default: a new id for each case.",
-        ),
-        Field::optional("state", Kind::Json, "The shared state before the first turn."),
-        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries.").default("[]"),
-        TOOLS,
-        TIMEOUT,
-        IDLE_TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
+document_shape! {
+    /// An embedded agent that runs in the same process: without a server and, with a scripted model, without
+    /// network and key.
+    pub(super) static SHAPE "EmbeddedTarget" {
+        /// Type of the target.
+        required "type" = Kind::Choice(&["embedded"]),
+        /// File of the agent, or folder that contains its `agent.yaml`. Relative to the project file.
+        required "agent" = Kind::NonEmptyText,
+        /// Id of every conversation. Default: a new id for each case.
+        optional "threadId" = Kind::NonEmptyText,
+        /// The shared state before the first turn.
+        optional "state" = Kind::Json,
+        /// Context entries.
+        optional "context" = Kind::List(&Kind::Shape(&CONTEXT)), shown "[]",
+        ..TOOLS,
+        ..TIMEOUT,
+        ..IDLE_TIMEOUT,
+        ..DESCRIPTION,
+        ..FOLDER,
+        ..ASSERTED,
+        ..TURN_ASSERTED,
+        ..AWAITED,
+    }
+}

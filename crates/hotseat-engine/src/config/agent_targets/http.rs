@@ -12,7 +12,7 @@ use super::common::{
 };
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::CaseTarget;
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Field, Kind, MapView, NodeView, Shape};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, document_shape};
 use hotseat_targets::connection::http::without_credentials;
 use hotseat_targets::http_agent::{
     AwaitingRule, CallPaths, HttpSession, HttpTarget, LastEventRule, MappingPath, ResponseMapping,
@@ -21,124 +21,91 @@ use hotseat_targets::http_agent::{
 use hotseat_targets::target::template::{CaseInputs, Placeholder};
 use hotseat_targets::{AgentSession, HistoryMode};
 
-/// Shape of a target with a custom HTTP interface.
-pub(super) static SHAPE: Shape = Shape {
-    name: "HttpTarget",
-    doc: "An agent with a custom HTTP interface: a template defines the request, paths select values of the response.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["http"]), "Type of the target."),
-        Field::required(
-            "endpoint",
-            Kind::Url,
-            "URL to which each turn is sent. Placeholders are percent-encoded.",
-        )
-        .other_names(&["url", "uri", "base_url", "address"]),
-        Field::optional("method", Kind::Choice(&["POST", "PUT", "PATCH", "GET"]), "The method.")
-            .default("POST"),
-        Field::optional(
-            "headers",
-            Kind::Map(&Kind::Text),
-            "Headers of every request. Placeholders are supported.",
-        ),
-        Field::optional(
-            "body",
-            Kind::Json,
-            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{attachments}}`, `{{options}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}`, `{{forwardedProps}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and their members (`{{options.connector}}`) are supported; a text that consists of one placeholder becomes its value.",
-        ),
-        Field::optional(
-            "map",
-            Kind::Shape(&HTTP_MAP),
-            "Mapping of the response. Default: the whole body is the agent's reply.",
-        ),
-        Field::optional(
-            "stream",
-            Kind::Choice(ResponseStream::NAMES),
-            "Format of the response: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON document a line. `map` then applies to each event, and the agent's text arrives in chunks.",
-        )
-        .default("none"),
-        Field::optional(
-            "history",
-            Kind::Choice(&["full", "delta", "auto"]),
-            "`full`: `{{messages}}` and `{{history}}` contain the whole conversation. `delta`: only messages not sent yet. `auto` is `full`.",
-        )
-        .default("auto"),
-        TIMEOUT,
-        IDLE_TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        STARTED,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
+document_shape! {
+    /// An agent with a custom HTTP interface: a template defines the request, paths select values of the
+    /// response.
+    pub(super) static SHAPE "HttpTarget" {
+        /// Type of the target.
+        required "type" = Kind::Choice(&["http"]),
+        /// URL to which each turn is sent. Placeholders are percent-encoded.
+        required "endpoint" = Kind::Url, other_names &["url", "uri", "base_url", "address"],
+        /// The method.
+        optional "method" = Kind::Choice(&["POST", "PUT", "PATCH", "GET"]), shown "POST",
+        /// Headers of every request. Placeholders are supported.
+        optional "headers" = Kind::Map(&Kind::Text),
+        /// The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{attachments}}`, `{{options}}`,
+        /// `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}`, `{{forwardedProps}}`, `{{user}}`,
+        /// `{{team}}`, `{{locale}}`, `{{ctx}}` and their members (`{{options.connector}}`) are supported; a
+        /// text that consists of one placeholder becomes its value.
+        optional "body" = Kind::Json,
+        /// Mapping of the response. Default: the whole body is the agent's reply.
+        optional "map" = Kind::Shape(&HTTP_MAP),
+        /// Format of the response: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON
+        /// document a line. `map` then applies to each event, and the agent's text arrives in chunks.
+        optional "stream" = Kind::Choice(ResponseStream::NAMES), shown "none",
+        /// `full`: `{{messages}}` and `{{history}}` contain the whole conversation. `delta`: only messages
+        /// not sent yet. `auto` is `full`.
+        optional "history" = Kind::Choice(&["full", "delta", "auto"]), shown "auto",
+        ..TIMEOUT,
+        ..IDLE_TIMEOUT,
+        ..DESCRIPTION,
+        ..FOLDER,
+        ..STARTED,
+        ..ASSERTED,
+        ..TURN_ASSERTED,
+        ..AWAITED,
+    }
 
-/// Shape of the mapping of an HTTP response.
-static HTTP_MAP: Shape = Shape {
-    name: "HttpMap",
-    doc: "Mapping of an agent's JSON response, with JSONPath (RFC 9535).",
-    fields: &[
-        Field::required(
-            "reply",
-            Kind::NonEmptyText,
-            "The agent's text. A path that selects several texts yields several messages; an object or a list becomes JSON text. It must select a value unless the agent called a tool.",
-        ),
-        Field::optional(
-            "tool_calls",
-            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_CALLS)]),
-            "The tool calls: a path to the calls, or to a list of them.",
-        ),
-        Field::optional(
-            "awaiting",
-            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
-            "Whether the agent waits for input: a path to `true` or `false`, or to a text.",
-        ),
-        Field::optional("hint", Kind::NonEmptyText, "Description of the awaited input."),
-        Field::optional(
-            "conversation_id",
-            Kind::NonEmptyText,
-            "Conversation id assigned by the server: the first response must contain it, later requests send it.",
-        ),
-        Field::optional("usage", Kind::NonEmptyText, "Usage of the turn."),
-        Field::optional("finish_reason", Kind::NonEmptyText, "Finish reason of the reply."),
-        Field::optional(
-            "error",
-            Kind::NonEmptyText,
-            "An error: a text, or an object with `message` and optional `code`. `null`, `false` and empty values mean no error.",
-        ),
-        Field::optional(
-            "done",
-            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
-            "With `stream`: marks the last event: the path selects a value other than `null` and `false`, or the value given with `equals`. Server-sent events may end with `[DONE]` instead.",
-        ),
-    ],
-};
+    /// Mapping of an agent's JSON response, with JSONPath (RFC 9535).
+    static HTTP_MAP "HttpMap" {
+        /// The agent's text. A path that selects several texts yields several messages; an object or a list
+        /// becomes JSON text. It must select a value unless the agent called a tool.
+        required "reply" = Kind::NonEmptyText,
+        /// The tool calls: a path to the calls, or to a list of them.
+        optional "tool_calls" = Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_CALLS)]),
+        /// Whether the agent waits for input: a path to `true` or `false`, or to a text.
+        optional "awaiting" = Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
+        /// Description of the awaited input.
+        optional "hint" = Kind::NonEmptyText,
+        /// Conversation id assigned by the server: the first response must contain it, later requests send
+        /// it.
+        optional "conversation_id" = Kind::NonEmptyText,
+        /// Usage of the turn.
+        optional "usage" = Kind::NonEmptyText,
+        /// Finish reason of the reply.
+        optional "finish_reason" = Kind::NonEmptyText,
+        /// An error: a text, or an object with `message` and optional `code`. `null`, `false` and empty
+        /// values mean no error.
+        optional "error" = Kind::NonEmptyText,
+        /// With `stream`: marks the last event: the path selects a value other than `null` and `false`, or
+        /// the value given with `equals`. Server-sent events may end with `[DONE]` instead.
+        optional "done" = Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
+    }
 
-/// Shape of the mapping of tool calls.
-static HTTP_CALLS: Shape = Shape {
-    name: "HttpToolCalls",
-    doc: "Mapping of tool calls.",
-    fields: &[
-        Field::required("path", Kind::NonEmptyText, "Path to the calls, or to a list of them."),
-        Field::optional("name", Kind::NonEmptyText, "Name of the tool, relative to the call. Required.")
-            .default("$.name"),
-        Field::optional("arguments", Kind::NonEmptyText, "The arguments: JSON, or JSON in a text.")
-            .default("$.arguments"),
-        Field::optional("result", Kind::NonEmptyText, "Result of the tool.").default("$.result"),
-        Field::optional("error", Kind::NonEmptyText, "Error of the tool.").default("$.error"),
-        Field::optional("id", Kind::NonEmptyText, "Id of the call.").default("$.id"),
-    ],
-};
+    /// Mapping of tool calls.
+    static HTTP_CALLS "HttpToolCalls" {
+        /// Path to the calls, or to a list of them.
+        required "path" = Kind::NonEmptyText,
+        /// Name of the tool, relative to the call. Required.
+        optional "name" = Kind::NonEmptyText, shown "$.name",
+        /// The arguments: JSON, or JSON in a text.
+        optional "arguments" = Kind::NonEmptyText, shown "$.arguments",
+        /// Result of the tool.
+        optional "result" = Kind::NonEmptyText, shown "$.result",
+        /// Error of the tool.
+        optional "error" = Kind::NonEmptyText, shown "$.error",
+        /// Id of the call.
+        optional "id" = Kind::NonEmptyText, shown "$.id",
+    }
 
-/// Shape of a comparison with a value.
-static HTTP_AWAITING: Shape = Shape {
-    name: "HttpComparison",
-    doc: "True if a value equals another.",
-    fields: &[
-        Field::required("path", Kind::NonEmptyText, "Selects the value."),
-        Field::required("equals", Kind::Json, "Expected value."),
-    ],
-};
+    /// True if a value equals another.
+    static HTTP_AWAITING "HttpComparison" {
+        /// Selects the value.
+        required "path" = Kind::NonEmptyText,
+        /// Expected value.
+        required "equals" = Kind::Json,
+    }
+}
 
 impl AgentTarget for HttpTarget {
     fn capabilities(node: &DocumentNode) -> TargetCapabilities {

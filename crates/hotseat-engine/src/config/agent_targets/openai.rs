@@ -12,7 +12,7 @@ use super::common::{
 };
 use super::{AgentTarget, SupportedOptions, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::CaseTarget;
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Field, Kind, Shape, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, SourceSpan, document_shape};
 use hotseat_model::Provider;
 use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
 use hotseat_targets::connection::http::without_credentials;
@@ -26,46 +26,42 @@ const COMPLETIONS_ROUTE: &str = "chat/completions";
 /// Default base URL of a connector.
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-/// Shape of a target with OpenAI-compatible chat completions.
-pub(super) static SHAPE: Shape = Shape {
-    name: "OpenAiTarget",
-    doc: "An agent behind an OpenAI-compatible chat completions API.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["openai"]), "Type of the target."),
-        Field::required(
-            "base_url",
-            Kind::Url,
-            "URL of the server; `/chat/completions` is appended if missing.",
-        )
-        .other_names(&["endpoint", "url", "baseURL", "api_base"]),
-        Field::required("model", Kind::NonEmptyText, "Name of the model on the server."),
-        Field::optional("api_key", Kind::Text, "Sent as `Authorization: Bearer …` and redacted in output. An empty key is not sent."),
-        HEADERS,
-        Field::optional("system", Kind::Text, "A system message at the start of the conversation."),
-        Field::optional("stream", Kind::Bool, "Whether replies are streamed.").default("true"),
-        Field::optional("temperature", Kind::Number, "The temperature. Default: the server's."),
-        Field::optional(
-            "body",
-            Kind::JsonMap,
-            "Further members of every request. They replace members of the same name; `null` removes one. `{{conversation_id}}`, `{{turn}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and `{{options}}` are filled in, and their members.",
-        ),
-        Field::optional(
-            "history",
-            Kind::Choice(&["full", "delta", "auto"]),
-            "`full`: every request carries the whole conversation, as the protocol expects. `delta`: only new messages, for a server that stores conversations. `auto` is `full`.",
-        )
-        .default("auto"),
-        TOOLS,
-        TIMEOUT,
-        IDLE_TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        STARTED,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
+document_shape! {
+    /// An agent behind an OpenAI-compatible chat completions API.
+    pub(super) static SHAPE "OpenAiTarget" {
+        /// Type of the target.
+        required "type" = Kind::Choice(&["openai"]),
+        /// URL of the server; `/chat/completions` is appended if missing.
+        required "base_url" = Kind::Url, other_names &["endpoint", "url", "baseURL", "api_base"],
+        /// Name of the model on the server.
+        required "model" = Kind::NonEmptyText,
+        /// Sent as `Authorization: Bearer …` and redacted in output. An empty key is not sent.
+        optional "api_key" = Kind::Text,
+        ..HEADERS,
+        /// A system message at the start of the conversation.
+        optional "system" = Kind::Text,
+        /// Whether replies are streamed.
+        optional "stream" = Kind::Bool, shown "true",
+        /// The temperature. Default: the server's.
+        optional "temperature" = Kind::Number,
+        /// Further members of every request. They replace members of the same name; `null` removes one.
+        /// `{{conversation_id}}`, `{{turn}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and
+        /// `{{options}}` are filled in, and their members.
+        optional "body" = Kind::JsonMap,
+        /// `full`: every request carries the whole conversation, as the protocol expects. `delta`: only new
+        /// messages, for a server that stores conversations. `auto` is `full`.
+        optional "history" = Kind::Choice(&["full", "delta", "auto"]), shown "auto",
+        ..TOOLS,
+        ..TIMEOUT,
+        ..IDLE_TIMEOUT,
+        ..DESCRIPTION,
+        ..FOLDER,
+        ..STARTED,
+        ..ASSERTED,
+        ..TURN_ASSERTED,
+        ..AWAITED,
+    }
+}
 
 impl AgentTarget for ChatTarget {
     fn capabilities(node: &DocumentNode) -> TargetCapabilities {

@@ -6,37 +6,30 @@ use std::sync::Arc;
 use super::common::{ASSERTED, AWAITED, DESCRIPTION, FOLDER, TIMEOUT, TOOLS, TURN_ASSERTED};
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::CaseTarget;
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Field, Kind, Shape};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, document_shape};
 use hotseat_targets::AgentSession;
 use hotseat_targets::recording::{self, ReadRecordingError};
 use hotseat_targets::replay::{CaseName, RecordingSource, ReplayMatching, ReplaySession, ReplayTarget};
 
-/// Shape of a target that replays recordings.
-pub(super) static SHAPE: Shape = Shape {
-    name: "ReplayTarget",
-    doc: "An agent that replays recordings, without model and network.",
-    fields: &[
-        Field::required("type", Kind::Choice(&["replay"]), "Type of the target."),
-        Field::required(
-            "from",
-            Kind::NonEmptyText,
-            "Folder of the recordings, or one recording for all cases. Relative to the project file.",
-        ),
-        Field::optional(
-            "match",
-            Kind::Choice(&["exact", "position"]),
-            "`exact`: user inputs and answers to tools and interrupts must equal the recorded ones. `position`: only the position of a turn in the conversation matters.",
-        )
-        .default("exact"),
-        TOOLS,
-        TIMEOUT,
-        DESCRIPTION,
-        FOLDER,
-        ASSERTED,
-        TURN_ASSERTED,
-        AWAITED,
-    ],
-};
+document_shape! {
+    /// An agent that replays recordings, without model and network.
+    pub(super) static SHAPE "ReplayTarget" {
+        /// Type of the target.
+        required "type" = Kind::Choice(&["replay"]),
+        /// Folder of the recordings, or one recording for all cases. Relative to the project file.
+        required "from" = Kind::NonEmptyText,
+        /// `exact`: user inputs and answers to tools and interrupts must equal the recorded ones. `position`:
+        /// only the position of a turn in the conversation matters.
+        optional "match" = Kind::Choice(&["exact", "position"]), shown "exact",
+        ..TOOLS,
+        ..TIMEOUT,
+        ..DESCRIPTION,
+        ..FOLDER,
+        ..ASSERTED,
+        ..TURN_ASSERTED,
+        ..AWAITED,
+    }
+}
 
 impl AgentTarget for ReplayTarget {
     /// A recorded agent received everything during the recording.
