@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mode::ConversationMode;
-use super::results::{CaseRef, CheckpointResult};
-use crate::session::{CheckResult, ConversationResult};
+use super::results::CaseRef;
+use crate::session::{CheckResult, CheckpointResult, ConversationResult};
 use hotseat_document::Diagnostics;
 use hotseat_targets::recorder::wall_millis;
 
@@ -117,7 +117,7 @@ impl Attempt {
         let own = &mut self.result;
         own.verdict = result.verdict;
         own.checks = result.checks;
-        own.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
+        own.checkpoints = result.checkpoints;
         own.limit = result.limit;
         own.logs.extend(result.logs);
         own.lacks_timestamps = result.is_untimed;

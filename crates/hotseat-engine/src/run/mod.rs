@@ -68,9 +68,7 @@ pub use pass_rate::PassRate;
 pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase, SelectedParts};
 pub use recheck_source::{RecheckSource, SavedConversations};
 pub use requested_options::RequestedOptions;
-pub use results::{
-    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckpointInfo, CheckpointResult, SimulatorInfo,
-};
+pub use results::{CaseDriver, CaseInfo, CaseRef, CaseSource, SimulatorInfo};
 pub use running::{RunningConversation, RunningConversations};
 pub use series::{AttemptStatus, StopRule};
 pub use settings::{RerunCommands, RunChoices, RunSettings, TestedAgent, UserIdentity};

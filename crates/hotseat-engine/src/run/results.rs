@@ -12,8 +12,7 @@ use serde_json::Value;
 use super::mode::ConversationMode;
 use crate::cases::AwaitingMarkers;
 use crate::cases::{CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
-use crate::session::CheckpointProgress;
-use hotseat_checks::{Check, RoleReference};
+use hotseat_checks::RoleReference;
 
 /// Reference to a case of a run.
 #[derive(Debug, Clone)]
@@ -107,33 +106,6 @@ pub struct CaseSource {
     parse: ParseSource,
 }
 
-/// Serialisable result of a checkpoint.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckpointResult {
-    /// The checkpoint.
-    pub checkpoint: CheckpointInfo,
-    /// The turn that reached it, from 1.
-    pub at: Option<usize>,
-    /// Reason why the last evaluated turn did not reach it.
-    pub missing: Option<String>,
-}
-
-/// Serialisable description of a checkpoint.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckpointInfo {
-    /// Name.
-    pub id: String,
-    /// Description.
-    pub description: Option<String>,
-    /// True if the case fails without it.
-    pub required: bool,
-    /// Tool that it waits for, if any.
-    pub tool: Option<String>,
-    /// Position of the name in the file.
-    #[serde(skip)]
-    pub place: SourceSpan,
-}
-
 impl CaseInfo {
     /// Describes a case.
     pub fn from_case(case: &TestCase) -> Self {
@@ -218,26 +190,5 @@ impl CaseSource {
 
     fn empty() -> Self {
         CaseSource { source: SourceSpan::default().source, parse: parser_for(&PathBuf::new()) }
-    }
-}
-
-impl CheckpointResult {
-    /// Describes a checkpoint result.
-    pub fn from_reached(reached: CheckpointProgress) -> Self {
-        let CheckpointProgress { checkpoint, reached_in: at, missing } = reached;
-        let tool = checkpoint.checks.iter().find_map(Check::expected_tool).map(str::to_string);
-        let checkpoint = CheckpointInfo {
-            id: checkpoint.id,
-            description: checkpoint.description,
-            required: checkpoint.required,
-            tool,
-            place: checkpoint.place,
-        };
-        CheckpointResult { checkpoint, at, missing }
-    }
-
-    /// True if the case fails because of this checkpoint.
-    pub fn is_missing(&self) -> bool {
-        self.checkpoint.required && self.at.is_none()
     }
 }

@@ -1,80 +1,109 @@
 //! Progress of the checkpoints of a case.
 
+use hotseat_checks::Check;
+use hotseat_document::SourceSpan;
 use hotseat_trace::TurnScope;
+use serde::{Deserialize, Serialize};
 
 use super::CheckResult;
 use crate::cases::Checkpoint;
 
-/// A checkpoint and the turn that reached it.
-#[derive(Debug, Clone)]
-pub struct CheckpointProgress {
+/// Serialisable result of a checkpoint, updated after every turn.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckpointResult {
     /// The checkpoint.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: CheckpointInfo,
     /// The turn that reached it, from 1.
-    pub reached_in: Option<usize>,
-    /// The reason why the last evaluated turn did not reach it.
+    pub at: Option<usize>,
+    /// Reason why the last evaluated turn did not reach it.
     pub missing: Option<String>,
 }
 
-/// Returns the initial progress: no checkpoint is reached.
-pub fn initial_progress(checkpoints: &[Checkpoint]) -> Vec<CheckpointProgress> {
-    let none = |checkpoint: &Checkpoint| CheckpointProgress {
-        checkpoint: checkpoint.clone(),
-        reached_in: None,
-        missing: None,
-    };
-    checkpoints.iter().map(none).collect()
+/// Serialisable description of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckpointInfo {
+    /// Name.
+    pub id: String,
+    /// Description.
+    pub description: Option<String>,
+    /// True if the case fails without it.
+    pub required: bool,
+    /// Tool that it waits for, if any.
+    pub tool: Option<String>,
+    /// Position of the name in the file.
+    #[serde(skip)]
+    pub place: SourceSpan,
 }
 
 /// Returns the next checkpoint to evaluate in a turn: not reached, not evaluated yet, and with all its
 /// predecessors reached.
-pub fn next_to_evaluate(all: &[CheckpointProgress], looked_at: &[bool]) -> Option<usize> {
-    let is_free = |reached: &CheckpointProgress| {
-        reached.reached_in.is_none()
-            && reached.checkpoint.after.iter().all(|&before| all[before].reached_in.is_some())
-    };
-    (0..all.len()).find(|&place| !looked_at[place] && is_free(&all[place]))
+pub fn next_to_evaluate(
+    checkpoints: &[Checkpoint],
+    results: &[CheckpointResult],
+    looked_at: &[bool],
+) -> Option<usize> {
+    let is_reached = |place: usize| results[place].at.is_some();
+    (0..results.len()).find(|&place| {
+        let mut before = checkpoints[place].after.iter();
+        !looked_at[place] && !is_reached(place) && before.all(|&before| is_reached(before))
+    })
 }
 
-impl CheckpointProgress {
+impl CheckpointResult {
+    /// Creates the result of a checkpoint that is not reached.
+    pub fn new(checkpoint: &Checkpoint) -> Self {
+        let checkpoint = CheckpointInfo {
+            id: checkpoint.id.clone(),
+            description: checkpoint.description.clone(),
+            required: checkpoint.required,
+            tool: checkpoint.checks.iter().find_map(Check::expected_tool).map(str::to_string),
+            place: checkpoint.place.clone(),
+        };
+        CheckpointResult { checkpoint, at: None, missing: None }
+    }
+
+    /// True if the case fails because of this checkpoint.
+    pub fn is_missing(&self) -> bool {
+        self.checkpoint.required && self.at.is_none()
+    }
+
     /// Records the results of its checks in a turn. It is reached if all of them pass in the same turn.
     pub fn record_results(&mut self, decided: &[CheckResult], turn: usize) {
         let failed = decided.iter().filter(|checked| !checked.verdict.passed);
         let words: Vec<String> =
             failed.map(|checked| checked.verdict.describe(checked.error.is_some())).collect();
         match words.is_empty() {
-            true => (self.reached_in, self.missing) = (Some(turn), None),
+            true => (self.at, self.missing) = (Some(turn), None),
             false => self.missing = Some(format!("in turn {turn}: {}", words.join("; "))),
         }
     }
 }
 
 /// Records that a predecessor of a checkpoint is not reached.
-pub fn record_blocked(all: &mut [CheckpointProgress], place: usize, turn: usize, scope: TurnScope<'_>) {
-    let Some(&before) = all[place].checkpoint.after.iter().find(|&&before| all[before].reached_in.is_none())
-    else {
+pub fn record_blocked(
+    checkpoint: &Checkpoint,
+    results: &mut [CheckpointResult],
+    place: usize,
+    turn: usize,
+    scope: TurnScope<'_>,
+) {
+    let Some(&before) = checkpoint.after.iter().find(|&&before| results[before].at.is_none()) else {
         return;
     };
     // Judges are not asked before all predecessors are reached.
-    let checks = &all[place].checkpoint.checks;
-    let holds = checks.iter().all(|check| check.as_judged().is_none() && check.decide(scope).passed);
-    let before = &all[before].checkpoint.id;
-    all[place].missing = Some(match holds {
+    let holds =
+        checkpoint.checks.iter().all(|check| check.as_judged().is_none() && check.decide(scope).passed);
+    let before = &results[before].checkpoint.id;
+    results[place].missing = Some(match holds {
         true => format!("its checks passed in turn {turn}, but `{before}` was not reached before"),
         false => format!("`{before}` was not reached before"),
     });
 }
 
-/// Returns the required checkpoints that are not reached.
-pub fn missing_required(all: &[CheckpointProgress]) -> impl Iterator<Item = &CheckpointProgress> {
-    all.iter().filter(|reached| reached.checkpoint.required && reached.reached_in.is_none())
-}
-
 /// Returns true if all required checkpoints are reached; without required ones, if all are.
-pub fn all_reached(all: &[CheckpointProgress]) -> bool {
-    let some_required = all.iter().any(|reached| reached.checkpoint.required);
-    !all.is_empty()
-        && all
-            .iter()
-            .all(|reached| reached.reached_in.is_some() || (some_required && !reached.checkpoint.required))
+pub fn all_reached(results: &[CheckpointResult]) -> bool {
+    let some_required = results.iter().any(|reached| reached.checkpoint.required);
+    let is_enough =
+        |reached: &CheckpointResult| reached.at.is_some() || (some_required && !reached.checkpoint.required);
+    !results.is_empty() && results.iter().all(is_enough)
 }

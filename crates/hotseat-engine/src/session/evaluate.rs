@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{AttemptFailure, CheckVerdict, FailureKind, TurnScope};
 
-use super::checkpoints::{self, CheckpointProgress};
+use super::checkpoints::{self, CheckpointResult};
 use super::script_check::{ScriptInput, ScriptVerdict, run_script_check};
 use crate::cases::TestCase;
 use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
@@ -180,32 +180,28 @@ impl CheckEvaluator<'_> {
     /// If a checkpoint cannot be evaluated.
     pub async fn evaluate_checkpoints(
         &self,
-        all: &mut [CheckpointProgress],
+        results: &mut [CheckpointResult],
         place: usize,
         recorder: &mut TraceRecorder,
     ) -> Result<(), AttemptFailure> {
-        let mut looked_at = vec![false; all.len()];
-        while let Some(next) = checkpoints::next_to_evaluate(all, &looked_at) {
+        let checkpoints = &self.case.checkpoints;
+        let mut looked_at = vec![false; results.len()];
+        while let Some(next) = checkpoints::next_to_evaluate(checkpoints, results, &looked_at) {
             looked_at[next] = true;
-            let checks = all[next].checkpoint.checks.clone();
-            let decided = self.evaluate(&checks, CheckScope::Turn(place), recorder).await;
+            let decided = self.evaluate(&checkpoints[next].checks, CheckScope::Turn(place), recorder).await;
             if let Some((kind, words)) = decided.iter().find_map(CheckResult::evaluation_error) {
                 let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
-                let message = format!("checkpoint {} failed: {first}", all[next].checkpoint.id);
+                let message = format!("checkpoint {} failed: {first}", checkpoints[next].id);
                 return Err(AttemptFailure::new(kind, message).with_detail(rest));
             }
-            all[next].record_results(&decided, place + 1);
+            results[next].record_results(&decided, place + 1);
         }
         // Checkpoints that wait for others are evaluated as well, so that the report can say if their checks
         // passed.
-        for place_of in 0..all.len() {
-            if !looked_at[place_of] && all[place_of].reached_in.is_none() {
-                checkpoints::record_blocked(
-                    all,
-                    place_of,
-                    place + 1,
-                    CheckScope::Turn(place).scope(recorder),
-                );
+        let scope = CheckScope::Turn(place).scope(recorder);
+        for (index, checkpoint) in checkpoints.iter().enumerate() {
+            if !looked_at[index] && results[index].at.is_none() {
+                checkpoints::record_blocked(checkpoint, results, index, place + 1, scope);
             }
         }
         Ok(())

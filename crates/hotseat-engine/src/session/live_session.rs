@@ -9,7 +9,7 @@ use hotseat_trace::{
 };
 use tokio::time::Instant;
 
-use super::checkpoints::{self, CheckpointProgress};
+use super::checkpoints::CheckpointResult;
 use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
 use super::mcp_results::{late_call, unreached_faults, with_unreached_faults};
@@ -71,7 +71,7 @@ pub struct Session<'a> {
     /// Time spent on judges and human input. Time limits of the conversation do not count it.
     pub(super) paused: Duration,
     pub(super) checks: Vec<CheckResult>,
-    pub(super) checkpoints: Vec<CheckpointProgress>,
+    pub(super) checkpoints: Vec<CheckpointResult>,
     pub(super) limit: Option<Duration>,
     logs: Vec<String>,
     /// The first failed turn, if the case continues after failures.
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
             started: Instant::now(),
             paused: Duration::ZERO,
             checks: Vec::new(),
-            checkpoints: checkpoints::initial_progress(&case.checkpoints),
+            checkpoints: case.checkpoints.iter().map(CheckpointResult::new).collect(),
             limit: None,
             logs: Vec::new(),
             first_failure: None,
@@ -646,8 +646,8 @@ impl<'a> Session<'a> {
 }
 
 /// Returns the failure of a finished conversation with required checkpoints that were not reached.
-pub(super) fn missing_checkpoints(all: &[CheckpointProgress]) -> Option<AttemptFailure> {
-    let missing: Vec<&CheckpointProgress> = checkpoints::missing_required(all).collect();
+pub(super) fn missing_checkpoints(all: &[CheckpointResult]) -> Option<AttemptFailure> {
+    let missing: Vec<&CheckpointResult> = all.iter().filter(|reached| reached.is_missing()).collect();
     if missing.is_empty() {
         return None;
     }

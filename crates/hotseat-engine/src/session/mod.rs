@@ -33,7 +33,7 @@ mod written_turns;
 
 pub use awaiting::{AwaitingState, input_hint};
 pub use body::{CaseBody, DrivenCase};
-pub use checkpoints::{CheckpointProgress, missing_required};
+pub use checkpoints::{CheckpointInfo, CheckpointResult};
 pub use direct_turns::{DirectTurn, DirectTurns};
 pub use external_answer::ExternalAnswer;
 pub use hook::{run_command, run_hook};

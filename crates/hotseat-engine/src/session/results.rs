@@ -9,7 +9,7 @@ use hotseat_trace::{CheckVerdict, EventRecord, FailureKind, TracedConversation, 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::checkpoints::CheckpointProgress;
+use super::checkpoints::CheckpointResult;
 use crate::roles;
 
 /// A visit of a topic.
@@ -183,8 +183,8 @@ pub struct ConversationResult {
     pub verdict: Verdict,
     /// All evaluated checks, in order.
     pub checks: Vec<CheckResult>,
-    /// Progress of the checkpoints.
-    pub checkpoints: Vec<CheckpointProgress>,
+    /// Results of the checkpoints.
+    pub checkpoints: Vec<CheckpointResult>,
     /// The time limit that was exceeded, if the verdict is about one.
     pub limit: Option<Duration>,
     /// Log lines of the test itself.

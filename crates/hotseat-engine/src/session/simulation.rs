@@ -11,7 +11,7 @@ use super::simulator_rules::SimulatorRules;
 use super::turn::TurnInput;
 use crate::cases::{DEFAULT_MAX_INPUTS, ProgramInputError, SimulatorBrief, TranscriptStyle};
 use crate::roles::{self, Dialogue, RoleError, RoleExchange, SimulatorQuestion, UserAnswer, UserDecision};
-use crate::session::{CheckResult, CheckpointProgress, EndedCaseError, Session, checkpoints};
+use crate::session::{CheckResult, CheckpointResult, EndedCaseError, Session, checkpoints};
 use hotseat_checks::RoleReference;
 
 /// Number of retries if a simulated user with a goal gives an unusable answer.
@@ -258,11 +258,8 @@ impl Session<'_> {
     ) -> Result<(Result<UserAnswer, RoleError>, RoleExchange), AttemptFailure> {
         let simulator = self.case.simulator.as_ref();
         let ids = |is_reached: bool| -> Vec<&str> {
-            let some = self
-                .checkpoints
-                .iter()
-                .filter(|reached: &&CheckpointProgress| reached.reached_in.is_some() == is_reached);
-            some.map(|reached| reached.checkpoint.id.as_str()).collect()
+            let of_state = |reached: &&CheckpointResult| reached.at.is_some() == is_reached;
+            self.checkpoints.iter().filter(of_state).map(|reached| reached.checkpoint.id.as_str()).collect()
         };
         let limit = self.case_deadline();
         let topic = self.conversation().current_topic.as_deref();

@@ -8,7 +8,8 @@ use hotseat_trace::{AttemptFailure, CallComparison, FailureKind, ResultLabel};
 use super::comparison::comparison_lines;
 use super::options::{ConsoleOptions, TextStyle};
 use crate::reporters::text::{columns, format_count, one_line, safe_lines, wrap};
-use hotseat_engine::run::{Attempt, CheckpointResult};
+use hotseat_engine::run::Attempt;
+use hotseat_engine::session::CheckpointResult;
 use hotseat_engine::session::{CheckResult, CheckState};
 
 /// Maximum number of lines of an actual value.

@@ -10,8 +10,10 @@ use serde_json::Value;
 use super::super::console::passed;
 use super::format::{documented_message, ms};
 use super::spent::SpentRecord;
-use hotseat_engine::run::{Attempt, CheckpointResult};
-use hotseat_engine::session::{AwaitingState, CheckResult, CheckState, JudgeOpinion, input_hint};
+use hotseat_engine::run::Attempt;
+use hotseat_engine::session::{
+    AwaitingState, CheckResult, CheckState, CheckpointResult, JudgeOpinion, input_hint,
+};
 
 /// Checkpoint.
 #[derive(Debug, Serialize)]
