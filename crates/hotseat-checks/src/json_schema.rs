@@ -66,10 +66,7 @@ impl CompiledSchema {
         Ok(CompiledSchema(JsonSchema::compile(schema)?))
     }
 
-    /// Lists the violations of a value.
-    ///
-    /// # Errors
-    /// If that takes too long.
+    /// Lists the violations of a value. Fails if that takes too long.
     fn violations(&self, value: &Value) -> Result<Vec<String>, JsonSchemaError> {
         let found = self.0.violations(value, MAX_VIOLATIONS)?;
         Ok(found.iter().map(|violation| truncate(violation)).collect())

@@ -118,10 +118,8 @@ impl ToolCalled {
             && (!self.conditions.is_empty() || !self.arguments.as_ref().is_none_or(is_ignored))
     }
 
-    /// Returns true if a call matches.
-    ///
-    /// # Errors
-    /// If the type of an argument does not allow the comparison that its condition needs.
+    /// Returns true if a call matches. Fails if the type of an argument does not allow the comparison that
+    /// its condition needs.
     fn matches(&self, call: &AgentToolCall) -> Result<bool, IncomparableArgument> {
         let has_arguments =
             self.arguments.as_ref().is_none_or(|(arguments, how)| how.matches(call, arguments));

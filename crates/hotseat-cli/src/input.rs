@@ -17,7 +17,6 @@ use crate::context::CliContext;
 /// Source of cases that are not in a suite of the project.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TestInput {
-    /// A suite file.
     SuiteFile(String),
     /// Tests in a script of an agent: `scripts.AGENT.MODULE`, here without the prefix.
     ScriptTests(String),
@@ -144,7 +143,6 @@ impl TestInput {
     }
 }
 
-/// Prefixes of references.
 const REFERENCE_PREFIXES: [&str; 6] = ["agents", "agent", "connectors", "connector", "scripts", "script"];
 
 /// Parses the parameters of a query. Numbers and booleans keep their type; all other values are strings.

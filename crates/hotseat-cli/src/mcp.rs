@@ -150,7 +150,6 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
     }
 }
 
-/// A definition with the answers of its tools.
 type AnsweredDefinition = (ServerDefinition, Arc<dyn ToolAnswerer>);
 
 fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDefinition, Box<dyn Error>> {

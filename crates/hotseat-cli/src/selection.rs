@@ -201,10 +201,8 @@ pub fn load_plan(
     Ok(plan)
 }
 
-/// Reads a file of lines as `hotseat list --json` prints them, as suite names and case ids.
-///
-/// # Errors
-/// If the file cannot be read or has no line, or a line names no case.
+/// Reads a file of lines as `hotseat list --json` prints them, as suite names and case ids. Fails if the file
+/// cannot be read or has no line, or a line names no case.
 fn read_case_file(path: &Path, context: &CliContext) -> Result<CaseSet, Diagnostic> {
     let shown = path.display();
     let text = fs::read_to_string(context.folder.join(path))
@@ -226,10 +224,7 @@ fn read_case_file(path: &Path, context: &CliContext) -> Result<CaseSet, Diagnost
     })
 }
 
-/// Checks that the plan has all these cases.
-///
-/// # Errors
-/// If one does not exist in the suites of the plan.
+/// Checks that the plan has all these cases. Fails if one does not exist in the suites of the plan.
 fn check_existence(required: &CaseSet, plan: &RunPlan, project: &Project) -> Result<(), Vec<Diagnostic>> {
     if plan.selected_in_all_shards == required.len() {
         return Ok(());

@@ -86,7 +86,6 @@ pub async fn run_bridge(
     bridge.end(tasks).await
 }
 
-/// State of a bridge.
 struct BridgeState {
     client: Client,
     url: Url,

@@ -321,10 +321,8 @@ pub struct McpOptions {
 
 /// Starts the programs of proxies, for example in process groups.
 pub trait UpstreamLauncher: Send + Sync {
-    /// Starts a program with piped standard input and output. The program must end when the returned value is dropped.
-    ///
-    /// # Errors
-    /// If the system cannot start it.
+    /// Starts a program with piped standard input and output. The program must end when the returned value is
+    /// dropped. Fails if the system cannot start it.
     fn launch(&self, command: &UpstreamCommand) -> std::io::Result<LaunchedUpstream>;
 }
 

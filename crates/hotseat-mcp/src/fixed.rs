@@ -90,10 +90,8 @@ impl FixedAnswer {
         })
     }
 
-    /// Returns the result, if all questions are answered.
-    ///
-    /// # Errors
-    /// If the answer is an error, and as [`InputRounds::collect`].
+    /// Returns the result, if all questions are answered. Fails if the answer is an error, and as
+    /// [`InputRounds::collect`].
     pub(crate) fn complete(
         &self,
         values: &BTreeMap<&str, &Map<String, Value>>,

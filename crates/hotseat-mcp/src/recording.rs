@@ -240,10 +240,8 @@ impl ReplayTable {
         ReplayTable { source, waiting, used }
     }
 
-    /// Returns the next recorded answer to a request.
-    ///
-    /// # Errors
-    /// If no exchange fits: the nearest one with its first difference.
+    /// Returns the next recorded answer to a request. Fails if no exchange fits: the nearest one with its
+    /// first difference.
     pub(crate) fn take(
         &mut self,
         method: &str,

@@ -18,9 +18,7 @@ pub trait Model: Send + Sync {
     }
 
     /// Answers one request. Pieces of the reply go to `sink` as they arrive; the returned reply is complete.
-    ///
-    /// # Errors
-    /// If there is no reply. The error tells whether a retry makes sense.
+    /// Fails if there is no reply. The error tells whether a retry makes sense.
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a>;
 }
 

@@ -662,7 +662,6 @@ fn eval_host_code<'js, T: FromJs<'js>>(ctx: &Ctx<'js>, code: &'static str) -> rq
     module.get("default")
 }
 
-/// Parses the arguments of a call.
 fn parse_arguments(arguments: &str) -> Result<Vec<Value>, HostCallError> {
     serde_json::from_str(&replace_surrogates(arguments))
         .map_err(|error| HostCallError::new("invalid arguments", error))

@@ -12,19 +12,14 @@ pub(crate) struct StripFailure {
     pub span: Range<usize>,
 }
 
-/// Refuses every file: without an engine nothing would run it.
-///
-/// # Errors
-/// Always.
+/// Refuses every file: without an engine nothing would run it. Always fails.
 #[cfg(not(feature = "engine"))]
 pub(crate) fn strip_types(_: &str) -> Result<String, StripFailure> {
     Err(StripFailure { message: crate::error::NO_ENGINE.to_string(), help: None, span: 0..0 })
 }
 
-/// Removes the types. Every line keeps its number and every character its column (in UTF-16 units).
-///
-/// # Errors
-/// If the text is not TypeScript, or uses syntax that is more than types.
+/// Removes the types. Every line keeps its number and every character its column (in UTF-16 units). Fails if
+/// the text is not TypeScript, or uses syntax that is more than types.
 #[cfg(feature = "engine")]
 pub(crate) fn strip_types(text: &str) -> Result<String, StripFailure> {
     // The parser recurses as deep as the code is nested, too deep for a small thread.

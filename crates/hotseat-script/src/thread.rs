@@ -174,7 +174,6 @@ impl ScriptThread {
     }
 }
 
-/// Work of a thread.
 type ThreadWork = Box<dyn FnOnce() + Send>;
 
 /// Threads without work, the last one that became idle at the end, each with its number. A script needs less time than

@@ -100,7 +100,6 @@ impl Drop for BusyConnection {
     }
 }
 
-/// The body of an answer.
 pub(super) struct AnswerBody {
     body: Body,
     _busy: BusyConnection,

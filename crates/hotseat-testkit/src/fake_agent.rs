@@ -192,7 +192,6 @@ struct FakeServer {
     shared: Arc<AgentState>,
 }
 
-/// End of a reply.
 enum ReplyEnd {
     Clean,
     Cut,
@@ -200,7 +199,6 @@ enum ReplyEnd {
     ClientLeft,
 }
 
-/// Outcome of a step.
 enum StepOutcome {
     Step,
     Ending(ReplyEnd),

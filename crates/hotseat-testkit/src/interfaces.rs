@@ -12,7 +12,6 @@ use crate::completions::{ChatCompletion, chunk};
 use crate::reply::{FakeReply, ReplyStep};
 use crate::request::FakeRequest;
 
-/// An action of the agent.
 enum AgentAction {
     Said(String),
     Called { id: String, name: String, arguments: Value },

@@ -109,7 +109,6 @@ pub fn report_usage_error(words: &str) {
     });
 }
 
-/// Runs the task and returns its exit status.
 fn run_task(args: TestArgs, task: TestTask, context: &CliContext, left: &mut RunCleanup) -> ExitStatus {
     match try_run(args, task, context, left) {
         Ok(exit) | Err(exit) => exit,

@@ -33,7 +33,6 @@ enum StreamState {
     Stream,
     /// First entry or end of the list that spans the file.
     ListStart(FileList),
-    /// An entry of the list.
     Entry(FileList),
     /// A comma or the end of the list.
     AfterEntry(FileList),

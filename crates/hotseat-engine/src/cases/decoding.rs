@@ -59,10 +59,7 @@ pub struct DecodeContext<'a> {
 }
 
 impl AgentName {
-    /// Returns the settings inherited from the agent.
-    ///
-    /// # Errors
-    /// If the project has no such agent.
+    /// Returns the settings inherited from the agent. Fails if the project has no such agent.
     pub(super) fn inherited<'a>(
         &self,
         agents: &'a AgentsByName,

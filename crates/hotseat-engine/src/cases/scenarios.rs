@@ -289,7 +289,6 @@ impl CaseScenario {
         self.fill_checked(whole, source, &SecretRedactor::default(), &mut Diagnostics::new());
     }
 
-    /// Returns the scenario with secrets redacted.
     pub(super) fn redacted(self: &Arc<Self>, redactor: &SecretRedactor) -> Arc<CaseScenario> {
         let data = redactor.json(self.data.clone());
         match data == self.data {

@@ -58,7 +58,6 @@ struct BatchSize {
     min_per_thread: usize,
 }
 
-/// Syntax of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SuiteSyntax {
     Yaml,

@@ -56,10 +56,8 @@ impl McpAddresses<'_> {
         format!("http://127.0.0.1:1/mcp/{server}/example")
     }
 
-    /// Returns the address of a server; `Ok(None)` if it is not known yet.
-    ///
-    /// # Errors
-    /// If the case has no such server or model.
+    /// Returns the address of a server; `Ok(None)` if it is not known yet. Fails if the case has no such
+    /// server or model.
     pub(crate) fn address(self, server: &str) -> Result<Option<String>, UnknownServerError> {
         match self {
             McpAddresses::Unknown => Ok(None),
@@ -201,7 +199,6 @@ pub fn node_mcp_references(node: &DocumentNode) -> BTreeMap<String, &DocumentNod
 
 /// Replacement of a text.
 pub(super) enum FilledValue {
-    /// A text.
     Text(String),
     /// A value.
     Json(Json),
@@ -390,7 +387,6 @@ pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> NodeValue 
     }
 }
 
-/// Creates a diagnostic at a place.
 pub(super) fn diagnostic_at(place: Option<SourceSpan>, message: impl ToString) -> Diagnostic {
     let diagnostic = Diagnostic::new(message);
     match place {

@@ -99,7 +99,6 @@ pub struct Project {
 /// Agents that replay recordings.
 #[derive(Debug, Clone)]
 struct ReplayAgents {
-    /// Replacements of the agents of the project.
     replacements: Vec<(Arc<ProjectAgent>, Arc<ProjectAgent>)>,
     /// For suites without an agent.
     fallback: Arc<ProjectAgent>,
@@ -734,7 +733,6 @@ fn collect_header_secrets(
     secrets
 }
 
-/// Finds an agent by name.
 pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
     if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
         return Ok(agent.clone());

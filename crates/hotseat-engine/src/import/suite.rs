@@ -6,7 +6,6 @@ use super::transcript::{ConversationTranscript, TranscriptCall};
 use super::{ExpectedCallsMode, ImportOptions};
 use crate::cases::escape;
 
-/// Returns the case of a conversation.
 pub(super) fn build_case(transcript: &ConversationTranscript, options: &ImportOptions) -> Value {
     let mut case = Map::new();
     case.insert("id".to_string(), json!(transcript.id));
@@ -27,7 +26,6 @@ pub(super) fn build_case(transcript: &ConversationTranscript, options: &ImportOp
     escape_variables(Value::Object(case))
 }
 
-/// Returns the assertions for the expected calls.
 fn assertions(expected: &[TranscriptCall], options: &ImportOptions) -> Vec<Value> {
     let calls = |of: &dyn Fn(&TranscriptCall) -> bool| -> Value {
         let calls = expected.iter().filter(|call| of(call));

@@ -17,7 +17,6 @@ use hotseat_trace::Origin;
 
 /// Keys of an object that may contain its messages.
 const MESSAGE_KEYS: [&str; 3] = ["messages", "conversation", "traj"];
-/// Paths of the expected calls.
 const EXPECTED_CALL_PATHS: [&[&str]; 3] =
     [&["info", "task", "actions"], &["task", "actions"], &["expected_calls"]];
 /// Keys of the conversation id.

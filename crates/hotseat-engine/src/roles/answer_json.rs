@@ -5,10 +5,7 @@ use serde_json::Value;
 use hotseat_checks::{JsonAnswerError, read_json};
 
 /// Parses the answer of a role. Unescaped line breaks and tabs within strings, a common error of models, are
-/// accepted since they are unambiguous.
-///
-/// # Errors
-/// If the answer is not exactly one JSON value.
+/// accepted since they are unambiguous. Fails if the answer is not exactly one JSON value.
 pub(super) fn read_answer(text: &str) -> Result<Value, JsonAnswerError> {
     read_json(&escape_controls(text))
 }

@@ -113,10 +113,7 @@ pub struct RoleReply {
 }
 
 impl RoleReply {
-    /// Returns the reply unless it is truncated.
-    ///
-    /// # Errors
-    /// If it is.
+    /// Returns the reply. Fails if it is truncated.
     fn ensure_complete(&self) -> Result<&str, RoleError> {
         let words = || format!("its answer was truncated at the length limit; {}", excerpt(&self.text));
         if self.is_truncated { Err(RoleError::InvalidAnswer(words())) } else { Ok(&self.text) }

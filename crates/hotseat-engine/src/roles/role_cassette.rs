@@ -13,7 +13,6 @@ use super::{RetryAdvice, RoleError, RoleQuestion, RoleReply};
 
 /// Format of the file, in its first line.
 const FORMAT_NAME: &str = "hotseat-roles";
-/// Version of the format.
 const FORMAT_VERSION: u64 = 1;
 /// Maximum number of recorded questions that are compared with one that has no answer.
 const MAX_COMPARED: usize = 200;

@@ -252,10 +252,7 @@ fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), RoleError> {
     Ok((UserAnswer { next, goal_progress, reason }, answer))
 }
 
-/// Removes surrounding quotes and a leading name from a message.
-///
-/// # Errors
-/// If the message is empty.
+/// Removes surrounding quotes and a leading name from a message. Fails if the message is empty.
 fn clean_message(said: &str) -> Result<String, RoleError> {
     let mut text = said.trim();
     text = ["User:", "user:", "USER:"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text).trim();

@@ -18,7 +18,6 @@ pub(super) struct AggregateVerdict {
     lacks_valid_attempts: bool,
 }
 
-/// Outcome of the aggregation.
 enum AggregateOutcome {
     /// Enough attempts passed.
     Enough,

@@ -12,10 +12,8 @@ use super::plan::SelectedCase;
 const MAX_LISTED_ANSWERS: usize = 5;
 
 impl RunContext {
-    /// Opens the cassette of an attempt, if the run has cassettes and the agent is contacted.
-    ///
-    /// # Errors
-    /// If the case has no cassette to replay, or it is damaged.
+    /// Opens the cassette of an attempt, if the run has cassettes and the agent is contacted. Fails if the
+    /// case has no cassette to replay, or it is damaged.
     pub(super) fn open_cassette(
         &self,
         selected: &SelectedCase,

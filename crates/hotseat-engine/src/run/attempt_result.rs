@@ -93,7 +93,6 @@ impl Attempt {
         Attempt { case_ref: selected, number, result, conversation, events: Vec::new() }
     }
 
-    /// Returns the attempt with a failure.
     pub(super) fn failed(mut self, failure: AttemptFailure) -> Self {
         self.result.verdict = Verdict::failed(failure);
         self

@@ -68,10 +68,9 @@ impl<O: ServiceObserver> SharedService<O> {
 }
 
 impl<O: ServiceObserver> AttemptService<O> {
-    /// Opens the conversation of an attempt, or reopens the shared one. `call` names what an agent called, if an event is a call.
-    ///
-    /// # Errors
-    /// If the agent used the services between two conversations, or they cannot be opened.
+    /// Opens the conversation of an attempt, or reopens the shared one. `call` names what an agent called, if
+    /// an event is a call. Fails if the agent used the services between two conversations, or they cannot be
+    /// opened.
     pub(super) fn open(
         shared: Option<&SharedService<O>>,
         call: impl Fn(O::Event) -> Option<String>,
@@ -126,11 +125,8 @@ pub(super) fn text_cleaner(redactor: &SecretRedactor) -> TextCleaner {
     TextCleaner::new(move |text| redactor.text(text).into_owned())
 }
 
-/// Refuses concurrent conversations with an agent that learns the address of a service when it starts. `variable` is the first
-/// part of the name of such an address.
-///
-/// # Errors
-/// If there are such conversations.
+/// Refuses concurrent conversations with an agent that learns the address of a service when it starts.
+/// `variable` is the first part of the name of such an address. Fails if there are such conversations.
 pub(super) fn check_parallel(
     started_with: Option<&Arc<ProjectAgent>>,
     parallel: usize,

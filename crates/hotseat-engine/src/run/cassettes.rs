@@ -95,10 +95,7 @@ impl RunCassettes {
         self.mode == CassetteMode::Record
     }
 
-    /// Opens the cassette of an attempt.
-    ///
-    /// # Errors
-    /// If there is none to replay, or it cannot be read.
+    /// Opens the cassette of an attempt. Fails if there is none to replay, or it cannot be read.
     pub(super) fn open(
         &self,
         suite_name: &str,

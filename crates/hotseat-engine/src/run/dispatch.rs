@@ -37,7 +37,6 @@ struct OpenCase {
     plan: AttemptPlan,
     /// Number of started attempts.
     started: usize,
-    /// Finished attempts.
     finished: Vec<Arc<Attempt>>,
 }
 

@@ -49,7 +49,6 @@ pub struct FaultSweep {
     dropped: usize,
 }
 
-/// A case that is swept.
 #[derive(Debug)]
 struct SweptCase {
     case_ref: Arc<CaseRef>,

@@ -37,10 +37,7 @@ const ARGUMENTS: [&str; 6] = ["ctx", "test_case", "test_cases", "result", "resul
 
 impl RunContext {
     /// Runs a hook. A command receives its input as JSON on standard input; a function receives it as
-    /// arguments.
-    ///
-    /// # Errors
-    /// If no hook has this name, or it fails.
+    /// arguments. Fails if no hook has this name, or it fails.
     async fn run_named_hook(
         self: &Arc<Self>,
         name: &str,
@@ -133,10 +130,7 @@ impl RunContext {
         self.run_named_hook(name, &input, &none, mcp, &identity, &plan.script_scopes()).await
     }
 
-    /// Runs the `before` hook of a case, if it has one.
-    ///
-    /// # Errors
-    /// If no hook has this name, or it fails.
+    /// Runs the `before` hook of a case, if it has one. Fails if no hook has this name, or it fails.
     pub(super) async fn run_before_hook(
         self: &Arc<Self>,
         selected: &SelectedCase,

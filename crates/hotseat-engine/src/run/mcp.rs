@@ -119,10 +119,8 @@ impl RunContext {
         start
     }
 
-    /// Opens the conversation of an attempt with its MCP servers, if the case has any and its agent is contacted.
-    ///
-    /// # Errors
-    /// If the agent used the servers between conversations, or a definition is invalid.
+    /// Opens the conversation of an attempt with its MCP servers, if the case has any and its agent is
+    /// contacted. Fails if the agent used the servers between conversations, or a definition is invalid.
     pub(super) fn open_mcp(&self, selected: &SelectedCase) -> Result<Option<AttemptMcp>, AttemptFailure> {
         let case = &selected.case;
         let Some(mcp) = self.mcp.as_ref().filter(|_| !case.mcp.is_empty() && selected.contacts_agent())

@@ -72,10 +72,8 @@ impl RunContext {
         ModelOpening { lane, root: &self.project.root, cassettes, cleaner, relays }
     }
 
-    /// Opens the conversation of an attempt with its served models, if the case has any and its agent is contacted.
-    ///
-    /// # Errors
-    /// If the agent called a model between conversations.
+    /// Opens the conversation of an attempt with its served models, if the case has any and its agent is
+    /// contacted. Fails if the agent called a model between conversations.
     pub(super) fn open_models(
         &self,
         selected: &SelectedCase,

@@ -280,7 +280,6 @@ impl RunPlan {
         diagnostics
     }
 
-    /// Adds a tested agent.
     fn add_tested_agent(&mut self, agent: Option<&Arc<ProjectAgent>>) {
         match agent {
             Some(agent) if self.agents.iter().any(|known| Arc::ptr_eq(known, agent)) => {}

@@ -14,10 +14,7 @@ pub trait SavedConversations: Send + Sync {
     /// case id.
     fn find_case(&self, suite: &str, id: &str) -> Option<(usize, Option<usize>)>;
 
-    /// Loads one saved attempt, from 1.
-    ///
-    /// # Errors
-    /// If it cannot be loaded.
+    /// Loads one saved attempt, from 1. Fails if it cannot be loaded.
     fn load_attempt(
         &self,
         suite: &str,

@@ -28,10 +28,7 @@ pub(super) struct WorkerPool {
 }
 
 impl WorkerPool {
-    /// Starts threads for this number of concurrent conversations.
-    ///
-    /// # Errors
-    /// If the threads cannot be started.
+    /// Starts threads for this number of concurrent conversations. Fails if the threads cannot be started.
     pub(super) fn start(conversations: usize) -> io::Result<WorkerPool> {
         let mut builder = Builder::new_multi_thread();
         builder

@@ -23,10 +23,7 @@ const MAX_PROCESS_DEPTH: usize = 8;
 
 /// Runs the targets of `Process` that are not scripts: agents, commands, requests.
 pub trait ProcessRunner: Send + Sync {
-    /// Runs one.
-    ///
-    /// # Errors
-    /// If the name is unknown, or the target fails.
+    /// Runs one. Fails if the name is unknown, or the target fails.
     fn call(&self, name: String, arguments: Vec<Value>) -> ProcessFuture;
 }
 

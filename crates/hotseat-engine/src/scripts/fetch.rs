@@ -132,7 +132,6 @@ impl FetchRequest {
     }
 }
 
-/// Returns the target of a redirect response.
 fn redirect_target(response: &HttpResponse, request: &FetchRequest) -> Option<Result<Url, HostCallError>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;

@@ -12,7 +12,6 @@ use super::grants::ScriptGrants;
 /// Maximum number of bytes read or written at once.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileOperation {
     Read,

@@ -88,7 +88,6 @@ struct LibraryCache {
     found: HashMap<(String, ScriptSearchPath), Result<ScriptFunction, FunctionError>>,
 }
 
-/// A folder to search.
 struct SearchFolder {
     scripts: Scripts,
     /// Path of the folder within the script folder, with a trailing `/` unless empty.
@@ -254,10 +253,7 @@ impl ScriptLibrary {
         Ok(bases)
     }
 
-    /// Returns a function of a module, or the error about its name.
-    ///
-    /// # Errors
-    /// If the module itself is invalid.
+    /// Returns a function of a module, or the error about its name. Fails if the module itself is invalid.
     fn load_function(
         &self,
         scripts: &Scripts,

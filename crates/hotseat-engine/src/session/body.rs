@@ -29,9 +29,7 @@ impl From<Arc<TestCase>> for DrivenCase {
 /// The result is what the session has recorded. A body that continues after the end of the case, or hides a
 /// failure, does not change it.
 pub trait CaseBody: fmt::Debug + Send + Sync {
-    /// Drives the session through the conversation.
-    ///
-    /// # Errors
-    /// If the body itself fails. The error is ignored if the case has ended before.
+    /// Drives the session through the conversation. Fails if the body itself fails. The error is ignored if
+    /// the case has ended before.
     fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>>;
 }

@@ -2,7 +2,6 @@
 
 use hotseat_trace::AttemptFailure;
 
-/// End of a conversation.
 #[derive(Debug)]
 pub(super) enum ConversationEnding {
     /// Regular end.

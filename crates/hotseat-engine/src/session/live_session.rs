@@ -347,10 +347,8 @@ impl<'a> Session<'a> {
         Ok(&self.checks[first..])
     }
 
-    /// Checks that the program may make `more` checks.
-    ///
-    /// # Errors
-    /// If [`MAX_PROGRAM_CHECKS`] would be exceeded, which ends the case.
+    /// Checks that the program may make `more` checks. Fails if [`MAX_PROGRAM_CHECKS`] would be exceeded,
+    /// which ends the case.
     pub(super) fn ensure_check_capacity(&mut self, more: usize) -> Result<(), EndedCaseError> {
         if self.checks.len() + more <= MAX_PROGRAM_CHECKS {
             return Ok(());
@@ -368,10 +366,8 @@ impl<'a> Session<'a> {
         if is_hard { Err(self.fail(test_error(wrong.into()))) } else { Ok(()) }
     }
 
-    /// Ends the case if a hard check failed among the checks from index `since`.
-    ///
-    /// # Errors
-    /// If there is such a check and the case does not continue after failures.
+    /// Ends the case if a hard check failed among the checks from index `since`. Fails if there is such a
+    /// check and the case does not continue after failures.
     pub(super) fn check_hard_failures(&mut self, since: usize) -> Result<(), EndedCaseError> {
         match failure_from_checks(&self.checks[since..]).filter(|_| !self.case.continue_on_failure) {
             Some(failure) => Err(self.fail(failure)),
@@ -425,10 +421,7 @@ impl<'a> Session<'a> {
         &self.recorder.conversation().turns
     }
 
-    /// Sends an input and evaluates its turn.
-    ///
-    /// # Errors
-    /// If the conversation cannot continue after it.
+    /// Sends an input and evaluates its turn. Fails if the conversation cannot continue after it.
     pub(super) async fn run_turn(&mut self, mut input: TurnInput<'_>) -> Result<(), AttemptFailure> {
         let place = self.turns().len();
         self.script.begin_turn(&input.turn.resume);
@@ -626,10 +619,8 @@ impl<'a> Session<'a> {
         nearest
     }
 
-    /// Checks that a program has sent all turns of the recorded conversation.
-    ///
-    /// # Errors
-    /// If turns are missing though the case has not ended.
+    /// Checks that a program has sent all turns of the recorded conversation. Fails if turns are missing
+    /// though the case has not ended.
     pub(super) fn ensure_all_turns_sent(&self) -> Result<(), AttemptFailure> {
         match self.counterpart.recorded() {
             Some(kept) if self.ensure_open().is_ok() && self.turns().len() < kept.turns.len() => {

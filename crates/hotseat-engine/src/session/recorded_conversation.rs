@@ -28,7 +28,6 @@ pub const RERUN_HINT: &str = "run it again with `hotseat test`";
 
 /// The other side of a session.
 pub(super) enum SessionCounterpart<'a> {
-    /// An agent.
     Agent(&'a mut dyn AgentSession),
     /// No agent: a recorded conversation.
     Recorded(&'a mut RecordedConversation),
@@ -138,7 +137,6 @@ impl RecordedConversation {
         }
     }
 
-    /// Returns the start time.
     pub(super) fn started_at(&self) -> Option<(TimeOffset, Millis)> {
         self.records.first().map(|first| (first.offset, first.timestamp))
     }
@@ -355,10 +353,8 @@ impl RecordedConversation {
         rerun_required(message, "it had exceeded a `max_duration_ms` limit").into()
     }
 
-    /// Returns the next recorded answer of the simulated user and its exchange.
-    ///
-    /// # Errors
-    /// If there are no more answers, or the question differs from the recorded one.
+    /// Returns the next recorded answer of the simulated user and its exchange. Fails if there are no more
+    /// answers, or the question differs from the recorded one.
     pub(super) fn next_simulator_answer(
         &self,
         question: &SimulatorQuestion<'_>,
@@ -380,10 +376,7 @@ impl RecordedConversation {
         Ok(question.parse_recorded(answered))
     }
 
-    /// Returns the next recorded input of the human.
-    ///
-    /// # Errors
-    /// If there is none: how the conversation ended.
+    /// Returns the next recorded input of the human. Fails if there is none: how the conversation ended.
     pub(super) fn next_human_input(
         &self,
         place: usize,

@@ -83,18 +83,12 @@ impl Session<'_> {
         CaseTopics::unknown_topics(self.topics(), checks)
     }
 
-    /// Ends the case as a test error if there are problems.
-    ///
-    /// # Errors
-    /// If there are problems.
+    /// Ends the case as a test error if there are problems. Fails if there are problems.
     pub(super) fn fail_on(&mut self, diagnostics: Diagnostics) -> Result<(), EndedCaseError> {
         if diagnostics.is_empty() { Ok(()) } else { Err(self.fail(test_error(diagnostics))) }
     }
 
-    /// Resolves the judge of a check.
-    ///
-    /// # Errors
-    /// If there is no such judge.
+    /// Resolves the judge of a check. Fails if there is no such judge.
     fn require_judge(&mut self, check: &Check) -> Result<(), Diagnostic> {
         let Some(judged) = check.as_judged() else { return Ok(()) };
         self.add_judge(&judged.settings, &check.place);

@@ -164,7 +164,6 @@ impl CheckInfo {
     }
 }
 
-/// Returns the failure kind of a check that errored.
 fn error_kind(check: &Check) -> FailureKind {
     match &check.kind {
         CheckKind::Script(_) => FailureKind::ScriptError,

@@ -37,10 +37,7 @@ pub trait ServiceObserver: Send {
     /// The events of the current turn.
     fn turn_events(&mut self) -> &mut TurnEvents;
 
-    /// Processes an event.
-    ///
-    /// # Errors
-    /// If the event ends the turn.
+    /// Processes an event. Fails if the event ends the turn.
     fn process(&mut self, event: Self::Event) -> Result<(), AttemptFailure>;
 
     /// True while a call has no answer.
@@ -52,10 +49,7 @@ pub trait ServiceObserver: Send {
     /// Ends a turn, whose calls are no longer waited for.
     fn end_turn(&mut self) {}
 
-    /// Ends a conversation after its last turn.
-    ///
-    /// # Errors
-    /// If the case fails because of it.
+    /// Ends a conversation after its last turn. Fails if the case fails because of it.
     fn end_conversation(&mut self, _conversation: &Self::Conversation) -> Result<(), AttemptFailure> {
         Ok(())
     }
@@ -213,10 +207,7 @@ pub struct TurnEvents {
 }
 
 impl TurnEvents {
-    /// Adds an event with its time.
-    ///
-    /// # Errors
-    /// If the conversation exceeds a limit.
+    /// Adds an event with its time. Fails if the conversation exceeds a limit.
     pub(super) fn emit(&self, at: Instant, payload: impl Into<Payload>) -> Result<(), AttemptFailure> {
         match &self.sink {
             Some((inbox, traffic)) => inbox.push(at, payload.into(), traffic),
@@ -224,10 +215,7 @@ impl TurnEvents {
         }
     }
 
-    /// Adds a note for the user, unless there are too many.
-    ///
-    /// # Errors
-    /// As [`TurnEvents::emit`].
+    /// Adds a note for the user, unless there are too many. Fails as [`TurnEvents::emit`].
     pub(super) fn note(&mut self, at: Instant, message: String) -> Result<(), AttemptFailure> {
         let Some(turn_id) = self.turn.clone().filter(|_| self.notes < MAX_NOTES) else { return Ok(()) };
         self.notes += 1;

@@ -52,17 +52,13 @@ pub struct SessionRoles {
 
 /// Resolves judges and simulators that a test names at run time.
 pub trait RoleLookup: Send + Sync {
-    /// Resolves a reference to a judge; `place` is its position in the source.
-    ///
-    /// # Errors
-    /// If there is no such judge.
+    /// Resolves a reference to a judge; `place` is its position in the source. Fails if there is no such
+    /// judge.
     fn judge(&self, whom: &JudgeSelector, place: &SourceSpan)
     -> Result<roles::RoleClient, ProgramInputError>;
 
-    /// Resolves a reference to a simulated user; `place` is its position in the source.
-    ///
-    /// # Errors
-    /// If there is no such simulated user.
+    /// Resolves a reference to a simulated user; `place` is its position in the source. Fails if there is no
+    /// such simulated user.
     fn simulator(
         &self,
         reference: Option<&RoleReference>,

@@ -104,10 +104,8 @@ impl Session<'_> {
         Ok(stopped)
     }
 
-    /// Resolves the references in a brief given by a program.
-    ///
-    /// # Errors
-    /// If a reference is unknown, which ends the case.
+    /// Resolves the references in a brief given by a program. Fails if a reference is unknown, which ends the
+    /// case.
     fn resolve_brief(
         &mut self,
         mut brief: Arc<SimulatorBrief>,
@@ -126,10 +124,8 @@ impl Session<'_> {
         brief.and_then(|brief| brief.reference.as_ref()).or_else(of_case)
     }
 
-    /// Makes sure that the simulator exists. Programs name it only at run time.
-    ///
-    /// # Errors
-    /// If there is no such simulator.
+    /// Makes sure that the simulator exists. Programs name it only at run time. Fails if there is no such
+    /// simulator.
     fn ensure_simulator(&mut self, brief: Option<&SimulatorBrief>) -> Result<(), ProgramInputError> {
         if self.counterpart.recorded().is_some() {
             return Ok(());
@@ -144,10 +140,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Sends inputs until there is a reason to stop.
-    ///
-    /// # Errors
-    /// If the conversation cannot continue.
+    /// Sends inputs until there is a reason to stop. Fails if the conversation cannot continue.
     async fn run_simulation(
         &mut self,
         first: usize,
@@ -168,10 +161,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns true if a stop condition is met.
-    ///
-    /// # Errors
-    /// If a condition cannot be evaluated.
+    /// Returns true if a stop condition is met. Fails if a condition cannot be evaluated.
     async fn should_stop(&mut self, brief: Option<&SimulatorBrief>) -> Result<bool, AttemptFailure> {
         if self.case.is_dynamic && checkpoints::all_reached(&self.checkpoints) {
             return Ok(true);
@@ -191,9 +181,7 @@ impl Session<'_> {
     }
 
     /// Asks the simulated user for the next input; `most` is the maximum number of turns of the conversation.
-    ///
-    /// # Errors
-    /// If it cannot be asked, gives no usable answer, or violates the simulator rules.
+    /// Fails if it cannot be asked, gives no usable answer, or violates the simulator rules.
     pub(super) async fn ask_simulator(
         &mut self,
         most: usize,
@@ -247,10 +235,8 @@ impl Session<'_> {
         }
     }
 
-    /// Asks the simulated user once.
-    ///
-    /// # Errors
-    /// If there is no simulator, or the time limit of the conversation is exceeded.
+    /// Asks the simulated user once. Fails if there is no simulator, or the time limit of the conversation is
+    /// exceeded.
     async fn ask_once(
         &mut self,
         most: usize,

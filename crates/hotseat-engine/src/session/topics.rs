@@ -70,10 +70,8 @@ impl Session<'_> {
         self.topic_tracker = Some(TopicTracker { topics, current: 0, evaluated_turns: 0 });
     }
 
-    /// Assigns a turn to a topic.
-    ///
-    /// # Errors
-    /// If the topic cannot be determined, or the topic has more turns than allowed.
+    /// Assigns a turn to a topic. Fails if the topic cannot be determined, or the topic has more turns than
+    /// allowed.
     pub(super) async fn update_topic(&mut self, place: usize) -> Result<(), AttemptFailure> {
         let Some((topics, current)) = self.topic_tracker.as_ref().map(|f| (f.topics.clone(), f.current))
         else {

@@ -27,7 +27,6 @@ use hotseat_checks::{
 enum CommandReply {
     /// Executed, with a value.
     Done(Value),
-    /// The case has ended.
     Ended(EndedCaseError),
     /// Invalid command, with a message.
     Invalid(String),
@@ -231,10 +230,7 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Returns the checks of one assertion.
-    ///
-    /// # Errors
-    /// If the assertion is invalid.
+    /// Returns the checks of one assertion. Fails if the assertion is invalid.
     fn asserted(self, asserted: &Value, place: &SourceSpan) -> Result<Vec<Check>, ProgramInputError> {
         let checks = match &asserted["compared"] {
             Value::Null => {

@@ -77,10 +77,7 @@ impl TestFile {
         Ok(found.iter().map(|scenario| json!(**scenario)).collect())
     }
 
-    /// Checks that a path stays in the suite or project.
-    ///
-    /// # Errors
-    /// If the path leads elsewhere.
+    /// Checks that a path stays in the suite or project. Fails if the path leads elsewhere.
     fn check_within_folders(&self, path: &str) -> Result<(), HostCallError> {
         let is_below = |file: &Path| {
             let mut folders = self.folders.iter().filter_map(|folder| canonical_path(folder));

@@ -357,7 +357,6 @@ fn may_be_hidden(code: &str, name: &str, clause: &Range<usize>) -> bool {
     })
 }
 
-/// Returns the range of an exported function.
 fn exported_function(code: &str, source: &str) -> Option<Range<usize>> {
     let start = code.find(source).filter(|_| source.ends_with('}'))?;
     let before = code[..start].trim_end();

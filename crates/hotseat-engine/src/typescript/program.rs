@@ -115,10 +115,8 @@ impl TypeScriptTest {
     }
 }
 
-/// Checks that a stopped test was stopped by the end of its case or by a failed check.
-///
-/// # Errors
-/// If there is no such reason; the test would otherwise look completed.
+/// Checks that a stopped test was stopped by the end of its case or by a failed check. Fails if there is no
+/// such reason; the test would otherwise look completed.
 fn check_stop_reason(ended: &Value, session: &Session<'_>) -> Result<(), AttemptFailure> {
     let has_reason = session.ensure_open().is_err() || session.checks().iter().any(CheckResult::fails);
     if ended["stopped"].as_bool() == Some(false) || has_reason {

@@ -26,7 +26,6 @@ use crate::revision::error_code;
 /// Maximum number of rounds in which one call may ask for input.
 const MAX_INPUT_ROUNDS: u64 = 32;
 
-/// End of a call.
 enum CallEnd {
     /// The server answers with this result of `tools/call`.
     Answer(Result<Value, RpcError>),
@@ -363,10 +362,8 @@ async fn unmatched(request: &RpcRequest, call: &McpCall, nearest: Option<String>
     }
 }
 
-/// Removes requests that the client cannot serve.
-///
-/// # Errors
-/// If none remains: the error for a client without these capabilities.
+/// Removes requests that the client cannot serve. Fails if none remains: the error for a client without these
+/// capabilities.
 fn keep_supported(request: &RpcRequest, input: &mut InputRequired) -> Result<(), RpcError> {
     let mut missing = Map::new();
     input.requests.retain(|_, question| {

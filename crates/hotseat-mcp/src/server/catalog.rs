@@ -32,10 +32,8 @@ pub(super) struct CompiledTool {
 }
 
 impl ToolCatalog {
-    /// Compiles the tools.
-    ///
-    /// # Errors
-    /// If two tools have the same name, or a schema is invalid or refers to another document.
+    /// Compiles the tools. Fails if two tools have the same name, or a schema is invalid or refers to another
+    /// document.
     pub(super) fn new(tools: &[McpTool]) -> Result<ToolCatalog, DefinitionProblem> {
         let mut compiled = Vec::with_capacity(tools.len());
         let mut indexes = HashMap::with_capacity(tools.len());
@@ -103,10 +101,8 @@ impl CompiledTool {
     }
 }
 
-/// Returns one page of a list as a result, from the entry that the cursor names.
-///
-/// # Errors
-/// If the cursor is none that this function made.
+/// Returns one page of a list as a result, from the entry that the cursor names. Fails if the cursor is none
+/// that this function made.
 pub(super) fn list_page(
     member: &str,
     entries: &[Value],

@@ -12,7 +12,6 @@ use crate::revision::{ProtocolRevision, error_code, meta};
 
 /// Header with the revision.
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// Returns a header as text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -91,10 +91,7 @@ pub(super) struct ExchangeObserver {
 }
 
 impl ExchangeObserver {
-    /// Begins to observe a request. Reports clients and calls.
-    ///
-    /// # Errors
-    /// If the conversation has too many calls.
+    /// Begins to observe a request. Reports clients and calls. Fails if the conversation has too many calls.
     pub(super) async fn begin(
         conversation: Arc<ConversationState>,
         server: Arc<ServerState>,

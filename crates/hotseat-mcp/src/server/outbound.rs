@@ -38,7 +38,6 @@ pub(super) struct FinalAnswer {
     pub(super) delivery: AnswerDelivery,
 }
 
-/// Delivery of an answer.
 #[derive(Debug)]
 pub(super) enum AnswerDelivery {
     /// As the protocol demands.
@@ -65,10 +64,8 @@ pub(super) struct AbortedConnection;
 /// Result of a request: a response, or a closed connection.
 pub(super) type HttpOutcome = Result<Response<Body>, AbortedConnection>;
 
-/// Answers with JSON if the first frame is the final one, otherwise with a stream of events.
-///
-/// # Errors
-/// If the connection is to be closed.
+/// Answers with JSON if the first frame is the final one, otherwise with a stream of events. Fails if the
+/// connection is to be closed.
 pub(super) async fn respond(mut frames: mpsc::Receiver<OutFrame>) -> HttpOutcome {
     match frames.recv().await {
         None => Err(AbortedConnection),
@@ -97,7 +94,6 @@ fn respond_at_once(answer: FinalAnswer) -> HttpOutcome {
     }
 }
 
-/// A response with a JSON body.
 pub(super) fn json_response(status: StatusCode, body: Body) -> Response<Body> {
     with_type(status, "application/json", body)
 }

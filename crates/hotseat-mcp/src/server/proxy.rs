@@ -100,7 +100,6 @@ async fn handle_request(
 enum ProxiedServer {
     /// Over HTTP, with the request as it arrived.
     Url(Box<McpHttpRequest>),
-    /// A program.
     Program(Arc<StdioLink>),
 }
 

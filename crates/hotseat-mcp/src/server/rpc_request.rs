@@ -149,7 +149,6 @@ pub(super) fn list(request: &RpcRequest, member: &str, entries: &[Value]) -> Res
     Ok(result)
 }
 
-/// Contents of a mock.
 pub(super) fn mock_content(server: &ServerState) -> Option<&MockContent> {
     match &server.definition.kind {
         ServerKind::Mock(content) => Some(content),

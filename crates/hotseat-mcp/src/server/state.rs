@@ -365,7 +365,6 @@ impl ServerState {
         recorded.gap.clone().or_else(open)
     }
 
-    /// Returns the recorded exchanges.
     pub(super) fn recorded(&self) -> Vec<McpExchange> {
         lock(&self.recorded).exchanges.clone()
     }

@@ -35,7 +35,6 @@ const MAX_OPEN_REQUESTS: usize = 1024;
 pub(super) enum LinkMessage {
     /// A notification or a request before the answer.
     Interim(Value),
-    /// The answer.
     Answer(Result<Value, RpcError>),
     /// There will be no answer: the program has failed.
     Failed(ProgramFailure),
@@ -64,10 +63,7 @@ struct OpenLinkRequest {
 }
 
 impl StdioLink {
-    /// Starts a program.
-    ///
-    /// # Errors
-    /// If the system cannot start it.
+    /// Starts a program. Fails if the system cannot start it.
     pub(super) fn start(
         command: &UpstreamCommand,
         launcher: Option<&dyn UpstreamLauncher>,
@@ -96,10 +92,8 @@ impl StdioLink {
         Ok(StdioLink { lines, requests })
     }
 
-    /// Sends a request. Returns the receiver of its messages, and its number at the program if that has not failed before.
-    ///
-    /// # Errors
-    /// If too many requests are open.
+    /// Sends a request. Returns the receiver of its messages, and its number at the program if that has not
+    /// failed before. Fails if too many requests are open.
     pub(super) async fn request(
         &self,
         client_id: &Value,
@@ -322,10 +316,7 @@ enum LineError {
 }
 
 impl LinkRequests {
-    /// Passes a message to the request that it belongs to.
-    ///
-    /// # Errors
-    /// If it answers no request that was sent.
+    /// Passes a message to the request that it belongs to. Fails if it answers no request that was sent.
     async fn route(&self, frame: Frame) -> Result<(), LineError> {
         match frame {
             // Simple servers answer notifications, which have no id.

@@ -41,10 +41,7 @@ fn copy_headers(from: &HeaderMap) -> HeaderMap {
     copied.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Sends a request to the proxied server.
-///
-/// # Errors
-/// If it does not answer; it may have got the request.
+/// Sends a request to the proxied server. Fails if it does not answer; it may have got the request.
 async fn send(
     request: &McpHttpRequest,
     upstream: &UrlUpstream,

@@ -13,8 +13,7 @@ pub(super) struct UrlUpstream {
 }
 
 impl UrlUpstream {
-    /// # Errors
-    /// If the address or a header is invalid. The values are not part of the error.
+    /// Fails if the address or a header is invalid. The values are not part of the error.
     pub(super) fn new<'a>(
         url: &str,
         headers: impl IntoIterator<Item = (&'a String, &'a String)>,

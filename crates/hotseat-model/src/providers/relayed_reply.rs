@@ -15,11 +15,8 @@ const SENDER: &str = "the provider";
 /// The byte order mark, which clients ignore.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Reads a complete answer: a JSON document, or a stream of events.
-///
-/// # Errors
-/// If the answer is incomplete, reports a failure or does not fit the protocol. The error has what a stream contains until
-/// then.
+/// Reads a complete answer: a JSON document, or a stream of events. Fails if the answer is incomplete,
+/// reports a failure or does not fit the protocol. The error has what a stream contains until then.
 pub(crate) async fn read_relayed_reply(
     dialect: Dialect,
     body: &[u8],

@@ -350,10 +350,7 @@ fn result_value(text: &str) -> Value {
     }
 }
 
-/// Creates a tool call from the members of a protocol.
-///
-/// # Errors
-/// If it has no id or no name.
+/// Creates a tool call from the members of a protocol. Fails if it has no id or no name.
 pub(super) fn tool_call(
     id: Option<&str>,
     name: Option<&str>,

@@ -42,7 +42,6 @@ pub(super) struct ConditionMatches<'r> {
     pub(super) notice: Option<&'r str>,
 }
 
-/// Compiles conditions.
 pub(super) fn compile_conditions(
     written: &RuleConditions,
     mistakes: &mut ScriptDiagnostics,

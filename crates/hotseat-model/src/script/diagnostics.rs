@@ -44,10 +44,7 @@ impl ScriptDiagnostics {
         self.problems.iter().filter_map(|(_, mistake)| mistake.place.as_ref()).any(|at| place.contains(at))
     }
 
-    /// Returns the value, or all problems in file order.
-    ///
-    /// # Errors
-    /// If there are problems.
+    /// Returns the value, or all problems in file order. Fails if there are problems.
     pub(super) fn into_result<T>(self, value: T) -> Result<T, Diagnostics> {
         if self.problems.is_empty() {
             return Ok(value);

@@ -67,10 +67,6 @@ impl TemplateSet {
         JsonTemplate::Plain(written.node.to_json())
     }
 
-    /// Renders a text.
-    ///
-    /// # Errors
-    /// Never.
     pub(super) fn render_text(
         &self,
         text: &TextTemplate,
@@ -80,9 +76,6 @@ impl TemplateSet {
     }
 
     /// Renders a JSON value.
-    ///
-    /// # Errors
-    /// Never.
     pub(super) fn render_json(
         &self,
         JsonTemplate::Plain(value): &JsonTemplate,

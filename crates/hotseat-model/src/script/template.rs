@@ -162,10 +162,7 @@ impl TemplateSet {
         }
     }
 
-    /// Renders a text.
-    ///
-    /// # Errors
-    /// If a template uses a value that the request does not have.
+    /// Renders a text. Fails if a template uses a value that the request does not have.
     pub(super) fn render_text(
         &self,
         text: &TextTemplate,
@@ -180,10 +177,7 @@ impl TemplateSet {
         }
     }
 
-    /// Renders the strings of a JSON value.
-    ///
-    /// # Errors
-    /// If a template uses a value that the request does not have.
+    /// Renders the strings of a JSON value. Fails if a template uses a value that the request does not have.
     pub(super) fn render_json(
         &self,
         tree: &JsonTemplate,

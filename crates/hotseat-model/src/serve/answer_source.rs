@@ -13,7 +13,6 @@ use crate::Model;
 
 /// What answers the requests of a served model in one conversation.
 pub(super) enum AnswerSource {
-    /// A model.
     Model(Arc<dyn Model>),
     /// A provider, and a recording of its answers.
     Relay(Arc<ModelRelay>, Option<LaneRecorder>),

@@ -32,14 +32,12 @@ pub(super) enum CallPiece {
 pub(super) struct ServedCall {
     /// Number of the call in its conversation.
     pub(super) number: u64,
-    /// Id of the reply.
     pub(super) reply_id: String,
     pub(super) dialect: Dialect,
     pub(super) request: ModelRequest,
     pub(super) arrived: Instant,
     pub(super) conversation: Arc<ConversationState>,
     pub(super) model: Arc<ModelState>,
-    /// The model that answers.
     pub(super) answering: Arc<dyn Model>,
 }
 

@@ -226,10 +226,8 @@ impl ReplayTable {
         table
     }
 
-    /// Returns the next recorded answer to a request.
-    ///
-    /// # Errors
-    /// If no exchange fits: the nearest one with its first difference.
+    /// Returns the next recorded answer to a request. Fails if no exchange fits: the nearest one with its
+    /// first difference.
     pub(super) fn take(&mut self, path: &str, request: &Value) -> Result<RelayedExchange, UnmatchedRequest> {
         let now = self.canonical(request);
         let next = self.waiting.get_mut(&identity(path, &now)).and_then(VecDeque::pop_front);

@@ -167,7 +167,6 @@ pub(super) struct CheckContent {
     pub judge: Option<String>,
 }
 
-/// Names a judge with its model.
 pub(super) fn judge_name(judge: &str, model: Option<&str>) -> String {
     model.map_or_else(|| judge.to_string(), |model| format!("{judge} ({model})"))
 }

@@ -222,7 +222,6 @@ pub fn compare<'a>(before: &'a ReportRun, after: &'a ReportRun, rules: Compariso
     }
 }
 
-/// Counts all attempts at a case.
 fn all_attempts_sample(before: &ReportCase, after: &ReportCase) -> PairedCounts {
     PairedCounts {
         passed_before: before.passed_attempts(),

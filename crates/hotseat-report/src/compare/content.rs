@@ -10,7 +10,6 @@ use super::cases::{
     AttemptFigures, CaseStatus, CheckContent, ReportAttempt, ReportCase, ReportTurn, StoppingRule,
 };
 
-/// Content of an attempt.
 #[derive(Default, Deserialize)]
 pub(super) struct AttemptContent {
     pub run: Option<usize>,

@@ -32,7 +32,6 @@ pub struct ComparedFigure {
 /// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// Seconds.
     Seconds,
     /// Number of items.
     Count,

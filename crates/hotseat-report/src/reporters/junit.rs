@@ -110,7 +110,6 @@ impl JUnitReporter {
 }
 
 const SUITE_START: &str = "<testsuite ";
-/// Name of the report.
 const REPORT_NAME: &str = "hotseat";
 
 /// Returns the XML element of the only case of a suite. `<` is escaped in text and attributes, so every `<`
@@ -200,7 +199,6 @@ fn test_case(outcome: &CaseOutcome) -> TestCase {
     test_case
 }
 
-/// Returns properties for the stability of a case.
 fn stability_properties(stability: &CaseStability) -> Vec<Property> {
     let (interval, confidence) = stability.interval();
     let part = |part: f64| format!("{part:.4}");

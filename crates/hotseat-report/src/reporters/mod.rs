@@ -46,24 +46,17 @@ use hotseat_engine::run::{RunEvent, RunSettings};
 
 /// Receives the events of a run.
 pub trait Reporter: Send {
-    /// Handles an event.
-    ///
-    /// # Errors
-    /// If output cannot be written.
+    /// Handles an event. Fails if output cannot be written.
     fn report(&mut self, event: &RunEvent) -> io::Result<()>;
 
-    /// Writes what earlier events left unwritten. It is called when no event is pending.
-    ///
-    /// # Errors
-    /// If output cannot be written.
+    /// Writes what earlier events left unwritten. It is called when no event is pending. Fails if output
+    /// cannot be written.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Updates displayed times. It is called from time to time while there are no events.
-    ///
-    /// # Errors
-    /// If output cannot be written.
+    /// Updates displayed times. It is called from time to time while there are no events. Fails if output
+    /// cannot be written.
     fn tick(&mut self) -> io::Result<()> {
         Ok(())
     }

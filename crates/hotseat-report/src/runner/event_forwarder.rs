@@ -29,10 +29,7 @@ pub trait RunSaver: Send {
     /// Id of the saved run.
     fn id(&self) -> &str;
 
-    /// Saves events, all or none of them.
-    ///
-    /// # Errors
-    /// If they cannot be saved.
+    /// Saves events, all or none of them. Fails if they cannot be saved.
     fn save_events(&mut self, events: &[RunEvent]) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// Shows conversations to viewers while they are running, until the end of the run.

@@ -25,11 +25,9 @@ type PlaceColumns = (usize, usize, usize);
 
 /// Assigns numbers, starting at 1, to sources that are not pieces of suites.
 pub(super) trait SourceNumbers {
-    /// Returns the number of a source.
     fn number(&mut self, source: &Arc<SourceText>) -> rusqlite::Result<usize>;
 }
 
-/// Stored case.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredCase<C = CaseInfo, T = String> {
     case: C,
@@ -81,7 +79,6 @@ fn is_zero(value: &usize) -> bool {
     *value == 0
 }
 
-/// Encodes a case.
 pub(super) fn encode_case(
     told: &CaseRef,
     repetition: Option<AttemptPolicy>,
@@ -100,7 +97,6 @@ pub(super) fn encode_case(
     })
 }
 
-/// Encodes the outcome of a case.
 pub(super) fn encode_outcome(outcome: &CaseOutcome) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&StoredOutcome {
         verdict: outcome.verdict.clone(),

@@ -100,10 +100,7 @@ pub(super) fn remove_files(store: &Path, run: &str) {
 }
 
 /// Reads the running conversations of a run, and asks its process to write them. The first reading finds
-/// nothing, because the process writes only for a viewer.
-///
-/// # Errors
-/// If the file cannot be read.
+/// nothing, because the process writes only for a viewer. Fails if the file cannot be read.
 pub(super) fn read(store: &Path, run: &str) -> io::Result<LiveRun> {
     // A folder that cannot be written only means that there is no live view.
     if let Ok(file) = File::create(watch_path(store, run)) {

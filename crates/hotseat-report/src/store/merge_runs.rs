@@ -185,7 +185,6 @@ fn missing_parts(runs: &[(RunStore, StoredRun)]) -> String {
     }
 }
 
-/// Returns the settings of the merged run.
 fn merged_setting(runs: &[(RunStore, StoredRun)], first: &StoredRun) -> RunSettings {
     let mut setting = (*first.metadata.setting).clone();
     setting.selected = first.metadata.of_all;

@@ -244,10 +244,8 @@ impl RunStore {
         }
     }
 
-    /// Verifies that the stored rows of a run were not altered.
-    ///
-    /// # Errors
-    /// If they were altered, or cannot be read.
+    /// Verifies that the stored rows of a run were not altered. Fails if they were altered, or cannot be
+    /// read.
     pub(super) fn verify(&self, head: &StoredRun) -> Result<(), RunStoreError> {
         match seal::find_damage(&self.connection, head.number).map_err(|error| self.sqlite_error(&error))? {
             None => Ok(()),

@@ -205,10 +205,8 @@ impl RunWriter {
         written.map_err(|error| RunStoreError::from_sqlite(&self.path, &error))
     }
 
-    /// Ends a run whose last events could not be written: writes only its summary and the reason.
-    ///
-    /// # Errors
-    /// If the summary cannot be written either, because the cause may persist.
+    /// Ends a run whose last events could not be written: writes only its summary and the reason. Fails if
+    /// the summary cannot be written either, because the cause may persist.
     fn write_end(&mut self, summary: &RunSummary, why: &str) -> Result<(), RunStoreError> {
         let Some(run) = self.state.number else { return Ok(()) };
         let broken = format!("the last events of this run were not saved: {why}");

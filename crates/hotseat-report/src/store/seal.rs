@@ -114,10 +114,8 @@ fn row_count(connection: &Connection, run: i64) -> rusqlite::Result<i64> {
 #[error("its tables are not those of version {0}")]
 pub(super) struct VersionMismatch(i64);
 
-/// Returns true if rows have seals, or an error if the version of the file contradicts its tables.
-///
-/// # Errors
-/// If the file cannot be read.
+/// Returns true if rows have seals, or an error if the version of the file contradicts its tables. Fails if
+/// the file cannot be read.
 pub(super) fn has_seals(connection: &Connection) -> rusqlite::Result<Result<bool, VersionMismatch>> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let column = "SELECT 1 FROM pragma_table_info('run') WHERE name = 'seal'";
@@ -129,10 +127,8 @@ pub(super) fn has_seals(connection: &Connection) -> rusqlite::Result<Result<bool
     })
 }
 
-/// Describes damage to the rows of a run. Returns `None` if all rows are intact.
-///
-/// # Errors
-/// If the file cannot be read.
+/// Describes damage to the rows of a run. Returns `None` if all rows are intact. Fails if the file cannot be
+/// read.
 pub(super) fn find_damage(connection: &Connection, run: i64) -> rusqlite::Result<Option<String>> {
     match has_seals(connection)? {
         Err(error) => return Ok(Some(error.to_string())),

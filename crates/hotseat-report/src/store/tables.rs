@@ -110,7 +110,6 @@ pub(super) enum OpenMode {
     Create,
 }
 
-/// Opens a store.
 pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStoreError> {
     let fail = |error: rusqlite::Error| RunStoreError::from_sqlite(path, &error);
     if purpose == OpenMode::Create {

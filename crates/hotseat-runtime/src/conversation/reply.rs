@@ -140,7 +140,6 @@ struct ExecutableCall<'p> {
     tool: &'p ToolDefinition,
     /// Target that executes the call.
     work: OperationTarget,
-    /// Input for the target.
     target_input: Value,
 }
 
@@ -273,7 +272,6 @@ pub(super) fn reject(
     ]
 }
 
-/// Returns the move of an operation.
 pub(super) fn operation_move(
     operation: &ToolOperation,
     input: &Value,

@@ -370,7 +370,6 @@ impl ConversationState {
         self.turns.iter_mut().rfind(|turn| turn.id == *id)
     }
 
-    /// Returns the id of the next turn.
     pub(super) fn next_turn(&self) -> TurnId {
         TurnId(numbered(self.conversation.as_str(), "t", self.turns.len() + 1))
     }

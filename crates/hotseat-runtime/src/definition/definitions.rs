@@ -244,7 +244,6 @@ impl Definitions {
     }
 }
 
-/// Returns the id of a referenced task.
 pub(crate) fn task_id(reference: &DefinitionRef<TaskDefinition>) -> TaskId {
     match reference {
         DefinitionRef::Embedded(task) => slug(&task.name).into(),
@@ -252,7 +251,6 @@ pub(crate) fn task_id(reference: &DefinitionRef<TaskDefinition>) -> TaskId {
     }
 }
 
-/// Returns the id of a referenced workflow.
 pub(crate) fn workflow_id(reference: &DefinitionRef<WorkflowDefinition>) -> WorkflowId {
     match reference {
         DefinitionRef::Embedded(workflow) => slug(&workflow.name).into(),
@@ -260,7 +258,6 @@ pub(crate) fn workflow_id(reference: &DefinitionRef<WorkflowDefinition>) -> Work
     }
 }
 
-/// Returns the id of a referenced agent.
 pub(crate) fn agent_id(reference: &DefinitionRef<Persona>) -> AgentId {
     match reference {
         DefinitionRef::Embedded(persona) => slug(&persona.name).into(),

@@ -15,7 +15,6 @@ use crate::definition::{TaskDefinition, WorkflowDefinition};
 use crate::ids::{AgentId, slug};
 
 named! {
-    /// Kind of a definition.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub(super) enum DefinitionKind {
         Task = "task",

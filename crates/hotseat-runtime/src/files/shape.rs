@@ -5,7 +5,6 @@ use hotseat_document::{Kind, TaggedShapes, document_shape};
 const MAX_MILLISECONDS: i64 = 7 * 24 * 3600 * 1000;
 /// A duration that may be 0.
 const DELAY: Kind = Kind::Integer { min: 0, max: MAX_MILLISECONDS };
-/// A time limit.
 const TIME_LIMIT: Kind = Kind::Integer { min: 1, max: MAX_MILLISECONDS };
 const ONE_OR_MORE: Kind = Kind::Integer { min: 1, max: 1_000_000 };
 const COUNT: Kind = Kind::Integer { min: 0, max: 1_000_000 };

@@ -209,7 +209,6 @@ impl ConversationCore {
         applied
     }
 
-    /// Returns the deliveries for an entry.
     fn deliveries(&mut self, now: Millis, entry: LogEntry) -> VecDeque<WorldDelivery> {
         match entry {
             LogEntry::Open { opening } => VecDeque::from([WorldDelivery::Open { opening, call: None }]),

@@ -46,7 +46,6 @@ pub(super) struct HostState {
     pub(super) calls: Arc<Semaphore>,
     /// Number of conversations loaded so far.
     pub(super) generations: AtomicU64,
-    /// Loaded conversations.
     pub(super) loaded: Mutex<HashMap<ConversationId, LoadedConversation>>,
 }
 

@@ -122,7 +122,6 @@ impl InMemoryStore {
 }
 
 impl StoreContents {
-    /// Marks a conversation as loaded.
     fn mark_loaded(&mut self, id: &ConversationId) {
         if let Some(known) = self.conversations.get_mut(id)
             && let Some(at) = known.released.take()

@@ -285,7 +285,6 @@ fn reply_later<T: 'static>(
 
 /// Reason why a job failed.
 enum SqliteProblem {
-    /// Error of SQLite.
     Sqlite(rusqlite::Error),
     /// The content of a row is invalid.
     Row(String),

@@ -8,7 +8,6 @@ use super::scope::WorkScope;
 use crate::definition::{NodeTransition, WorkflowDefinition, transition};
 use crate::expression::EvaluateError;
 
-/// Transition that is taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TakenTransition {
     pub transition: NodeTransition,

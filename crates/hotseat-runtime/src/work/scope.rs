@@ -39,7 +39,6 @@ impl WorkScope {
             .unwrap_or_default()
     }
 
-    /// Sets the value of a name.
     pub(super) fn set(&mut self, name: &str, value: Arc<Value>) {
         *self.place(name) = value;
     }
@@ -74,10 +73,8 @@ impl WorkScope {
         }
     }
 
-    /// Evaluates an expression. A name alone shares its value.
-    ///
-    /// # Errors
-    /// If an operator or a function does not support its operands.
+    /// Evaluates an expression. A name alone shares its value. Fails if an operator or a function does not
+    /// support its operands.
     pub(super) fn evaluate(&self, expression: &Expression) -> Result<Arc<Value>, EvaluateError> {
         match expression.as_name() {
             Some(name) => Ok(self.shared(name)),

@@ -31,7 +31,6 @@ pub struct TaskRun {
     index: usize,
     /// Attempt at the whole task, from 1.
     attempt: u32,
-    /// Pending operation.
     waiting: PendingOperation,
     /// Total requested waiting time, in milliseconds.
     elapsed: u64,
@@ -45,7 +44,6 @@ enum PendingOperation {
     Mock(WorkResult),
     /// The agent's memory.
     Memory,
-    /// An agent in this conversation.
     Agent(ConversationId),
     /// The delay before the next attempt.
     Retry,

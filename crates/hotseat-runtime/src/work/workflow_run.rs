@@ -650,7 +650,6 @@ fn join_name(branch: &WorkflowBranch, to: &str) -> String {
     format!("{} {} {to}", branch.origin.0, branch.group)
 }
 
-/// Returns the node with this name.
 fn node_named<'a>(workflow: &'a WorkflowDefinition, name: &str) -> Option<&'a WorkflowNode> {
     workflow.nodes.iter().find(|node| &*node.name == name)
 }

@@ -166,7 +166,6 @@ pub enum ResultSource {
 pub enum KnownArguments {
     /// Not received yet.
     Unknown,
-    /// JSON.
     Json(Value),
     /// Text that is not JSON.
     Invalid(String),

@@ -17,7 +17,6 @@ use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// Metadata of an event.
 pub(super) type EventMetadata = Option<Box<Map<String, Value>>>;
 
 /// A message of the conversation: a JSON object with all members kept.

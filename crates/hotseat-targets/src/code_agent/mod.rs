@@ -25,10 +25,7 @@ pub trait CodeAgent: fmt::Debug + Send + Sync {
 
 /// A conversation with an agent in the test program.
 pub trait CodeAgentConversation: Send {
-    /// Answers the last of these messages; the others are the history.
-    ///
-    /// # Errors
-    /// If the agent reports an error.
+    /// Answers the last of these messages; the others are the history. Fails if the agent reports an error.
     fn answer<'a>(
         &'a mut self,
         messages: Vec<CodeAgentMessage>,

@@ -384,7 +384,6 @@ struct OfferedCall {
 }
 
 impl OfferedCall {
-    /// Returns the line with the result.
     fn result_line(&self, answer: &ToolReply) -> Value {
         match answer {
             ToolReply::Content(result) => json!({"type": "tool_result", "id": self.id, "result": result}),

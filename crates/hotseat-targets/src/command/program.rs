@@ -36,7 +36,6 @@ pub(super) struct RunningProgram {
     errors: Option<JoinHandle<()>>,
 }
 
-/// Error of a read.
 pub(super) enum ProgramReadError {
     Deadline,
     Idle,
@@ -89,7 +88,6 @@ impl RunningProgram {
         Ok(RunningProgram { child, group, input: Some(input), output, unread: LineBuffer::default(), errors })
     }
 
-    /// Sends a line.
     pub(super) fn send_line(&self, line: &Value) {
         self.write(format!("{line}\n").into_bytes());
     }
@@ -200,7 +198,6 @@ impl RunningProgram {
         }
     }
 
-    /// Waits for the exit status.
     pub(super) async fn wait(&mut self, limits: TurnLimits<'_>) -> Result<ExitStatus, TurnError> {
         let status = match timeout_at(limits.deadline, self.child.wait()).await {
             Err(_) => return Err(TurnError::Deadline),

@@ -100,7 +100,6 @@ pub enum ReadError {
     Idle,
 }
 
-/// A source of bytes.
 pub(crate) trait ByteSource: Send + 'static {
     /// Returns the next bytes; `None` at the end. Cancel-safe.
     fn next_bytes(&mut self) -> impl Future<Output = SourceRead> + Send;
@@ -124,10 +123,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> ByteSource for OutputPipe<R> {
 }
 
 impl ReaderThread {
-    /// Returns the runtime handle: connections and tasks created with it belong to the thread.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
+    /// Returns the runtime handle: connections and tasks created with it belong to the thread. Fails if the
+    /// thread cannot be started.
     pub(crate) fn handle(&self) -> Result<&Handle, AttemptFailure> {
         let running = self.0.get_or_init(start_reader).as_ref();
         running.map(|running| &running.handle).map_err(|error| {

@@ -31,12 +31,10 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// Returns the reader thread.
     pub(crate) fn reader(&self) -> &ReaderThread {
         &self.reader
     }
 
-    /// Returns the client for a URL.
     fn client(&self, url: &Url) -> Result<&reqwest::Client, AttemptFailure> {
         let failed = |error: ClientError| AttemptFailure::new(FailureKind::Unreachable, error.to_string());
         self.clients.client(url).map_err(failed)

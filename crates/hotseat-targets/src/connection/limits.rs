@@ -49,7 +49,6 @@ impl<'a> TurnLimits<'a> {
         TurnLimits { idle: TRAILING_GRACE, ..self.until(Instant::now() + TRAILING_GRACE) }
     }
 
-    /// Counts received bytes.
     pub(crate) fn count_received(self, bytes: usize) {
         if let Some(traffic) = self.traffic {
             traffic.count_received(bytes);

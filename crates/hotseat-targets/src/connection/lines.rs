@@ -52,10 +52,7 @@ impl LineBuffer {
 #[error("holds more than {MAX_JSON_VALUES} JSON values")]
 pub(crate) struct TooManyValues;
 
-/// Checks that a JSON text does not contain too many values.
-///
-/// # Errors
-/// If it does.
+/// Checks that a JSON text does not contain too many values. Fails if it does.
 pub(crate) fn check_value_count(text: &str) -> Result<(), TooManyValues> {
     if text.len() <= MAX_JSON_VALUES {
         return Ok(());

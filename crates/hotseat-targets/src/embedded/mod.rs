@@ -138,7 +138,6 @@ impl Model for SelectableModel {
 struct EmbeddedTurn<'a> {
     /// Id in the trace.
     id: Arc<str>,
-    /// Id at the agent.
     agent_turn_id: TurnId,
     /// Arrival of the first piece of a message, by the agent's turn id.
     first_delta: HashMap<TurnId, TimeOffset>,

@@ -58,11 +58,8 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Parses a text of an agent that is exactly one JSON value. A repeated key is an error: a parser would read one of its
-/// values and hide the other.
-///
-/// # Errors
-/// If the text is not one JSON value.
+/// Parses a text of an agent that is exactly one JSON value. A repeated key is an error: a parser would read
+/// one of its values and hide the other. Fails if the text is not one JSON value.
 pub(crate) fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     hotseat_document::json::read_value(&readable(text))
 }

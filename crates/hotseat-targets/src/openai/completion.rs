@@ -71,7 +71,6 @@ impl CompletionWireMessage {
     }
 }
 
-/// A complete reply.
 pub(super) struct CompletionReply {
     pub(super) text: Arc<str>,
     pub(super) calls: Vec<CompletionCall>,
@@ -83,7 +82,6 @@ pub(super) struct CompletionReply {
 pub(super) struct CompletionCall {
     /// Id to which results refer.
     pub(super) id: String,
-    /// Its id in the trace.
     pub(super) trace_id: Arc<str>,
     pub(super) name: String,
     pub(super) arguments: CallArguments,
@@ -290,10 +288,8 @@ impl CompletionReader {
         Ok(())
     }
 
-    /// Records the data not recorded yet and returns the reply.
-    ///
-    /// # Errors
-    /// If the reply is invalid or reports an error.
+    /// Records the data not recorded yet and returns the reply. Fails if the reply is invalid or reports an
+    /// error.
     pub(super) fn finish(self, telling: &mut TurnRecorder<'_>) -> Result<CompletionReply, TurnError> {
         telling.record_reasoning(self.reasoning);
         let text: Arc<str> = joined(self.text).into();

@@ -359,7 +359,6 @@ pub fn fold_chunks(stream: &[u8]) -> Vec<hotseat_trace::Payload> {
     recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
 }
 
-/// Form of a response.
 enum ResponseForm {
     Stream,
     Whole,

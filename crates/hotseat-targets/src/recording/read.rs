@@ -143,10 +143,7 @@ fn check_event(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnosti
     Some(())
 }
 
-/// Converts an event of an MCP server to the payload of a turn.
-///
-/// # Errors
-/// If it is not a payload of this type.
+/// Converts an event of an MCP server to the payload of a turn. Fails if it is not a payload of this type.
 pub(crate) fn mcp_payload(event: &str, payload: &Value, turn_id: &str) -> serde_json::Result<Payload> {
     let mut payload = payload.clone();
     if let Value::Object(members) = &mut payload {

@@ -207,7 +207,6 @@ impl ReplaySession {
 
 const RERECORD_HINT: &str = "record again with `hotseat test --record`";
 
-/// Returns the remaining time of the turn.
 fn remaining_time(limits: TurnLimits<'_>) -> Duration {
     limits.deadline.saturating_duration_since(Instant::now())
 }

@@ -22,10 +22,8 @@ pub(crate) struct ClientCall<'a> {
     pub(crate) arguments: &'a Value,
 }
 
-/// Returns the answer to a call.
-///
-/// # Errors
-/// If no scripted answer matches and the tool has no URL, or its function or its server does not answer.
+/// Returns the answer to a call. Fails if no scripted answer matches and the tool has no URL, or its function
+/// or its server does not answer.
 pub(crate) async fn answer_call(
     call: ClientCall<'_>,
     script: &mut ScriptedAnswers,

@@ -40,9 +40,7 @@ pub trait AgentSession: Send {
     }
 
     /// Sets the messages before the first turn. Called once, if [`ProtocolCapabilities::history`] is true.
-    ///
-    /// # Errors
-    /// If the protocol cannot express a message.
+    /// Fails if the protocol cannot express a message.
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
         let _ = messages;
         Ok(())
@@ -53,20 +51,15 @@ pub trait AgentSession: Send {
         true
     }
 
-    /// Sends one input and emits all events until the agent has completed the turn.
-    ///
-    /// # Errors
-    /// If the turn cannot be completed; the first problem found is returned.
+    /// Sends one input and emits all events until the agent has completed the turn. Fails if the turn cannot
+    /// be completed; the first problem found is returned.
     fn send_input<'a>(
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
     ) -> BoxFuture<'a, Result<(), TurnError>>;
 
-    /// Waits a short time for unprompted output after the last turn.
-    ///
-    /// # Errors
-    /// If the agent sends any.
+    /// Waits a short time for unprompted output after the last turn. Fails if the agent sends any.
     fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
         Box::pin(async { Ok(()) })
     }

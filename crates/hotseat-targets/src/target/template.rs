@@ -270,7 +270,6 @@ fn attachment_json(media: &MediaAttachment) -> Value {
     Value::Object(written)
 }
 
-/// A part of a template.
 enum TemplatePart<'t> {
     Text(&'t str),
     Name(&'t str),

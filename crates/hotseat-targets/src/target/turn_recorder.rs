@@ -239,9 +239,7 @@ impl<'a> TurnRecorder<'a> {
     }
 
     /// Checks that the turn has an answer. Calls that only MCP servers and models of the test saw are one.
-    ///
-    /// # Errors
-    /// If the agent sent neither text nor a tool call.
+    /// Fails if the agent sent neither text nor a tool call.
     pub(crate) fn check_answered(&mut self) -> Result<(), AttemptFailure> {
         if self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
             return Ok(());
@@ -254,10 +252,8 @@ impl<'a> TurnRecorder<'a> {
         Err(AttemptFailure::new(FailureKind::ProtocolError, message))
     }
 
-    /// Returns the messages of this turn for the history.
-    ///
-    /// # Errors
-    /// If the agent sent neither text nor a tool call.
+    /// Returns the messages of this turn for the history. Fails if the agent sent neither text nor a tool
+    /// call.
     pub(crate) fn into_messages(mut self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
         self.check_answered()?;
         Ok(self.messages.into_iter().map(RecordedMessage::into_history).collect())

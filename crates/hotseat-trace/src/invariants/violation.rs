@@ -42,10 +42,7 @@ impl fmt::Display for InvariantViolation {
 #[error("{0}")]
 pub(super) struct EventViolation(pub(super) String);
 
-/// Checks a condition of an invariant.
-///
-/// # Errors
-/// If it is not met, with the description.
+/// Checks a condition of an invariant. Fails if it is not met, with the description.
 pub(super) fn require<T: Into<String>>(
     met: bool,
     describe: impl FnOnce() -> T,

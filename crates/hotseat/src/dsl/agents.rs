@@ -122,10 +122,7 @@ where
 /// ```
 pub trait Responder {
     /// Answers the last message. The earlier messages are the history of the conversation; tool calls are
-    /// part of the agent's messages.
-    ///
-    /// # Errors
-    /// If the agent fails. The turn then ends with that error.
+    /// part of the agent's messages. Fails if the agent fails. The turn then ends with that error.
     fn respond(
         &mut self,
         messages: &[Message],
@@ -134,10 +131,7 @@ pub trait Responder {
 
 /// Return type of an agent function: a [`CodeAgentAnswer`], a text, or a `Result` of one of them.
 pub trait IntoAnswer {
-    /// Converts to an answer.
-    ///
-    /// # Errors
-    /// If the agent failed.
+    /// Converts to an answer. Fails if the agent failed.
     fn into_answer(self) -> Result<CodeAgentAnswer, Box<dyn Error>>;
 }
 

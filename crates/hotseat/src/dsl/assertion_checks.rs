@@ -14,10 +14,7 @@ use hotseat_engine::cases::parse_assertions;
 pub(super) const AMBIGUOUS_NOT: &str =
     "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";
 
-/// Converts an assertion of an example to checks.
-///
-/// # Errors
-/// If the assertion is invalid: the message.
+/// Converts an assertion of an example to checks. Fails if the assertion is invalid: the message.
 pub(super) fn build_checks(
     form: AssertionKind,
     negated: bool,

@@ -30,10 +30,8 @@ impl<V: 'static> Fixture<V> {
         DeclaredFixture { value_type: TypeId::of::<V>(), id: self.id, depth }
     }
 
-    /// Finds the fixture with values of this type in the innermost group.
-    ///
-    /// # Errors
-    /// If there is none, or the group has several: the message.
+    /// Finds the fixture with values of this type in the innermost group. Fails if there is none, or the
+    /// group has several: the message.
     pub(super) fn find_by_type(known: &[DeclaredFixture]) -> Result<Fixture<V>, String> {
         let name = std::any::type_name::<V>();
         let fitting: Vec<&DeclaredFixture> =

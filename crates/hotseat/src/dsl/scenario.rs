@@ -176,10 +176,7 @@ impl ScenarioSource {
         ScenarioSource { only: Some(ScenarioIndex { index: place, expected_count: of }), ..self }
     }
 
-    /// Reads the scenarios.
-    ///
-    /// # Errors
-    /// If they are invalid: all messages.
+    /// Reads the scenarios. Fails if they are invalid: all messages.
     pub(super) fn read(self, set: &str, folder: &Path) -> Result<Vec<Scenario>, Vec<String>> {
         let written = match self.input {
             ScenarioInput::File(path) => json!({"name": set, "from": path}),

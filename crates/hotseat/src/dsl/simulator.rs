@@ -184,10 +184,8 @@ impl SimulatorSettings {
         self.played_by.as_ref().and_then(|who| RoleReference::parse(who).ok())
     }
 
-    /// Merges the settings of the groups, outermost first, with those of the example.
-    ///
-    /// # Errors
-    /// If the settings are invalid.
+    /// Merges the settings of the groups, outermost first, with those of the example. Fails if the settings
+    /// are invalid.
     pub(super) fn to_case_brief(
         &self,
         groups: &[SimulatorSettings],

@@ -115,10 +115,8 @@ impl Topic {
         self
     }
 
-    /// Converts to a topic of a case.
-    ///
-    /// # Errors
-    /// If an assertion or trigger is invalid: the message and its location.
+    /// Converts to a topic of a case. Fails if an assertion or trigger is invalid: the message and its
+    /// location.
     pub(super) fn to_case_topic(&self, criteria: &Criteria) -> Result<Declared, (String, CallerLocation)> {
         let mut all = Vec::new();
         for (assertion, strength, at) in self.assertions.clone() {
@@ -376,10 +374,8 @@ impl Graph {
         self.topic(name)
     }
 
-    /// Converts to the topics of a case.
-    ///
-    /// # Errors
-    /// If the graph or a topic is invalid: all messages with their locations.
+    /// Converts to the topics of a case. Fails if the graph or a topic is invalid: all messages with their
+    /// locations.
     pub(super) fn to_case_topics(
         &self,
         declared: &[Topic],

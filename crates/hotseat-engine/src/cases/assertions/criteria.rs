@@ -26,7 +26,6 @@ pub struct CheckVocabulary {
     goal: Option<String>,
 }
 
-/// Definition of a criterion.
 #[derive(Debug, Clone)]
 struct CriterionDefinition {
     kind: CheckKind,

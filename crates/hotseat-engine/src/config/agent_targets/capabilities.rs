@@ -26,7 +26,6 @@ type ResolveConnector = fn(
 pub(in crate::config) struct TargetCapabilities {
     /// Supported case keys.
     pub(super) keys: Vec<&'static str>,
-    /// Supported options.
     pub(super) options: SupportedOptions,
     /// True if the protocol shows the tool calls of the agent.
     pub(in crate::config) shows_calls: bool,
@@ -119,7 +118,6 @@ impl TargetCapabilities {
         TargetCapabilities { keys, options, ..TargetCapabilities::all() }
     }
 
-    /// Capabilities of the protocol.
     pub(super) fn protocol(&self) -> ProtocolCapabilities {
         ProtocolCapabilities {
             history: self.supports("messages"),

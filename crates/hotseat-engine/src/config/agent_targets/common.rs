@@ -48,7 +48,6 @@ pub(super) fn read_url(map: &MapView<'_>, key: &str, mistakes: &mut Diagnostics)
     parse_http_url(text, key, place, mistakes)
 }
 
-/// Parses an HTTP URL.
 pub(super) fn parse_http_url(
     text: &str,
     key: &str,

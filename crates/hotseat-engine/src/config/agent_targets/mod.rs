@@ -92,7 +92,6 @@ pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
 
 /// Clones a target behind a pointer.
 pub(super) trait CloneTarget {
-    /// Clones this target.
     fn clone_target(&self) -> Box<dyn AgentTarget>;
 }
 
@@ -121,7 +120,6 @@ pub(super) struct TargetInput<'a> {
     environment: &'a BTreeMap<String, String>,
     /// Client-side tools offered to the agent.
     tools: &'a [ClientTool],
-    /// Capabilities of its protocol.
     capabilities: ProtocolCapabilities,
     /// Collects errors.
     mistakes: &'a mut Diagnostics,
@@ -129,7 +127,6 @@ pub(super) struct TargetInput<'a> {
     secrets: &'a mut Vec<(String, String)>,
 }
 
-/// A kind of targets.
 #[derive(Clone, Copy)]
 pub(super) struct TargetKind {
     read: fn(&mut TargetInput<'_>) -> Option<Box<dyn AgentTarget>>,
@@ -144,7 +141,6 @@ impl TargetKind {
         }
     }
 
-    /// Returns the kind with this shape.
     fn from_shape(shape: &'static Shape) -> TargetKind {
         let known = KINDS.iter().find(|(known, _)| std::ptr::eq(*known, shape));
         known.expect("every shape of a target has a kind").1

@@ -82,10 +82,7 @@ impl AgentTarget for ReplayTarget {
     }
 }
 
-/// Finds the recordings at a path.
-///
-/// # Errors
-/// If there are none, or the recording is invalid.
+/// Finds the recordings at a path. Fails if there are none, or the recording is invalid.
 pub(in crate::config) fn find(path: &Path, shown: &str) -> Result<RecordingSource, Diagnostics> {
     let wrong = |message: String| {
         let help = "create recordings with `hotseat test --record FOLDER`";

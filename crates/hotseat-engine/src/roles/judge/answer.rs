@@ -11,10 +11,7 @@ const MAX_MISTAKES: usize = 10;
 
 /// Parses an answer that is entirely JSON, bare or in a code block, and matches a schema.
 ///
-/// JSON within other text is rejected: the judge may be quoting the agent.
-///
-/// # Errors
-/// If the answer is invalid.
+/// JSON within other text is rejected: the judge may be quoting the agent. Fails if the answer is invalid.
 pub(super) fn parse_answer(text: &str, schema: &Value) -> Result<Value, RoleError> {
     let wrong = |what: &str| {
         RoleError::InvalidAnswer(format!("the judge's answer is invalid: {what}; {}", excerpt(text)))

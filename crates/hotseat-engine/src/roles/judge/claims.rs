@@ -13,8 +13,7 @@ pub(super) fn instructions(claims: &ForbiddenClaims) -> String {
     format!("# Forbidden kinds of claims\n{}\n{how}", claims.forbid.join(", "))
 }
 
-/// # Errors
-/// If the verdict contradicts the listed claims.
+/// Fails if the verdict contradicts the listed claims.
 pub(super) fn parse_judgement(claims: &ForbiddenClaims, answer: &Value) -> Result<Judgement, RoleError> {
     let violated = answer["violated"] == true;
     let found = answer["claims_found"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -32,7 +32,6 @@ pub struct EvidenceScope<'a> {
     pub tools: &'a [String],
 }
 
-/// A line of evidence.
 struct EvidenceLine {
     turn: usize,
     members: Map<String, Value>,

@@ -11,10 +11,7 @@ use hotseat_checks::FreeFormCriterion;
 const PROMPT: &str = include_str!("../prompts/judge.v1.md");
 
 /// Prepares a question. The message contains the conversation and the criteria, and the metadata of the call
-/// everything except the conversation.
-///
-/// # Errors
-/// If the conversation exceeds the evidence limit.
+/// everything except the conversation. Fails if the conversation exceeds the evidence limit.
 pub(super) fn prepare_question(
     open: &FreeFormCriterion,
     seen: JudgeEvidence<'_>,
@@ -60,10 +57,7 @@ pub(super) fn prepare_question(
     })
 }
 
-/// Parses a judgement: one JSON object with `passed`.
-///
-/// # Errors
-/// If the answer is something else.
+/// Parses a judgement: one JSON object with `passed`. Fails if the answer is something else.
 pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), RoleError> {
     let invalid = |words: String| Err(RoleError::InvalidAnswer(format!("invalid response format: {words}")));
     let no_verdict = |words: &str| {

@@ -16,8 +16,7 @@ pub(super) fn instructions(grounded: &GroundedClaims) -> String {
     told
 }
 
-/// # Errors
-/// If the verdict contradicts the listed claims.
+/// Fails if the verdict contradicts the listed claims.
 pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
     let passed = answer["grounded"] == true;
     let claims = answer["claims_found"].as_array().map(Vec::as_slice).unwrap_or_default();

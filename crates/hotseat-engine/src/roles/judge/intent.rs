@@ -9,8 +9,7 @@ pub(super) fn instructions(intent: &AgentIntent) -> String {
     format!("# The intent that is asked for\n{}", intent.text)
 }
 
-/// # Errors
-/// If the observed intent is empty.
+/// Fails if the observed intent is empty.
 pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
     let observed = answer["observed_intent"].as_str().unwrap_or_default().trim();
     if observed.is_empty() {

@@ -157,7 +157,6 @@ impl<T> JudgeVote<T> {
 
 /// Result of looking up a recorded answer.
 enum AnswerLookup {
-    /// The recorded answer.
     Answered(RecordedQuestion),
     /// No recorded answer, and the judge must not be asked.
     Missing,
@@ -339,10 +338,7 @@ impl JudgeRole {
     }
 
     /// Prepares a question with a built-in prompt. The evidence is placed between the instructions and the
-    /// answer format.
-    ///
-    /// # Errors
-    /// If the conversation exceeds the evidence limit.
+    /// answer format. Fails if the conversation exceeds the evidence limit.
     fn prepare_question(
         &self,
         prompt: &'static JudgePrompt,

@@ -8,10 +8,7 @@ use crate::providers::served::{
 };
 use crate::{ModelRequest, ModelTool, ResponseFormat};
 
-/// Reads a request of the messages API.
-///
-/// # Errors
-/// If the protocol does not allow it.
+/// Reads a request of the messages API. Fails if the protocol does not allow it.
 pub(in crate::providers) fn read_anthropic_request(
     body: &Map<String, Value>,
 ) -> Result<ServedRequest, RequestProblem> {

@@ -19,16 +19,10 @@ const BODY_END_TIMEOUT: Duration = Duration::from_millis(20);
 /// Parses the output of one provider. It does no I/O.
 pub(in crate::providers) trait ReplyParser: Send {
     /// Handles the data of one event and passes pieces of the reply to `sink`. Returns true for the last
-    /// event.
-    ///
-    /// # Errors
-    /// If the event is invalid or reports a failure.
+    /// event. Fails if the event is invalid or reports a failure.
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError>;
 
-    /// Handles a complete reply that was not streamed.
-    ///
-    /// # Errors
-    /// If it is invalid or reports a failure.
+    /// Handles a complete reply that was not streamed. Fails if it is invalid or reports a failure.
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError>;
 
     /// Returns true if the provider has sent a finish reason: the reply is complete, only usage may follow.
@@ -37,10 +31,8 @@ pub(in crate::providers) trait ReplyParser: Send {
     /// Returns the pieces so far.
     fn assembly(&self) -> &ReplyAssembler;
 
-    /// Returns the complete reply after the last event. The usage is None if the provider sent none.
-    ///
-    /// # Errors
-    /// If the reply is incomplete.
+    /// Returns the complete reply after the last event. The usage is None if the provider sent none. Fails if
+    /// the reply is incomplete.
     fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError>;
 }
 

@@ -8,10 +8,7 @@ use crate::providers::served::{
 };
 use crate::{ModelRequest, ModelTool, ModelToolCall, ResponseFormat};
 
-/// Reads a request of chat completions.
-///
-/// # Errors
-/// If the protocol does not allow it.
+/// Reads a request of chat completions. Fails if the protocol does not allow it.
 pub(in crate::providers) fn read_chat_request(
     body: &Map<String, Value>,
 ) -> Result<ServedRequest, RequestProblem> {

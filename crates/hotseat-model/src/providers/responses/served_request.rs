@@ -8,10 +8,7 @@ use crate::providers::served::{
 };
 use crate::{ModelRequest, ModelTool, ResponseFormat};
 
-/// Reads a request of Responses.
-///
-/// # Errors
-/// If the protocol does not allow it.
+/// Reads a request of Responses. Fails if the protocol does not allow it.
 pub(in crate::providers) fn read_responses_request(
     body: &Map<String, Value>,
 ) -> Result<ServedRequest, RequestProblem> {

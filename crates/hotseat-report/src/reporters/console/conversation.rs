@@ -12,7 +12,6 @@ use super::turn::DetailLevel;
 use crate::reporters::text::{columns, format_count, format_duration, one_line, wrap};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode};
 
-/// Rendered case.
 pub(super) struct RenderedCase {
     pub text: String,
     /// True if it has several lines and needs empty lines around it.

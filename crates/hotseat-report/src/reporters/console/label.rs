@@ -37,7 +37,6 @@ pub(super) fn case_label(id: &str, name: &str, named: bool) -> String {
     }
 }
 
-/// Returns the word of a verdict with its style.
 pub(super) fn verdict_word(verdict: &Verdict) -> (&'static str, TextStyle) {
     let label = ResultLabel::from_verdict(verdict);
     (label.capitals(), TextStyle::Result(label.color()))

@@ -28,7 +28,6 @@ fn format_clock(time: Duration) -> String {
     }
 }
 
-/// Progress of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
     /// Number of cases, or of their runs.

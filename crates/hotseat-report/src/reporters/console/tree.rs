@@ -33,7 +33,6 @@ const LAST_FORK: &str = "  └─ ";
 const TRUNK: &str = "  │  ";
 const NO_TRUNK: &str = "     ";
 
-/// Tree of a conversation.
 pub(super) struct ConversationTree<'a> {
     look: &'a ConsoleOptions,
     attempt: &'a Attempt,

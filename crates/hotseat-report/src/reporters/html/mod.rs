@@ -42,7 +42,6 @@ pub struct HtmlReporter {
     sweep: Option<Arc<SweepReport>>,
 }
 
-/// Case in the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SpooledCase {
     /// Index of the case in the run.

@@ -67,7 +67,6 @@ const UNREACHABLE_APPROVAL_REASON: &str =
 /// Next step of an exchange.
 #[derive(Debug)]
 pub enum ExchangeStep {
-    /// Updates for the client.
     Updates(Vec<ClientUpdate>),
     /// The exchange is over: every turn of the request has ended or waits for the client.
     Finished(ExchangeEnd),

@@ -191,7 +191,6 @@ pub fn content_text(value: &Value) -> String {
 #[derive(Debug)]
 pub struct TurnTranslator {
     conversation: ConversationId,
-    /// The followed turns.
     turns: BTreeMap<Arc<str>, FollowedTurn>,
     /// The client's turns that have not ended.
     open: BTreeSet<Arc<str>>,
@@ -682,7 +681,6 @@ pub fn arguments_text(input: &Value) -> String {
     call.arguments_text()
 }
 
-/// Returns the id of the reasoning message.
 fn reasoning_id(message: &str) -> String {
     format!("{message}-reasoning")
 }

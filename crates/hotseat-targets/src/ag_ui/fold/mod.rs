@@ -130,7 +130,6 @@ impl RunFold<'_> {
         self.recorded_notes.insert(message);
     }
 
-    /// Reports a violated protocol rule.
     fn report_violation(&mut self, rule: String, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         match self.options.strictness {
             ProtocolStrictness::Strict => Err(self.at_event(EventProblem::Rule(rule))),

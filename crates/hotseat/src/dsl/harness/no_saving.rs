@@ -20,10 +20,7 @@ impl Harness {
         Err(self.usage_error([Diagnostic::new(format!("--last-failed: {NO_STORE}")).help(help)]))
     }
 
-    /// Returns no saver.
-    ///
-    /// # Errors
-    /// Always.
+    /// Returns no saver. Always fails.
     pub(super) fn run_saver(
         &self,
         _: &Project,

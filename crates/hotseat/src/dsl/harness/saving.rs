@@ -29,10 +29,7 @@ impl Harness {
         Ok(failed)
     }
 
-    /// Creates the writer that saves the run.
-    ///
-    /// # Errors
-    /// If the store cannot be opened.
+    /// Creates the writer that saves the run. Fails if the store cannot be opened.
     pub(super) fn run_saver(
         &self,
         project: &Project,

@@ -24,10 +24,8 @@ pub(super) struct ExampleSelection {
     pub suggestion: Option<String>,
 }
 
-/// Selects the examples to run.
-///
-/// # Errors
-/// If two examples have the same name, an example is focused despite `--forbid-only`, or a filter is invalid.
+/// Selects the examples to run. Fails if two examples have the same name, an example is focused despite
+/// `--forbid-only`, or a filter is invalid.
 pub(super) fn select_examples(
     examples: Vec<ExampleSpec>,
     arguments: &HarnessArguments,

@@ -54,10 +54,8 @@ pub enum ExpectedValue {
 }
 
 impl ExpectedValue {
-    /// Returns true if an argument meets the expectation. A missing argument does not.
-    ///
-    /// # Errors
-    /// If the comparison is impossible.
+    /// Returns true if an argument meets the expectation. A missing argument does not. Fails if the
+    /// comparison is impossible.
     pub(in crate::dsl) fn is_met_by(&self, found: Option<&Value>) -> Result<bool, Undecidable> {
         match (self, found) {
             (_, None) => Ok(false),
