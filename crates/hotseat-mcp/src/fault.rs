@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_serve::FaultTrigger;
+use hotseat_trace::named_variants;
 use serde_json::Value;
 
 use crate::revision::error_code;
@@ -31,76 +32,59 @@ pub trait ArgumentsMatcher: fmt::Debug + Send + Sync {
     fn matches(&self, arguments: &Value) -> bool;
 }
 
-/// A fault of one call.
-///
-/// The effect of the call, which is the answer of the mock or of the proxied server, does not happen for
-/// [`Timeout`](Self::Timeout), [`Http`](Self::Http), [`RpcError`](Self::RpcError), [`IsError`](Self::IsError) and
-/// [`Disconnect`](Self::Disconnect). It happens for all others.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FaultKind {
-    /// The answer arrives later.
-    Delay(Duration),
-    /// No answer arrives; the connection stays open until the client closes it.
-    Timeout,
-    /// The server answers with an HTTP status.
-    Http(u16),
-    /// The server answers with a JSON-RPC error.
-    RpcError {
-        /// Code of the error.
-        code: i64,
-        /// Message of the error.
-        message: String,
-    },
-    /// The tool answers with `isError`.
-    IsError {
-        /// Text of the result.
-        text: String,
-    },
-    /// The result has no content.
-    Empty,
-    /// The answer is no JSON.
-    Garbage,
-    /// The answer ends in its middle.
-    Truncate,
-    /// The result violates the schema of the protocol, or `outputSchema` of the tool.
-    SchemaViolation,
-    /// The result contains a text of this size.
-    Huge {
-        /// Size of the text in bytes.
-        bytes: usize,
-    },
-    /// The connection is closed before the effect.
-    Disconnect,
-    /// The effect happens, then the connection is closed without an answer.
-    LostAnswer,
-    /// The answer arrives twice.
-    DuplicateAnswer,
-    /// The answer is the one of the previous call of the tool. Reached from the second call on.
-    Stale,
-    /// The answer arrives in small pieces over this time.
-    SlowStream(Duration),
+named_variants! {
+    /// A fault of one call.
+    ///
+    /// The effect of the call, which is the answer of the mock or of the proxied server, does not happen for
+    /// [`Timeout`](Self::Timeout), [`Http`](Self::Http), [`RpcError`](Self::RpcError), [`IsError`](Self::IsError) and
+    /// [`Disconnect`](Self::Disconnect). It happens for all others.
+    #[derive(Debug, Clone, PartialEq)]
+    pub enum FaultKind {
+        /// The answer arrives later.
+        Delay(Duration) = "delay",
+        /// No answer arrives; the connection stays open until the client closes it.
+        Timeout = "timeout",
+        /// The server answers with an HTTP status.
+        Http(u16) = "http",
+        /// The server answers with a JSON-RPC error.
+        RpcError {
+            /// Code of the error.
+            code: i64,
+            /// Message of the error.
+            message: String,
+        } = "rpc_error",
+        /// The tool answers with `isError`.
+        IsError {
+            /// Text of the result.
+            text: String,
+        } = "is_error",
+        /// The result has no content.
+        Empty = "empty",
+        /// The answer is no JSON.
+        Garbage = "garbage",
+        /// The answer ends in its middle.
+        Truncate = "truncate",
+        /// The result violates the schema of the protocol, or `outputSchema` of the tool.
+        SchemaViolation = "schema_violation",
+        /// The result contains a text of this size.
+        Huge {
+            /// Size of the text in bytes.
+            bytes: usize,
+        } = "huge",
+        /// The connection is closed before the effect.
+        Disconnect = "disconnect",
+        /// The effect happens, then the connection is closed without an answer.
+        LostAnswer = "lost_answer",
+        /// The answer arrives twice.
+        DuplicateAnswer = "duplicate_answer",
+        /// The answer is the one of the previous call of the tool. Reached from the second call on.
+        Stale = "stale",
+        /// The answer arrives in small pieces over this time.
+        SlowStream(Duration) = "slow_stream",
+    }
 }
 
 impl FaultKind {
-    /// Names of all faults, as [`name`](Self::name) returns them.
-    pub const NAMES: &'static [&'static str] = &[
-        "delay",
-        "timeout",
-        "http",
-        "rpc_error",
-        "is_error",
-        "empty",
-        "garbage",
-        "truncate",
-        "schema_violation",
-        "huge",
-        "disconnect",
-        "lost_answer",
-        "duplicate_answer",
-        "stale",
-        "slow_stream",
-    ];
-
     /// Returns the fault with this name and usual values.
     pub fn with_defaults(name: &str) -> Option<FaultKind> {
         Some(match name {
@@ -124,27 +108,6 @@ impl FaultKind {
             "slow_stream" => FaultKind::SlowStream(DEFAULT_DELAY),
             _ => return None,
         })
-    }
-
-    /// Name of the fault in events.
-    pub fn name(&self) -> &'static str {
-        match self {
-            FaultKind::Delay(_) => "delay",
-            FaultKind::Timeout => "timeout",
-            FaultKind::Http(_) => "http",
-            FaultKind::RpcError { .. } => "rpc_error",
-            FaultKind::IsError { .. } => "is_error",
-            FaultKind::Empty => "empty",
-            FaultKind::Garbage => "garbage",
-            FaultKind::Truncate => "truncate",
-            FaultKind::SchemaViolation => "schema_violation",
-            FaultKind::Huge { .. } => "huge",
-            FaultKind::Disconnect => "disconnect",
-            FaultKind::LostAnswer => "lost_answer",
-            FaultKind::DuplicateAnswer => "duplicate_answer",
-            FaultKind::Stale => "stale",
-            FaultKind::SlowStream(_) => "slow_stream",
-        }
     }
 
     /// Whether the effect of the call happens despite the fault.

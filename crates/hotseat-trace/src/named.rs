@@ -46,3 +46,34 @@ macro_rules! named {
         }
     };
 }
+
+/// Declares an enumeration whose variants may have data, with the name of each variant in files and reports.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! named_variants {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis enum $type:ident {$(
+            $(#[$doc:meta])*
+            $variant:ident $(($($content:tt)*))? $({$($members:tt)*})? = $name:literal,
+        )+}
+    ) => {
+        $(#[$meta])*
+        $visibility enum $type {$(
+            $(#[$doc])*
+            $variant $(($($content)*))? $({$($members)*})?,
+        )+}
+
+        impl $type {
+            /// Names of all variants.
+            $visibility const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Returns the name of the variant in files, events and reports.
+            $visibility const fn name(&self) -> &'static str {
+                match self {
+                    $($type::$variant { .. } => $name,)+
+                }
+            }
+        }
+    };
+}

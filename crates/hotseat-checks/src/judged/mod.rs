@@ -67,17 +67,3 @@ impl CheckBehavior for JudgedCheck {
         true
     }
 }
-
-impl JudgeCriterion {
-    /// Returns the `type` of the assertion in test files.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            JudgeCriterion::FreeForm(_) => "agent",
-            JudgeCriterion::Criterion(_) => "satisfy",
-            JudgeCriterion::Grounded(_) => "grounded",
-            JudgeCriterion::Claims(_) => "claims",
-            JudgeCriterion::Intent(_) => "intent",
-            JudgeCriterion::Goal(_) => "goal",
-        }
-    }
-}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hotseat_serve::{FaultCounters, FaultTrigger};
+use hotseat_trace::named_variants;
 
 use crate::recording::digest;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest};
@@ -19,69 +20,39 @@ pub struct ModelFault {
     pub kind: FaultKind,
 }
 
-/// A fault of one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The answer arrives later.
-    Delay(Duration),
-    /// No answer arrives; the connection stays open until the client closes it.
-    Timeout,
-    /// The provider rejects the call (HTTP 429), and asks for a delay.
-    RateLimit {
-        /// The delay in the header `retry-after`.
-        retry_after: Option<Duration>,
-    },
-    /// The provider is overloaded: HTTP 529 as Anthropic answers, 503 as OpenAI does.
-    Overloaded,
-    /// The provider answers with an HTTP status.
-    Http(u16),
-    /// The reply is empty.
-    Empty,
-    /// The answer is no JSON.
-    Garbage,
-    /// The answer ends in its middle, and the connection is closed.
-    Truncate,
-    /// The arguments of the first tool call end in their middle, so they are no JSON. Only replies with tool calls count.
-    MalformedArguments,
-    /// The connection is closed before the model answers.
-    Disconnect,
-    /// The model answers, then the connection is closed without an answer.
-    LostAnswer,
+named_variants! {
+    /// A fault of one call.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum FaultKind {
+        /// The answer arrives later.
+        Delay(Duration) = "delay",
+        /// No answer arrives; the connection stays open until the client closes it.
+        Timeout = "timeout",
+        /// The provider rejects the call (HTTP 429), and asks for a delay.
+        RateLimit {
+            /// The delay in the header `retry-after`.
+            retry_after: Option<Duration>,
+        } = "rate_limit",
+        /// The provider is overloaded: HTTP 529 as Anthropic answers, 503 as OpenAI does.
+        Overloaded = "overloaded",
+        /// The provider answers with an HTTP status.
+        Http(u16) = "http",
+        /// The reply is empty.
+        Empty = "empty",
+        /// The answer is no JSON.
+        Garbage = "garbage",
+        /// The answer ends in its middle, and the connection is closed.
+        Truncate = "truncate",
+        /// The arguments of the first tool call end in their middle, so they are no JSON. Only replies with tool calls count.
+        MalformedArguments = "malformed_arguments",
+        /// The connection is closed before the model answers.
+        Disconnect = "disconnect",
+        /// The model answers, then the connection is closed without an answer.
+        LostAnswer = "lost_answer",
+    }
 }
 
 impl FaultKind {
-    /// Names of all faults, as [`name`](Self::name) returns them.
-    pub const NAMES: &'static [&'static str] = &[
-        "delay",
-        "timeout",
-        "rate_limit",
-        "overloaded",
-        "http",
-        "empty",
-        "garbage",
-        "truncate",
-        "malformed_arguments",
-        "disconnect",
-        "lost_answer",
-    ];
-
-    /// Returns the name of the fault in files and events.
-    pub fn name(&self) -> &'static str {
-        match self {
-            FaultKind::Delay(_) => "delay",
-            FaultKind::Timeout => "timeout",
-            FaultKind::RateLimit { .. } => "rate_limit",
-            FaultKind::Overloaded => "overloaded",
-            FaultKind::Http(_) => "http",
-            FaultKind::Empty => "empty",
-            FaultKind::Garbage => "garbage",
-            FaultKind::Truncate => "truncate",
-            FaultKind::MalformedArguments => "malformed_arguments",
-            FaultKind::Disconnect => "disconnect",
-            FaultKind::LostAnswer => "lost_answer",
-        }
-    }
-
     /// Returns true if the fault changes the content of a reply, which only models can do: relays and recordings pass bytes.
     pub fn changes_content(&self) -> bool {
         matches!(self, FaultKind::Empty | FaultKind::MalformedArguments)

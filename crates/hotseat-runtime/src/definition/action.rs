@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hotseat_model::setters;
-use hotseat_trace::named;
+use hotseat_trace::{named, named_variants};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,41 +12,27 @@ use super::{DefinitionRef, Persona};
 use crate::expression::Expression;
 use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 
-/// Action of a step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepAction {
-    /// Simulates a real action.
-    Mock(Box<MockAction>),
-    /// Returns its input.
-    Echo,
-    /// Fails.
-    Fail(FailAction),
-    /// Returns its input with merged members.
-    Context(ContextAction),
-    /// Builds a model request from the input of context assembly.
-    Assemble(AssembleAction),
-    /// Accesses the agent's memory.
-    Memory(MemoryAction),
-    /// Calls an agent in a separate conversation; the result contains its answer as `response`.
-    Agent(DefinitionRef<Persona>),
-    /// Calls a function.
-    Custom(CustomAction),
-}
-
-impl StepAction {
-    /// Returns the kind of the action, for events.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            StepAction::Mock(_) => "mock",
-            StepAction::Echo => "echo",
-            StepAction::Fail(_) => "fail",
-            StepAction::Context(_) => "context",
-            StepAction::Assemble(_) => "assemble",
-            StepAction::Memory(_) => "memory",
-            StepAction::Agent(_) => "agent",
-            StepAction::Custom(_) => "custom",
-        }
+named_variants! {
+    /// Action of a step.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepAction {
+        /// Simulates a real action.
+        Mock(Box<MockAction>) = "mock",
+        /// Returns its input.
+        Echo = "echo",
+        /// Fails.
+        Fail(FailAction) = "fail",
+        /// Returns its input with merged members.
+        Context(ContextAction) = "context",
+        /// Builds a model request from the input of context assembly.
+        Assemble(AssembleAction) = "assemble",
+        /// Accesses the agent's memory.
+        Memory(MemoryAction) = "memory",
+        /// Calls an agent in a separate conversation; the result contains its answer as `response`.
+        Agent(DefinitionRef<Persona>) = "agent",
+        /// Calls a function.
+        Custom(CustomAction) = "custom",
     }
 }
 

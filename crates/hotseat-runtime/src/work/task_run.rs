@@ -216,7 +216,7 @@ impl TaskRun {
             run_id: self.context.run.0.clone(),
             origin: self.context.origin,
             step_ref: step.name.clone(),
-            kind: step.action.kind().into(),
+            kind: step.action.name().into(),
             input: input.clone(),
         }));
         let result = match &step.action {

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use hotseat_trace::named;
 use serde_json::json;
 
 /// Error that a request is answered with.
@@ -18,29 +19,31 @@ pub struct RequestError {
     pub code: Option<String>,
 }
 
-/// Kind of a request error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestErrorKind {
-    /// The request is malformed or asks for something unsupported.
-    BadRequest,
-    /// Unknown agent, model or address.
-    NotFound,
-    /// The address does not support the method.
-    MethodNotAllowed,
-    /// The content type of the body is not JSON.
-    MediaType,
-    /// The origin or host of the request is not allowed.
-    Forbidden,
-    /// The conversation is busy, or its state differs from the request.
-    Conflict,
-    /// The body is too long.
-    TooLarge,
-    /// The request did not arrive in time.
-    Timeout,
-    /// The server has no capacity at the moment.
-    Overloaded,
-    /// The agent or the runtime failed.
-    Failed,
+named! {
+    /// Kind of a request error.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum RequestErrorKind {
+        /// The request is malformed or asks for something unsupported.
+        BadRequest = "invalid_request",
+        /// Unknown agent, model or address.
+        NotFound = "not_found",
+        /// The address does not support the method.
+        MethodNotAllowed = "method_not_allowed",
+        /// The content type of the body is not JSON.
+        MediaType = "unsupported_media_type",
+        /// The origin or host of the request is not allowed.
+        Forbidden = "forbidden",
+        /// The conversation is busy, or its state differs from the request.
+        Conflict = "conflict",
+        /// The body is too long.
+        TooLarge = "request_too_large",
+        /// The request did not arrive in time.
+        Timeout = "request_timeout",
+        /// The server has no capacity at the moment.
+        Overloaded = "server_full",
+        /// The agent or the runtime failed.
+        Failed = "agent_failed",
+    }
 }
 
 impl RequestErrorKind {
@@ -73,21 +76,6 @@ impl RequestErrorKind {
             RequestErrorKind::Overloaded | RequestErrorKind::Failed => "server_error",
         }
     }
-
-    fn code(self) -> &'static str {
-        match self {
-            RequestErrorKind::BadRequest => "invalid_request",
-            RequestErrorKind::NotFound => "not_found",
-            RequestErrorKind::MethodNotAllowed => "method_not_allowed",
-            RequestErrorKind::MediaType => "unsupported_media_type",
-            RequestErrorKind::Forbidden => "forbidden",
-            RequestErrorKind::Conflict => "conflict",
-            RequestErrorKind::TooLarge => "request_too_large",
-            RequestErrorKind::Timeout => "request_timeout",
-            RequestErrorKind::Overloaded => "server_full",
-            RequestErrorKind::Failed => "agent_failed",
-        }
-    }
 }
 
 impl RequestError {
@@ -117,7 +105,7 @@ impl RequestError {
             "message": self.message,
             "type": self.reason.error_type(),
             "param": self.member,
-            "code": self.code.as_deref().unwrap_or(self.reason.code()),
+            "code": self.code.as_deref().unwrap_or(self.reason.name()),
         }})
     }
 }
