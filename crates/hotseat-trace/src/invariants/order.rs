@@ -32,145 +32,60 @@ pub enum OrderConstraint {
     NoneBetween(EventSelector, EventSelector, EventSelector),
 }
 
-/// Rules for every conversation of the runtime.
-pub(super) const RULES: &[OrderRule] = &[
-    rule(
-        "turn.started is the first event of its turn",
-        OrderConstraint::RequiresEarlier(turn_started, in_turn),
-    ),
-    rule("turn.started < message.user", OrderConstraint::RequiresEarlier(turn_started, user_message)),
-    rule(
-        "message.user < context_assembly.started",
-        OrderConstraint::RequiresEarlier(user_message, assembly_started),
-    ),
-    rule(
-        "context_assembly.started < its outcome",
-        OrderConstraint::RequiresPair(assembly_run, assembly_outcome_run),
-    ),
-    rule(
-        "context_assembly.completed < llm.call.started",
-        OrderConstraint::RequiresEarlier(assembly_completed, llm_started),
-    ),
-    rule(
-        "no llm.call.started while context is assembled",
-        OrderConstraint::NoneBetween(assembly_started, assembly_outcome, llm_started),
-    ),
-    rule(
-        "k-th context_assembly.failed < attempt after it",
-        OrderConstraint::RequiresPair(assembly_failed_attempt, assembly_next_attempt),
-    ),
-    rule(
-        "k-th memory_extraction.failed < attempt after it",
-        OrderConstraint::RequiresPair(extraction_failed_attempt, extraction_next_attempt),
-    ),
-    rule("llm.call.started < its outcome", OrderConstraint::RequiresPair(llm_started, llm_outcome)),
-    rule(
-        "llm.call.completed < message.assistant",
-        OrderConstraint::RequiresEarlier(llm_completed, assistant_message),
-    ),
-    rule(
-        "llm.call.completed < tool.invoked",
-        OrderConstraint::RequiresEarlier(llm_completed, tool_invoked_turn),
-    ),
-    rule(
-        "llm.call.completed < move.recorded",
-        OrderConstraint::RequiresEarlier(llm_completed, move_recorded),
-    ),
-    rule(
-        "message.assistant < move.recorded of a text reply",
-        OrderConstraint::RequiresEarlier(assistant_text, text_move),
-    ),
-    rule(
-        "tool.invoked < turn.waiting or turn.async_tracked",
-        OrderConstraint::RequiresEarlier(tool_invoked, taken_up),
-    ),
-    rule(
-        "turn.waiting or turn.async_tracked < executor.task.started",
-        OrderConstraint::PrecedesIfPresent(taken_up, task_started),
-    ),
-    rule(
-        "executor.task.started < executor.task.completed or failed",
-        OrderConstraint::RequiresPair(task_started, task_ended),
-    ),
-    rule(
-        "executor.task.completed or failed < tool outcome",
-        OrderConstraint::PrecedesIfPresent(task_ended, tool_outcome),
-    ),
-    rule(
-        "turn.waiting or turn.async_tracked < workflow.started",
-        OrderConstraint::PrecedesIfPresent(taken_up, workflow_started),
-    ),
-    rule(
-        "workflow.started < workflow.completed or failed",
-        OrderConstraint::RequiresPair(workflow_started, workflow_ended),
-    ),
-    rule(
-        "workflow.completed or failed < tool outcome",
-        OrderConstraint::PrecedesIfPresent(workflow_ended, tool_outcome),
-    ),
-    rule(
-        "tool outcome < move.recorded with its result",
-        OrderConstraint::RequiresEarlier(tool_outcome, move_with_result),
-    ),
-    rule("move.recorded < turn.resumed", OrderConstraint::RequiresEarlier(move_of_call, turn_resumed)),
-    rule("turn.waiting < turn.resumed", OrderConstraint::RequiresPair(turn_waiting, turn_resumed)),
-    rule(
-        "no llm.call.started between turn.waiting and turn.resumed",
-        OrderConstraint::NoneBetween(waiting_turn, resumed_turn, llm_started),
-    ),
-    rule(
-        "turn.async_tracked < turn.async_completed",
-        OrderConstraint::RequiresEarlier(async_tracked, async_completed),
-    ),
-    rule(
-        "tool outcome < turn.async_completed",
-        OrderConstraint::RequiresEarlier(tool_outcome, async_completed),
-    ),
-    rule("tool.invoked < interrupt.raised", OrderConstraint::RequiresEarlier(tool_invoked, asked_for_call)),
-    rule("interrupt.raised < interrupt.answered", OrderConstraint::RequiresPair(asked, answered)),
-    rule(
-        "no llm.call.started between interrupt.raised and interrupt.answered",
-        OrderConstraint::NoneBetween(asking_turn, answered_turn, llm_started),
-    ),
-    rule(
-        "interrupt.answered < turn.waiting or turn.async_tracked",
-        OrderConstraint::PrecedesIfPresent(answered, taken_up),
-    ),
-    rule("tool.invoked < agent.call.started", OrderConstraint::RequiresEarlier(tool_invoked, agent_started)),
-    rule(
-        "agent.call.started < agent.call.context",
-        OrderConstraint::RequiresEarlier(agent_started, agent_context),
-    ),
-    rule(
-        "agent.call.context < turn.waiting or turn.async_tracked",
-        OrderConstraint::PrecedesIfPresent(agent_context, taken_up),
-    ),
-    rule("agent.call.started < its outcome", OrderConstraint::RequiresPair(agent_started, agent_outcome)),
-    rule(
-        "agent call outcome < tool outcome",
-        OrderConstraint::PrecedesIfPresent(agent_outcome, tool_outcome),
-    ),
-    rule(
-        "last move < memory_extraction.started",
-        OrderConstraint::AllPrecede(move_recorded, extraction_started),
-    ),
-    rule(
-        "last message.assistant < memory_extraction.started",
-        OrderConstraint::AllPrecede(assistant_message, extraction_started),
-    ),
-    rule(
-        "memory_extraction.started < turn.completed",
-        OrderConstraint::RequiresEarlier(extraction_started, turn_completed),
-    ),
-    rule(
-        "memory extraction settles < turn.completed",
-        OrderConstraint::AllPrecede(extraction_event, turn_completed),
-    ),
-];
-
-const fn rule(name: &'static str, demand: OrderConstraint) -> OrderRule {
-    OrderRule { name, constraint: demand }
+/// Declares rules: the text, the required order and its event selectors.
+macro_rules! rules {
+    ($($name:literal: $constraint:ident($($selector:ident),+);)+) => {
+        &[$(OrderRule { name: $name, constraint: OrderConstraint::$constraint($($selector),+) }),+]
+    };
 }
+
+/// Rules for every conversation of the runtime.
+pub(super) const RULES: &[OrderRule] = rules! {
+    "turn.started is the first event of its turn": RequiresEarlier(turn_started, in_turn);
+    "turn.started < message.user": RequiresEarlier(turn_started, user_message);
+    "message.user < context_assembly.started": RequiresEarlier(user_message, assembly_started);
+    "context_assembly.started < its outcome": RequiresPair(assembly_run, assembly_outcome_run);
+    "context_assembly.completed < llm.call.started": RequiresEarlier(assembly_completed, llm_started);
+    "no llm.call.started while context is assembled":
+        NoneBetween(assembly_started, assembly_outcome, llm_started);
+    "k-th context_assembly.failed < attempt after it":
+        RequiresPair(assembly_failed_attempt, assembly_next_attempt);
+    "k-th memory_extraction.failed < attempt after it":
+        RequiresPair(extraction_failed_attempt, extraction_next_attempt);
+    "llm.call.started < its outcome": RequiresPair(llm_started, llm_outcome);
+    "llm.call.completed < message.assistant": RequiresEarlier(llm_completed, assistant_message);
+    "llm.call.completed < tool.invoked": RequiresEarlier(llm_completed, tool_invoked_turn);
+    "llm.call.completed < move.recorded": RequiresEarlier(llm_completed, move_recorded);
+    "message.assistant < move.recorded of a text reply": RequiresEarlier(assistant_text, text_move);
+    "tool.invoked < turn.waiting or turn.async_tracked": RequiresEarlier(tool_invoked, taken_up);
+    "turn.waiting or turn.async_tracked < executor.task.started": PrecedesIfPresent(taken_up, task_started);
+    "executor.task.started < executor.task.completed or failed": RequiresPair(task_started, task_ended);
+    "executor.task.completed or failed < tool outcome": PrecedesIfPresent(task_ended, tool_outcome);
+    "turn.waiting or turn.async_tracked < workflow.started": PrecedesIfPresent(taken_up, workflow_started);
+    "workflow.started < workflow.completed or failed": RequiresPair(workflow_started, workflow_ended);
+    "workflow.completed or failed < tool outcome": PrecedesIfPresent(workflow_ended, tool_outcome);
+    "tool outcome < move.recorded with its result": RequiresEarlier(tool_outcome, move_with_result);
+    "move.recorded < turn.resumed": RequiresEarlier(move_of_call, turn_resumed);
+    "turn.waiting < turn.resumed": RequiresPair(turn_waiting, turn_resumed);
+    "no llm.call.started between turn.waiting and turn.resumed":
+        NoneBetween(waiting_turn, resumed_turn, llm_started);
+    "turn.async_tracked < turn.async_completed": RequiresEarlier(async_tracked, async_completed);
+    "tool outcome < turn.async_completed": RequiresEarlier(tool_outcome, async_completed);
+    "tool.invoked < interrupt.raised": RequiresEarlier(tool_invoked, asked_for_call);
+    "interrupt.raised < interrupt.answered": RequiresPair(asked, answered);
+    "no llm.call.started between interrupt.raised and interrupt.answered":
+        NoneBetween(asking_turn, answered_turn, llm_started);
+    "interrupt.answered < turn.waiting or turn.async_tracked": PrecedesIfPresent(answered, taken_up);
+    "tool.invoked < agent.call.started": RequiresEarlier(tool_invoked, agent_started);
+    "agent.call.started < agent.call.context": RequiresEarlier(agent_started, agent_context);
+    "agent.call.context < turn.waiting or turn.async_tracked": PrecedesIfPresent(agent_context, taken_up);
+    "agent.call.started < its outcome": RequiresPair(agent_started, agent_outcome);
+    "agent call outcome < tool outcome": PrecedesIfPresent(agent_outcome, tool_outcome);
+    "last move < memory_extraction.started": AllPrecede(move_recorded, extraction_started);
+    "last message.assistant < memory_extraction.started": AllPrecede(assistant_message, extraction_started);
+    "memory_extraction.started < turn.completed": RequiresEarlier(extraction_started, turn_completed);
+    "memory extraction settles < turn.completed": AllPrecede(extraction_event, turn_completed);
+};
 
 /// Returns the violations of `rules` in one conversation.
 pub fn order_violations(view: &ConversationView<'_>, rules: &[OrderRule]) -> Vec<InvariantViolation> {
