@@ -24,4 +24,6 @@ pub mod replay;
 pub mod target;
 
 pub use connection::{TurnError, TurnLimits};
-pub use target::{AgentInput, AgentSession, BoxFuture, CallVisibility, HistoryMode, ProtocolCapabilities};
+pub use target::{
+    AgentInput, AgentSession, BoxFuture, CallVisibility, HistoryMode, ProtocolCapabilities, TurnFuture,
+};

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
-use hotseat_targets::{AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, TurnError};
+use hotseat_targets::{
+    AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, TurnFuture,
+};
 use hotseat_trace::{AttemptFailure, Note, Payload};
 
 /// Time that the answers of calls get to be reported after the end of their turn. A service reports an answer as it sends it, but
@@ -112,7 +114,7 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(async move {
             let ServiceAgent { agent, conversation: Some(conversation), observer, .. } = self else {
                 return self.agent.send_input(input, recorder).await;

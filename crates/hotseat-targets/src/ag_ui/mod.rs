@@ -37,7 +37,7 @@ use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts, unique_id};
 use crate::recorder::TraceRecorder;
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, MAX_CLIENT_REQUESTS, ProtocolCapabilities, too_many_requests,
+    AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, too_many_requests,
 };
 
 /// An AG-UI target and the settings of its requests.
@@ -230,7 +230,7 @@ impl AgentSession for AgUiSession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
     }
 }

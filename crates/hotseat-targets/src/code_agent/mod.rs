@@ -11,7 +11,7 @@ use tokio::time::timeout_at;
 use crate::connection::TurnError;
 use crate::message::{ContentPart, ConversationMessage, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
-use crate::target::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities};
+use crate::target::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture};
 use crate::target::{CallArguments, TurnRecorder};
 
 /// Opens conversations with an agent in the test program.
@@ -179,7 +179,7 @@ impl AgentSession for CodeAgentSession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
     }
 }

@@ -34,7 +34,7 @@ use crate::target::template::{
     Placeholder, TemplateValues, attachments_json, fill_text, message_json, references, user_message,
 };
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
+    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
     too_many_requests,
 };
 use crate::target::{CallArguments, TurnRecorder};
@@ -314,7 +314,7 @@ impl AgentSession for CommandSession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
     }
 

@@ -36,7 +36,7 @@ use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
 use crate::target::template::message_json;
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, MAX_CLIENT_REQUESTS, ProtocolCapabilities, check_unoffered_call,
+    AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, check_unoffered_call,
     too_many_requests, unanswered_interrupt,
 };
 
@@ -518,7 +518,7 @@ impl AgentSession for EmbeddedSession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
     }
 }

@@ -25,7 +25,7 @@ use crate::target::TurnRecorder;
 use crate::target::template::{
     CaseInputs, TemplateValues, fill_json, fill_text, percent_encode, user_message,
 };
-use crate::target::{AgentInput, AgentSession, BoxFuture, HistoryMode, ProtocolCapabilities};
+use crate::target::{AgentInput, AgentSession, HistoryMode, ProtocolCapabilities, TurnFuture};
 
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
@@ -227,7 +227,7 @@ impl AgentSession for HttpSession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
     }
 }

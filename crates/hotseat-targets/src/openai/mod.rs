@@ -29,7 +29,7 @@ use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
 use crate::target::template::{CaseInputs, TemplateValues, fill_json};
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
+    AgentInput, AgentSession, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
     check_unoffered_call, too_many_requests,
 };
 use crate::target::{TurnRecorder, output_text};
@@ -340,7 +340,7 @@ impl AgentSession for ChatSession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
     }
 }

@@ -29,7 +29,7 @@ use crate::recording::{
     RecordedTurn, file_name,
 };
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, unanswered_call, unanswered_interrupt,
+    AgentInput, AgentSession, ProtocolCapabilities, TurnFuture, unanswered_call, unanswered_interrupt,
 };
 
 /// Hint for a recording that no longer matches.
@@ -517,7 +517,7 @@ impl AgentSession for ReplaySession {
         &'a mut self,
         input: AgentInput<'a>,
         recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>> {
+    ) -> TurnFuture<'a> {
         Box::pin(async move { self.replay_turn(input, recorder) })
     }
 }

@@ -28,6 +28,9 @@ use crate::recorder::TraceRecorder;
 /// A boxed future of a target.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// The end of a turn, as a future.
+pub type TurnFuture<'a> = BoxFuture<'a, Result<(), TurnError>>;
+
 /// One conversation with an agent.
 pub trait AgentSession: Send {
     /// Returns the agent's id of the conversation.
@@ -53,11 +56,8 @@ pub trait AgentSession: Send {
 
     /// Sends one input and emits all events until the agent has completed the turn. Fails if the turn cannot
     /// be completed; the first problem found is returned.
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> BoxFuture<'a, Result<(), TurnError>>;
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>, recorder: &'a mut TraceRecorder)
+    -> TurnFuture<'a>;
 
     /// Waits a short time for unprompted output after the last turn. Fails if the agent sends any.
     fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
