@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hotseat_targets::recorder::SecretRedactor;
-use hotseat_trace::{RecordedRequest, nearest_request};
+use hotseat_trace::{RecordedRequest, nearest_request, optional_members};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -49,18 +49,16 @@ struct RecordedAnswer {
     is_used: bool,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct RecordedReply {
-    text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    usage: Option<Value>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_truncated: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    logs: Vec<String>,
-    duration_ms: u64,
+optional_members! {
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    struct RecordedReply {
+        text: String,
+        model?: Option<String>,
+        usage?: Option<Value>,
+        is_truncated?: bool,
+        logs?: Vec<String>,
+        duration_ms: u64,
+    }
 }
 
 /// Error of a recorded cassette.

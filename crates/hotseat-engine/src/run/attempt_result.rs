@@ -5,7 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict};
+use hotseat_trace::{
+    AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict, optional_members,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,39 +32,36 @@ pub struct Attempt {
     pub events: Vec<EventRecord>,
 }
 
-/// Result of an attempt, as it is saved.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct AttemptResult {
-    /// Verdict of the attempt.
-    pub verdict: Verdict,
-    /// Results of all evaluated checks, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<CheckResult>,
-    /// Results of the checkpoints.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checkpoints: Vec<CheckpointResult>,
-    /// The exceeded time limit, if the verdict is a timeout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Duration>,
-    /// Problems that do not change the verdict, such as a failed `after` hook.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-    /// Console output of script functions that ran before or after the conversation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub logs: Vec<String>,
-    /// Start time.
-    pub started_at: Millis,
-    /// Duration, including hooks.
-    pub duration: Duration,
-    /// Variables returned by hooks, with secrets redacted.
-    #[serde(default, rename = "given", skip_serializing_if = "BTreeMap::is_empty")]
-    pub hook_variables: BTreeMap<String, Value>,
-    /// True if the conversation was replayed from a recording without timestamps.
-    #[serde(default, rename = "timeless", skip_serializing_if = "std::ops::Not::not")]
-    pub lacks_timestamps: bool,
-    /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
-    #[serde(default, rename = "last_words", skip_serializing_if = "Option::is_none")]
-    pub agent_diagnostics: Option<String>,
+optional_members! {
+    /// Result of an attempt, as it is saved.
+    #[derive(Debug, Serialize, Deserialize)]
+    pub struct AttemptResult {
+        /// Verdict of the attempt.
+        pub verdict: Verdict,
+        /// Results of all evaluated checks, in order.
+        pub checks?: Vec<CheckResult>,
+        /// Results of the checkpoints.
+        pub checkpoints?: Vec<CheckpointResult>,
+        /// The exceeded time limit, if the verdict is a timeout.
+        pub limit?: Option<Duration>,
+        /// Problems that do not change the verdict, such as a failed `after` hook.
+        pub warnings?: Vec<String>,
+        /// Console output of script functions that ran before or after the conversation.
+        pub logs?: Vec<String>,
+        /// Start time.
+        pub started_at: Millis,
+        /// Duration, including hooks.
+        pub duration: Duration,
+        /// Variables returned by hooks, with secrets redacted.
+        #[serde(rename = "given")]
+        pub hook_variables?: BTreeMap<String, Value>,
+        /// True if the conversation was replayed from a recording without timestamps.
+        #[serde(rename = "timeless")]
+        pub lacks_timestamps?: bool,
+        /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
+        #[serde(rename = "last_words")]
+        pub agent_diagnostics?: Option<String>,
+    }
 }
 
 impl Deref for Attempt {

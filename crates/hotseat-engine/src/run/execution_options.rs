@@ -20,11 +20,9 @@ pub struct ExecutionOptions {
     #[serde(default)]
     pub as_declared: bool,
     /// Reliability of cases that declare none.
-    #[serde(default)]
     pub reliability: Option<Reliability>,
     /// Maximum number of invalid attempts of a repeated case that are replaced. `None` selects a default
     /// based on the number of repeats.
-    #[serde(default)]
     pub max_invalid: Option<usize>,
     /// Retries of a failed case that is not repeated. Overrides the value of the case.
     pub retries: Option<usize>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::digest::short_digest;
 use hotseat_document::{SourceSpan, SourceText};
+use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,55 +28,50 @@ pub struct CaseRef {
     pub agent: Option<usize>,
 }
 
-/// Serialisable description of a case.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CaseInfo {
-    /// Short id that stays the same when the name changes.
-    pub id: String,
-    /// Display name.
-    pub name: String,
-    /// True if the name is set explicitly; otherwise it is the id.
-    pub named: bool,
-    /// Position of the name in the file.
-    #[serde(skip)]
-    pub place: SourceSpan,
-    /// Reason for skipping the case, if it is skipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skip: Option<String>,
-    /// Tags for grouping.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    /// Additional data for reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
-    /// `input` as written, if the case has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Value>,
-    /// Number of written turns.
-    pub turns: usize,
-    /// Conversation mode.
-    pub mode: ConversationMode,
-    /// Its simulator, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub simulator: Option<SimulatorInfo>,
-    /// True if the case asks a human.
-    #[serde(default)]
-    pub interactive: bool,
-    /// Markers that show that the agent waits, if it does not report this itself.
-    pub signs: Arc<AwaitingMarkers>,
-    /// The scenario of the case, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scenario: Option<Arc<CaseScenario>>,
-    /// Digest of the inherited settings that judge the case: assertions of project and suite, criteria,
-    /// judges.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judged_from_around: Option<String>,
-    /// Driver of the conversation.
-    #[serde(default)]
-    pub driven: CaseDriver,
-    /// Source text of the case.
-    #[serde(skip, default = "CaseSource::empty")]
-    pub source_text: CaseSource,
+optional_members! {
+    /// Serialisable description of a case.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct CaseInfo {
+        /// Short id that stays the same when the name changes.
+        pub id: String,
+        /// Display name.
+        pub name: String,
+        /// True if the name is set explicitly; otherwise it is the id.
+        pub named: bool,
+        /// Position of the name in the file.
+        #[serde(skip)]
+        pub place: SourceSpan,
+        /// Reason for skipping the case, if it is skipped.
+        pub skip?: Option<String>,
+        /// Tags for grouping.
+        pub tags?: Vec<String>,
+        /// Additional data for reports.
+        pub metadata?: Option<Value>,
+        /// `input` as written, if the case has one.
+        pub input?: Option<Value>,
+        /// Number of written turns.
+        pub turns: usize,
+        /// Conversation mode.
+        pub mode: ConversationMode,
+        /// Its simulator, if it has one.
+        pub simulator?: Option<SimulatorInfo>,
+        /// True if the case asks a human.
+        #[serde(default)]
+        pub interactive: bool,
+        /// Markers that show that the agent waits, if it does not report this itself.
+        pub signs: Arc<AwaitingMarkers>,
+        /// The scenario of the case, if it has one.
+        pub scenario?: Option<Arc<CaseScenario>>,
+        /// Digest of the inherited settings that judge the case: assertions of project and suite, criteria,
+        /// judges.
+        pub judged_from_around?: Option<String>,
+        /// Driver of the conversation.
+        #[serde(default)]
+        pub driven: CaseDriver,
+        /// Source text of the case.
+        #[serde(skip, default = "CaseSource::empty")]
+        pub source_text: CaseSource,
+    }
 }
 
 /// Driver of the conversation of a case.

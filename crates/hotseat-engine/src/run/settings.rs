@@ -90,7 +90,6 @@ pub struct RerunCommands {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestedAgent {
     /// Name in the project, if it has one.
-    #[serde(default)]
     pub name: Option<String>,
     /// Name in the project, own id, or address: the first one available.
     pub id: String,

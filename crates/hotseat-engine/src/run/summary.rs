@@ -68,7 +68,6 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepeatTotals {
     /// Default number of attempts per case. `None` if it is one.
-    #[serde(default)]
     pub runs_per_case: Option<usize>,
     /// Valid attempts.
     pub total: usize,

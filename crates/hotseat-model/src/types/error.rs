@@ -2,31 +2,30 @@
 
 use std::time::Duration;
 
-use hotseat_trace::named;
+use hotseat_trace::{named, optional_members};
 use serde::{Deserialize, Serialize};
 
 use super::ModelReply;
 
-/// A failed model call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}{}", .body.as_ref().map_or_else(String::new, |body| format!(": {body}")))]
-pub struct ModelError {
-    /// Kind of failure. It alone decides whether a retry makes sense.
-    pub kind: ModelErrorKind,
-    /// Message for humans, with the address and limits concerned, never with a key.
-    pub message: String,
-    /// HTTP status, if the provider sent one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// Delay requested by the provider. Serialised in milliseconds.
-    #[serde(rename = "retry_after_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
-    pub retry_after: Option<Duration>,
-    /// Start of the response body, if informative.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body: Option<String>,
-    /// The part of the reply that arrived before the failure, if any. Watchers have seen it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partial: Option<Box<ModelReply>>,
+optional_members! {
+    /// A failed model call.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+    #[error("{message}{}", .body.as_ref().map_or_else(String::new, |body| format!(": {body}")))]
+    pub struct ModelError {
+        /// Kind of failure. It alone decides whether a retry makes sense.
+        pub kind: ModelErrorKind,
+        /// Message for humans, with the address and limits concerned, never with a key.
+        pub message: String,
+        /// HTTP status, if the provider sent one.
+        pub status?: Option<u16>,
+        /// Delay requested by the provider. Serialised in milliseconds.
+        #[serde(rename = "retry_after_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
+        pub retry_after: Option<Duration>,
+        /// Start of the response body, if informative.
+        pub body?: Option<String>,
+        /// The part of the reply that arrived before the failure, if any. Watchers have seen it.
+        pub partial?: Option<Box<ModelReply>>,
+    }
 }
 
 named! {

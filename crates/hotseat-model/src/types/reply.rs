@@ -2,29 +2,28 @@
 
 use std::fmt;
 
+use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
 
 use super::{ModelToolCall, ReplyDelta, TokenUsage};
 
-/// A complete reply.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelReply {
-    /// Text for the user; may be empty.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// Reasoning, if the provider shows it; not part of `text`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reasoning: String,
-    /// Tool calls, in the model's order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ModelToolCall>,
-    /// Stop reason.
-    pub stop: StopReason,
-    /// Token usage of the call.
-    pub usage: TokenUsage,
-    /// Model that replied, as named by the provider; for instance a dated version of the requested one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
+optional_members! {
+    /// A complete reply.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ModelReply {
+        /// Text for the user; may be empty.
+        pub text?: String,
+        /// Reasoning, if the provider shows it; not part of `text`.
+        pub reasoning?: String,
+        /// Tool calls, in the model's order.
+        pub tool_calls?: Vec<ModelToolCall>,
+        /// Stop reason.
+        pub stop: StopReason,
+        /// Token usage of the call.
+        pub usage: TokenUsage,
+        /// Model that replied, as named by the provider; for instance a dated version of the requested one.
+        pub model?: Option<String>,
+    }
 }
 
 /// Reason why a reply ended.

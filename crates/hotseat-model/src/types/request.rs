@@ -2,37 +2,35 @@
 
 use std::fmt;
 
+use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ModelMessage, ModelTool, ModelToolResult};
 
-/// A call to a language model.
-///
-/// Model, address and key belong to the [`Model`](crate::Model), so the same request can be answered by a
-/// provider, a script or a recording.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ModelRequest {
-    /// Position of the call in the conversation. It is never sent to a provider.
-    #[serde(default)]
-    pub position: CallPosition,
-    /// System prompt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<String>,
-    /// The conversation so far, oldest first.
-    pub messages: Vec<ModelMessage>,
-    /// Tools that the model may call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ModelTool>,
-    /// Required format of the reply; free text if None.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_format: Option<ResponseFormat>,
-    /// Sampling temperature; the provider's default if None.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Maximum length of the reply in tokens; the model's default if None.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
+optional_members! {
+    /// A call to a language model.
+    ///
+    /// Model, address and key belong to the [`Model`](crate::Model), so the same request can be answered by a
+    /// provider, a script or a recording.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    pub struct ModelRequest {
+        /// Position of the call in the conversation. It is never sent to a provider.
+        #[serde(default)]
+        pub position: CallPosition,
+        /// System prompt.
+        pub system?: Option<String>,
+        /// The conversation so far, oldest first.
+        pub messages: Vec<ModelMessage>,
+        /// Tools that the model may call.
+        pub tools?: Vec<ModelTool>,
+        /// Required format of the reply; free text if None.
+        pub response_format?: Option<ResponseFormat>,
+        /// Sampling temperature; the provider's default if None.
+        pub temperature?: Option<f64>,
+        /// Maximum length of the reply in tokens; the model's default if None.
+        pub max_tokens?: Option<u32>,
+    }
 }
 
 /// Logical position of a call in a conversation, independent of timing.

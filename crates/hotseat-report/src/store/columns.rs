@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hotseat_document::{SourceSpan, SourceText};
-use hotseat_trace::{EventRecord, TimeOffset, TimelessRecord, TracedConversation, Verdict};
+use hotseat_trace::{EventRecord, TimeOffset, TimelessRecord, TracedConversation, Verdict, optional_members};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
@@ -41,18 +41,17 @@ pub(super) struct StoredCase<C = CaseInfo, T = String> {
     text: T,
 }
 
-/// Stored outcome of a case.
-#[derive(Serialize, Deserialize)]
-pub(super) struct StoredOutcome {
-    verdict: Verdict,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stability: Option<CaseStability>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    telling: usize,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    never_begun: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    untried: bool,
+optional_members! {
+    /// Stored outcome of a case.
+    #[derive(Serialize, Deserialize)]
+    pub(super) struct StoredOutcome {
+        verdict: Verdict,
+        stability?: Option<CaseStability>,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        telling: usize,
+        never_begun?: bool,
+        untried?: bool,
+    }
 }
 
 /// Stored events. Cases repeat each other's events except for their times, so these are stored apart from them:

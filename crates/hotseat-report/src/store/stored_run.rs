@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotseat_trace::{LabelCounts, Millis, ResultLabel, named};
+use hotseat_trace::{LabelCounts, Millis, ResultLabel, named, optional_members};
 use serde::{Deserialize, Serialize};
 
 use super::GitCommit;
@@ -34,12 +34,10 @@ pub struct RunMetadata {
     /// Source of the results.
     pub origin: RunOrigin,
     /// Shard of the run, if the cases were divided.
-    #[serde(default)]
     pub shard: Option<Shard>,
     /// Number of cases in all shards together.
     pub of_all: usize,
     /// Rust test file that made the run; `None` for `hotseat test`.
-    #[serde(default)]
     pub program: Option<String>,
 }
 
@@ -109,34 +107,33 @@ pub struct StoredRun {
     pub state: RunState,
 }
 
-/// JSON record of a run in the list of runs.
-#[derive(Debug, Serialize)]
-pub struct StoredRunRecord<'a> {
-    id: &'a str,
-    state: RunState,
-    started_at: Option<String>,
-    duration_ms: Option<f64>,
-    total: usize,
-    passed: usize,
-    failed: usize,
-    skipped: usize,
-    /// Numbers of cases by their label, if the run has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<&'a LabelCounts>,
-    unfinished: usize,
-    /// Cost of the run, if known, and its currency.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    currency: Option<&'a str>,
-    inputs: &'a [Arc<str>],
-    agents: Vec<&'a str>,
-    commit: Option<&'a str>,
-    dirty: Option<bool>,
-    hotseat: &'a str,
-    shard: Option<String>,
-    origin: &'a RunOrigin,
-    command: &'a [String],
+optional_members! {
+    /// JSON record of a run in the list of runs.
+    #[derive(Debug, Serialize)]
+    pub struct StoredRunRecord<'a> {
+        id: &'a str,
+        state: RunState,
+        started_at: Option<String>,
+        duration_ms: Option<f64>,
+        total: usize,
+        passed: usize,
+        failed: usize,
+        skipped: usize,
+        /// Numbers of cases by their label, if the run has ended.
+        labels?: Option<&'a LabelCounts>,
+        unfinished: usize,
+        /// Cost of the run, if known, and its currency.
+        cost?: Option<f64>,
+        currency?: Option<&'a str>,
+        inputs: &'a [Arc<str>],
+        agents: Vec<&'a str>,
+        commit: Option<&'a str>,
+        dirty: Option<bool>,
+        hotseat: &'a str,
+        shard: Option<String>,
+        origin: &'a RunOrigin,
+        command: &'a [String],
+    }
 }
 
 /// Numbers of finished cases by status.

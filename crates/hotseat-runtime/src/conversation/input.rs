@@ -174,9 +174,7 @@ impl ApprovalVerdict {
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         struct WireApproval {
             approved: bool,
-            #[serde(default)]
             edited_args: Option<Value>,
-            #[serde(default)]
             reason: Option<String>,
         }
         let WireApproval { approved, edited_args, reason } =

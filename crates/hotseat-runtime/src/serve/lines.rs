@@ -40,7 +40,6 @@ enum LineRequest {
         id: String,
         #[serde(default)]
         result: Value,
-        #[serde(default)]
         error: Option<String>,
     },
 }
@@ -49,10 +48,8 @@ enum LineRequest {
 #[derive(Deserialize)]
 struct LineMessage {
     text: String,
-    #[serde(default)]
     conversation_id: Option<String>,
     /// Label that the client gives to the turn; repeated in its output lines.
-    #[serde(default)]
     turn: Option<Value>,
     #[serde(default)]
     history: Vec<Value>,
@@ -62,7 +59,6 @@ struct LineMessage {
     options: Value,
     #[serde(default)]
     ctx: Value,
-    #[serde(default)]
     state: Option<Value>,
     #[serde(default)]
     context: Vec<ContextEntry>,

@@ -67,7 +67,6 @@ macro_rules! bodies {
             #[serde(rename_all = "camelCase")]
             pub struct $name {
                 $($(#[$attr])* pub $field: $ty,)*
-                #[serde(default)]
                 pub subagent_run_id: Option<Arc<str>>,
                 #[serde(default)]
                 pub metadata: EventMetadata,

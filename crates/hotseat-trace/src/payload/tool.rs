@@ -57,7 +57,6 @@ struct WireToolOutcome {
     success: bool,
     #[serde(default, deserialize_with = "present")]
     result: Option<Value>,
-    #[serde(default)]
     error: Option<ErrorInfo>,
 }
 

@@ -1,22 +1,20 @@
 //! Report record of token usage.
 
-use hotseat_trace::UsageTotals;
+use hotseat_trace::{UsageTotals, optional_members};
 use serde::Serialize;
 
-/// Tokens and their cost.
-#[derive(Debug, Serialize)]
-pub struct SpentRecord {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens: Option<u64>,
-    pub total_tokens: u64,
-    /// Cost by the prices of the project; absent if a part has no price.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
-    /// True if a part is estimated.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    estimated: bool,
+optional_members! {
+    /// Tokens and their cost.
+    #[derive(Debug, Serialize)]
+    pub struct SpentRecord {
+        input_tokens?: Option<u64>,
+        output_tokens?: Option<u64>,
+        pub total_tokens: u64,
+        /// Cost by the prices of the project; absent if a part has no price.
+        pub cost?: Option<f64>,
+        /// True if a part is estimated.
+        estimated?: bool,
+    }
 }
 
 impl SpentRecord {

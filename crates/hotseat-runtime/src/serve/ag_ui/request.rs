@@ -87,11 +87,8 @@ struct WireThreadMessage {
     content: Value,
     #[serde(default, deserialize_with = "nullable")]
     tool_calls: Vec<WireThreadCall>,
-    #[serde(default)]
     tool_call_id: Option<String>,
-    #[serde(default)]
     error: Option<String>,
-    #[serde(default)]
     subagent_run_id: Option<String>,
 }
 

@@ -61,13 +61,10 @@ struct WireCompletionRequest {
     response_format: Value,
     #[serde(default)]
     functions: Value,
-    #[serde(default)]
     n: Option<u64>,
     #[serde(default, deserialize_with = "nullable")]
     logprobs: bool,
-    #[serde(default)]
     modalities: Option<Vec<String>>,
-    #[serde(default)]
     user: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     stream: bool,
@@ -91,7 +88,6 @@ struct WireHistoryMessage {
     content: Value,
     #[serde(default, deserialize_with = "nullable")]
     tool_calls: Vec<WireHistoryCall>,
-    #[serde(default)]
     tool_call_id: Option<String>,
 }
 
@@ -103,7 +99,6 @@ struct WireHistoryCall {
 #[derive(Deserialize)]
 struct WireChatTool {
     r#type: String,
-    #[serde(default)]
     function: Option<WireChatFunction>,
 }
 
