@@ -197,23 +197,23 @@ fn start_work(mut work: ThreadWork) -> io::Result<()> {
         }
     }
     let thread = thread::Builder::new().name("script".to_string()).stack_size(THREAD_STACK_BYTES);
-    thread.spawn(move || run_works(work)).map(drop)
+    thread.spawn(move || run_until_idle(work)).map(drop)
 }
 
 /// Does work after work, until there has been none for a while. A panic ends the thread.
-fn run_works(first: ThreadWork) {
+fn run_until_idle(first: ThreadWork) {
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let (sender, works) = mpsc::channel();
+    let (sender, more) = mpsc::channel();
     let mut work = first;
     loop {
         work();
         idle_threads().push((number, sender.clone()));
-        work = match works.recv_timeout(IDLE_TIME) {
+        work = match more.recv_timeout(IDLE_TIME) {
             Ok(next) => next,
             Err(_) if withdraw(number) => return,
             // Work for it is on its way.
-            Err(_) => match works.recv() {
+            Err(_) => match more.recv() {
                 Ok(next) => next,
                 Err(_) => return,
             },

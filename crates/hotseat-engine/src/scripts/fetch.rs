@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::grants::ScriptGrants;
+use hotseat_targets::TurnLimits;
 use hotseat_targets::connection::http::{
-    HttpClient, HttpRequest, HttpResponse, ReadError, rest_of_body, without_credentials,
+    ExchangeError, HttpClient, HttpRequest, HttpResponse, ReadError, rest_of_body, without_credentials,
 };
-use hotseat_targets::{TurnError, TurnLimits};
 
 /// Maximum size of request and response bodies.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
@@ -168,10 +168,9 @@ async fn response_json(response: &mut HttpResponse, redirected: bool, limits: Tu
     }))
 }
 
-fn describe_error(error: TurnError) -> HostCallError {
+fn describe_error(error: ExchangeError) -> HostCallError {
     match error {
-        TurnError::Deadline => format!("no response within {} s", REQUEST_TIMEOUT.as_secs()).into(),
-        TurnError::Run(error) => error.message.into(),
-        TurnError::Failed(failure) => failure.message.into(),
+        ExchangeError::Deadline => format!("no response within {} s", REQUEST_TIMEOUT.as_secs()).into(),
+        error => HostCallError::from_error(error),
     }
 }

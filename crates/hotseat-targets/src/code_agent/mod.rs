@@ -67,7 +67,11 @@ impl CodeAgentAnswer {
     /// Adds a successful tool call with its arguments and result.
     #[must_use]
     pub fn calling(mut self, tool: impl Into<String>, arguments: Value, result: Value) -> CodeAgentAnswer {
-        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Ok(result)) });
+        self.calls.push(CodeAgentCall {
+            name: tool.into(),
+            arguments,
+            result: Some(ToolReply::Content(result)),
+        });
         self
     }
 
@@ -79,7 +83,11 @@ impl CodeAgentAnswer {
         arguments: Value,
         error: impl Into<String>,
     ) -> CodeAgentAnswer {
-        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Err(error.into())) });
+        self.calls.push(CodeAgentCall {
+            name: tool.into(),
+            arguments,
+            result: Some(ToolReply::Error(error.into())),
+        });
         self
     }
 
@@ -98,7 +106,7 @@ pub struct CodeAgentCall {
     /// The arguments.
     pub arguments: Value,
     /// The result or error; `None` if the agent does not report it.
-    pub result: Option<Result<Value, String>>,
+    pub result: Option<ToolReply>,
 }
 
 /// A session with an agent in the test program.
@@ -140,10 +148,8 @@ impl CodeAgentSession {
         for call in answer.calls {
             let id = telling.record_call("", &call.name, None);
             telling.record_arguments(&id, CallArguments::from_json(call.arguments));
-            match call.result {
-                Some(Ok(output)) => telling.record_result(&id, ToolReply::Content(output), Origin::Stream),
-                Some(Err(words)) => telling.record_result(&id, ToolReply::Error(words), Origin::Stream),
-                None => {}
+            if let Some(result) = call.result {
+                telling.record_result(&id, result, Origin::Stream);
             }
         }
         telling.record_message(answer.text, None, None);

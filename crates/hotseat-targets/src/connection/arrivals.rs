@@ -33,7 +33,7 @@ const YIELD_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The reader thread, started when first needed. Dropping this value ends it and all its connections.
 #[derive(Default)]
-pub struct ReaderThread(OnceLock<io::Result<RunningReader>>);
+pub struct ReaderThread(OnceLock<Result<RunningReader, ReaderError>>);
 
 struct RunningReader {
     handle: Handle,
@@ -125,11 +125,20 @@ impl<R: AsyncRead + Unpin + Send + 'static> ByteSource for OutputPipe<R> {
 impl ReaderThread {
     /// Returns the runtime handle: connections and tasks created with it belong to the thread. Fails if the
     /// thread cannot be started.
-    pub(crate) fn handle(&self) -> Result<&Handle, AttemptFailure> {
-        let running = self.0.get_or_init(start_reader).as_ref();
-        running.map(|running| &running.handle).map_err(|error| {
-            AttemptFailure::new(FailureKind::Unreachable, format!("cannot start the reader thread: {error}"))
-        })
+    pub(crate) fn handle(&self) -> Result<&Handle, ReaderError> {
+        let running = self.0.get_or_init(|| start_reader().map_err(|error| ReaderError(Arc::new(error))));
+        running.as_ref().map(|running| &running.handle).map_err(ReaderError::clone)
+    }
+}
+
+/// The reader thread cannot be started.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot start the reader thread: {0}")]
+pub struct ReaderError(#[source] Arc<io::Error>);
+
+impl From<ReaderError> for AttemptFailure {
+    fn from(error: ReaderError) -> AttemptFailure {
+        AttemptFailure::new(FailureKind::Unreachable, error.to_string())
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 pub use crate::connection::arrivals::ReadError;
+pub use crate::connection::arrivals::ReaderError;
 use crate::connection::arrivals::{ArrivalReceiver, ReaderThread, arrival_channel};
 use crate::connection::{TurnError, TurnLimits};
 
@@ -35,11 +36,6 @@ impl HttpClient {
         &self.reader
     }
 
-    fn client(&self, url: &Url) -> Result<&reqwest::Client, AttemptFailure> {
-        let failed = |error: ClientError| AttemptFailure::new(FailureKind::Unreachable, error.to_string());
-        self.clients.client(url).map_err(failed)
-    }
-
     /// Sends a request and waits for the response head. Redirects are not followed and requests are never
     /// repeated.
     ///
@@ -51,7 +47,7 @@ impl HttpClient {
         limits: TurnLimits<'_>,
     ) -> Result<HttpResponse, TurnError> {
         let (url, address_key) = (outgoing.url, outgoing.address_key);
-        let response = self.exchange(outgoing, limits).await?;
+        let response = self.exchange(outgoing, limits).await.map_err(TurnError::from)?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -66,9 +62,9 @@ impl HttpClient {
         &self,
         outgoing: HttpRequest<'_>,
         limits: TurnLimits<'_>,
-    ) -> Result<HttpResponse, TurnError> {
+    ) -> Result<HttpResponse, ExchangeError> {
         let HttpRequest { method, url, headers, body, address_key: _ } = outgoing;
-        let request = self.client(url)?.request(method, url.clone()).headers(headers);
+        let request = self.clients.client(url)?.request(method, url.clone()).headers(headers);
         let request = match body {
             Some(body) => request.body(body),
             None => request,
@@ -77,13 +73,13 @@ impl HttpClient {
         let head = self.start_request(request)?;
         match timeout_at(until, head).await {
             Ok(Ok(Ok(response))) if response.last_arrival() <= until => Ok(response),
-            Ok(Ok(Err(error))) => Err(unreachable(url, &error).into()),
-            Ok(Err(_)) => {
-                let message = format!("{}: the reader thread has ended", without_credentials(url));
-                Err(AttemptFailure::new(FailureKind::Unreachable, message).into())
+            Ok(Ok(Err(source))) if source.is_connect() => {
+                Err(ExchangeError::Unreachable { url: without_credentials(url), source })
             }
-            Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(TurnError::Deadline),
-            Ok(Ok(Ok(_))) | Err(_) => Err(idle_timeout(limits.idle).into()),
+            Ok(Ok(Err(source))) => Err(ExchangeError::NoAnswer { url: without_credentials(url), source }),
+            Ok(Err(_)) => Err(ExchangeError::ReaderEnded { url: without_credentials(url) }),
+            Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(ExchangeError::Deadline),
+            Ok(Ok(Ok(_))) | Err(_) => Err(ExchangeError::Idle(limits.idle)),
         }
     }
 
@@ -91,7 +87,7 @@ impl HttpClient {
     fn start_request(
         &self,
         request: reqwest::RequestBuilder,
-    ) -> Result<oneshot::Receiver<ResponseResult>, AttemptFailure> {
+    ) -> Result<oneshot::Receiver<ResponseResult>, ReaderError> {
         let (mut told, head) = oneshot::channel();
         // A task is copied several times; the future is large.
         self.reader.handle()?.spawn(Box::pin(async move {
@@ -114,12 +110,47 @@ impl HttpClient {
 
     /// Returns true if a server responds at this URL, with any status.
     pub async fn is_responding(&self, url: &Url) -> bool {
-        let Ok(client) = self.client(url) else { return false };
+        let Ok(client) = self.clients.client(url) else { return false };
         let head = self.start_request(client.get(url.clone()).timeout(Duration::from_secs(2)));
         match head {
             Ok(head) => matches!(head.await, Ok(Ok(_))),
             Err(_) => false,
         }
+    }
+}
+
+/// Error of a request that got no response.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
+pub enum ExchangeError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Reader(#[from] ReaderError),
+    #[error("cannot reach {url}: {}", root_cause(source))]
+    Unreachable { url: String, source: reqwest::Error },
+    #[error("{url} accepted the connection but did not answer: {}", root_cause(source))]
+    NoAnswer { url: String, source: reqwest::Error },
+    #[error("{url}: the reader thread has ended")]
+    ReaderEnded { url: String },
+    #[error("{}", idle_timeout(*.0).message)]
+    Idle(Duration),
+    #[error("the deadline has passed")]
+    Deadline,
+}
+
+impl From<ExchangeError> for TurnError {
+    fn from(error: ExchangeError) -> TurnError {
+        let kind = match error {
+            ExchangeError::Deadline => return TurnError::Deadline,
+            ExchangeError::Idle(_) => FailureKind::Timeout,
+            ExchangeError::NoAnswer { .. } => FailureKind::ProtocolError,
+            ExchangeError::Client(_)
+            | ExchangeError::Reader(_)
+            | ExchangeError::Unreachable { .. }
+            | ExchangeError::ReaderEnded { .. } => FailureKind::Unreachable,
+        };
+        AttemptFailure::new(kind, error.to_string()).into()
     }
 }
 
@@ -234,19 +265,6 @@ pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
     headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, reqwest::header::HeaderValue::from_static("text/event-stream"));
     headers
-}
-
-fn unreachable(url: &Url, error: &reqwest::Error) -> AttemptFailure {
-    if error.is_connect() {
-        let message = format!("cannot reach {}: {}", without_credentials(url), root_cause(error));
-        return AttemptFailure::new(FailureKind::Unreachable, message);
-    }
-    let message = format!(
-        "{} accepted the connection but did not answer: {}",
-        without_credentials(url),
-        root_cause(error)
-    );
-    AttemptFailure::new(FailureKind::ProtocolError, message)
 }
 
 async fn error_response(

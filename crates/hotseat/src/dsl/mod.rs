@@ -86,6 +86,7 @@ pub use crate::evaluate;
 pub use crate::expect;
 pub use crate::graph;
 pub use hotseat_targets::code_agent::{CodeAgentAnswer, CodeAgentCall};
+pub use hotseat_targets::message::ToolReply;
 
 /// Imports for test files: `use hotseat::dsl::prelude::*;`.
 pub mod prelude {
