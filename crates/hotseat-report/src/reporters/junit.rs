@@ -7,13 +7,11 @@ use std::mem;
 use std::time::Duration;
 
 use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, TurnItem, VerdictStatus};
-use quick_junit::{
-    FlakyOrRerun, NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite,
-};
 
 use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
+use super::xml::XmlElement;
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary};
 use hotseat_engine::session::{CheckResult, CheckState};
@@ -27,13 +25,29 @@ pub struct JUnitReporter {
 }
 
 /// Suite file with its cases.
+#[derive(Default)]
 struct SuiteElement {
-    /// Counts, without cases.
-    counts: TestSuite,
+    counts: CaseCounts,
     time: Duration,
     /// Index of each case, with its XML element.
     cases: Vec<(usize, SpoolPiece)>,
 }
+
+/// Numbers of cases.
+#[derive(Clone, Copy, Default)]
+struct CaseCounts {
+    tests: usize,
+    skipped: usize,
+    errors: usize,
+    failures: usize,
+}
+
+const REPORT_NAME: &str = "hotseat";
+const FAILURE: &str = "failure";
+const ERROR: &str = "error";
+const SKIPPED: &str = "skipped";
+/// Depth of the element of a case.
+const CASE_DEPTH: usize = 2;
 
 impl JUnitReporter {
     /// Creates a reporter that writes to an empty file.
@@ -46,90 +60,75 @@ impl JUnitReporter {
 
     fn add_outcome(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
         let name = outcome.case_ref.suite.shown.to_string();
-        self.add_case(name, outcome.case_ref.index, test_case(outcome), outcome.duration())
+        let (case, status) = case_element(outcome);
+        self.add_case(name, outcome.case_ref.index, case, status, outcome.duration())
     }
 
-    fn add_case(&mut self, name: String, place: usize, case: TestCase, took: Duration) -> io::Result<()> {
-        let mut alone = TestSuite::new(name.clone());
-        alone.add_test_case(case);
-        let suite = self.suites.entry(name).or_insert_with_key(|name| SuiteElement {
-            counts: TestSuite::new(name.clone()),
-            time: Duration::ZERO,
-            cases: Vec::new(),
-        });
-        suite.counts.tests += alone.tests;
-        suite.counts.failures += alone.failures;
-        suite.counts.errors += alone.errors;
-        suite.counts.skipped += alone.skipped;
-        suite.time += took;
-        let piece = self.spool.add(case_element(alone)?.as_bytes())?;
-        suite.cases.push((place, piece));
+    fn add_case(
+        &mut self,
+        suite: String,
+        index: usize,
+        case: XmlElement,
+        status: Option<&'static str>,
+        time: Duration,
+    ) -> io::Result<()> {
+        let suite = self.suites.entry(suite).or_default();
+        suite.counts.tests += 1;
+        match status {
+            None => {}
+            Some(FAILURE) => suite.counts.failures += 1,
+            Some(SKIPPED) => suite.counts.skipped += 1,
+            Some(_) => suite.counts.errors += 1,
+        }
+        suite.time += time;
+        suite.cases.push((index, self.spool.add(case.to_text(CASE_DEPTH).as_bytes())?));
         Ok(())
     }
 
     fn write_report(&mut self, summary: &RunSummary) -> io::Result<()> {
         if let Some(why) = &summary.broken {
             // A run that could not be completed must not look like a run without failures.
-            let mut error = TestCaseStatus::non_success(NonSuccessKind::Error);
-            error.set_type("run_error").set_message(&**why);
-            self.add_case(
-                REPORT_NAME.to_string(),
-                usize::MAX,
-                TestCase::new(REPORT_NAME, error),
-                Duration::ZERO,
-            )?;
+            let error = XmlElement::new(ERROR).attribute("message", why).attribute("type", "run_error");
+            let case = XmlElement::new("testcase").attribute("name", REPORT_NAME).child(error);
+            self.add_case(REPORT_NAME.to_string(), usize::MAX, case, Some(ERROR), Duration::ZERO)?;
         }
-        let mut report = Report::new(REPORT_NAME);
-        report.set_time(summary.duration);
-        let mut all = Vec::new();
-        for mut suite in mem::take(&mut self.suites).into_values() {
-            suite.counts.set_time(suite.time);
-            report.add_test_suite(suite.counts);
-            suite.cases.sort_unstable();
-            all.push(suite.cases);
-        }
-        // Each suite is an empty element, into which its cases are inserted.
-        let frame = remove_invalid_chars(report.to_string().map_err(io::Error::other)?);
+        let suites = mem::take(&mut self.suites);
+        let total = suites.values().fold(CaseCounts::default(), |total, suite| CaseCounts {
+            tests: total.tests + suite.counts.tests,
+            skipped: total.skipped + suite.counts.skipped,
+            errors: total.errors + suite.counts.errors,
+            failures: total.failures + suite.counts.failures,
+        });
         let mut out = BufWriter::new(&self.file);
         let mut spool = self.spool.reader()?;
-        let mut rest = frame.as_str();
-        for cases in all {
-            let begin = rest.find(SUITE_START).map_or(0, |at| at + SUITE_START.len());
-            let end = begin + rest[begin..].find("/>").ok_or(io::ErrorKind::InvalidData)?;
-            out.write_all(&rest.as_bytes()[..end])?;
-            out.write_all(b">")?;
-            for (_, piece) in cases {
-                spool.copy(piece, &mut out)?;
+        let report = counted("testsuites", REPORT_NAME, total, summary.duration);
+        write!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}", report.start_tag(0))?;
+        for (name, mut suite) in suites {
+            write!(out, "{}", counted("testsuite", &name, suite.counts, suite.time).start_tag(1))?;
+            suite.cases.sort_unstable();
+            for (_, case) in suite.cases {
+                spool.copy(case, &mut out)?;
             }
             out.write_all(b"\n    </testsuite>")?;
-            rest = &rest[end + "/>".len()..];
         }
-        out.write_all(rest.as_bytes())?;
+        out.write_all(b"\n</testsuites>\n")?;
         out.flush()
     }
 }
 
-const SUITE_START: &str = "<testsuite ";
-const REPORT_NAME: &str = "hotseat";
-
-/// Returns the XML element of the only case of a suite. `<` is escaped in text and attributes, so every `<`
-/// starts a tag.
-fn case_element(alone: TestSuite) -> io::Result<String> {
-    let mut report = Report::new("");
-    report.test_suites.push(alone);
-    let xml = remove_invalid_chars(report.to_string().map_err(io::Error::other)?);
-    let begin = xml.find("<testcase ").and_then(|at| xml[..at].rfind('\n'));
-    let end = xml.rfind("</testsuite>").and_then(|at| xml[..at].rfind('\n'));
-    match (begin, end) {
-        (Some(begin), Some(end)) => Ok(xml[begin..end].to_string()),
-        _ => Err(io::ErrorKind::InvalidData.into()),
-    }
+/// Creates an element with its numbers of cases.
+fn counted(element: &'static str, name: &str, counts: CaseCounts, time: Duration) -> XmlElement {
+    XmlElement::new(element)
+        .attribute("name", name)
+        .attribute("tests", counts.tests)
+        .attribute("skipped", counts.skipped)
+        .attribute("errors", counts.errors)
+        .attribute("failures", counts.failures)
+        .attribute("time", seconds(time))
 }
 
-/// Removes characters that XML does not allow even as entities.
-fn remove_invalid_chars(mut xml: String) -> String {
-    xml.retain(|c| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..));
-    xml
+fn seconds(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64())
 }
 
 impl Reporter for JUnitReporter {
@@ -147,9 +146,10 @@ impl Reporter for JUnitReporter {
     }
 }
 
-/// Builds the element of a case. As in reports of Surefire, the first failed attempt is the failure of a
-/// failed case, later ones are reruns, and failed attempts of a passed case are flaky failures.
-fn test_case(outcome: &CaseOutcome) -> TestCase {
+/// Builds the element of a case, and the name of its status if it has not passed. As in reports of Surefire, the first
+/// failed attempt is the failure of a failed case, later ones are reruns, and failed attempts of a passed case are flaky
+/// failures.
+fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
     let (case, verdict) = (&outcome.case_ref.case, &outcome.verdict);
     let mut failed: Vec<&Attempt> = outcome
         .attempts
@@ -158,12 +158,11 @@ fn test_case(outcome: &CaseOutcome) -> TestCase {
         .filter(|attempt| attempt.verdict.failure.is_some())
         .collect();
     let mut told = outcome.representative();
-    let mut status = match verdict.status {
-        VerdictStatus::Passed => TestCaseStatus::success(),
+    let status = match verdict.status {
+        VerdictStatus::Passed => None,
         VerdictStatus::Skipped => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message(verdict.skip_reason.clone().unwrap_or_default());
-            status
+            let reason = verdict.skip_reason.as_deref().unwrap_or_default();
+            Some(XmlElement::new(SKIPPED).attribute("message", reason))
         }
         VerdictStatus::Failed => {
             let mut failure = verdict.failure.as_ref();
@@ -175,81 +174,89 @@ fn test_case(outcome: &CaseOutcome) -> TestCase {
                 (told, failure) = (*first, first.verdict.failure.as_ref());
             }
             failed.retain(|attempt| attempt.number != told.number);
-            failure_status(failure)
+            Some(failure.map_or_else(|| XmlElement::new(ERROR), failure_element))
         }
     };
-    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == VerdictStatus::Passed);
-    status.set_rerun_kind(if has_passed { FlakyOrRerun::Flaky } else { FlakyOrRerun::Rerun });
-    status.add_reruns(failed.into_iter().filter_map(rerun_element));
-    let mut test_case = TestCase::new(case.name.clone(), status);
     let took = if outcome.stability.is_some() { outcome.duration() } else { told.duration };
-    test_case.set_classname(outcome.case_ref.suite.shown.to_string()).set_time(took);
-    test_case.extra.insert("file".into(), case.place.file().into());
-    test_case.extra.insert("line".into(), case.place.line().to_string().into());
-    test_case.extra.insert("timestamp".into(), rfc3339(told.started_at).into());
-    if let Some(stability) = &outcome.stability {
-        test_case.properties.extend(stability_properties(stability));
+    let mut element = XmlElement::new("testcase")
+        .attribute("name", &case.name)
+        .attribute("classname", &outcome.case_ref.suite.shown)
+        .attribute("time", seconds(took))
+        .attribute("file", case.place.file())
+        .attribute("line", case.place.line())
+        .attribute("timestamp", rfc3339(told.started_at));
+    let mut properties: Vec<XmlElement> = Vec::new();
+    properties.extend(outcome.stability.iter().flat_map(stability_properties));
+    let soft = told.checks.iter().filter(|finding| !finding.check.is_hard());
+    properties.extend(soft.map(soft_check_property));
+    if !properties.is_empty() {
+        element =
+            element.child(properties.into_iter().fold(XmlElement::new("properties"), XmlElement::child));
     }
-    for finding in told.checks.iter().filter(|finding| !finding.check.is_hard()) {
-        test_case.add_property(soft_check_property(finding));
-    }
+    let status_name = status.as_ref().map(XmlElement::name);
+    element = status.into_iter().fold(element, XmlElement::child);
+    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == VerdictStatus::Passed);
+    let reruns = failed.into_iter().filter_map(|attempt| rerun_element(attempt, has_passed));
+    element = reruns.fold(element, XmlElement::child);
     if verdict.status == VerdictStatus::Failed {
-        test_case.set_system_out(transcript(told));
+        element = element.child(XmlElement::new("system-out").text(transcript(told)));
     }
-    test_case
+    (element, status_name)
 }
 
-fn stability_properties(stability: &CaseStability) -> Vec<Property> {
+fn property(name: impl Into<String>, value: impl ToString) -> XmlElement {
+    XmlElement::new("property").attribute("name", name.into()).attribute("value", value)
+}
+
+fn stability_properties(stability: &CaseStability) -> Vec<XmlElement> {
     let (interval, confidence) = stability.interval();
     let part = |part: f64| format!("{part:.4}");
     let mut all = vec![
-        Property::new("runs", stability.runs.to_string()),
-        Property::new("passed_runs", stability.passed.to_string()),
-        Property::new("invalid_runs", stability.invalid.to_string()),
-        Property::new("redrawn_runs", stability.redrawn.to_string()),
-        Property::new("pass_rate_low", part(interval.low)),
-        Property::new("pass_rate_high", part(interval.high)),
-        Property::new("pass_rate_confidence", part(confidence)),
+        property("runs", stability.runs),
+        property("passed_runs", stability.passed),
+        property("invalid_runs", stability.invalid),
+        property("redrawn_runs", stability.redrawn),
+        property("pass_rate_low", part(interval.low)),
+        property("pass_rate_high", part(interval.high)),
+        property("pass_rate_confidence", part(confidence)),
     ];
-    all.extend(stability.pass_rate().map(|rate| Property::new("pass_rate", part(rate))));
-    all.extend(stability.promise.map(|promise| Property::new("reliability", promise.grade.name())));
+    all.extend(stability.pass_rate().map(|rate| property("pass_rate", part(rate))));
+    all.extend(stability.promise.map(|promise| property("reliability", promise.grade.name())));
     all
 }
 
-/// Failed checks are failures; all other problems are errors.
-fn failure_element_kind(failure: &AttemptFailure) -> NonSuccessKind {
-    match failure.kind {
-        FailureKind::Assertion => NonSuccessKind::Failure,
-        _ => NonSuccessKind::Error,
-    }
+/// Builds the element of a failure. Failed checks are failures; all other problems are errors.
+fn failure_element(failure: &AttemptFailure) -> XmlElement {
+    let is_failure = failure.kind == FailureKind::Assertion;
+    described(XmlElement::new(if is_failure { FAILURE } else { ERROR }), failure)
+        .text(failure.detail.as_ref().unwrap_or(&failure.message))
 }
 
-fn failure_status(failure: Option<&AttemptFailure>) -> TestCaseStatus {
-    let Some(failure) = failure else { return TestCaseStatus::non_success(NonSuccessKind::Error) };
-    let mut status = TestCaseStatus::non_success(failure_element_kind(failure));
-    status.set_type(failure_type(failure)).set_message(labelled_message(failure));
-    status.set_description(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
-    status
-}
-
-/// Formats `judge error: judge_error`: the label, and the kind of the failure.
-fn failure_type(failure: &AttemptFailure) -> String {
-    format!("{}: {}", ResultLabel::from(failure.fault).word(), failure.kind.name())
+/// Adds the message and the type: the label, and the kind of the failure, as `judge error: judge_error`.
+fn described(element: XmlElement, failure: &AttemptFailure) -> XmlElement {
+    let label = ResultLabel::from(failure.fault).word();
+    element
+        .attribute("message", labelled_message(failure))
+        .attribute("type", format!("{label}: {}", failure.kind.name()))
 }
 
 /// Element for a failed attempt other than the displayed one.
-fn rerun_element(attempt: &Attempt) -> Option<TestRerun> {
+fn rerun_element(attempt: &Attempt, has_passed: bool) -> Option<XmlElement> {
     let failure = attempt.verdict.failure.as_ref()?;
-    let mut rerun = TestRerun::new(failure_element_kind(failure));
-    rerun.set_type(failure_type(failure)).set_message(labelled_message(failure));
-    rerun.set_time(attempt.duration);
-    rerun.set_stack_trace(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
-    rerun.set_system_out(transcript(attempt));
-    Some(rerun)
+    let name = match (has_passed, failure.kind == FailureKind::Assertion) {
+        (true, true) => "flakyFailure",
+        (true, false) => "flakyError",
+        (false, true) => "rerunFailure",
+        (false, false) => "rerunError",
+    };
+    let rerun = described(XmlElement::new(name).attribute("time", seconds(attempt.duration)), failure);
+    let trace = failure.detail.as_ref().unwrap_or(&failure.message);
+    let rerun = rerun.child(XmlElement::new("stackTrace").text(trace));
+    Some(rerun.child(XmlElement::new("system-out").text(transcript(attempt))))
 }
 
 /// Property for an informational check: its name, its result, and the reason.
-fn soft_check_property(finding: &CheckResult) -> Property {
+fn soft_check_property(finding: &CheckResult) -> XmlElement {
     let what = finding.check.criterion.as_deref().unwrap_or(&finding.verdict.expected);
     let at = finding.turn.map_or_else(String::new, |turn| format!(" (turn {turn})"));
     let state = match finding.state() {
@@ -257,7 +264,7 @@ fn soft_check_property(finding: &CheckResult) -> Property {
         CheckState::Failed => "failed",
         CheckState::Errored => "errored",
     };
-    Property::new(format!("evaluate: {what}{at}"), format!("{state}: {}", finding.verdict.actual))
+    property(format!("evaluate: {what}{at}"), format!("{state}: {}", finding.verdict.actual))
 }
 
 /// Formats the conversation as text.

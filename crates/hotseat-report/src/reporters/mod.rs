@@ -18,6 +18,7 @@ mod saved_cases;
 mod spool;
 mod text;
 mod trace;
+mod xml;
 
 use std::fs::File;
 use std::io;
