@@ -59,10 +59,7 @@ struct FakeAgentProcess {
 }
 
 impl BenchPrograms {
-    /// Finds the programs in a folder.
-    ///
-    /// # Errors
-    /// If one is missing.
+    /// Finds the programs in a folder. Fails if one is missing.
     pub fn in_folder(folder: &Path) -> Result<Self, BenchError> {
         let find = |name: &str| {
             let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
@@ -83,10 +80,7 @@ impl BenchPrograms {
 }
 
 impl BenchArena {
-    /// Starts the agent and writes the project.
-    ///
-    /// # Errors
-    /// If either fails.
+    /// Starts the agent and writes the project. Fails if either fails.
     pub fn open(programs: BenchPrograms) -> Result<Self, BenchError> {
         let folder = TempDir::new()?;
         let agent = FakeAgentProcess::start(&programs.fake_agent)?;
@@ -94,30 +88,23 @@ impl BenchArena {
         Ok(BenchArena { programs, folder, agent })
     }
 
-    /// Writes the suites of a workload and returns their folder. Earlier suites are deleted.
-    ///
-    /// # Errors
-    /// If they cannot be written.
+    /// Writes the suites of a workload and returns their folder. Earlier suites are deleted. Fails if they
+    /// cannot be written.
     pub fn write_suites(&self, cases: usize, turns: usize) -> Result<PathBuf, BenchError> {
         let folder = self.clear_suites()?;
         write_suites(&folder, cases, turns)?;
         Ok(folder)
     }
 
-    /// Writes a JSON lines suite and returns its folder. Earlier suites are deleted.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Writes a JSON lines suite and returns its folder. Earlier suites are deleted. Fails if it cannot be
+    /// written.
     pub fn write_lines(&self, cases: usize) -> Result<PathBuf, BenchError> {
         let folder = self.clear_suites()?;
         write_lines(&folder, cases)?;
         Ok(folder)
     }
 
-    /// Writes a file of the project and returns its path.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Writes a file of the project and returns its path. Fails if it cannot be written.
     pub fn write_file(&self, path: &str, text: &str) -> Result<PathBuf, BenchError> {
         let path = self.folder.path().join(path);
         if let Some(folder) = path.parent() {
@@ -135,10 +122,8 @@ impl BenchArena {
         Ok(folder)
     }
 
-    /// Runs Hotseat and then the bare client on the same workload.
-    ///
-    /// # Errors
-    /// If one of them fails or is incomplete.
+    /// Runs Hotseat and then the bare client on the same workload. Fails if one of them fails or is
+    /// incomplete.
     pub fn measure_pair(
         &self,
         suites: &Path,
@@ -147,10 +132,8 @@ impl BenchArena {
         self.measure_pair_with(suites, workload, &[])
     }
 
-    /// Like [`BenchArena::measure_pair`], with additional arguments for Hotseat.
-    ///
-    /// # Errors
-    /// If one of them fails or is incomplete.
+    /// Like [`BenchArena::measure_pair`], with additional arguments for Hotseat. Fails if one of them fails
+    /// or is incomplete.
     pub fn measure_pair_with(
         &self,
         suites: &Path,
@@ -174,10 +157,7 @@ impl BenchArena {
         Ok((hotseat, bare))
     }
 
-    /// Runs `hotseat test` with additional arguments.
-    ///
-    /// # Errors
-    /// If it fails or does not send every request.
+    /// Runs `hotseat test` with additional arguments. Fails if it fails or does not send every request.
     pub fn run_hotseat(
         &self,
         suites: &Path,
@@ -195,10 +175,7 @@ impl BenchArena {
         self.run(command, workload.requests())
     }
 
-    /// Runs the bare client on the same conversations.
-    ///
-    /// # Errors
-    /// If it fails or does not send every request.
+    /// Runs the bare client on the same conversations. Fails if it fails or does not send every request.
     pub fn run_bare_client(&self, workload: Workload) -> Result<ProcessCost, BenchError> {
         let Workload { cases, turns, parallel } = workload;
         let mut command = Command::new(&self.programs.bare_client);
@@ -207,30 +184,22 @@ impl BenchArena {
         self.run(command, workload.requests())
     }
 
-    /// Runs `hotseat test --dry-run`, which validates suites without contacting the agent.
-    ///
-    /// # Errors
-    /// If it fails or contacts the agent.
+    /// Runs `hotseat test --dry-run`, which validates suites without contacting the agent. Fails if it fails
+    /// or contacts the agent.
     pub fn run_dry(&self, suites: &Path) -> Result<ProcessCost, BenchError> {
         let mut command = Command::new(&self.programs.hotseat);
         command.arg("test").arg(suites).args(["--color", "never", "--dry-run"]);
         self.run(command, 0)
     }
 
-    /// Runs another Hotseat command that does not contact the agent.
-    ///
-    /// # Errors
-    /// If it fails or contacts the agent.
+    /// Runs another Hotseat command that does not contact the agent. Fails if it fails or contacts the agent.
     pub fn run_command(&self, args: &[&str]) -> Result<ProcessCost, BenchError> {
         let mut command = Command::new(&self.programs.hotseat);
         command.args(args);
         self.run(command, 0)
     }
 
-    /// Deletes all saved runs.
-    ///
-    /// # Errors
-    /// If they cannot be deleted.
+    /// Deletes all saved runs. Fails if they cannot be deleted.
     pub fn delete_runs(&self) -> Result<(), BenchError> {
         let folder = self.store_folder();
         if folder.exists() {
@@ -239,10 +208,7 @@ impl BenchArena {
         Ok(())
     }
 
-    /// Returns the size of all saved runs on disk, in bytes.
-    ///
-    /// # Errors
-    /// If no run was saved.
+    /// Returns the size of all saved runs on disk, in bytes. Fails if no run was saved.
     pub fn store_bytes(&self) -> Result<u64, BenchError> {
         folder_bytes(&self.store_folder())
     }
@@ -251,10 +217,7 @@ impl BenchArena {
         self.folder.path().join(".hotseat")
     }
 
-    /// Runs the YAML parser alone on the same files.
-    ///
-    /// # Errors
-    /// If it fails.
+    /// Runs the YAML parser alone on the same files. Fails if it fails.
     pub fn run_yaml_parser(&self, suites: &Path) -> Result<ProcessCost, BenchError> {
         let mut command = Command::new(&self.programs.bare_client);
         command.arg("read").arg(suites);
@@ -285,10 +248,7 @@ impl BenchArena {
     }
 }
 
-/// Returns the total size of the files of a folder, in bytes.
-///
-/// # Errors
-/// If the folder cannot be read.
+/// Returns the total size of the files of a folder, in bytes. Fails if the folder cannot be read.
 pub fn folder_bytes(folder: &Path) -> Result<u64, BenchError> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

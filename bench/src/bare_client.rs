@@ -217,10 +217,8 @@ fn text_message(role: &'static str, id: String, content: String) -> BareMessage 
     BareMessage { id, role, tool_call_id: None, content: Some(content), tool_calls: None }
 }
 
-/// Parses all YAML files of a folder with Hotseat's YAML parser, and counts the events.
-///
-/// # Errors
-/// If a file cannot be read or is not YAML.
+/// Parses all YAML files of a folder with Hotseat's YAML parser, and counts the events. Fails if a file
+/// cannot be read or is not YAML.
 pub fn read_yaml(folder: &std::path::Path) -> Result<usize, BenchError> {
     let mut events = 0;
     for entry in std::fs::read_dir(folder)? {

@@ -92,11 +92,8 @@ impl Comparison {
     }
 }
 
-/// Measures each comparison `pairs` times and shows it. `tolerance` is the factor by which a ratio may exceed the
-/// landed one.
-///
-/// # Errors
-/// If a bound is exceeded, or a program fails or is incomplete.
+/// Measures each comparison `pairs` times and shows it. `tolerance` is the factor by which a ratio may exceed
+/// the landed one. Fails if a bound is exceeded, or a program fails or is incomplete.
 pub fn measure(
     arena: &BenchArena,
     pairs: usize,

@@ -43,10 +43,7 @@ struct FakeMessage<'a> {
     content: Option<Cow<'a, str>>,
 }
 
-/// Serves all connections forever.
-///
-/// # Errors
-/// If no more connections can be accepted.
+/// Serves all connections forever. Fails if no more connections can be accepted.
 pub async fn serve(listener: TcpListener) -> io::Result<()> {
     let asked = Arc::new(RequestCounters::default());
     loop {

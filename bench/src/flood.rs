@@ -84,10 +84,7 @@ pub struct FloodProject {
 }
 
 impl FloodAgent {
-    /// Starts an agent.
-    ///
-    /// # Errors
-    /// If it cannot listen.
+    /// Starts an agent. Fails if it cannot listen.
     pub fn start(protocol: FloodProtocol, kind: FloodKind) -> Result<Self, BenchError> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -221,11 +218,9 @@ pub fn call_stream(protocol: FloodProtocol, kind: FloodKind) -> Vec<u8> {
 }
 
 impl FloodProject {
-    /// Creates a project whose only case talks to this agent, for at most `timeout_ms` milliseconds. The default limits of
-    /// data apply only with [`UNLIMITED_MS`]; else the agent reaches the time limit first.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Creates a project whose only case talks to this agent, for at most `timeout_ms` milliseconds. The
+    /// default limits of data apply only with [`UNLIMITED_MS`]; else the agent reaches the time limit first.
+    /// Fails if it cannot be written.
     pub fn new(
         programs: &Path,
         protocol: FloodProtocol,
@@ -261,10 +256,8 @@ impl FloodProject {
         Ok(FloodProject { folder, hotseat })
     }
 
-    /// Runs the case and returns the cost of the process. The case may fail.
-    ///
-    /// # Errors
-    /// If Hotseat cannot be started.
+    /// Runs the case and returns the cost of the process. The case may fail. Fails if Hotseat cannot be
+    /// started.
     pub fn run(&self, args: &[&str]) -> Result<ProcessCost, BenchError> {
         let output = File::create(self.folder.path().join("output.txt"))?;
         let mut command = Command::new(&self.hotseat);
@@ -277,10 +270,8 @@ impl FloodProject {
         Ok(ProcessCost { wall: started.elapsed(), cpu, peak: used.rusage.maxrss })
     }
 
-    /// Runs the case with a report and returns the duration of its only turn, in milliseconds.
-    ///
-    /// # Errors
-    /// If there is no report with a turn.
+    /// Runs the case with a report and returns the duration of its only turn, in milliseconds. Fails if there
+    /// is no report with a turn.
     pub fn turn_duration(&self) -> Result<f64, BenchError> {
         self.run(&["-o", "report.json"])?;
         let report = BufReader::new(File::open(self.folder.path().join("report.json"))?);

@@ -7,10 +7,8 @@ use crate::workload::Workload;
 
 const PARALLEL_CASES: usize = 16;
 
-/// Measures the peak memory of a run of `few` cases and of `many` cases.
-///
-/// # Errors
-/// If a program fails or is incomplete.
+/// Measures the peak memory of a run of `few` cases and of `many` cases. Fails if a program fails or is
+/// incomplete.
 pub fn measure(
     arena: &BenchArena,
     few: usize,
@@ -38,10 +36,8 @@ pub fn measure(
     Ok(())
 }
 
-/// Measures suites of one-line cases in increasing sizes, with JSON and JSON lines reports.
-///
-/// # Errors
-/// If a program fails or is incomplete.
+/// Measures suites of one-line cases in increasing sizes, with JSON and JSON lines reports. Fails if a
+/// program fails or is incomplete.
 pub fn measure_lines(
     arena: &BenchArena,
     sizes: &[usize],
@@ -72,10 +68,8 @@ pub fn measure_lines(
     Ok(())
 }
 
-/// Measures reading and validating suites, without conversations, against the parser alone.
-///
-/// # Errors
-/// If a program fails or is incomplete.
+/// Measures reading and validating suites, without conversations, against the parser alone. Fails if a
+/// program fails or is incomplete.
 pub fn measure_reading(
     arena: &BenchArena,
     cases: usize,

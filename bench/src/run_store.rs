@@ -15,10 +15,7 @@ const REPLAY_COMMANDS: [&[&str]; 4] =
     [&["runs"], &["show", "last"], &["show", "last", "-o", "again.html"], &["show", "last", "--json"]];
 
 /// Measures a saved run against the same run without saving; then each report against the run without it;
-/// then replays of the saved run against the run itself.
-///
-/// # Errors
-/// If Hotseat fails or is incomplete.
+/// then replays of the saved run against the run itself. Fails if Hotseat fails or is incomplete.
 pub fn measure(
     arena: &BenchArena,
     cases: usize,

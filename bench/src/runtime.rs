@@ -35,10 +35,7 @@ pub struct SimulatedResult {
     pub model: f64,
 }
 
-/// Measures the simulated driver for about this duration.
-///
-/// # Errors
-/// If a conversation fails.
+/// Measures the simulated driver for about this duration. Fails if a conversation fails.
 pub fn measure_simulated(time: Duration) -> Result<Vec<SimulatedResult>, BenchError> {
     let look = tool("look").task(&task("Look").step(mock().returns(json!({"found": 3}))));
     let plain = persona("Greeter").system("Be brief.");
@@ -137,10 +134,7 @@ impl Model for DelayedModel {
     }
 }
 
-/// Measures the tokio driver with parallel conversations of `turns` turns.
-///
-/// # Errors
-/// If a conversation fails.
+/// Measures the tokio driver with parallel conversations of `turns` turns. Fails if a conversation fails.
 pub fn measure_live(at_once: usize, turns: usize, kept: StoreKind) -> Result<LiveResult, BenchError> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
@@ -224,10 +218,7 @@ pub struct IdleMemory {
     pub left: f64,
 }
 
-/// Measures memory over many conversations.
-///
-/// # Errors
-/// If a conversation fails.
+/// Measures memory over many conversations. Fails if a conversation fails.
 pub fn measure_idle(conversations: usize, kept: StoreKind) -> Result<IdleMemory, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {

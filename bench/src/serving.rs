@@ -47,10 +47,7 @@ pub struct ServingResult {
 }
 
 /// Measures a server for about this duration. `program` is this program, which runs the server when it is
-/// called with `--serve KIND`.
-///
-/// # Errors
-/// If the server does not start, or an answer is not a complete run.
+/// called with `--serve KIND`. Fails if the server does not start, or an answer is not a complete run.
 pub fn measure_serving(program: &mut Command, time: Duration) -> Result<ServingResult, BenchError> {
     let mut server = ServerProcess::start(program)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -148,10 +145,7 @@ fn request() -> String {
     )
 }
 
-/// Serves until the process is killed, and prints the address first.
-///
-/// # Errors
-/// If the server cannot start.
+/// Serves until the process is killed, and prints the address first. Fails if the server cannot start.
 pub fn serve(kind: ServerKind) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {

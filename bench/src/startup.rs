@@ -5,10 +5,7 @@ use crate::bare_client::BenchError;
 use crate::figures::{BenchGoal, BenchUnit, MeasuredPairs, TableRow, milliseconds};
 use crate::workload::Workload;
 
-/// Measures a run of one case several times.
-///
-/// # Errors
-/// If a program fails or is incomplete.
+/// Measures a run of one case several times. Fails if a program fails or is incomplete.
 pub fn measure(arena: &BenchArena, times: usize, show: &mut dyn FnMut(TableRow)) -> Result<(), BenchError> {
     let suites = arena.write_suites(1, 1)?;
     let mut pairs = MeasuredPairs::default();

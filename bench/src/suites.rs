@@ -9,19 +9,13 @@ use crate::workload::{TOOL, marker, question};
 /// Maximum number of cases per file: large, to show if files are read as a whole.
 const CASES_PER_FILE: usize = 25_000;
 
-/// Writes a project with a target at `url`.
-///
-/// # Errors
-/// If the folder cannot be written.
+/// Writes a project with a target at `url`. Fails if the folder cannot be written.
 pub fn write_project(folder: &Path, url: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("hotseat.yaml"), format!("target:\n  endpoint: \"{url}\"\n"))
 }
 
-/// Writes suites into a new folder.
-///
-/// # Errors
-/// If they cannot be written.
+/// Writes suites into a new folder. Fails if they cannot be written.
 pub fn write_suites(folder: &Path, cases: usize, turns: usize) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for first in (0..cases).step_by(CASES_PER_FILE) {
@@ -34,10 +28,7 @@ pub fn write_suites(folder: &Path, cases: usize, turns: usize) -> io::Result<()>
     Ok(())
 }
 
-/// Writes a suite of one-turn cases as JSON lines into a new folder.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a suite of one-turn cases as JSON lines into a new folder. Fails if it cannot be written.
 pub fn write_lines(folder: &Path, cases: usize) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut file = BufWriter::new(File::create(folder.join("lines.test.jsonl"))?);

@@ -6,10 +6,7 @@ use crate::figures::{BenchGoal, BenchUnit, MeasuredPairs, TableRow, thousands};
 use crate::workload::Workload;
 
 /// Measures one-turn conversations at several degrees of parallelism, and longer conversations at one of
-/// them.
-///
-/// # Errors
-/// If a program fails or is incomplete.
+/// them. Fails if a program fails or is incomplete.
 pub fn measure(
     arena: &BenchArena,
     requests: usize,

@@ -99,10 +99,8 @@ impl CliContext {
         Ok(project)
     }
 
-    /// Reads the `.env` file in a folder, unless that is disabled or there is none.
-    ///
-    /// # Errors
-    /// If the file is malformed.
+    /// Reads the `.env` file in a folder, unless that is disabled or there is none. Fails if the file is
+    /// malformed.
     pub fn read_env_file(&self, folder: &Path) -> Result<Option<EnvFile>, Diagnostic> {
         match self.reads_env_file {
             true => EnvFile::read(folder, &display_path(&folder.join(ENV_FILE), &self.folder)),
@@ -110,10 +108,8 @@ impl CliContext {
         }
     }
 
-    /// Returns the variables for a project in a folder: those of the process and of its `.env` file.
-    ///
-    /// # Errors
-    /// If the file is malformed.
+    /// Returns the variables for a project in a folder: those of the process and of its `.env` file. Fails if
+    /// the file is malformed.
     pub fn project_environment(&self, folder: &Path) -> Result<Environment, Diagnostic> {
         let file = self.read_env_file(folder)?;
         Ok(file.map_or_else(|| self.environment.clone(), |file| file.merge_into(&self.environment)))

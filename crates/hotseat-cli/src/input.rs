@@ -32,10 +32,7 @@ pub enum TestInput {
 const SUITE_EXTENSIONS: [&str; 5] = [".jsonl", ".json", ".yaml", ".yml", ".ndjson"];
 
 impl TestInput {
-    /// Parses the value of `-i`.
-    ///
-    /// # Errors
-    /// If a reference is malformed or its prefix is misspelt.
+    /// Parses the value of `-i`. Fails if a reference is malformed or its prefix is misspelt.
     pub fn parse(written: &str, folder: &Path) -> Result<TestInput, Diagnostic> {
         if written == "-" {
             return Ok(TestInput::StandardInput);
@@ -72,10 +69,8 @@ impl TestInput {
         }
     }
 
-    /// Validates the case generator before it is called.
-    ///
-    /// # Errors
-    /// If the generator does not exist, or no agent is selected.
+    /// Validates the case generator before it is called. Fails if the generator does not exist, or no agent
+    /// is selected.
     pub fn check_generator(
         &self,
         select: &SelectionArgs,
@@ -100,10 +95,8 @@ impl TestInput {
         }
     }
 
-    /// Returns the suites of this input, or `None` if it names files. Call [`TestInput::check_generator`] first.
-    ///
-    /// # Errors
-    /// If cases cannot be generated.
+    /// Returns the suites of this input, or `None` if it names files. Call [`TestInput::check_generator`]
+    /// first. Fails if cases cannot be generated.
     pub fn build_suites(
         &self,
         select: &SelectionArgs,

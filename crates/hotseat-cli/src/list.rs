@@ -108,10 +108,8 @@ pub fn open_project(
     Ok(project)
 }
 
-/// Applies `--agent` and `--endpoint`.
-///
-/// # Errors
-/// If the agent does not exist, has no address, or there are no recordings.
+/// Applies `--agent` and `--endpoint`. Fails if the agent does not exist, has no address, or there are no
+/// recordings.
 pub fn select_agent(
     project: &mut Project,
     agent: Option<&str>,

@@ -29,10 +29,8 @@ pub struct ReportWriter {
 }
 
 impl ReportWriter {
-    /// Creates the writer, and the reporter that collects its input.
-    ///
-    /// # Errors
-    /// If no temporary file can be created.
+    /// Creates the writer, and the reporter that collects its input. Fails if no temporary file can be
+    /// created.
     pub fn new(
         who: RoleReference,
         files: Vec<PathBuf>,

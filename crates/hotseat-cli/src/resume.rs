@@ -43,10 +43,7 @@ fn prepare(args: ResumeArgs, context: &mut CliContext) -> Result<(TestArgs, Resu
     Ok((test, ResumedRun { path, store, head, repeatable }))
 }
 
-/// Parses the arguments that a run was started with.
-///
-/// # Errors
-/// If this version does not know one of them.
+/// Parses the arguments that a run was started with. Fails if this version does not know one of them.
 pub fn parse_run_arguments(head: &StoredRun, arguments: Vec<String>) -> Result<TestArgs, Diagnostic> {
     let command = ["hotseat".to_string()].into_iter().chain(arguments);
     match CliArgs::try_parse_from(command) {

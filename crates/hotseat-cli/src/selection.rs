@@ -24,10 +24,7 @@ use crate::store_location::report_store_error;
 pub type CaseSet = BTreeSet<(String, String)>;
 
 impl FilterArgs {
-    /// Compiles the filter.
-    ///
-    /// # Errors
-    /// If an expression is invalid.
+    /// Compiles the filter. Fails if an expression is invalid.
     pub fn compile(&self) -> Result<CaseFilter, Diagnostic> {
         let keywords = self.keywords.as_deref();
         CaseFilter::compile(&self.run, keywords, &self.grep, &self.tag, &self.exclude_tag)

@@ -84,10 +84,7 @@ pub struct ViewServerThread {
 }
 
 impl ViewServerThread {
-    /// Serves the page of the run that will be saved under this id.
-    ///
-    /// # Errors
-    /// If no port is available.
+    /// Serves the page of the run that will be saved under this id. Fails if no port is available.
     pub fn start(store: PathBuf, id: &str, context: &CliContext) -> io::Result<ViewServerThread> {
         let runtime = build_runtime()?;
         let selector = RunSelector::Awaited(id.to_string());

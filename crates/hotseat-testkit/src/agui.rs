@@ -148,10 +148,8 @@ fn text_of(content: &Value) -> String {
 }
 
 impl FakeRequest {
-    /// Parses the request as the start of an AG-UI run.
-    ///
-    /// # Panics
-    /// If it is not one. A panic in a handler fails the test.
+    /// Parses the request as the start of an AG-UI run. Panics if it is not one. A panic in a handler fails
+    /// the test.
     pub fn input(&self) -> RunAgentInput {
         RunAgentInput::from_request(self)
             .unwrap_or_else(|why| panic!("{} {} is not a run request: {why}", self.method, self.path))
@@ -189,10 +187,8 @@ pub struct FakeRun {
 }
 
 impl FakeRun {
-    /// Creates a run with the ids of the request and no events.
-    ///
-    /// # Panics
-    /// If the request does not start a run (see [`FakeRequest::input`]).
+    /// Creates a run with the ids of the request and no events. Panics if the request does not start a run
+    /// (see [`FakeRequest::input`]).
     pub fn for_request(request: &FakeRequest) -> FakeRun {
         FakeRun::new(&request.input())
     }

@@ -111,10 +111,8 @@ const TOOLS: [&str; 9] = [
 /// Prefix of interrupt ids; the id of the call that waits for approval follows.
 const APPROVAL_PREFIX: &str = "approve-";
 
-/// Returns the path of the `checkout-agent` binary, for tests of other packages.
-///
-/// # Panics
-/// If it was not built beside the running test.
+/// Returns the path of the `checkout-agent` binary, for tests of other packages. Panics if it was not built
+/// beside the running test.
 pub fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("the running program has a path");
     let name = format!("checkout-agent{}", std::env::consts::EXE_SUFFIX);

@@ -61,10 +61,7 @@ struct AgentStatistics {
 type RequestHandler = dyn Fn(&FakeRequest) -> FakeReply + Send + Sync;
 
 impl FakeAgent {
-    /// Starts a server on a free port of 127.0.0.1.
-    ///
-    /// # Panics
-    /// If no port can be opened.
+    /// Starts a server on a free port of 127.0.0.1. Panics if no port can be opened.
     pub fn start<R: Into<FakeReply>>(
         handler: impl Fn(&FakeRequest) -> R + Send + Sync + 'static,
     ) -> FakeAgent {
@@ -116,10 +113,7 @@ impl FakeAgent {
         self.shared.seen.get().requests.clone()
     }
 
-    /// Waits for at least `count` requests and returns them.
-    ///
-    /// # Panics
-    /// If fewer arrive within `timeout`.
+    /// Waits for at least `count` requests and returns them. Panics if fewer arrive within `timeout`.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize, timeout: Duration) -> Vec<FakeRequest> {
         let seen = self.shared.seen.wait(timeout, |seen| seen.arrived >= count);
@@ -141,10 +135,8 @@ impl FakeAgent {
         self.shared.seen.get().abandoned
     }
 
-    /// Waits until clients have abandoned at least `count` replies.
-    ///
-    /// # Panics
-    /// If there are fewer after `timeout`.
+    /// Waits until clients have abandoned at least `count` replies. Panics if there are fewer after
+    /// `timeout`.
     #[track_caller]
     pub fn wait_for_abandoned(&self, count: usize, timeout: Duration) {
         let abandoned = self.shared.seen.wait(timeout, |seen| seen.abandoned >= count).abandoned;
@@ -158,10 +150,8 @@ impl FakeAgent {
         });
     }
 
-    /// Waits until a reply has reached this gate; everything before it has been sent.
-    ///
-    /// # Panics
-    /// If none reaches it within `timeout`.
+    /// Waits until a reply has reached this gate; everything before it has been sent. Panics if none reaches
+    /// it within `timeout`.
     #[track_caller]
     pub fn wait_at_gate(&self, gate: &str, timeout: Duration) {
         let reached = self.shared.seen.wait(timeout, |seen| seen.gates_reached.contains(gate));

@@ -162,10 +162,8 @@ pub fn chat(request: &FakeRequest, fault: AgentFault) -> FakeReply {
     )
 }
 
-/// Answers messages from `input` with lines on `output` until the input ends.
-///
-/// # Errors
-/// If a line cannot be read or is not JSON, or the output is closed.
+/// Answers messages from `input` with lines on `output` until the input ends. Fails if a line cannot be read
+/// or is not JSON, or the output is closed.
 pub fn lines(mut input: impl BufRead, mut output: impl Write, fault: AgentFault) -> io::Result<()> {
     let mut messages: Vec<Value> = Vec::new();
     let mut runs = 0;

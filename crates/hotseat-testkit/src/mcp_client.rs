@@ -43,18 +43,12 @@ impl McpClient {
         McpClient { responses: responses.collect(), ..self.clone() }
     }
 
-    /// The same client with a session in revision 2025-11-25.
-    ///
-    /// # Errors
-    /// If the server opens no session.
+    /// The same client with a session in revision 2025-11-25. Fails if the server opens no session.
     pub fn with_session(&self) -> Result<McpClient, TestkitError> {
         self.with_session_of(WITH_SESSION)
     }
 
-    /// The same client with a session, which asks for this revision.
-    ///
-    /// # Errors
-    /// As [`McpClient::with_session`].
+    /// The same client with a session, which asks for this revision. Fails as [`McpClient::with_session`].
     pub fn with_session_of(&self, revision: &str) -> Result<McpClient, TestkitError> {
         let params = json!({
             "protocolVersion": revision,
@@ -74,18 +68,13 @@ impl McpClient {
         }
     }
 
-    /// Calls a tool. Returns the value of its result.
-    ///
-    /// # Errors
-    /// If the tool or the server reports an error, or the answer does not arrive.
+    /// Calls a tool. Returns the value of its result. Fails if the tool or the server reports an error, or
+    /// the answer does not arrive.
     pub fn call(&self, tool: &str, arguments: &Value) -> Result<Value, TestkitError> {
         self.call_with_meta(tool, arguments, json!({}))
     }
 
-    /// Calls a tool with further members of `_meta`.
-    ///
-    /// # Errors
-    /// As [`McpClient::call`].
+    /// Calls a tool with further members of `_meta`. Fails as [`McpClient::call`].
     pub fn call_with_meta(&self, tool: &str, arguments: &Value, meta: Value) -> Result<Value, TestkitError> {
         let mut more = Map::from_iter([("_meta".to_string(), meta)]);
         let mut result = self.call_once(tool, arguments, &more)?;
@@ -109,10 +98,8 @@ impl McpClient {
         })
     }
 
-    /// Sends one request `tools/call` with further members of its parameters, and returns the result as it is: perhaps with questions.
-    ///
-    /// # Errors
-    /// As [`McpClient::call`], except for errors of the tool.
+    /// Sends one request `tools/call` with further members of its parameters, and returns the result as it
+    /// is: perhaps with questions. Fails as [`McpClient::call`], except for errors of the tool.
     pub fn call_once(
         &self,
         tool: &str,
@@ -126,20 +113,14 @@ impl McpClient {
         self.request("tools/call", params, Some(tool))
     }
 
-    /// Returns the names of the tools.
-    ///
-    /// # Errors
-    /// As [`McpClient::call`].
+    /// Returns the names of the tools. Fails as [`McpClient::call`].
     pub fn tools(&self) -> Result<Vec<String>, TestkitError> {
         let result = self.request("tools/list", json!({"_meta": {}}), None)?;
         let names = result["tools"].as_array().into_iter().flatten();
         Ok(names.filter_map(|tool| Some(tool["name"].as_str()?.to_string())).collect())
     }
 
-    /// Opens the stream on which the server reports changes of its tools.
-    ///
-    /// # Errors
-    /// As [`McpClient::call`].
+    /// Opens the stream on which the server reports changes of its tools. Fails as [`McpClient::call`].
     pub fn listen(&self) -> Result<McpStream, TestkitError> {
         if let Some(session) = &self.session {
             return McpStream::open(self, "GET", &[("Mcp-Session-Id", session)], "");

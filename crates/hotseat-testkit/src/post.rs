@@ -23,10 +23,7 @@ pub struct PostAnswer {
 /// Posts a JSON body to an HTTP address.
 ///
 /// # Errors
-/// If there is no connection or no answer.
-///
-/// # Panics
-/// If it is not an HTTP address.
+/// If there is no connection or no answer. Panics if it is not an HTTP address.
 pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswer, TestkitError> {
     post_within(READ_TIMEOUT, url, headers, body)
 }
@@ -34,10 +31,7 @@ pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswe
 /// Posts a JSON body, and gives up if nothing arrives for this time.
 ///
 /// # Errors
-/// As [`post`].
-///
-/// # Panics
-/// As [`post`].
+/// As [`post`]. Panics as [`post`].
 pub fn post_within(
     limit: Duration,
     url: &str,
@@ -56,10 +50,8 @@ pub fn post_within(
     Ok(PostAnswer { status, head: head.to_string(), body: body.to_string() })
 }
 
-/// Returns the host of an HTTP address, and the head of a request with a JSON body.
-///
-/// # Panics
-/// If it is not an HTTP address.
+/// Returns the host of an HTTP address, and the head of a request with a JSON body. Panics if it is not an
+/// HTTP address.
 pub(crate) fn request_head<'a>(
     method: &str,
     url: &'a str,

@@ -145,10 +145,7 @@ impl FakeReply {
         self.step(ReplyStep::Reset)
     }
 
-    /// Limits each write of the body to `size` bytes.
-    ///
-    /// # Panics
-    /// If `size` is 0.
+    /// Limits each write of the body to `size` bytes. Panics if `size` is 0.
     pub fn with_piece_size(mut self, size: usize) -> FakeReply {
         self.piece = Some(NonZeroUsize::new(size).expect("a piece has at least one byte"));
         self

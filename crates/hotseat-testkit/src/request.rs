@@ -28,10 +28,8 @@ impl FakeRequest {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Parses the body as JSON.
-    ///
-    /// # Panics
-    /// If it is not JSON. A panic in a handler fails the test (see [`FakeAgent`](crate::FakeAgent)).
+    /// Parses the body as JSON. Panics if it is not JSON. A panic in a handler fails the test (see
+    /// [`FakeAgent`](crate::FakeAgent)).
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| {
             panic!(

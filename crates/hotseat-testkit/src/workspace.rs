@@ -33,10 +33,7 @@ pub struct TestWorkspace {
 }
 
 impl TestWorkspace {
-    /// Creates an empty folder.
-    ///
-    /// # Panics
-    /// If it cannot be created. All methods panic on file system errors.
+    /// Creates an empty folder. Panics if it cannot be created. All methods panic on file system errors.
     #[expect(clippy::new_without_default, reason = "creating a folder is not a default")]
     pub fn new() -> TestWorkspace {
         let folder = tempfile::Builder::new().prefix("hotseat-test-").tempdir().expect("a temporary folder");
@@ -140,19 +137,14 @@ impl ProgramInvocation {
         self
     }
 
-    /// Runs the program and waits for its end.
-    ///
-    /// # Panics
-    /// As [`ProgramInvocation::spawn`] and [`SpawnedProgram::wait`].
+    /// Runs the program and waits for its end. Panics as [`ProgramInvocation::spawn`] and
+    /// [`SpawnedProgram::wait`].
     #[track_caller]
     pub fn run(self) -> ProgramOutput {
         self.spawn().wait()
     }
 
-    /// Starts the program as the leader of a new process group.
-    ///
-    /// # Panics
-    /// If it cannot be started.
+    /// Starts the program as the leader of a new process group. Panics if it cannot be started.
     #[track_caller]
     pub fn spawn(self) -> SpawnedProgram {
         let mut command = Command::new(&self.program);
@@ -254,50 +246,37 @@ impl SpawnedProgram {
         kill_process_group(self.pid, Signal::INT).expect("the group is there until it was waited for");
     }
 
-    /// Types a line at the terminal.
-    ///
-    /// # Panics
-    /// If there is no terminal.
+    /// Types a line at the terminal. Panics if there is no terminal.
     #[track_caller]
     pub fn type_line(&mut self, line: &str) {
         let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
         keyboard.write_all(format!("{line}\n").as_bytes()).expect("a terminal takes what is typed");
     }
 
-    /// Presses keys at the terminal, without Enter.
-    ///
-    /// # Panics
-    /// If there is no terminal.
+    /// Presses keys at the terminal, without Enter. Panics if there is no terminal.
     #[track_caller]
     pub fn press_keys(&mut self, keys: &str) {
         let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
         keyboard.write_all(keys.as_bytes()).expect("a terminal takes what is typed");
     }
 
-    /// Types end of input, like Ctrl-D at the start of a line.
-    ///
-    /// # Panics
-    /// If there is no terminal.
+    /// Types end of input, like Ctrl-D at the start of a line. Panics if there is no terminal.
     #[track_caller]
     pub fn press_ctrl_d(&mut self) {
         let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
         keyboard.write_all(&[4]).expect("a terminal takes what is typed");
     }
 
-    /// Waits until stdout contains `text`, and returns all output of stdout so far.
-    ///
-    /// # Panics
-    /// If stdout closes or the time limit passes first.
+    /// Waits until stdout contains `text`, and returns all output of stdout so far. Panics if stdout closes
+    /// or the time limit passes first.
     #[track_caller]
     pub fn wait_for_stdout(&mut self, text: &str) -> String {
         let stdout = Arc::clone(&self.stdout);
         self.wait_for_text(&stdout, "stdout", text)
     }
 
-    /// Like [`SpawnedProgram::wait_for_stdout`], for stderr.
-    ///
-    /// # Panics
-    /// If stderr closes or the time limit passes first.
+    /// Like [`SpawnedProgram::wait_for_stdout`], for stderr. Panics if stderr closes or the time limit passes
+    /// first.
     #[track_caller]
     pub fn wait_for_stderr(&mut self, text: &str) -> String {
         let stderr = Arc::clone(&self.stderr);
@@ -315,11 +294,8 @@ impl SpawnedProgram {
         printed
     }
 
-    /// Waits for the end of the program and of its output.
-    ///
-    /// # Panics
-    /// If the program exceeds its time limit, or a child process keeps its output open. The process group is
-    /// killed, and the message contains the output.
+    /// Waits for the end of the program and of its output. Panics if the program exceeds its time limit, or a
+    /// child process keeps its output open. The process group is killed, and the message contains the output.
     #[track_caller]
     pub fn wait(self) -> ProgramOutput {
         self.wait_and_measure().0

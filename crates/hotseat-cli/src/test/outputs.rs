@@ -74,10 +74,8 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-/// Returns the cassettes that the run records or replays.
-///
-/// # Errors
-/// If the folder does not exist, or cannot be created.
+/// Returns the cassettes that the run records or replays. Fails if the folder does not exist, or cannot be
+/// created.
 pub fn cassettes(args: &TestArgs, context: &CliContext) -> Result<Option<RunCassettes>, Diagnostic> {
     let (path, mode) = match (&args.record_cassettes, &args.cassettes) {
         (Some(path), _) => (path, CassetteMode::Record),
@@ -151,10 +149,7 @@ pub struct ReportFile {
     pub shown: String,
 }
 
-/// Creates the report files that Hotseat writes itself.
-///
-/// # Errors
-/// If a file cannot be created.
+/// Creates the report files that Hotseat writes itself. Fails if a file cannot be created.
 pub fn open(args: &TestArgs, context: &CliContext) -> Result<Vec<ReportFile>, ReportWriteError> {
     let mut outputs = Vec::new();
     for path in args.output.iter().filter(|path| !is_for_writer(path, args, context)) {

@@ -39,10 +39,7 @@ pub struct RecheckContext {
     rerun: Option<RerunCommands>,
 }
 
-/// Checks that the cases of a run exist in a suite.
-///
-/// # Errors
-/// If they were generated or typed.
+/// Checks that the cases of a run exist in a suite. Fails if they were generated or typed.
 pub fn check_suite_exists(head: &StoredRun, input: Option<&TestInput>) -> Result<(), Diagnostic> {
     match input {
         Some(TestInput::Generated(..) | TestInput::StandardInput) => {

@@ -67,10 +67,8 @@ pub struct OpenReporters {
     pub writer: Option<ReportWriter>,
 }
 
-/// Opens all reporters of the run, and the report writer if there is one.
-///
-/// # Errors
-/// If an output cannot be opened.
+/// Opens all reporters of the run, and the report writer if there is one. Fails if an output cannot be
+/// opened.
 pub fn open_reporters(
     args: &TestArgs,
     context: &CliContext,

@@ -20,10 +20,7 @@ pub fn should_save(args: &TestArgs, project: &Project) -> bool {
     project.store.enabled && !args.no_store
 }
 
-/// Checks that the page of the run can be served: the page reads the saved run.
-///
-/// # Errors
-/// If runs are not stored.
+/// Checks that the page of the run can be served: the page reads the saved run. Fails if runs are not stored.
 pub fn check_viewable(args: &TestArgs, project: &Project) -> Result<(), Diagnostic> {
     if !args.view || should_save(args, project) {
         return Ok(());
@@ -78,10 +75,8 @@ pub fn start_saving(
     keeping.map_err(|error| warnings.push(format!("this run is not saved: {error}"))).ok()
 }
 
-/// Checks that an interrupted run still has the same cases.
-///
-/// # Errors
-/// If the suites changed since the run, or its cases were generated or typed.
+/// Checks that an interrupted run still has the same cases. Fails if the suites changed since the run, or its
+/// cases were generated or typed.
 pub fn check_unchanged(
     resumed: &ResumedRun,
     plan: &RunPlan,
