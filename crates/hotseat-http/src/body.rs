@@ -11,10 +11,7 @@ pub struct NotUtf8 {
     beginning: String,
 }
 
-/// Decodes a whole text, without a byte order mark.
-///
-/// # Errors
-/// If it is not UTF-8.
+/// Decodes a whole text, without a byte order mark. Fails if it is not UTF-8.
 pub fn decode_utf8(bytes: Vec<u8>) -> Result<String, NotUtf8> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let beginning = String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect();

@@ -36,10 +36,7 @@ pub enum ClientError {
     NoEncryption,
 }
 
-/// Refuses an address that this build cannot reach.
-///
-/// # Errors
-/// If it is encrypted, and the feature `tls` is off.
+/// Refuses an address that this build cannot reach. Fails if it is encrypted, and the feature `tls` is off.
 pub fn check_encryption(url: &Url) -> Result<(), ClientError> {
     if cfg!(feature = "tls") || url.scheme() != "https" { Ok(()) } else { Err(ClientError::NoEncryption) }
 }
@@ -77,10 +74,9 @@ impl HttpClients {
         HttpClients { names_program: false, ..self }
     }
 
-    /// Returns the client for a URL. Servers on this machine are reached without the proxies of the environment.
-    ///
-    /// # Errors
-    /// If the client cannot be created, for example without certificates, or if this build has no encryption.
+    /// Returns the client for a URL. Servers on this machine are reached without the proxies of the
+    /// environment. Fails if the client cannot be created, for example without certificates, or if this build
+    /// has no encryption.
     pub fn client(&self, url: &Url) -> Result<&Client, ClientError> {
         check_encryption(url)?;
         let (is_encrypted, is_local) = (url.scheme() == "https", is_loopback(url));

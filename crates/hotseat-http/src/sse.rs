@@ -60,10 +60,8 @@ impl SseDecoder {
         }
     }
 
-    /// Decodes more bytes and passes the data of each completed event to `on_event`.
-    ///
-    /// # Errors
-    /// If an event exceeds the maximum size, or its data is not UTF-8.
+    /// Decodes more bytes and passes the data of each completed event to `on_event`. Fails if an event
+    /// exceeds the maximum size, or its data is not UTF-8.
     pub fn feed(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {

@@ -45,11 +45,9 @@ pub enum BridgeError {
 
 /// Forwards messages between a client on standard input and output and a server.
 ///
-/// `address` is the value of [`BRIDGE_VARIABLE`](crate::BRIDGE_VARIABLE). `input` receives lines without their ends. Lines of the
-/// server are sent to `output`, also without ends. Returns when the input ends.
-///
-/// # Errors
-/// If the address is invalid, or the server closes a connection without an answer.
+/// `address` is the value of [`BRIDGE_VARIABLE`](crate::BRIDGE_VARIABLE). `input` receives lines without
+/// their ends. Lines of the server are sent to `output`, also without ends. Returns when the input ends.
+/// Fails if the address is invalid, or the server closes a connection without an answer.
 pub async fn run_bridge(
     address: &str,
     server: &str,

@@ -75,10 +75,8 @@ pub struct MockContent {
 }
 
 impl MockContent {
-    /// Checks that all tools are offered in the end.
-    ///
-    /// # Errors
-    /// If a tool is offered after one that does not exist, or after itself.
+    /// Checks that all tools are offered in the end. Fails if a tool is offered after one that does not
+    /// exist, or after itself.
     pub fn check_offers(&self) -> Result<(), DefinitionProblem> {
         let indexes: HashMap<&str, usize> =
             self.tools.iter().enumerate().map(|(index, tool)| (tool.name.as_str(), index)).collect();
@@ -170,10 +168,7 @@ impl McpTool {
         }
     }
 
-    /// Reads an entry of `tools/list`.
-    ///
-    /// # Errors
-    /// If the name is missing, or a member has the wrong type.
+    /// Reads an entry of `tools/list`. Fails if the name is missing, or a member has the wrong type.
     pub fn from_json(tool: &Value) -> Result<McpTool, DefinitionProblem> {
         let mut extra = tool.as_object().cloned().ok_or(DefinitionProblem::NoTool)?;
         let Some(Value::String(name)) = extra.shift_remove("name") else {

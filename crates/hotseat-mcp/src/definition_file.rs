@@ -73,12 +73,10 @@ pub enum MockFileError {
     Answer(#[from] FixedAnswerError),
 }
 
-/// Reads the definition of a mock with its answers: the members `name`, `instructions`, `pageSize`, `tools` (entries of
-/// `tools/list`, each with `answer` and `offeredAfter`), `resources`, `resourceTemplates` and `prompts` (entries of their lists, each with `contents`,
-/// or `messages` and `ask`).
-///
-/// # Errors
-/// If the definition is no JSON, or a member has the wrong type.
+/// Reads the definition of a mock with its answers: the members `name`, `instructions`, `pageSize`, `tools`
+/// (entries of `tools/list`, each with `answer` and `offeredAfter`), `resources`, `resourceTemplates` and
+/// `prompts` (entries of their lists, each with `contents`, or `messages` and `ask`). Fails if the definition
+/// is no JSON, or a member has the wrong type.
 pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), MockFileError> {
     let file: Value = serde_json::from_str(text)?;
     let name = file.get("name").and_then(Value::as_str).unwrap_or("mock");

@@ -41,11 +41,9 @@ pub enum FixedAnswerError {
 }
 
 impl FixedAnswer {
-    /// Reads an answer: `result` or `error`, with `progress`, `logs`, `changes` and `ask`. Without `result`, all other members
-    /// are the result. A text is a result with this text.
-    ///
-    /// # Errors
-    /// If a member has the wrong type.
+    /// Reads an answer: `result` or `error`, with `progress`, `logs`, `changes` and `ask`. Without `result`,
+    /// all other members are the result. A text is a result with this text. Fails if a member has the wrong
+    /// type.
     pub fn from_json(answer: &Value) -> Result<FixedAnswer, FixedAnswerError> {
         let members = match answer {
             Value::String(text) => {

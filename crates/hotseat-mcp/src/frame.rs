@@ -94,10 +94,9 @@ pub struct FrameError {
 }
 
 impl Frame {
-    /// Reads one frame. Values nested deeper than 128 levels are refused, and too many values; the caller bounds the length.
-    ///
-    /// # Errors
-    /// If the bytes are no JSON, an object has a key twice, or the value is no JSON-RPC 2.0 message.
+    /// Reads one frame. Values nested deeper than 128 levels are refused, and too many values; the caller
+    /// bounds the length. Fails if the bytes are no JSON, an object has a key twice, or the value is no
+    /// JSON-RPC 2.0 message.
     pub fn parse(bytes: &[u8]) -> Result<Frame, Box<FrameError>> {
         // Each value but the first follows a comma or an opening bracket.
         let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{'));
@@ -119,10 +118,7 @@ impl Frame {
         Frame::from_json(value)
     }
 
-    /// Reads one frame from a JSON value.
-    ///
-    /// # Errors
-    /// If the value is no JSON-RPC 2.0 message.
+    /// Reads one frame from a JSON value. Fails if the value is no JSON-RPC 2.0 message.
     pub fn from_json(value: Value) -> Result<Frame, Box<FrameError>> {
         let invalid = |id: &Value, message: &str| {
             let error = RpcError::new(error_code::INVALID_REQUEST, message);

@@ -52,11 +52,9 @@ pub enum InputRoundsError {
 }
 
 impl InputRounds {
-    /// Reads questions by their names: `{message, schema}` for the user of the client, or a request with `method` and `params`. A
-    /// list has one object for each round.
-    ///
-    /// # Errors
-    /// If a question has another form, or its schema is invalid.
+    /// Reads questions by their names: `{message, schema}` for the user of the client, or a request with
+    /// `method` and `params`. A list has one object for each round. Fails if a question has another form, or
+    /// its schema is invalid.
     pub fn from_json(ask: &Value) -> Result<InputRounds, InputRoundsError> {
         let rounds = match ask {
             Value::Array(rounds) => rounds.as_slice(),
@@ -76,10 +74,8 @@ impl InputRounds {
         Ok(InputRounds(read))
     }
 
-    /// Returns the responses by the names of their requests, if no question is open.
-    ///
-    /// # Errors
-    /// If a question is open, or its response is no acceptance with valid content.
+    /// Returns the responses by the names of their requests, if no question is open. Fails if a question is
+    /// open, or its response is no acceptance with valid content.
     pub fn collect(
         &self,
         state: Option<&Value>,

@@ -57,10 +57,8 @@ pub enum ListingError {
     Nothing,
 }
 
-/// Asks a server for its lists, page by page, and returns the exchanges.
-///
-/// # Errors
-/// If the server cannot be reached, or refuses the handshake or a list that it announces.
+/// Asks a server for its lists, page by page, and returns the exchanges. Fails if the server cannot be
+/// reached, or refuses the handshake or a list that it announces.
 pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, ListingError> {
     let definition = ServerDefinition::new("server", ServerKind::Proxy(upstream));
     let options = McpOptions { record: true, ..McpOptions::default() };

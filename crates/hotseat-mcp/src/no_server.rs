@@ -18,18 +18,12 @@ pub struct McpError;
 pub struct McpServers(Infallible);
 
 impl McpServers {
-    /// Returns the error that this build has no servers.
-    ///
-    /// # Errors
-    /// Always.
+    /// Returns the error that this build has no servers. Always fails.
     pub fn start(_: Vec<ServerDefinition>, _: McpOptions) -> Result<McpServers, McpError> {
         Err(McpError)
     }
 
     /// Opens a conversation.
-    ///
-    /// # Errors
-    /// Never.
     pub fn open_conversation(
         &self,
         _: &str,
@@ -41,10 +35,7 @@ impl McpServers {
 }
 
 impl ServerDefinition {
-    /// Returns the error that this build has no servers.
-    ///
-    /// # Errors
-    /// Always.
+    /// Returns the error that this build has no servers. Always fails.
     pub fn validate(&self) -> Result<(), McpError> {
         Err(McpError)
     }
@@ -87,9 +78,6 @@ impl McpConversation {
     }
 
     /// Opens a conversation at the same addresses.
-    ///
-    /// # Errors
-    /// Never.
     pub fn reopen(
         self,
         _: Arc<dyn ToolAnswerer>,

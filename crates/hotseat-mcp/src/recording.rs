@@ -153,10 +153,7 @@ pub(crate) fn without_meta(params: &Map<String, Value>) -> Map<String, Value> {
 }
 
 impl McpRecording {
-    /// Reads a recording.
-    ///
-    /// # Errors
-    /// If a line is invalid, or the format is newer.
+    /// Reads a recording. Fails if a line is invalid, or the format is newer.
     pub fn read(text: &str) -> Result<McpRecording, RecordingLineError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let wrong = |index: usize, problem| RecordingLineError { line: index + 1, problem };

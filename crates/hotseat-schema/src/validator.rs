@@ -24,11 +24,9 @@ static ABANDONED: AtomicUsize = AtomicUsize::new(0);
 pub struct JsonSchema(Arc<jsonschema::Validator>);
 
 impl JsonSchema {
-    /// Compiles a schema: draft 2020-12 unless `$schema` sets another. Remote references are not fetched, and patterns are
-    /// matched in linear time, because schemas and values come from agents, too.
-    ///
-    /// # Errors
-    /// If the schema is invalid.
+    /// Compiles a schema: draft 2020-12 unless `$schema` sets another. Remote references are not fetched, and
+    /// patterns are matched in linear time, because schemas and values come from agents, too. Fails if the
+    /// schema is invalid.
     pub fn compile(schema: &Value) -> Result<JsonSchema, JsonSchemaError> {
         let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
         let invalid = |error: jsonschema::ValidationError<'_>| JsonSchemaError::Invalid {
@@ -38,10 +36,9 @@ impl JsonSchema {
         options.build(schema).map(|validator| JsonSchema(Arc::new(validator))).map_err(invalid)
     }
 
-    /// Returns what a value violates, each with its place in the value, up to a number of violations.
-    ///
-    /// # Errors
-    /// If it takes too long. The validator cannot be interrupted, so it has a thread, which is abandoned then.
+    /// Returns what a value violates, each with its place in the value, up to a number of violations. Fails
+    /// if it takes too long. The validator cannot be interrupted, so it has a thread, which is abandoned
+    /// then.
     pub fn violations(&self, value: &Value, max: usize) -> Result<Vec<String>, JsonSchemaError> {
         if ABANDONED.load(Ordering::SeqCst) >= MAX_ABANDONED {
             return Err(JsonSchemaError::TakesTooLong(TIME_LIMIT));

@@ -15,10 +15,8 @@ pub enum AccessError {
     Origin,
 }
 
-/// Pages of foreign sites must not reach a server through a browser, even by a name that resolves to this machine.
-///
-/// # Errors
-/// If a request has the headers of such a page.
+/// Pages of foreign sites must not reach a server through a browser, even by a name that resolves to this
+/// machine. Fails if a request has the headers of such a page.
 pub fn check_access(headers: &HeaderMap) -> Result<(), AccessError> {
     let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if !text(&header::HOST).is_some_and(is_local) {

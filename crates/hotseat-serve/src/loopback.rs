@@ -22,10 +22,8 @@ pub struct LoopbackServer {
 }
 
 impl LoopbackServer {
-    /// Starts the listener and its thread. Port 0 selects a free one.
-    ///
-    /// # Errors
-    /// If the listener or its thread cannot be started.
+    /// Starts the listener and its thread. Port 0 selects a free one. Fails if the listener or its thread
+    /// cannot be started.
     pub fn start<S>(thread: &str, port: u16, service: S, limits: AcceptLimits) -> io::Result<LoopbackServer>
     where
         S: Service<Request<Incoming>, Response = Response<Body>> + Clone + Send + 'static,

@@ -97,10 +97,8 @@ pub enum PromptFileError {
 }
 
 impl PromptTemplate {
-    /// Loads the file from the first of these folders that contains it.
-    ///
-    /// # Errors
-    /// If the file does not exist, cannot be read, has an unknown placeholder, or lacks `{{system}}`.
+    /// Loads the file from the first of these folders that contains it. Fails if the file does not exist,
+    /// cannot be read, has an unknown placeholder, or lacks `{{system}}`.
     pub fn load(&mut self, folders: &[PathBuf]) -> Result<(), PromptFileError> {
         let path = || self.path.clone();
         let mut files = folders.iter().map(|folder| folder.join(&self.path));

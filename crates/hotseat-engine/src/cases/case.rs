@@ -462,10 +462,8 @@ impl TestCase {
         Ok(case)
     }
 
-    /// Returns the case with all variables resolved.
-    ///
-    /// # Errors
-    /// If a variable is undefined, or a resolved value is invalid.
+    /// Returns the case with all variables resolved. Fails if a variable is undefined, or a resolved value is
+    /// invalid.
     pub fn bind(self: &Arc<Self>, variables: VariableScope<'_>) -> Result<Arc<TestCase>, Diagnostics> {
         if !self.has_hooks() && !self.uses_mcp_addresses() {
             return Ok(self.clone());
@@ -517,10 +515,8 @@ impl TestCase {
         TestCase { id, scenario: Some(Arc::new(scenario).redacted(redactor)), ..self }
     }
 
-    /// Returns the case with attachments loaded from the first of these folders that contains them.
-    ///
-    /// # Errors
-    /// If a file is missing or cannot be read: the first one, with its place in the case.
+    /// Returns the case with attachments loaded from the first of these folders that contains them. Fails if
+    /// a file is missing or cannot be read: the first one, with its place in the case.
     pub fn with_attachments(
         self: &Arc<Self>,
         folders: &[&Path],
@@ -552,10 +548,7 @@ impl TestCase {
         (&self.document.source, self.document.parse)
     }
 
-    /// Decodes one of its hooks with variables resolved.
-    ///
-    /// # Errors
-    /// If a variable is undefined.
+    /// Decodes one of its hooks with variables resolved. Fails if a variable is undefined.
     pub fn hook(&self, index: usize, variables: VariableScope<'_>) -> Result<HookCommand, Diagnostics> {
         let (whole, source) = (self.document.node(), &self.document.source);
         let node = hook_nodes(&whole, source).nth(index).expect("the case has this hook");
@@ -906,10 +899,8 @@ pub struct CaseAttachmentError {
 }
 
 impl CaseTurn {
-    /// Loads the attachments of the turn from the first of these folders that contains them.
-    ///
-    /// # Errors
-    /// If a file is missing or cannot be read.
+    /// Loads the attachments of the turn from the first of these folders that contains them. Fails if a file
+    /// is missing or cannot be read.
     pub fn load_attachments(&mut self, folders: &[&Path]) -> Result<(), AttachmentError> {
         self.content.iter_mut().try_for_each(|part| match part {
             ContentPart::Media(media) => media.load(folders),

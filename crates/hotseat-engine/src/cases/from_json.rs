@@ -28,10 +28,7 @@ pub struct ProgramInputError(#[from] Diagnostics);
 /// Source name of JSON passed by programs.
 const PROGRAM_SOURCE_NAME: &str = "the test";
 
-/// Decodes a turn from JSON. It also gets the checks of unwritten turns.
-///
-/// # Errors
-/// If the JSON is invalid.
+/// Decodes a turn from JSON. It also gets the checks of unwritten turns. Fails if the JSON is invalid.
 pub fn parse_turn(
     value: &Value,
     unwritten: &CaseTurn,
@@ -54,28 +51,19 @@ pub fn parse_turn(
     })
 }
 
-/// Decodes assertions from JSON.
-///
-/// # Errors
-/// If the JSON is invalid.
+/// Decodes assertions from JSON. Fails if the JSON is invalid.
 pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, ProgramInputError> {
     parse_kind(value, &OWN_ASSERT_KIND, |view, diagnostics| {
         Some(AssertionBlock::read(Some(view), diagnostics).into_checks())
     })
 }
 
-/// Decodes a condition on an argument from JSON.
-///
-/// # Errors
-/// If the JSON is invalid.
+/// Decodes a condition on an argument from JSON. Fails if the JSON is invalid.
 pub fn parse_condition(value: &Value) -> Result<ArgumentCondition, ProgramInputError> {
     parse_kind(value, &Kind::Shape(&CONDITION), read_condition)
 }
 
-/// Decodes messages from JSON.
-///
-/// # Errors
-/// If the JSON is invalid.
+/// Decodes messages from JSON. Fails if the JSON is invalid.
 pub fn parse_messages(value: &Value) -> Result<Vec<ConversationMessage>, ProgramInputError> {
     static MESSAGES: Kind = Kind::NonEmptyList(&Kind::Shape(&MESSAGE));
     parse_kind(value, &MESSAGES, |view, diagnostics| Some(read_messages(view.list()?, diagnostics)))
@@ -100,10 +88,8 @@ fn parse_kind<T>(
     }
 }
 
-/// Decodes topics and a graph from JSON, `{topics, graph}`, in addition to existing topics.
-///
-/// # Errors
-/// If the JSON is invalid.
+/// Decodes topics and a graph from JSON, `{topics, graph}`, in addition to existing topics. Fails if the JSON
+/// is invalid.
 pub fn parse_topics(
     value: &Value,
     above: &[Arc<TopicDefinition>],
@@ -120,10 +106,7 @@ pub fn parse_topics(
 }
 
 /// Validates a topic that a program declares for a graph. Its criteria must be among `criteria` or in the
-/// vocabulary.
-///
-/// # Errors
-/// If the topic is invalid.
+/// vocabulary. Fails if the topic is invalid.
 pub fn validate_topic(
     name: &str,
     definition: &Value,
@@ -144,10 +127,7 @@ pub fn validate_topic(
     })
 }
 
-/// Validates shared settings of simulated users.
-///
-/// # Errors
-/// If they are invalid.
+/// Validates shared settings of simulated users. Fails if they are invalid.
 pub fn validate_simulated_user(definition: &Value) -> Result<(), ProgramInputError> {
     parse_kind(definition, &Kind::Shape(&USER), |view, diagnostics| {
         SimulatorBrief::read_shared(Some(view), &SimulatorBrief::default(), diagnostics);
@@ -156,10 +136,7 @@ pub fn validate_simulated_user(definition: &Value) -> Result<(), ProgramInputErr
 }
 
 /// Decodes the brief of a simulated user at this position, merged onto `above` and the settings of its
-/// groups, outermost first.
-///
-/// # Errors
-/// If the JSON is invalid.
+/// groups, outermost first. Fails if the JSON is invalid.
 pub fn parse_brief(
     own: &Value,
     groups: &[Value],

@@ -33,10 +33,7 @@ pub struct NamedHook {
 }
 
 impl HookCommand {
-    /// Decodes a hook whose shape is valid, with variables resolved.
-    ///
-    /// # Errors
-    /// If a variable is undefined.
+    /// Decodes a hook whose shape is valid, with variables resolved. Fails if a variable is undefined.
     pub fn read(
         node: &DocumentNode,
         source: &Arc<SourceText>,

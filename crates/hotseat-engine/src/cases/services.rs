@@ -158,10 +158,7 @@ impl<T> ServiceFile<T> {
         }
     }
 
-    /// Reads a text of limited size.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or is larger.
+    /// Reads a text of limited size. Fails if the file cannot be read, or is larger.
     pub fn text(&self, path: &Path, max_bytes: u64) -> Result<String, Diagnostics> {
         let unreadable = |error: std::io::Error| self.wrong(&format!("cannot be read: {error}"));
         if std::fs::metadata(path).map_err(unreadable)?.len() > max_bytes {

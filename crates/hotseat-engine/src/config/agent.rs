@@ -243,10 +243,7 @@ impl ProjectAgent {
         self.missing_variables.iter()
     }
 
-    /// Resolves the variables of the agent.
-    ///
-    /// # Errors
-    /// If a variable is undefined or a resolved value is invalid.
+    /// Resolves the variables of the agent. Fails if a variable is undefined or a resolved value is invalid.
     pub fn bind(&self, variables: VariableScope<'_>) -> Result<BoundTarget, Diagnostics> {
         if let Some(agent) = &self.in_code {
             return Ok(BoundTarget::in_code(agent.clone()));

@@ -92,10 +92,7 @@ pub struct ContextFile {
 }
 
 impl ContextFile {
-    /// Reads a context file, displayed as `shown`.
-    ///
-    /// # Errors
-    /// If it cannot be read or is invalid.
+    /// Reads a context file, displayed as `shown`. Fails if it cannot be read or is invalid.
     pub fn read(path: &Path, shown: &str, environment: &Environment) -> Result<ContextFile, Diagnostics> {
         let text = std::fs::read(path)
             .map_err(|error| Diagnostic::new(format!("cannot read --ctx {shown}: {error}")))?;

@@ -27,11 +27,9 @@ pub struct EnvFile {
 }
 
 impl EnvFile {
-    /// Reads the file in a folder, displayed as `shown`. `None` if there is no such file; a folder of this name is
-    /// ignored.
-    ///
-    /// # Errors
-    /// If the file cannot be read or is malformed. The diagnostic has the location but never the text.
+    /// Reads the file in a folder, displayed as `shown`. `None` if there is no such file; a folder of this
+    /// name is ignored. Fails if the file cannot be read or is malformed. The diagnostic has the location but
+    /// never the text.
     pub fn read(folder: &Path, shown: &str) -> Result<Option<EnvFile>, Diagnostic> {
         let path = folder.join(ENV_FILE);
         let unreadable = |words: String| Diagnostic::new(format!("cannot read {shown}: {words}"));
@@ -48,10 +46,7 @@ impl EnvFile {
         EnvFile::parse(&text, shown).map(Some)
     }
 
-    /// Parses the text of a file, displayed as `shown`.
-    ///
-    /// # Errors
-    /// If it is malformed.
+    /// Parses the text of a file, displayed as `shown`. Fails if it is malformed.
     pub fn parse(text: &str, shown: &str) -> Result<EnvFile, Diagnostic> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let mut reader = EnvReader { characters: text.chars().collect(), next: 0, line: 1, column: 1, shown };

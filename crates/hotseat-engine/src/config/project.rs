@@ -287,10 +287,8 @@ impl Project {
         prices
     }
 
-    /// Reads the connectors of a project file, ignoring errors of its agents.
-    ///
-    /// # Errors
-    /// If the file or its connectors are invalid.
+    /// Reads the connectors of a project file, ignoring errors of its agents. Fails if the file or its
+    /// connectors are invalid.
     pub fn read_connectors(path: &Path, shown: &str) -> Result<ConnectorSet, Diagnostics> {
         let (source, node) = parse_project(path, shown)?;
         let mut mistakes = Diagnostics::new();
@@ -304,10 +302,8 @@ impl Project {
         &self.connectors
     }
 
-    /// Opens a language model by connector name, without any state.
-    ///
-    /// # Errors
-    /// If the connector is unknown or misconfigured.
+    /// Opens a language model by connector name, without any state. Fails if the connector is unknown or
+    /// misconfigured.
     pub fn open_connector(&self, name: &str) -> Result<Arc<dyn Model>, Diagnostics> {
         let connector = self.connectors.get(name, None, &|name| self.environment.get(name).cloned())?;
         connector.open().map_err(|error| {
@@ -315,18 +311,12 @@ impl Project {
         })
     }
 
-    /// Finds an agent by name.
-    ///
-    /// # Errors
-    /// If it does not exist.
+    /// Finds an agent by name. Fails if it does not exist.
     pub fn find_agent_by_name(&self, name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
         find_agent(&self.agents, name)
     }
 
-    /// Tests this agent regardless of suites and cases.
-    ///
-    /// # Errors
-    /// If it does not exist.
+    /// Tests this agent regardless of suites and cases. Fails if it does not exist.
     pub fn override_with(&mut self, name: &str) -> Result<(), Diagnostic> {
         let chosen = find_agent(&self.agents, name)?;
         // It also replaces agents that cases name.
@@ -336,11 +326,9 @@ impl Project {
         Ok(())
     }
 
-    /// Contacts the tested agent at another address: the selected one, or the target of the project. Without a
-    /// target, an AG-UI agent at this address is tested. An agent that Hotseat would start is not started.
-    ///
-    /// # Errors
-    /// If it is no HTTP URL, several agents could be meant, or the agent has no address.
+    /// Contacts the tested agent at another address: the selected one, or the target of the project. Without
+    /// a target, an AG-UI agent at this address is tested. An agent that Hotseat would start is not started.
+    /// Fails if it is no HTTP URL, several agents could be meant, or the agent has no address.
     pub fn override_endpoint(&mut self, endpoint: &str) -> Result<(), Diagnostics> {
         if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
             return Err(Diagnostic::new(format!("--endpoint {endpoint}: expected an HTTP URL")).into());
@@ -371,10 +359,7 @@ impl Project {
 
     /// Replays recordings in place of the tested agents. Assertions and tools of the agents still apply, and
     /// suites without an agent are replayed too. Agents used for roles are not replaced. `from` is relative
-    /// to `folder`.
-    ///
-    /// # Errors
-    /// If there are no recordings.
+    /// to `folder`. Fails if there are no recordings.
     pub fn replay_from(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
         find_recordings(&folder.join(from), from)?;
         let mut mistakes = Diagnostics::new();
@@ -461,10 +446,8 @@ impl Project {
         found.err().into_iter().flatten().collect()
     }
 
-    /// Applies the call settings to a case, and resolves the connectors that it names.
-    ///
-    /// # Errors
-    /// If a connector is unknown or misconfigured.
+    /// Applies the call settings to a case, and resolves the connectors that it names. Fails if a connector
+    /// is unknown or misconfigured.
     pub fn apply_call_settings(
         &self,
         agent: &ProjectAgent,
@@ -476,10 +459,8 @@ impl Project {
         Ok((case, target))
     }
 
-    /// Adds the connectors with these names and positions to a target.
-    ///
-    /// # Errors
-    /// If a connector is unknown or misconfigured.
+    /// Adds the connectors with these names and positions to a target. Fails if a connector is unknown or
+    /// misconfigured.
     pub fn with_connectors<'n>(
         &self,
         agent: &ProjectAgent,
@@ -529,20 +510,16 @@ impl Project {
         near.or_else(|| self.target.clone())
     }
 
-    /// Returns the agent with this name, or the override or replay agent in its place.
-    ///
-    /// # Errors
-    /// If it does not exist.
+    /// Returns the agent with this name, or the override or replay agent in its place. Fails if it does not
+    /// exist.
     pub fn tested_agent(&self, name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
         let named = find_agent(&self.agents, name)?;
         let tested = self.override_agent.clone().unwrap_or(named);
         Ok(self.replay_agent_for(&tested))
     }
 
-    /// Returns the agent that a case tests: the one that it names, else that of its suite.
-    ///
-    /// # Errors
-    /// If the named agent does not exist.
+    /// Returns the agent that a case tests: the one that it names, else that of its suite. Fails if the named
+    /// agent does not exist.
     pub fn agent_of_case(
         &self,
         case: &TestCase,
@@ -564,10 +541,7 @@ impl Project {
         }
     }
 
-    /// Resolves an agent for a case without hooks.
-    ///
-    /// # Errors
-    /// If it uses variables set by hooks, or is invalid.
+    /// Resolves an agent for a case without hooks. Fails if it uses variables set by hooks, or is invalid.
     pub fn bind_without_hooks(&self, agent: &ProjectAgent) -> Result<BoundTarget, Diagnostics> {
         let given = BTreeMap::new();
         let (environment, redactor) = (&*self.environment, &self.redactor);

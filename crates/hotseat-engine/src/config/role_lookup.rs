@@ -54,10 +54,7 @@ impl RoleKind {
 }
 
 impl Project {
-    /// Resolves a role, and returns the reference used.
-    ///
-    /// # Errors
-    /// If it is unknown or misconfigured.
+    /// Resolves a role, and returns the reference used. Fails if it is unknown or misconfigured.
     pub fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<(RoleReference, ResolvedRole), Diagnostics> {
         let RoleQuery { kind: part, place, scope: whose, .. } = wanted;
         let (usual, with) = match part {
@@ -104,10 +101,7 @@ impl Project {
         Ok((reference, helper))
     }
 
-    /// Resolves a role reference.
-    ///
-    /// # Errors
-    /// If it is unknown or misconfigured.
+    /// Resolves a role reference. Fails if it is unknown or misconfigured.
     pub fn find_role(
         &self,
         reference: &RoleReference,

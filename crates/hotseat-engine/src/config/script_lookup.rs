@@ -47,10 +47,8 @@ pub enum ProcessTarget {
 const DEFAULT_PROCESS_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Project {
-    /// Resolves a hook by name: a command with its variables, or a script function.
-    ///
-    /// # Errors
-    /// If it does not exist, a variable is undefined, or the script is invalid.
+    /// Resolves a hook by name: a command with its variables, or a script function. Fails if it does not
+    /// exist, a variable is undefined, or the script is invalid.
     pub fn resolve_hook(
         &self,
         name: &str,
@@ -134,10 +132,7 @@ impl Project {
         Err(Diagnostic::new(format!("unknown hook `{name}`")).help(help))
     }
 
-    /// Resolves a process by name.
-    ///
-    /// # Errors
-    /// If it does not exist, or a variable is undefined.
+    /// Resolves a process by name. Fails if it does not exist, or a variable is undefined.
     pub fn resolve_process(&self, name: &str) -> Result<ProcessTarget, Diagnostics> {
         let Some((_, source, node)) = self.processes.find(name) else {
             let known: Vec<&str> = self.processes.0.iter().map(|(name, ..)| name.as_str()).collect();
@@ -183,10 +178,7 @@ impl Project {
         }
     }
 
-    /// Finds a script function in this scope.
-    ///
-    /// # Errors
-    /// If it does not exist, or its file is invalid.
+    /// Finds a script function in this scope. Fails if it does not exist, or its file is invalid.
     pub fn find_function(
         &self,
         reference: &str,

@@ -8,10 +8,8 @@ use hotseat_document::{Diagnostic, nearest};
 
 impl Project {
     /// Resolves a reference to test scripts, without its first part, to an agent and a file: `expense.setup`
-    /// is `src/setup_test.ts` in the folder of the agent `expense`. Agent names may contain dots.
-    ///
-    /// # Errors
-    /// If the agent or the file does not exist.
+    /// is `src/setup_test.ts` in the folder of the agent `expense`. Agent names may contain dots. Fails if
+    /// the agent or the file does not exist.
     pub fn find_script_tests(&self, reference: &str) -> Result<(String, PathBuf), Diagnostic> {
         let shown = format!("scripts.{reference}");
         let parts: Vec<&str> = reference.split('.').collect();

@@ -111,10 +111,8 @@ pub struct StartedAgent {
 }
 
 impl StartedAgent {
-    /// Starts an agent and waits until it responds. `redactor` removes secrets from its output.
-    ///
-    /// # Errors
-    /// If the address is in use, or the agent cannot be started, exits, or does not respond in time.
+    /// Starts an agent and waits until it responds. `redactor` removes secrets from its output. Fails if the
+    /// address is in use, or the agent cannot be started, exits, or does not respond in time.
     pub async fn start(
         start: &StartCommand,
         environment: &Environment,

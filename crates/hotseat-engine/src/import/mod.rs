@@ -79,10 +79,8 @@ pub enum ImportError {
 }
 
 /// Imports conversations in OpenAI's message format into a folder. The file is read twice, one conversation
-/// at a time: to find all errors, then to write.
-///
-/// # Errors
-/// If the file is invalid, in which case nothing is written, or if a file cannot be written.
+/// at a time: to find all errors, then to write. Fails if the file is invalid, in which case nothing is
+/// written, or if a file cannot be written.
 pub fn openai_transcripts(
     path: &Path,
     shown: &str,

@@ -24,10 +24,7 @@ pub struct GeneratorQuestion<'a> {
 }
 
 impl RoleClient {
-    /// Asks a generator for cases and returns them as JSON values.
-    ///
-    /// # Errors
-    /// If it returns none.
+    /// Asks a generator for cases and returns them as JSON values. Fails if it returns none.
     pub async fn generate_cases(&self, question: GeneratorQuestion<'_>) -> Result<Vec<Value>, RoleError> {
         let mut told = Map::new();
         told.insert("test_mode".to_string(), json!("generator"));

@@ -235,10 +235,7 @@ impl RoleClient {
         &self.label
     }
 
-    /// Asks the role.
-    ///
-    /// # Errors
-    /// If there is no reply.
+    /// Asks the role. Fails if there is no reply.
     pub async fn ask(&self, question: RoleQuestion) -> Result<RoleReply, RoleError> {
         self.try_ask(question).await.map_err(|(unanswered, _)| unanswered)
     }
@@ -352,10 +349,8 @@ pub struct SingleTurnInput<'a> {
     pub options: Option<&'a Value>,
 }
 
-/// Runs a conversation of one turn and records everything except its end.
-///
-/// # Errors
-/// If the turn does not complete.
+/// Runs a conversation of one turn and records everything except its end. Fails if the turn does not
+/// complete.
 pub async fn run_single_turn(
     mut agent: Box<dyn AgentSession>,
     mut script: ScriptedAnswers,

@@ -18,10 +18,7 @@ pub struct ReporterQuestion<'a> {
 }
 
 impl RoleClient {
-    /// Asks for a report.
-    ///
-    /// # Errors
-    /// If there is no report.
+    /// Asks for a report. Fails if there is no report.
     pub async fn write_report(&self, question: ReporterQuestion<'_>) -> Result<String, RoleError> {
         let ReporterQuestion { report, format, verbose } = question;
         let options = json!({"verbose": verbose, "include_inputs": true, "include_outputs": true});

@@ -72,10 +72,7 @@ pub enum RoleCassetteError {
 }
 
 impl RoleCassette {
-    /// Reads a recorded cassette.
-    ///
-    /// # Errors
-    /// If a line is invalid, or the format is newer.
+    /// Reads a recorded cassette. Fails if a line is invalid, or the format is newer.
     pub fn parse(text: &str) -> Result<RoleCassette, RoleCassetteError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let head = lines.next().map(|(_, line)| serde_json::from_str::<Value>(line).unwrap_or_default());

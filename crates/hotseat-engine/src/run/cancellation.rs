@@ -56,9 +56,7 @@ impl CancellationSignal {
     }
 
     /// Runs a cleanup future to completion or, once the run is cancelled, for at most [`CLEANUP_LIMIT`].
-    ///
-    /// # Errors
-    /// If the limit was exceeded.
+    /// Fails if the limit was exceeded.
     pub async fn clean_up<T>(&self, work: impl Future<Output = T>) -> Result<T, CleanupError> {
         let given_up = async {
             self.cancelled().await;

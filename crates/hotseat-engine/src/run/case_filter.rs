@@ -48,10 +48,8 @@ pub enum CaseFilterError {
 }
 
 impl CaseFilter {
-    /// Compiles the values of the selection flags.
-    ///
-    /// # Errors
-    /// If a regular expression or the keyword expression is invalid.
+    /// Compiles the values of the selection flags. Fails if a regular expression or the keyword expression is
+    /// invalid.
     pub fn compile(
         names: &[String],
         keywords: Option<&str>,
@@ -163,10 +161,7 @@ pub enum KeywordError {
 }
 
 impl KeywordExpression {
-    /// Parses an expression.
-    ///
-    /// # Errors
-    /// If it is empty, too long, too deeply nested, or malformed.
+    /// Parses an expression. Fails if it is empty, too long, too deeply nested, or malformed.
     pub fn parse(text: &str) -> Result<KeywordExpression, KeywordError> {
         if text.len() > MAX_EXPRESSION_BYTES {
             return Err(KeywordError::TooLong);

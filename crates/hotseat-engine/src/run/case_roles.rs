@@ -127,10 +127,8 @@ impl RunContext {
     }
 }
 
-/// Resolves the script functions called by the checks of a case, without duplicates.
-///
-/// # Errors
-/// If a function does not exist.
+/// Resolves the script functions called by the checks of a case, without duplicates. Fails if a function does
+/// not exist.
 pub fn check_functions(
     project: &Project,
     named: CaseScope<'_>,
@@ -151,10 +149,7 @@ pub fn check_functions(
     if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) }
 }
 
-/// Resolves the roles of a case.
-///
-/// # Errors
-/// If a referenced role does not exist.
+/// Resolves the roles of a case. Fails if a referenced role does not exist.
 pub fn case_roles(
     project: &Project,
     named: CaseScope<'_>,
@@ -171,11 +166,8 @@ pub fn case_roles(
 }
 
 /// Prepares the roles of a case and returns the secrets of those that are agents. During a recheck only
-/// judges may be asked, and only if enabled and without a stored answer. A cassette records the answers of all
-/// roles, or replaces them.
-///
-/// # Errors
-/// If a role is misconfigured.
+/// judges may be asked, and only if enabled and without a stored answer. A cassette records the answers of
+/// all roles, or replaces them. Fails if a role is misconfigured.
 pub fn open_roles(
     outside: &Arc<RunContext>,
     named: CaseScope<'_>,
@@ -309,10 +301,7 @@ impl RoleResolver {
     }
 }
 
-/// Prepares a role. `powers` are the permissions of its script.
-///
-/// # Errors
-/// If the role is misconfigured.
+/// Prepares a role. `powers` are the permissions of its script. Fails if the role is misconfigured.
 pub fn open_role(
     outside: &RunContext,
     powers: &ScriptCapabilities,

@@ -89,10 +89,7 @@ pub struct ResumeState<'a> {
 
 /// Executes a plan, or the rest of it after an interruption: outcomes in `earlier` are reported unchanged.
 /// `report` is called with every event in order and blocks the run while it works. Results are dropped after
-/// the call that reports their case.
-///
-/// # Errors
-/// If a suite can no longer be read, or threads cannot be started.
+/// the call that reports their case. Fails if a suite can no longer be read, or threads cannot be started.
 pub async fn execute(
     plan: &Arc<RunPlan>,
     outside: Arc<RunContext>,

@@ -125,10 +125,8 @@ impl FaultSweep {
         (by_case, all)
     }
 
-    /// Runs the conversations with faults, up to `parallel` at once, and reports the result.
-    ///
-    /// # Errors
-    /// If a suite can no longer be read, or threads cannot be started.
+    /// Runs the conversations with faults, up to `parallel` at once, and reports the result. Fails if a suite
+    /// can no longer be read, or threads cannot be started.
     pub async fn run(
         mut self,
         plan: &Arc<RunPlan>,

@@ -16,9 +16,7 @@ use hotseat_targets::connection::http::HttpClient;
 
 /// Asks a generator to write cases for an agent and returns them as JSON values. `parameters` are passed on
 /// to the generator (`count`, `focus`, `complexity`, …). Scripts are resolved as for a suite in `folder`.
-///
-/// # Errors
-/// If the generator is unknown, cannot be reached, or returns no cases.
+/// Fails if the generator is unknown, cannot be reached, or returns no cases.
 pub async fn generate_cases(
     project: &Arc<Project>,
     generator: &RoleReference,

@@ -112,9 +112,7 @@ impl RunContext {
     }
 
     /// Runs a project hook before or after the whole run. The user identity is added to its input as `ctx`.
-    ///
-    /// # Errors
-    /// If no hook has this name, or it fails.
+    /// Fails if no hook has this name, or it fails.
     pub async fn run_project_hook(
         self: &Arc<Self>,
         name: &str,

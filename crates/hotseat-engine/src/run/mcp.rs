@@ -42,10 +42,8 @@ impl<'a> AttemptSettings<'a> {
 }
 
 impl RunContext {
-    /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations.
-    ///
-    /// # Errors
-    /// If the listener cannot be started, or conversations that run at the same time would share addresses.
+    /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations. Fails
+    /// if the listener cannot be started, or conversations that run at the same time would share addresses.
     pub fn start_mcp(&mut self, plan: &RunPlan, parallel: usize) -> Result<(), Diagnostic> {
         let Some(first) = plan.first_case_with_mcp() else { return Ok(()) };
         let started_with = plan.agents().find(|agent| agent.starts_with_mcp());

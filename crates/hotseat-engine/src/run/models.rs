@@ -15,9 +15,8 @@ use crate::session::ModelAgent;
 
 impl RunContext {
     /// Starts the server of models, if a case has any. `parallel` is the number of concurrent conversations.
-    ///
-    /// # Errors
-    /// If the listener cannot be started, or conversations that run at the same time would share addresses.
+    /// Fails if the listener cannot be started, or conversations that run at the same time would share
+    /// addresses.
     pub fn start_models(&mut self, plan: &RunPlan, parallel: usize) -> Result<(), Diagnostic> {
         let Some(first) = plan.first_case_with_models() else { return Ok(()) };
         let started_with = plan.agents().find(|agent| agent.starts_with_models());

@@ -32,10 +32,7 @@ pub struct RequestedOptions {
 }
 
 impl RequestedOptions {
-    /// Adds the options of the project.
-    ///
-    /// # Errors
-    /// If two options contradict each other.
+    /// Adds the options of the project. Fails if two options contradict each other.
     pub fn resolve(self, project: &Project) -> Result<ExecutionOptions, Diagnostic> {
         let runs = self.runs.or(project.runs).unwrap_or(1);
         if runs == 1 && self.min_pass_rate.is_some() {

@@ -23,10 +23,7 @@ pub struct Shard {
 pub struct ShardError;
 
 impl Shard {
-    /// Parses `2/5`.
-    ///
-    /// # Errors
-    /// If the text is not a valid shard.
+    /// Parses `2/5`. Fails if the text is not a valid shard.
     pub fn parse(text: &str) -> Result<Shard, ShardError> {
         let (number, of) = text.split_once('/').ok_or(ShardError)?;
         let (number, of) = (number.parse().map_err(|_| ShardError)?, of.parse().map_err(|_| ShardError)?);

@@ -26,10 +26,7 @@ pub struct ShutdownSignals {
 }
 
 impl ShutdownSignals {
-    /// Starts listening.
-    ///
-    /// # Errors
-    /// If a signal handler cannot be installed.
+    /// Starts listening. Fails if a signal handler cannot be installed.
     #[cfg(unix)]
     pub fn new() -> io::Result<ShutdownSignals> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -41,10 +38,7 @@ impl ShutdownSignals {
         })
     }
 
-    /// Starts listening.
-    ///
-    /// # Errors
-    /// If a signal handler cannot be installed.
+    /// Starts listening. Fails if a signal handler cannot be installed.
     #[cfg(windows)]
     pub fn new() -> io::Result<ShutdownSignals> {
         Ok(ShutdownSignals { interrupt: tokio::signal::windows::ctrl_c()? })

@@ -107,10 +107,8 @@ impl ScriptCapabilities {
         BoundFunction { function, powers: self.clone() }
     }
 
-    /// Finds a function by reference in the search paths.
-    ///
-    /// # Errors
-    /// If there is no such function, or its file is invalid.
+    /// Finds a function by reference in the search paths. Fails if there is no such function, or its file is
+    /// invalid.
     pub async fn find(&self, reference: &str) -> Result<BoundFunction, FunctionError> {
         let (library, places, name) =
             (self.library.clone(), self.search_paths.clone(), reference.to_string());

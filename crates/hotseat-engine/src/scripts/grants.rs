@@ -41,10 +41,7 @@ pub struct HostPattern {
 pub struct HostPatternError(String);
 
 impl HostPattern {
-    /// Parses a pattern.
-    ///
-    /// # Errors
-    /// If the text is not a host.
+    /// Parses a pattern. Fails if the text is not a host.
     pub fn parse(text: &str) -> Result<HostPattern, HostPatternError> {
         let wrong = || HostPatternError(text.to_string());
         if text.contains(['/', '?', '#', '@']) || text.chars().any(char::is_whitespace) {

@@ -109,10 +109,7 @@ impl ScriptLibrary {
     }
 
     /// Finds a function by reference: `path.name`, or `path` for a default export, optionally prefixed by
-    /// `scripts:`.
-    ///
-    /// # Errors
-    /// If there is no such function, or its module is invalid.
+    /// `scripts:`. Fails if there is no such function, or its module is invalid.
     pub fn find(&self, reference: &str, places: &ScriptSearchPath) -> Result<ScriptFunction, FunctionError> {
         let key = (reference.to_string(), places.clone());
         if let Some(known) = self.with_cache(|shelves| shelves.found.get(&key).cloned()) {
@@ -122,10 +119,7 @@ impl ScriptLibrary {
         self.with_cache(|shelves| shelves.found.entry(key).or_insert(found).clone())
     }
 
-    /// Opens a script file, and the folder from which it may import.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
+    /// Opens a script file, and the folder from which it may import. Fails if the file cannot be read.
     pub fn open_file(
         &self,
         path: &Path,

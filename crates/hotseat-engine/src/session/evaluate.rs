@@ -174,10 +174,8 @@ impl CheckEvaluator<'_> {
         CheckResult { said: console_lines, ..result }
     }
 
-    /// Looks for checkpoints that a turn has reached. Their order in the file does not matter.
-    ///
-    /// # Errors
-    /// If a checkpoint cannot be evaluated.
+    /// Looks for checkpoints that a turn has reached. Their order in the file does not matter. Fails if a
+    /// checkpoint cannot be evaluated.
     pub async fn evaluate_checkpoints(
         &self,
         results: &mut [CheckpointResult],

@@ -25,10 +25,7 @@ pub struct ExternalAnswer {
 
 impl Session<'_> {
     /// Asks a judge about an external answer and records the check. Returns the judgement, or the error of
-    /// the judge.
-    ///
-    /// # Errors
-    /// If the case has ended, or ends by this check.
+    /// the judge. Fails if the case has ended, or ends by this check.
     pub async fn judge_external_answer(
         &mut self,
         check: Check,

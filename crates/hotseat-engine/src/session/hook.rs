@@ -19,10 +19,8 @@ const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_SHOWN_CHARS: usize = 4000;
 
 /// Runs a hook in `folder` (or its own `cwd`) and returns the variables that it prints. The hook receives
-/// `input` as JSON on standard input.
-///
-/// # Errors
-/// If it cannot be started, fails, times out, or prints anything but a JSON object.
+/// `input` as JSON on standard input. Fails if it cannot be started, fails, times out, or prints anything but
+/// a JSON object.
 pub async fn run_hook(
     hook: &HookCommand,
     folder: &Path,
@@ -43,10 +41,8 @@ pub async fn run_hook(
 }
 
 /// Runs a command in `folder` (or its own `cwd`) and returns the JSON that it prints, if any, and its output
-/// for error messages. `what` names the command in errors.
-///
-/// # Errors
-/// If it cannot be started, fails, times out, or prints anything but JSON.
+/// for error messages. `what` names the command in errors. Fails if it cannot be started, fails, times out,
+/// or prints anything but JSON.
 pub async fn run_command(
     what: &str,
     hook: &HookCommand,

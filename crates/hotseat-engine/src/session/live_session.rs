@@ -249,10 +249,7 @@ impl<'a> Session<'a> {
         &self.checks
     }
 
-    /// Checks that the case is still running.
-    ///
-    /// # Errors
-    /// If the case has ended; the error contains the reason.
+    /// Checks that the case is still running. Fails if the case has ended; the error contains the reason.
     pub fn ensure_open(&self) -> Result<(), EndedCaseError> {
         let why = match &self.ending {
             None => return Ok(()),
@@ -263,10 +260,8 @@ impl<'a> Session<'a> {
         Err(EndedCaseError { reason: format!("the case has ended: {why}"), ended_now: false })
     }
 
-    /// Sends one user turn and waits for the agent's answer.
-    ///
-    /// # Errors
-    /// If the case has ended or ends with this turn.
+    /// Sends one user turn and waits for the agent's answer. Fails if the case has ended or ends with this
+    /// turn.
     pub async fn send_turn(&mut self, turn: CaseTurn) -> Result<(), EndedCaseError> {
         self.ensure_open()?;
         if let Some(most) = self.case.max_turns.filter(|most| self.turns().len() >= *most) {
@@ -282,10 +277,8 @@ impl<'a> Session<'a> {
         outcome.map_err(|failure| self.end_with(ConversationEnding::Failed(failure)))
     }
 
-    /// Evaluates a check and records its result.
-    ///
-    /// # Errors
-    /// If the case has ended, or the check is hard and failed.
+    /// Evaluates a check and records its result. Fails if the case has ended, or the check is hard and
+    /// failed.
     pub async fn evaluate(
         &mut self,
         check: Check,
@@ -300,10 +293,8 @@ impl<'a> Session<'a> {
         self.turns().last().filter(|turn| &*turn.caller != "simulator").map(|turn| turn.number)
     }
 
-    /// Evaluates checks that are asserted together: all are evaluated even if one fails.
-    ///
-    /// # Errors
-    /// If the case has ended, or a hard check failed.
+    /// Evaluates checks that are asserted together: all are evaluated even if one fails. Fails if the case
+    /// has ended, or a hard check failed.
     pub async fn evaluate_all(
         &mut self,
         mut checks: Vec<Check>,

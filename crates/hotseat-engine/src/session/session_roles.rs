@@ -102,10 +102,7 @@ impl SessionRoles {
         self.simulators.iter().find(|(known, _)| known.as_ref() == reference).map(|(_, role)| role)
     }
 
-    /// Returns the judge for these settings.
-    ///
-    /// # Errors
-    /// If there is no such judge.
+    /// Returns the judge for these settings. Fails if there is no such judge.
     pub fn judge(&self, judging: &JudgeSettings) -> Result<roles::JudgeRole, roles::RoleError> {
         let whom = judging.selector();
         match self.judges.iter().find(|(known, _)| *known == whom) {

@@ -52,10 +52,8 @@ impl SimulationOutcome {
 }
 
 impl Session<'_> {
-    /// Lets a simulated user continue the conversation.
-    ///
-    /// # Errors
-    /// If the case has ended, or ends during the simulation.
+    /// Lets a simulated user continue the conversation. Fails if the case has ended, or ends during the
+    /// simulation.
     pub async fn simulate(
         &mut self,
         simulation: SimulationOptions,

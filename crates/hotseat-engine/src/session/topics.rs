@@ -28,11 +28,8 @@ struct TopicMatch {
 }
 
 impl Session<'_> {
-    /// Starts topic tracking; existing turns are assigned to topics as well.
-    ///
-    /// # Errors
-    /// If the case has ended, the topics are invalid, or a hard check of a topic fails for the existing
-    /// turns.
+    /// Starts topic tracking; existing turns are assigned to topics as well. Fails if the case has ended, the
+    /// topics are invalid, or a hard check of a topic fails for the existing turns.
     pub async fn declare_topics(&mut self, mut topics: Arc<CaseTopics>) -> Result<(), EndedCaseError> {
         self.ensure_open()?;
         if self.topic_tracker.is_some() {

@@ -67,10 +67,7 @@ pub fn cases(
     cases
 }
 
-/// Returns the sources of a test file and its imports, each after its path.
-///
-/// # Errors
-/// If the file cannot be read.
+/// Returns the sources of a test file and its imports, each after its path. Fails if the file cannot be read.
 pub fn sources(
     suite: &Suite,
     library: &ScriptLibrary,

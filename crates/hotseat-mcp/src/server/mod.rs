@@ -68,10 +68,8 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts the listener. Programs of proxies start with the first request of a conversation.
-    ///
-    /// # Errors
-    /// If a definition is invalid, two have the same name, or the listener cannot be started.
+    /// Starts the listener. Programs of proxies start with the first request of a conversation. Fails if a
+    /// definition is invalid, two have the same name, or the listener cannot be started.
     pub fn start(definitions: Vec<ServerDefinition>, options: McpOptions) -> Result<McpServers, McpError> {
         server_states(&definitions)?;
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
@@ -87,9 +85,7 @@ impl McpServers {
     }
 
     /// Opens a conversation. `definitions` replace those of the run with the same names, and add to them.
-    ///
-    /// # Errors
-    /// If a definition is invalid.
+    /// Fails if a definition is invalid.
     pub fn open_conversation(
         &self,
         id: &str,
@@ -115,10 +111,7 @@ impl McpServers {
 }
 
 impl ServerDefinition {
-    /// Checks the name, the tools and their schemas.
-    ///
-    /// # Errors
-    /// If one of them is invalid.
+    /// Checks the name, the tools and their schemas. Fails if one of them is invalid.
     pub fn validate(&self) -> Result<(), McpError> {
         server_states(std::slice::from_ref(self)).map(drop)
     }
@@ -211,10 +204,8 @@ impl McpConversation {
         self.state.servers.get(server).is_some_and(|server| server.is_connected())
     }
 
-    /// Replaces the tools of a mock, and notifies the clients that listen for changes.
-    ///
-    /// # Errors
-    /// If the server does not exist, or a tool is invalid.
+    /// Replaces the tools of a mock, and notifies the clients that listen for changes. Fails if the server
+    /// does not exist, or a tool is invalid.
     pub fn set_tools(&self, server: &str, tools: &[McpTool]) -> Result<(), McpError> {
         let wrong = |source| McpError::Definition { server: server.to_string(), source };
         let state = self.state.servers.get(server).ok_or_else(|| wrong(DefinitionProblem::UnknownServer))?;
@@ -222,11 +213,8 @@ impl McpConversation {
         Ok(())
     }
 
-    /// Opens a conversation at the same addresses, with other definitions and answers. Sessions of clients continue; running calls of
-    /// this conversation end.
-    ///
-    /// # Errors
-    /// If a definition is invalid.
+    /// Opens a conversation at the same addresses, with other definitions and answers. Sessions of clients
+    /// continue; running calls of this conversation end. Fails if a definition is invalid.
     pub fn reopen(
         self,
         answerer: Arc<dyn ToolAnswerer>,

@@ -13,10 +13,8 @@ use super::significance::SignificantChange;
 /// Version of this format: `major.minor`.
 const VERSION: &str = "1.0";
 
-/// Writes a comparison as one JSON object. `exit_code` is the exit code of the command.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a comparison as one JSON object. `exit_code` is the exit code of the command. Fails if it cannot be
+/// written.
 pub fn write_json(comparison: &RunComparison<'_>, exit_code: u8, out: &mut dyn Write) -> io::Result<()> {
     let RunComparison {
         before,

@@ -25,10 +25,7 @@ pub enum ReportReadError {
     },
 }
 
-/// Reads a report. `shown` is its name for display.
-///
-/// # Errors
-/// If the file is not a run report.
+/// Reads a report. `shown` is its name for display. Fails if the file is not a run report.
 pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadError> {
     let mut run = ReportRun { label: shown.to_string(), is_incomplete: true, ..ReportRun::default() };
     let mut is_report = false;

@@ -12,10 +12,8 @@ use crate::reporters::record::{
 };
 use crate::store::{RunStore, RunStoreError, StoredRun};
 
-/// Takes a saved run from the store, with what its report has. One case with its events is in memory at a time.
-///
-/// # Errors
-/// If the run cannot be read.
+/// Takes a saved run from the store, with what its report has. One case with its events is in memory at a
+/// time. Fails if the run cannot be read.
 pub fn read_saved_run(store: &RunStore, head: &StoredRun) -> Result<ReportRun, RunStoreError> {
     let AgentRecord { agent_id, connector, .. } = AgentRecord::new(&head.metadata.setting);
     let cases = store.outcomes(head)?.map(|outcome| outcome.map(|outcome| ReportCase::from(&outcome)));

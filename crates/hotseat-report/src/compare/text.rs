@@ -17,10 +17,7 @@ const MAX_DIFFERENCES: usize = 3;
 /// Maximum number of names in a list.
 const MAX_NAMES: usize = 5;
 
-/// Writes a comparison in lines of at most `width` columns, where possible.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a comparison in lines of at most `width` columns, where possible. Fails if it cannot be written.
 pub fn write_text(comparison: &RunComparison<'_>, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut page = ComparisonWriter { out, width };
     page.write_header(comparison)?;

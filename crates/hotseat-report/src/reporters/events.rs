@@ -79,10 +79,7 @@ impl<W: Write + Send> EventsReporter<W> {
         EventsReporter { out, setting, failures: FailureList::with_limit(MAX_FAILED_IDS), ended: None }
     }
 
-    /// Writes the summary as the last line.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Writes the summary as the last line. Fails if it cannot be written.
     pub fn end(&mut self, exit_code: u8) -> io::Result<()> {
         let total = self.ended.as_ref().map_or(0, |summary| summary.total);
         let suggestion = self.failures.suggestion(total, self.setting.choices.rerun.as_ref());
@@ -92,10 +89,7 @@ impl<W: Write + Send> EventsReporter<W> {
     }
 }
 
-/// Writes the summary of a run that never started.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes the summary of a run that never started. Fails if it cannot be written.
 pub fn write_empty_summary(out: &mut impl Write, exit_code: u8) -> io::Result<()> {
     write_line(
         out,
@@ -104,34 +98,22 @@ pub fn write_empty_summary(out: &mut impl Write, exit_code: u8) -> io::Result<()
     )
 }
 
-/// Writes a case of a dry run as a `dry_run_case` event.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a case of a dry run as a `dry_run_case` event. Fails if it cannot be written.
 pub fn write_dry_run_case(out: &mut impl Write, selected: &SelectedCase) -> io::Result<()> {
     write_line(out, "dry_run_case", TestStartRecord::new(&selected.case_ref))
 }
 
-/// Writes a diagnostic as an `error` event.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a diagnostic as an `error` event. Fails if it cannot be written.
 pub fn write_error(out: &mut impl Write, mistake: &Diagnostic) -> io::Result<()> {
     write_line(out, "error", MessageRecord::new(mistake, None))
 }
 
-/// Writes a warning as a `log` event.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes a warning as a `log` event. Fails if it cannot be written.
 pub fn write_warning(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> {
     write_line(out, "log", MessageRecord::new(note, Some("warning")))
 }
 
-/// Writes output of a script function as a `log` event.
-///
-/// # Errors
-/// If it cannot be written.
+/// Writes output of a script function as a `log` event. Fails if it cannot be written.
 pub fn write_info(out: &mut impl Write, words: &str) -> io::Result<()> {
     write_line(out, "log", MessageRecord::new(&Diagnostic::new(words), Some("info")))
 }

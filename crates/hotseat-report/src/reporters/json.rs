@@ -24,10 +24,7 @@ pub struct JsonReporter {
 }
 
 impl JsonReporter {
-    /// Creates a reporter that writes to an empty file.
-    ///
-    /// # Errors
-    /// If no temporary file can be created.
+    /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
     pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
         Ok(JsonReporter {
             file,

@@ -50,10 +50,7 @@ const SKIPPED: &str = "skipped";
 const CASE_DEPTH: usize = 2;
 
 impl JUnitReporter {
-    /// Creates a reporter that writes to an empty file.
-    ///
-    /// # Errors
-    /// If no temporary file can be created.
+    /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
     pub fn new(file: File) -> io::Result<Self> {
         Ok(JUnitReporter { file, spool: ReportSpool::new()?, suites: BTreeMap::new() })
     }

@@ -111,10 +111,8 @@ impl ReportFormat {
     }
 }
 
-/// Creates a reporter that writes to an empty file. `shown` is the display name of the file.
-///
-/// # Errors
-/// If a temporary file cannot be created.
+/// Creates a reporter that writes to an empty file. `shown` is the display name of the file. Fails if a
+/// temporary file cannot be created.
 pub fn open_report(
     file: File,
     format: ReportFormat,
@@ -130,19 +128,14 @@ pub fn open_report(
     })
 }
 
-/// Creates a report file and its folder. An existing file is truncated.
-///
-/// # Errors
-/// If it cannot be written.
+/// Creates a report file and its folder. An existing file is truncated. Fails if it cannot be written.
 pub fn create_file(path: &Path) -> io::Result<File> {
     create_folder(path)?;
     File::create(path)
 }
 
-/// Creates a report file and its folder, if the file does not exist yet.
-///
-/// # Errors
-/// If it cannot be written, or exists.
+/// Creates a report file and its folder, if the file does not exist yet. Fails if it cannot be written, or
+/// exists.
 pub fn create_new_file(path: &Path) -> io::Result<File> {
     create_folder(path)?;
     File::create_new(path)

@@ -19,10 +19,7 @@ pub struct RecordingsReporter {
 
 impl RecordingsReporter {
     /// Creates a reporter that writes to a folder, which is created if needed. Names of suites are relative
-    /// to the folder `project`.
-    ///
-    /// # Errors
-    /// If the folder is not writable.
+    /// to the folder `project`. Fails if the folder is not writable.
     pub fn open(folder: PathBuf, project: PathBuf, setting: Arc<RunSettings>) -> io::Result<Self> {
         std::fs::create_dir_all(&folder)?;
         // Detects an unwritable folder before any agent is called.

@@ -18,10 +18,7 @@ pub struct SpoolPiece {
 }
 
 impl ReportSpool {
-    /// Creates an empty spool.
-    ///
-    /// # Errors
-    /// If no temporary file can be created.
+    /// Creates an empty spool. Fails if no temporary file can be created.
     pub fn new() -> io::Result<Self> {
         Ok(ReportSpool { file: BufWriter::new(tempfile::tempfile()?), length: 0 })
     }

@@ -124,10 +124,8 @@ impl<'a> RunBuilder<'a> {
         RunBuilder { synchronous, ..self }
     }
 
-    /// Runs the cases, with the signals of the process.
-    ///
-    /// # Errors
-    /// If the run cannot start, or was ended by force while its output was stuck.
+    /// Runs the cases, with the signals of the process. Fails if the run cannot start, or was ended by force
+    /// while its output was stuck.
     pub fn run(mut self) -> Result<FinishedRun, RunnerError> {
         let reporters = std::mem::take(&mut self.reporters);
         if let Some(saver) = &mut self.saver {

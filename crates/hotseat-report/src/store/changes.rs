@@ -46,10 +46,8 @@ pub struct StoreStamp {
 }
 
 impl RunStore {
-    /// Returns the running run (the last one to start if there are several), otherwise the last run.
-    ///
-    /// # Errors
-    /// If there are no runs, or the store cannot be read.
+    /// Returns the running run (the last one to start if there are several), otherwise the last run. Fails if
+    /// there are no runs, or the store cannot be read.
     pub fn current_run(&self) -> Result<StoredRun, RunStoreError> {
         let mut select = self.prepare("SELECT id FROM run WHERE summary IS NULL ORDER BY number DESC")?;
         let ids =
@@ -64,10 +62,7 @@ impl RunStore {
     }
 
     /// Reports up to `most` cases of a run that have started or ended after a position, in the order of these
-    /// events.
-    ///
-    /// # Errors
-    /// If the cases cannot be read.
+    /// events. Fails if the cases cannot be read.
     pub fn changes(
         &self,
         head: &StoredRun,
@@ -114,10 +109,8 @@ impl RunStore {
         Ok(reached)
     }
 
-    /// Returns the outcome of the case at an index of a run, or `None` if the case has not ended.
-    ///
-    /// # Errors
-    /// If the case cannot be read.
+    /// Returns the outcome of the case at an index of a run, or `None` if the case has not ended. Fails if
+    /// the case cannot be read.
     pub fn outcome_at(&self, head: &StoredRun, index: usize) -> Result<Option<CaseOutcome>, RunStoreError> {
         let _one_moment =
             self.connection.unchecked_transaction().map_err(|error| self.sqlite_error(&error))?;
@@ -127,10 +120,7 @@ impl RunStore {
         found.first().map(|place| self.outcome_of(&parts, *place, None)).transpose()
     }
 
-    /// Returns the id of the run that started last, if any.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// Returns the id of the run that started last, if any. Fails if the store cannot be read.
     pub fn newest_id(&self) -> Result<Option<String>, RunStoreError> {
         let mut select = self.prepare("SELECT id FROM run ORDER BY number DESC LIMIT 1")?;
         let mut ids = select.query_map([], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))?;
@@ -142,11 +132,8 @@ impl RunStore {
         is_running(&self.path, &head.id)
     }
 
-    /// Returns the running conversations of a run, and asks its process to write them. They are known half a second after
-    /// the first call.
-    ///
-    /// # Errors
-    /// If they cannot be read.
+    /// Returns the running conversations of a run, and asks its process to write them. They are known half a
+    /// second after the first call. Fails if they cannot be read.
     pub fn running_conversations(&self, head: &StoredRun) -> Result<LiveRun, RunStoreError> {
         if !self.is_running(head) {
             return Ok(LiveRun::default());
@@ -159,10 +146,7 @@ impl RunStore {
         found.map_err(|error| RunStoreError::from_io(&self.path, &error))
     }
 
-    /// Returns the current stamp of the store.
-    ///
-    /// # Errors
-    /// If the file is gone or cannot be read.
+    /// Returns the current stamp of the store. Fails if the file is gone or cannot be read.
     pub fn stamp(&self) -> Result<StoreStamp, RunStoreError> {
         let file = file_identity(&self.path).map_err(|error| RunStoreError::from_io(&self.path, &error))?;
         let version = self.connection.pragma_query_value(None, "data_version", |row| row.get(0));

@@ -17,10 +17,8 @@ const EVENTS_PER_WRITE: usize = 256;
 const MAX_NAMED: usize = 5;
 
 /// Merges runs of shards of the same cases and saves the result in a store. Each case must be in exactly one
-/// of the runs. Returns the id of the new run.
-///
-/// # Errors
-/// If the runs do not fit together, or cannot be read or written.
+/// of the runs. Returns the id of the new run. Fails if the runs do not fit together, or cannot be read or
+/// written.
 pub fn merge(
     runs: &[(RunStore, StoredRun)],
     into: &Path,
@@ -74,10 +72,8 @@ pub fn merge(
     Ok(keeping.id().to_string())
 }
 
-/// Exports a run to a new store file that contains only this run.
-///
-/// # Errors
-/// If the file exists, or something cannot be read or written.
+/// Exports a run to a new store file that contains only this run. Fails if the file exists, or something
+/// cannot be read or written.
 pub fn export(store: &RunStore, head: &StoredRun, to: &Path) -> Result<(), RunStoreError> {
     if to.exists() {
         return Err(RunStoreError::NoSuchRun(format!("{} already exists", to.display())));

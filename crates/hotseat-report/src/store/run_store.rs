@@ -65,18 +65,12 @@ struct StoredEventRow {
 }
 
 impl RunStore {
-    /// Opens a store.
-    ///
-    /// # Errors
-    /// If there is no store, or it cannot be used.
+    /// Opens a store. Fails if there is no store, or it cannot be used.
     pub fn open(path: &Path) -> Result<RunStore, RunStoreError> {
         Ok(RunStore { path: path.to_path_buf(), connection: tables::open(path, OpenMode::Read)? })
     }
 
-    /// Returns up to `most` runs, newest first.
-    ///
-    /// # Errors
-    /// If the runs cannot be read.
+    /// Returns up to `most` runs, newest first. Fails if the runs cannot be read.
     pub fn runs(&self, most: usize) -> Result<Vec<StoredRun>, RunStoreError> {
         let numbers =
             self.query_numbers("SELECT number FROM run ORDER BY number DESC LIMIT ?1", [to_i64(most)])?;
@@ -84,9 +78,7 @@ impl RunStore {
     }
 
     /// Finds a run by its id, a prefix of its id, `last`, or `last~2` for the second run before the last.
-    ///
-    /// # Errors
-    /// If no run or several runs match.
+    /// Fails if no run or several runs match.
     pub fn find(&self, meant: &str) -> Result<StoredRun, RunStoreError> {
         let no_such = |words: String| Err(RunStoreError::NoSuchRun(words));
         let back = match meant {
@@ -119,10 +111,7 @@ impl RunStore {
         }
     }
 
-    /// Replays the events of a run in their original order.
-    ///
-    /// # Errors
-    /// If the events cannot be read.
+    /// Replays the events of a run in their original order. Fails if the events cannot be read.
     pub fn replay(&self, head: &StoredRun, report: &mut dyn FnMut(RunEvent)) -> Result<(), RunStoreError> {
         self.replay_in(head, &head.metadata.project, report)
     }
@@ -196,19 +185,13 @@ impl RunStore {
         Ok(())
     }
 
-    /// Iterates over the finished cases of a run in order.
-    ///
-    /// # Errors
-    /// If the cases cannot be read.
+    /// Iterates over the finished cases of a run in order. Fails if the cases cannot be read.
     pub fn outcomes(&self, head: &StoredRun) -> Result<OutcomeIter<'_>, RunStoreError> {
         self.verify(head)?;
         Ok(OutcomeIter { store: self, parts: self.run_parts(head)?, last_index: -1, has_failed: false })
     }
 
-    /// Returns the outcome of the case with this id.
-    ///
-    /// # Errors
-    /// If no case or several cases have this id.
+    /// Returns the outcome of the case with this id. Fails if no case or several cases have this id.
     pub fn outcome(&self, head: &StoredRun, id: &str) -> Result<CaseOutcome, RunStoreError> {
         self.verify(head)?;
         let parts = self.run_parts(head)?;
@@ -253,22 +236,18 @@ impl RunStore {
         }
     }
 
-    /// Returns the indexes of the finished cases of a run, without those that still have to run.
-    ///
-    /// # Errors
-    /// If the cases cannot be read.
+    /// Returns the indexes of the finished cases of a run, without those that still have to run. Fails if the
+    /// cases cannot be read.
     pub fn finished_cases(&self, head: &StoredRun) -> Result<BTreeSet<usize>, RunStoreError> {
         let select = "SELECT place FROM cases WHERE run = ?1 AND status IS NOT NULL AND left_over = 0";
         let places = self.query_numbers(select, [head.number])?;
         Ok(places.into_iter().filter_map(|place| usize::try_from(place).ok()).collect())
     }
 
-    /// Returns the cases that failed when they last ran, by suite name (relative to the project) and id, over all
-    /// saved runs of a Rust test file, or of `hotseat test` if none is named; optionally only of runs before
-    /// another one. A skipped case keeps its earlier result.
-    ///
-    /// # Errors
-    /// If there is no such run, or the cases cannot be read.
+    /// Returns the cases that failed when they last ran, by suite name (relative to the project) and id, over
+    /// all saved runs of a Rust test file, or of `hotseat test` if none is named; optionally only of runs
+    /// before another one. A skipped case keeps its earlier result. Fails if there is no such run, or the
+    /// cases cannot be read.
     pub fn failed_cases(
         &self,
         program: Option<&str>,
@@ -310,10 +289,7 @@ impl RunStore {
         Ok(failed)
     }
 
-    /// Deletes runs that exceed the limits.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
+    /// Deletes runs that exceed the limits. Fails if the store cannot be written.
     pub fn prune(&self, limits: StoreLimits) -> Result<PruneResult, RunStoreError> {
         let mut connection = tables::open(&self.path, OpenMode::Write)?;
         prune::prune(&self.path, &mut connection, limits, None, wall_millis())

@@ -97,10 +97,8 @@ struct TransactionSources<'a> {
 }
 
 impl RunWriter {
-    /// Creates a writer and, if needed, the store. Nothing is written before the run starts.
-    ///
-    /// # Errors
-    /// If the store cannot be written.
+    /// Creates a writer and, if needed, the store. Nothing is written before the run starts. Fails if the
+    /// store cannot be written.
     pub fn new(path: &Path, about: RunMetadata, limits: StoreLimits) -> Result<RunWriter, RunStoreError> {
         let git = CommitLookup::start(about.project.clone());
         let mut keeping = RunWriter::for_replay(path, None, about, None, limits)?;
@@ -143,10 +141,8 @@ impl RunWriter {
         })
     }
 
-    /// Resumes an interrupted run: finished cases are kept, unfinished ones are deleted and run again.
-    ///
-    /// # Errors
-    /// If the store cannot be written, or another process is executing the run.
+    /// Resumes an interrupted run: finished cases are kept, unfinished ones are deleted and run again. Fails
+    /// if the store cannot be written, or another process is executing the run.
     pub fn resume(path: &Path, head: StoredRun, limits: StoreLimits) -> Result<RunWriter, RunStoreError> {
         let mut connection = tables::open(path, OpenMode::Write)?;
         let life = RunLock::acquire(path, &head.id).map_err(|error| RunStoreError::from_io(path, &error))?;
@@ -181,10 +177,7 @@ impl RunWriter {
         &self.state.id
     }
 
-    /// Writes events in one transaction.
-    ///
-    /// # Errors
-    /// If the events cannot be written.
+    /// Writes events in one transaction. Fails if the events cannot be written.
     pub fn write_events(&mut self, events: &[RunEvent]) -> Result<(), RunStoreError> {
         let begins = events.iter().any(|event| matches!(event, RunEvent::Started { .. }));
         if begins && self.lock.is_none() {

@@ -33,10 +33,8 @@ struct RecheckCase {
 }
 
 impl SavedRunConversations {
-    /// Reads the cases of a run. `name` returns the name of a suite within the project folder.
-    ///
-    /// # Errors
-    /// If the cases cannot be read.
+    /// Reads the cases of a run. `name` returns the name of a suite within the project folder. Fails if the
+    /// cases cannot be read.
     pub fn new(
         store: RunStore,
         head: &StoredRun,

@@ -62,10 +62,8 @@ pub struct ViewServer {
 }
 
 impl ViewServer {
-    /// Listens on 127.0.0.1 only. Requests are answered once [`run`](ViewServer::run) is called.
-    ///
-    /// # Errors
-    /// If the port is not available.
+    /// Listens on 127.0.0.1 only. Requests are answered once [`run`](ViewServer::run) is called. Fails if the
+    /// port is not available.
     pub async fn bind(options: ViewOptions) -> io::Result<ViewServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
         let address = listener.local_addr()?;

@@ -65,10 +65,7 @@ impl ChunkExpander {
         self.lanes.is_empty() && !is_chunk
     }
 
-    /// Appends the events that `event` represents to `out`.
-    ///
-    /// # Errors
-    /// If a chunk cannot be assigned to an item.
+    /// Appends the events that `event` represents to `out`. Fails if a chunk cannot be assigned to an item.
     pub fn expand(&mut self, event: Event, out: &mut Vec<Event>) -> Result<(), ChunkError> {
         match event {
             Event::TextChunk(chunk) => return self.expand_text(chunk, out),

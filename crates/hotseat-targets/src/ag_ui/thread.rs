@@ -404,10 +404,8 @@ impl ConversationThread {
     }
 
     /// Replaces the history by the messages of a snapshot. Activity and reasoning messages are kept after
-    /// their predecessors if the producer never includes them in snapshots.
-    ///
-    /// # Errors
-    /// If snapshots replace more messages than allowed in one turn.
+    /// their predecessors if the producer never includes them in snapshots. Fails if snapshots replace more
+    /// messages than allowed in one turn.
     pub fn replace_history(&mut self, snapshot: &[Arc<MessageObject>]) -> Result<(), TooManySnapshots> {
         if self.turn.earlier.is_none() {
             self.turn.earlier = Some(self.earlier_messages());

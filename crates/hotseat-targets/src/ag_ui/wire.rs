@@ -223,11 +223,8 @@ macro_rules! events {
         const KNOWN: &[&str] = &[$($($name),+),+];
 
         impl Event {
-            /// Parses an event.
-            ///
-            /// # Errors
-            /// If the text is not a JSON object with a `type`, or a known type lacks a member or has one of
-            /// the wrong type.
+            /// Parses an event. Fails if the text is not a JSON object with a `type`, or a known type lacks a
+            /// member or has one of the wrong type.
             pub fn parse(text: &str) -> Result<Received, WireError> {
                 let text = readable(text);
                 // Only text sent in pieces can be continued by the next event.

@@ -272,10 +272,7 @@ impl ArrivalReceiver {
     }
 
     /// Returns the next bytes; `None` at a regular end. Bytes that arrived before the deadline are returned
-    /// even if read later.
-    ///
-    /// # Errors
-    /// If the connection breaks or a limit passes.
+    /// even if read later. Fails if the connection breaks or a limit passes.
     pub async fn next_bytes(&mut self, limits: TurnLimits<'_>) -> Result<Option<Bytes>, ReadError> {
         if self.busy_since.is_some_and(|since| since.elapsed() > YIELD_INTERVAL) {
             self.busy_since = None;

@@ -37,10 +37,7 @@ impl HttpClient {
     }
 
     /// Sends a request and waits for the response head. Redirects are not followed and requests are never
-    /// repeated.
-    ///
-    /// # Errors
-    /// If the agent cannot be reached, a limit passes, or the response status is an error.
+    /// repeated. Fails if the agent cannot be reached, a limit passes, or the response status is an error.
     pub async fn send(
         &self,
         outgoing: HttpRequest<'_>,
@@ -54,10 +51,8 @@ impl HttpClient {
         Err(error_response(url, address_key, response, limits).await.into())
     }
 
-    /// Like [`HttpClient::send`], but accepts any status.
-    ///
-    /// # Errors
-    /// If the server cannot be reached or a limit passes.
+    /// Like [`HttpClient::send`], but accepts any status. Fails if the server cannot be reached or a limit
+    /// passes.
     pub async fn exchange(
         &self,
         outgoing: HttpRequest<'_>,
@@ -203,10 +198,8 @@ pub struct HttpRequest<'a> {
     pub address_key: &'static str,
 }
 
-/// Reads the rest of a response, but stops after `max_bytes` bytes.
-///
-/// # Errors
-/// If the connection breaks or a limit passes.
+/// Reads the rest of a response, but stops after `max_bytes` bytes. Fails if the connection breaks or a limit
+/// passes.
 pub async fn rest_of_body(
     response: &mut HttpResponse,
     max_bytes: usize,
@@ -221,10 +214,8 @@ pub async fn rest_of_body(
     Ok(body)
 }
 
-/// Returns the next bytes of a response; `None` at its regular end.
-///
-/// # Errors
-/// If the connection breaks or a limit passes.
+/// Returns the next bytes of a response; `None` at its regular end. Fails if the connection breaks or a limit
+/// passes.
 pub async fn next_bytes(
     response: &mut HttpResponse,
     limits: TurnLimits<'_>,

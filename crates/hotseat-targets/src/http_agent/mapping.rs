@@ -130,10 +130,7 @@ pub struct MappingPathError {
 }
 
 impl MappingPath {
-    /// Compiles a path written under `key`.
-    ///
-    /// # Errors
-    /// If it is not a JSONPath.
+    /// Compiles a path written under `key`. Fails if it is not a JSONPath.
     pub fn compile(key: &'static str, text: &str) -> Result<MappingPath, MappingPathError> {
         match JsonPath::parse(text) {
             Ok(path) => {

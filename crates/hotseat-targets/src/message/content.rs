@@ -137,10 +137,8 @@ pub enum AttachmentError {
 }
 
 impl MediaAttachment {
-    /// Reads the attached file from the first folder that contains it.
-    ///
-    /// # Errors
-    /// If no folder contains it, or it cannot be read.
+    /// Reads the attached file from the first folder that contains it. Fails if no folder contains it, or it
+    /// cannot be read.
     pub fn load(&mut self, folders: &[&Path]) -> Result<(), AttachmentError> {
         let MediaSource::File(written) = &self.source else { return Ok(()) };
         let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();

@@ -25,10 +25,8 @@ pub enum PendingReply {
 }
 
 impl PendingReply {
-    /// Returns the answer, which a function may have to compute.
-    ///
-    /// # Errors
-    /// If the function fails: an error of the test.
+    /// Returns the answer, which a function may have to compute. Fails if the function fails: an error of the
+    /// test.
     pub async fn complete(self) -> Result<ToolReply, AttemptFailure> {
         match self {
             PendingReply::Ready(reply) => Ok(reply),

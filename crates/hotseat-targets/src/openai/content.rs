@@ -7,10 +7,7 @@ use crate::message::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, joined_text, media_parts,
 };
 
-/// Returns content in parts.
-///
-/// # Errors
-/// If an attachment is not supported by the protocol.
+/// Returns content in parts. Fails if an attachment is not supported by the protocol.
 pub fn content_parts(content: &[ContentPart]) -> Result<Value, AttemptFailure> {
     let parts = content.iter().map(|part| match part {
         ContentPart::Text(text) => Ok(json!({"type": "text", "text": text})),
@@ -65,10 +62,7 @@ fn attachment_part(media: &MediaAttachment) -> Result<Value, AttemptFailure> {
     }
 }
 
-/// Returns a message before the first turn.
-///
-/// # Errors
-/// If an attachment is not supported by the protocol.
+/// Returns a message before the first turn. Fails if an attachment is not supported by the protocol.
 pub fn message_json(message: &ConversationMessage) -> Result<Value, AttemptFailure> {
     let said = joined_text(&message.content);
     let content = match media_parts(&message.content).next() {

@@ -66,10 +66,7 @@ impl GroupCommand {
         }
     }
 
-    /// Starts the command.
-    ///
-    /// # Errors
-    /// If the system cannot start it.
+    /// Starts the command. Fails if the system cannot start it.
     pub fn spawn(mut self) -> io::Result<(Child, ProcessGroup)> {
         #[cfg(unix)]
         let record = StartRecord::new(self.project.0);

@@ -18,10 +18,7 @@ pub struct EventInbox {
 }
 
 impl EventInbox {
-    /// Adds an event that arrived at `at`, and counts it for the agent.
-    ///
-    /// # Errors
-    /// If the agent exceeds a limit.
+    /// Adds an event that arrived at `at`, and counts it for the agent. Fails if the agent exceeds a limit.
     pub fn push(&self, at: Instant, payload: Payload, traffic: &TrafficMeter) -> Result<(), AttemptFailure> {
         let bytes = payload.to_json().map_or(0, |members| members.to_string().len());
         let size = JsonSize { bytes: bytes as u64, ..JsonSize::default() };

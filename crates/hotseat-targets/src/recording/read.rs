@@ -24,10 +24,7 @@ pub enum ReadRecordingError {
     Invalid(Diagnostics),
 }
 
-/// Reads a recording. `shown` is the display path.
-///
-/// # Errors
-/// If the file does not exist or is invalid.
+/// Reads a recording. `shown` is the display path. Fails if the file does not exist or is invalid.
 pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingError> {
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ReadRecordingError::Missing,

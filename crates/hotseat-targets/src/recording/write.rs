@@ -10,9 +10,7 @@ use tempfile::NamedTempFile;
 use super::{AgentRecording, RecordedEvent, RecordedTurn, file_name};
 
 /// Writes a recording into a folder under the name of its case. An existing file is replaced atomically.
-///
-/// # Errors
-/// If the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn write(folder: &Path, recording: &AgentRecording) -> io::Result<()> {
     let path = folder.join(file_name(recording.suite.as_deref(), &recording.case));
     let mut file = create_temporary(folder)?;

@@ -302,10 +302,7 @@ fn is_path(written: &str) -> bool {
     is_name(name, &['_']) && members.split('.').all(|member| is_name(member, &['_', '-']))
 }
 
-/// Parses the references of a template.
-///
-/// # Errors
-/// If a reference is invalid; the first one is returned.
+/// Parses the references of a template. Fails if a reference is invalid; the first one is returned.
 pub fn references(template: &str) -> Result<Vec<PlaceholderRef>, PlaceholderError<'_>> {
     let names = split_template(template).into_iter().filter_map(|part| match part {
         TemplatePart::Text(_) => None,

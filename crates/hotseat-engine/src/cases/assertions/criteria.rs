@@ -74,10 +74,8 @@ impl CheckVocabulary {
         &self.judging
     }
 
-    /// Replaces a criterion name by its definition, and fills in judge settings and goal.
-    ///
-    /// # Errors
-    /// If the reference is unknown.
+    /// Replaces a criterion name by its definition, and fills in judge settings and goal. Fails if the
+    /// reference is unknown.
     pub fn resolve(&self, check: &mut Check) -> Result<(), Diagnostic> {
         if let CheckKind::CriterionRef(CriterionRef { name, settings: judging }) = &check.kind {
             let Some(definition) = self.criteria.get(name) else {
@@ -105,10 +103,7 @@ impl CheckVocabulary {
         Ok(())
     }
 
-    /// Checks that the criterion of a check exists.
-    ///
-    /// # Errors
-    /// If it does not.
+    /// Checks that the criterion of a check exists. Fails if it does not.
     pub fn ensure_known(&self, check: &Check) -> Result<(), Diagnostic> {
         match &check.kind {
             CheckKind::CriterionRef(CriterionRef { name, .. }) if !self.criteria.contains_key(name) => {

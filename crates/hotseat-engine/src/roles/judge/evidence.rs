@@ -38,10 +38,8 @@ struct EvidenceLine {
 }
 
 impl EvidenceText {
-    /// Creates evidence within a budget, not counting marks.
-    ///
-    /// # Errors
-    /// If it is too long and must not be shortened.
+    /// Creates evidence within a budget, not counting marks. Fails if it is too long and must not be
+    /// shortened.
     pub fn new(shown: EvidenceScope<'_>, limit: EvidenceBudget) -> Result<EvidenceText, EvidenceTooLong> {
         let mut entries = build_entries(shown);
         let mut left_out = Vec::new();
@@ -115,9 +113,7 @@ impl EvidenceBudget {
     }
 
     /// Applies the limit to the message of a free-form judge, and returns descriptions of omitted parts.
-    ///
-    /// # Errors
-    /// If the message is too long and must not be shortened, or remains too long.
+    /// Fails if the message is too long and must not be shortened, or remains too long.
     pub fn fit_message(self, message: &mut Map<String, Value>) -> Result<Vec<String>, EvidenceTooLong> {
         let length = |message: &Map<String, Value>| json!(message).to_string().chars().count();
         let whole = length(message);

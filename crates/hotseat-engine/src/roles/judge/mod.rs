@@ -122,10 +122,8 @@ pub struct JudgeUsage {
     pub left_out: Vec<String>,
 }
 
-/// Parses the judgement of a criterion. For fuzzing only; not part of the public API.
-///
-/// # Errors
-/// If the answer is invalid.
+/// Parses the judgement of a criterion. For fuzzing only; not part of the public API. Fails if the answer is
+/// invalid.
 #[doc(hidden)]
 pub fn read_judgement(text: &str) -> Result<Value, RoleError> {
     answer::parse_answer(text, &prompt::CRITERION.schema)

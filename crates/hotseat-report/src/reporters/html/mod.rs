@@ -109,10 +109,7 @@ impl<'a> RunRecord<'a> {
 }
 
 impl HtmlReporter {
-    /// Creates a reporter that writes to an empty file.
-    ///
-    /// # Errors
-    /// If no temporary file can be created.
+    /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
     pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
         let (spool, cases) = (ReportSpool::new()?, Vec::new());
         Ok(HtmlReporter { file, label: shown, setting, spool, cases, sweep: None })

@@ -49,10 +49,7 @@ impl RunFold<'_> {
         self.rules.open_entities()
     }
 
-    /// Processes one event.
-    ///
-    /// # Errors
-    /// If it is not a valid event, or violates a rule under strict rules.
+    /// Processes one event. Fails if it is not a valid event, or violates a rule under strict rules.
     pub fn receive(
         &mut self,
         data: &str,
@@ -87,10 +84,8 @@ impl RunFold<'_> {
         expansion.map_err(|error| self.at_event(error.into()))
     }
 
-    /// Ends the run at the end of the stream: closes open items and returns how the run ended.
-    ///
-    /// # Errors
-    /// If the run ended regularly but has results or arguments of an unknown call.
+    /// Ends the run at the end of the stream: closes open items and returns how the run ended. Fails if the
+    /// run ended regularly but has results or arguments of an unknown call.
     pub fn finish(mut self, at: TimeOffset, out: PayloadSink<'_>) -> Result<RunEnd, ProtocolViolation> {
         let mut closed = Vec::new();
         self.expander.close_all(&mut closed);
