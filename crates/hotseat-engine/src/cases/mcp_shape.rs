@@ -13,6 +13,7 @@ pub static MCP_SERVER: TaggedShapes =
 
 const TOOLS: Kind = Kind::NonEmptyList(&Kind::Shape(&MCP_TOOL));
 static FAULT_KIND: Kind = Kind::Shape(&MCP_FAULT);
+
 document_shape! {
     /// Faults in calls of this server, in addition to inherited ones. The first that selects a call applies.
     /// A fault that no call reaches fails the case as an error of the test.

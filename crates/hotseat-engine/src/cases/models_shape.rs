@@ -13,6 +13,7 @@ pub static MODEL_SOURCE: TaggedShapes =
     TaggedShapes { key: "type", shapes: &[&MODEL_RELAY, &MODEL_REPLAY], untagged: Some(&SERVED_MODEL) };
 
 static FAULT_KIND: Kind = Kind::Shape(&MODEL_FAULT);
+
 document_shape! {
     /// Faults in calls of this model, in addition to inherited ones. The first that selects a call applies. A
     /// fault that no call reaches fails the case as an error of the test.

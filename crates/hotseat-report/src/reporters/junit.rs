@@ -27,7 +27,7 @@ pub struct JUnitReporter {
 /// Suite file with its cases.
 #[derive(Default)]
 struct SuiteElement {
-    counts: CaseCounts,
+    counts: ElementCounts,
     time: Duration,
     /// Index of each case, with its XML element.
     cases: Vec<(usize, SpoolPiece)>,
@@ -35,7 +35,7 @@ struct SuiteElement {
 
 /// Numbers of cases.
 #[derive(Clone, Copy, Default)]
-struct CaseCounts {
+struct ElementCounts {
     tests: usize,
     skipped: usize,
     errors: usize,
@@ -90,7 +90,7 @@ impl JUnitReporter {
             self.add_case(REPORT_NAME.to_string(), usize::MAX, case, Some(ERROR), Duration::ZERO)?;
         }
         let suites = mem::take(&mut self.suites);
-        let total = suites.values().fold(CaseCounts::default(), |total, suite| CaseCounts {
+        let total = suites.values().fold(ElementCounts::default(), |total, suite| ElementCounts {
             tests: total.tests + suite.counts.tests,
             skipped: total.skipped + suite.counts.skipped,
             errors: total.errors + suite.counts.errors,
@@ -114,7 +114,7 @@ impl JUnitReporter {
 }
 
 /// Creates an element with its numbers of cases.
-fn counted(element: &'static str, name: &str, counts: CaseCounts, time: Duration) -> XmlElement {
+fn counted(element: &'static str, name: &str, counts: ElementCounts, time: Duration) -> XmlElement {
     XmlElement::new(element)
         .attribute("name", name)
         .attribute("tests", counts.tests)

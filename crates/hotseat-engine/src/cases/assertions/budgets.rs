@@ -11,8 +11,7 @@ assertion_type! {
         /// The maximum allowed.
         required "value" = TOKENS,
     }
-    |map,
-    diagnostics| read_limit("max_tokens", map, diagnostics)
+    |map, diagnostics| read_limit("max_tokens", map, diagnostics)
 }
 
 assertion_type! {
@@ -22,8 +21,7 @@ assertion_type! {
         /// The maximum allowed.
         required "value" = Kind::Number,
     }
-    |map,
-    diagnostics| read_limit("max_cost", map, diagnostics)
+    |map, diagnostics| read_limit("max_cost", map, diagnostics)
 }
 
 assertion_type! {
@@ -32,8 +30,7 @@ assertion_type! {
         /// The maximum allowed.
         required "value" = TIMES,
     }
-    |map,
-    diagnostics| read_limit("max_tool_calls", map, diagnostics)
+    |map, diagnostics| read_limit("max_tool_calls", map, diagnostics)
 }
 
 fn read_limit(name: &str, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {

@@ -16,8 +16,7 @@ assertion_type! {
         /// has to select something.
         optional "value" = Kind::Json,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let path = json_path(map.get("path")?, diagnostics)?;
         check_at(map, "path", CheckKind::JsonPath(JsonPathCheck { path, value: map.json("value") }))
     },
@@ -38,8 +37,7 @@ assertion_type! {
         /// JSON path to the value, as in `json_path`.
         optional "path" = Kind::NonEmptyText,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let expected = JsonValueType::from_name(map.text("value")?)?;
         let path = optional_path(map, diagnostics)?;
         check_at(map, "value", CheckKind::JsonType(JsonTypeCheck { path, expected }))
@@ -59,8 +57,7 @@ assertion_type! {
         /// JSON path to the value, as in `json_path`.
         optional "path" = Kind::NonEmptyText,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let path = optional_path(map, diagnostics)?;
         match CompiledSchema::compile(&map.json("schema")?) {
             Ok(schema) => check_at(map, "schema", CheckKind::JsonSchema(JsonSchemaCheck { schema, path })),

@@ -65,8 +65,7 @@ assertion_type! {
         optional "from_tools" = ONE_OR_MANY_TEXTS,
         ..JUDGED_BY,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let claims =
             GroundedClaims { types: text_list(map, "types"), from_tools: text_list(map, "from_tools") };
         judged_check(JudgeCriterion::Grounded(claims), map, "types", diagnostics)
@@ -83,8 +82,7 @@ assertion_type! {
         optional "absolute" = Kind::Bool, shown "false",
         ..JUDGED_BY,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let absolute = map.bool("absolute") == Some(true);
         let claims = ForbiddenClaims { forbid: text_list(map, "forbid"), absolute };
         judged_check(JudgeCriterion::Claims(claims), map, "forbid", diagnostics)
@@ -110,8 +108,7 @@ assertion_type! {
         optional "goal" = Kind::NonEmptyText, aliases &["value"],
         ..JUDGED_BY,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let goal = GoalAchieved { text: map.text("goal").map(str::to_string) };
         let key = if map.has("goal") { "goal" } else { "type" };
         judged_check(JudgeCriterion::Goal(goal), map, key, diagnostics)

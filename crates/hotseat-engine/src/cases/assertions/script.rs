@@ -20,8 +20,7 @@ assertion_type! {
         /// The time limit as a duration: `30s`.
         optional "timeout" = Kind::NonEmptyText,
     }
-    |map,
-    diagnostics| {
+    |map, diagnostics| {
         let options = match map.json("options") {
             Some(Value::Object(options)) => options,
             _ => serde_json::Map::new(),

@@ -15,8 +15,7 @@ assertion_type! {
         required "value" = Kind::Json,
         ..TURNS_READ,
     }
-    |map,
-    diagnostics| read_contains(map, true, diagnostics),
+    |map, diagnostics| read_contains(map, true, diagnostics),
     value_label
 }
 
@@ -27,8 +26,7 @@ assertion_type! {
         required "value" = Kind::Json,
         ..TURNS_READ,
     }
-    |map,
-    diagnostics| read_contains(map, false, diagnostics),
+    |map, diagnostics| read_contains(map, false, diagnostics),
     value_label
 }
 
@@ -38,8 +36,7 @@ assertion_type! {
         /// Text is compared exactly; anything else as JSON, regardless of key order, with 1 equal to 1.0.
         required "value" = Kind::Json,
     }
-    |map,
-    _| check_at(map, "value", CheckKind::AnswerEquals(AnswerEquals { value: map.json("value")? })),
+    |map, _| check_at(map, "value", CheckKind::AnswerEquals(AnswerEquals { value: map.json("value")? })),
     value_label
 }
 

@@ -15,8 +15,7 @@ assertion_type! {
         required "key" = Kind::NonEmptyText,
         ..SERVER,
     }
-    |map,
-    _| {
+    |map, _| {
         let check = Idempotent {
             tool: map.text("tool")?.to_string(),
             server: map.text("server").map(str::to_string),
@@ -49,8 +48,7 @@ assertion_type! {
         optional "tool" = Kind::NonEmptyText,
         ..SERVER,
     }
-    |map,
-    _| {
+    |map, _| {
         let text = |key: &str| map.text(key).map(str::to_string);
         let check = ValidArguments { tool: text("tool"), server: text("server") };
         check_at(map, "tool", CheckKind::ValidArguments(check))

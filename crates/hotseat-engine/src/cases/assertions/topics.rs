@@ -12,8 +12,7 @@ assertion_type! {
         /// The topic, or a list of alternative topics.
         required "name" = TOPIC_NAMES, aliases &["value"],
     }
-    |map,
-    _| {
+    |map, _| {
         check_at(map, "name", CheckKind::CurrentTopic(CurrentTopic { names: text_list(map, "name") }))
     }
 }
@@ -24,8 +23,7 @@ assertion_type! {
         /// The topic.
         required "name" = Kind::NonEmptyText, aliases &["value"],
     }
-    |map,
-    _| {
+    |map, _| {
         let name = map.text("name")?.to_string();
         check_at(map, "name", CheckKind::TopicReached(TopicReached { name }))
     }
@@ -39,8 +37,7 @@ assertion_type! {
         /// `strict`: exactly these topics. `in_order`: these topics in order, with others allowed in between.
         optional "order" = Kind::Choice(&["strict", "in_order"]), shown "strict",
     }
-    |map,
-    _| {
+    |map, _| {
         let order = match map.text("order") {
             Some("in_order") => HistoryOrder::InOrder,
             _ => HistoryOrder::Strict,

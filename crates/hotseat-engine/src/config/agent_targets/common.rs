@@ -19,7 +19,9 @@ document_shape! {
     /// Headers of every request.
     pub(in crate::config) const HEADERS: optional "headers" = Kind::Map(&Kind::Text),
 }
+
 static CLIENT_TOOL_KIND: Kind = Kind::Shape(&CLIENT_TOOL);
+
 document_shape! {
     /// Client-side tools that are offered to the agent.
     pub(super) const TOOLS: optional "tools" = Kind::List(&CLIENT_TOOL_KIND),
