@@ -11,108 +11,42 @@ use crate::failure::WorkResult;
 use crate::ids::{AgentId, RunId, TaskId, WorkflowId};
 
 /// Work outside the state machine. Its answer is an input with the same address.
+///
+/// `at` is the address for the answer, and `agent` the one whose memory the work uses, or the called one. The `depth` of a
+/// call is the number of nested calls of agents, including this one.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of the type names the members")]
 pub enum ConversationEffect {
     /// Run a hook workflow.
-    RunHook {
-        /// Address for the answer.
-        at: HookAddress,
-        /// Agent whose memory is used.
-        agent: AgentId,
-        /// The workflow.
-        workflow: WorkflowId,
-        /// Input of the workflow.
-        input: Arc<Value>,
-    },
+    RunHook { at: HookAddress, agent: AgentId, workflow: WorkflowId, input: Arc<Value> },
     /// Call a model.
-    CallModel {
-        /// Address for the answer.
-        at: ModelAddress,
-        /// Model profile.
-        profile: Arc<str>,
-        /// The request.
-        request: Arc<ModelRequest>,
-    },
+    CallModel { at: ModelAddress, profile: Arc<str>, request: Arc<ModelRequest> },
     /// Run a task.
-    RunTask {
-        /// Address for the answer.
-        at: OperationAddress,
-        /// Agent whose memory is used.
-        agent: AgentId,
-        /// The task.
-        task: TaskId,
-        /// Input of the task.
-        input: Arc<Value>,
-    },
+    RunTask { at: OperationAddress, agent: AgentId, task: TaskId, input: Arc<Value> },
     /// Run a workflow.
-    RunWorkflow {
-        /// Address for the answer.
-        at: OperationAddress,
-        /// Agent whose memory is used.
-        agent: AgentId,
-        /// The workflow.
-        workflow: WorkflowId,
-        /// Input of the workflow.
-        input: Arc<Value>,
-    },
+    RunWorkflow { at: OperationAddress, agent: AgentId, workflow: WorkflowId, input: Arc<Value> },
     /// Call another agent.
     RunAgent {
-        /// Address for the answer.
         at: OperationAddress,
-        /// The agent.
         agent: AgentId,
-        /// Invocation mode.
         mode: InvocationMode,
-        /// The caller.
         caller: TurnCaller,
-        /// Input of the call.
         input: Value,
-        /// Number of nested agent calls, including this one.
         depth: u32,
     },
     /// Let the client execute a tool. There is no time limit; the answer is
     /// [`ConversationInput::OperationDone`](super::ConversationInput).
-    AskClient {
-        /// Address for the answer.
-        at: OperationAddress,
-        /// The tool.
-        tool: String,
-        /// Input of the tool.
-        input: Value,
-    },
+    AskClient { at: OperationAddress, tool: String, input: Value },
     /// Ask a human to approve a tool call. The answer is [`ConversationInput::Approval`](super::ConversationInput).
-    AskApproval {
-        /// Address for the answer.
-        at: OperationAddress,
-        /// The tool.
-        tool: String,
-        /// Input from the model.
-        input: Value,
-        /// The question.
-        message: String,
-    },
+    AskApproval { at: OperationAddress, tool: String, input: Value, message: String },
     /// Withdraw a client call or an approval.
-    Withdraw {
-        /// Address of the call.
-        at: OperationAddress,
-    },
+    Withdraw { at: OperationAddress },
     /// Cancel a run of a workflow or task, or a conversation with this id.
-    CancelRun {
-        /// The id of the run.
-        run: RunId,
-    },
+    CancelRun { run: RunId },
     /// Cancel a model call.
-    CancelModel {
-        /// Address of the model call.
-        at: ModelAddress,
-    },
+    CancelModel { at: ModelAddress },
     /// Reply to the caller of a turn.
-    Reply {
-        /// Address of the caller.
-        to: ReplyTo,
-        /// Result of the turn.
-        outcome: WorkResult,
-    },
+    Reply { to: ReplyTo, outcome: WorkResult },
 }
 
 /// Identity of an effect; a conversation requests each one once.

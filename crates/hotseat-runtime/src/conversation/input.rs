@@ -11,90 +11,38 @@ use crate::failure::WorkResult;
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TokenId, TurnId};
 
 /// Input of a conversation.
+///
+/// `at` is the address that the effect of the same work has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum ConversationInput {
     /// The conversation starts.
     Open,
-    /// A user sent a message.
-    UserMessage {
-        /// The id of the user.
-        user: Arc<str>,
-        /// Text of the message.
-        content: String,
-        /// The earlier message that this one answers.
-        reply_to: Option<MessageId>,
-    },
-    /// An agent or a workflow calls an agent of this conversation.
-    AgentCall {
-        /// The caller.
-        caller: TurnCaller,
-        /// The called agent.
-        agent: AgentId,
-        /// Input of the call.
-        input: Value,
-        /// Recipient of the answer.
-        reply_to: ReplyTo,
-        /// Number of nested agent calls that lead to this one.
-        depth: u32,
-    },
+    /// A user sent a message, which may answer an earlier one.
+    UserMessage { user: Arc<str>, content: String, reply_to: Option<MessageId> },
+    /// An agent or a workflow calls an agent of this conversation. `depth` is the number of nested calls of agents that lead
+    /// to this one.
+    AgentCall { caller: TurnCaller, agent: AgentId, input: Value, reply_to: ReplyTo, depth: u32 },
     /// A hook workflow ended.
-    HookDone {
-        /// Address of the hook.
-        at: HookAddress,
-        /// Result of the workflow.
-        result: WorkResult,
-    },
+    HookDone { at: HookAddress, result: WorkResult },
     /// A model call ended.
-    ModelDone {
-        /// Address of the model call.
-        at: ModelAddress,
-        /// Reply or error.
-        result: Result<ModelReply, ModelError>,
-    },
+    ModelDone { at: ModelAddress, result: Result<ModelReply, ModelError> },
     /// An operation ended.
-    OperationDone {
-        /// Address of the operation.
-        at: OperationAddress,
-        /// Result of the operation.
-        result: WorkResult,
-    },
-    /// A client offers tools and context, valid until its next offer.
-    ClientOffer {
-        /// Tools that the client executes.
-        tools: Vec<ModelTool>,
-        /// Context of the client.
-        context: Vec<ContextEntry>,
-        /// The new shared state; `None` leaves it unchanged.
-        state: Option<Value>,
-    },
+    OperationDone { at: OperationAddress, result: WorkResult },
+    /// A client offers tools, which it executes, and context, valid until its next offer. Without `state` the shared state stays.
+    ClientOffer { tools: Vec<ModelTool>, context: Vec<ContextEntry>, state: Option<Value> },
     /// A human answered an approval.
-    Approval {
-        /// Address of the call.
-        at: OperationAddress,
-        /// The answer.
-        verdict: ApprovalVerdict,
-    },
+    Approval { at: OperationAddress, verdict: ApprovalVerdict },
     /// A timer is due.
     Wake,
-    /// A turn is cancelled.
-    CancelTurn {
-        /// The turn.
-        turn: TurnId,
-        /// Reason for the trace.
-        reason: String,
-    },
+    /// A turn is cancelled, with a reason for the trace.
+    CancelTurn { turn: TurnId, reason: String },
     /// A participant leaves.
-    RemoveParticipant {
-        /// The participant.
-        participant: Participant,
-    },
-    /// The definitions of the agents have changed. Turns that wait only for the client continue under the new
-    /// ones; others fail.
-    DefinitionChanged {
-        /// Number of the first record that differs under the new definitions.
-        first_difference: u64,
-    },
+    RemoveParticipant { participant: Participant },
+    /// The definitions of the agents have changed: the record `first_difference` is the first that differs under the new ones.
+    /// Turns that wait only for the client continue under the new ones; others fail.
+    DefinitionChanged { first_difference: u64 },
     /// The user closes the conversation.
     Close,
 }

@@ -143,47 +143,26 @@ pub struct TurnState {
 }
 
 /// Phase of a turn.
+///
+/// Attempts count from 1.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum TurnPhase {
     /// The next model call can be prepared.
     Ready,
     /// The request is being built; `run` is `None` while a retry is pending.
-    Assembling {
-        /// The attempt, from 1.
-        attempt: u32,
-        /// The run.
-        run: Option<RunId>,
-    },
+    Assembling { attempt: u32, run: Option<RunId> },
     /// The request has been built.
-    Assembled {
-        /// The request.
-        request: Arc<ModelRequest>,
-    },
-    /// The model is being called; `open` is false while a retry is pending.
-    Calling {
-        /// The attempt, from 1.
-        attempt: u32,
-        /// The request.
-        request: Arc<ModelRequest>,
-        /// True while a call is in progress.
-        open: bool,
-        /// True if tools are no longer offered.
-        last: bool,
-    },
-    /// The turn waits for calls.
-    Waiting {
-        /// The calls.
-        open: BTreeSet<CallId>,
-    },
+    Assembled { request: Arc<ModelRequest> },
+    /// The model is being called; `open` is false while a retry is pending, and `last` is true if tools are no longer
+    /// offered.
+    Calling { attempt: u32, request: Arc<ModelRequest>, open: bool, last: bool },
+    /// The turn waits for the `open` calls.
+    Waiting { open: BTreeSet<CallId> },
     /// The agent has finished its answer; asynchronous operations may still be running.
     Idle,
     /// Memories are being extracted; `run` is `None` while a retry is pending.
-    Extracting {
-        /// The attempt, from 1.
-        attempt: u32,
-        /// The run.
-        run: Option<RunId>,
-    },
+    Extracting { attempt: u32, run: Option<RunId> },
     /// The turn is about to complete.
     Closing,
     /// The turn has ended.

@@ -39,86 +39,42 @@ pub struct WorkContext {
 }
 
 /// Input of a run.
+///
+/// `token` is the token that waits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "members are named as their types")]
 pub enum WorkInput {
     /// The run starts.
     Start,
     /// A requested wait is over.
-    Waited {
-        /// The waiting token.
-        token: TokenId,
-    },
+    Waited { token: TokenId },
     /// A requested answer has arrived.
-    Answered {
-        /// The token that requested it.
-        token: TokenId,
-        /// The answer.
-        result: WorkResult,
-    },
+    Answered { token: TokenId, result: WorkResult },
     /// A join reached its time limit.
-    JoinLate {
-        /// Name of the join.
-        join: String,
-    },
+    JoinLate { join: String },
 }
 
 /// Effect that a run requests.
+///
+/// `token` is the token that waits for the answer.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "members are named as their types")]
 pub enum WorkEffect {
     /// Notify the run after a delay.
-    Wait {
-        /// The waiting token.
-        token: TokenId,
-        /// The delay, in milliseconds.
-        millis: u64,
-    },
+    Wait { token: TokenId, millis: u64 },
     /// Access the agent's memory.
-    Memory {
-        /// The requesting token.
-        token: TokenId,
-        /// The kind of access.
-        action: MemoryAction,
-        /// Parameters of the access.
-        input: Value,
-    },
+    Memory { token: TokenId, action: MemoryAction, input: Value },
     /// Run another workflow.
-    Subworkflow {
-        /// The requesting token.
-        token: TokenId,
-        /// The workflow.
-        workflow: WorkflowId,
-        /// Input of the workflow.
-        input: Arc<Value>,
-    },
+    Subworkflow { token: TokenId, workflow: WorkflowId, input: Arc<Value> },
     /// Call an agent in a separate conversation.
-    Agent {
-        /// The requesting token.
-        token: TokenId,
-        /// The id of the conversation.
-        conversation: ConversationId,
-        /// The agent.
-        agent: AgentId,
-        /// Input of the call.
-        input: Value,
-    },
+    Agent { token: TokenId, conversation: ConversationId, agent: AgentId, input: Value },
     /// Notify the run when a join reaches its time limit.
-    JoinTimer {
-        /// Name of the join.
-        join: String,
-        /// The time limit, in milliseconds.
-        millis: u64,
-    },
-    /// Cancel a workflow that a token started.
-    CancelSubworkflow {
-        /// The token.
-        token: TokenId,
-    },
+    JoinTimer { join: String, millis: u64 },
+    /// Cancel the workflow that a token started.
+    CancelSubworkflow { token: TokenId },
     /// Cancel a conversation that a token opened.
-    CancelAgent {
-        /// The conversation.
-        conversation: ConversationId,
-    },
+    CancelAgent { conversation: ConversationId },
     /// Report the result of the run. This is the last effect.
     Done(WorkResult),
 }

@@ -40,95 +40,43 @@ impl DeliveryTime {
 /// Event that is delivered to a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "members are named as their types")]
 pub enum WorldDelivery {
     /// A conversation starts, either independently or for a call of an agent.
-    Open {
-        /// Data that the conversation is opened with.
-        opening: ConversationOrigin,
-        /// The call.
-        call: Option<ConversationInput>,
-    },
+    Open { opening: ConversationOrigin, call: Option<ConversationInput> },
     /// An input for a conversation.
-    Input {
-        /// The conversation.
-        conversation: ConversationId,
-        /// The input.
-        input: ConversationInput,
-    },
+    Input { conversation: ConversationId, input: ConversationInput },
     /// A timer of a conversation is due.
-    Wake {
-        /// The conversation.
-        conversation: ConversationId,
-    },
+    Wake { conversation: ConversationId },
     /// An input for a run of a task or workflow.
-    Run {
-        /// The run.
-        run: RunId,
-        /// The input.
-        input: WorkInput,
-    },
-    /// The memory answered.
-    Remembered {
-        /// The run that asked.
-        run: RunId,
-        /// The token that asked.
-        token: TokenId,
-        /// The answer.
-        result: Result<MemoryResult, WorkFailure>,
-    },
+    Run { run: RunId, input: WorkInput },
+    /// The memory answered the token of a run.
+    Remembered { run: RunId, token: TokenId, result: Result<MemoryResult, WorkFailure> },
 }
 
 /// Request of a world to its driver.
+///
+/// `conversation` or `run` makes the request; `at` is the address for the answer.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum DriverRequest {
-    /// Deliver an event.
-    Deliver {
-        /// Delay in milliseconds; 0 means before any waiting.
-        after: Millis,
-        /// The delivery.
-        delivery: WorldDelivery,
-    },
+    /// Deliver an event after so many milliseconds; 0 means before any waiting.
+    Deliver { after: Millis, delivery: WorldDelivery },
     /// Call a model; the answer is [`ConversationInput::ModelDone`].
     CallModel {
-        /// The requesting conversation.
         conversation: ConversationId,
-        /// Address for the answer.
         at: ModelAddress,
-        /// Model profile.
         profile: Arc<str>,
-        /// The request.
         request: Arc<ModelRequest>,
     },
     /// Cancel a model call.
-    CancelModel {
-        /// Address of the model call.
-        at: ModelAddress,
-    },
+    CancelModel { at: ModelAddress },
     /// Let the client execute a call; the answer is [`ConversationInput::OperationDone`].
-    AskClient {
-        /// The requesting conversation.
-        conversation: ConversationId,
-        /// The call.
-        call: ClientToolCall,
-    },
+    AskClient { conversation: ConversationId, call: ClientToolCall },
     /// Ask a human to approve a call; the answer is [`ConversationInput::Approval`].
-    AskApproval {
-        /// The requesting conversation.
-        conversation: ConversationId,
-        /// The question.
-        question: ApprovalQuestion,
-    },
-    /// Access an agent's memory; the answer is [`WorldDelivery::Remembered`].
-    Remember {
-        /// The requesting run.
-        run: RunId,
-        /// The requesting token.
-        token: TokenId,
-        /// The agent whose memory is used.
-        agent: AgentId,
-        /// The access.
-        usage: MemoryUse,
-    },
+    AskApproval { conversation: ConversationId, question: ApprovalQuestion },
+    /// Access the memory of an agent for the token of a run; the answer is [`WorldDelivery::Remembered`].
+    Remember { run: RunId, token: TokenId, agent: AgentId, usage: MemoryUse },
 }
 
 /// Tool call that the client executes.
