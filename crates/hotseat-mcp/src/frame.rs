@@ -9,31 +9,17 @@ use crate::revision::error_code;
 const MAX_JSON_VALUES: usize = 1_000_000;
 
 /// One message of a peer.
+///
+/// Parameters are empty if the message has none.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum Frame {
-    /// A request that expects an answer.
-    Request {
-        /// Identifier, a text or a number.
-        id: Value,
-        /// Name of the method.
-        method: String,
-        /// Parameters; empty if the request has none.
-        params: Map<String, Value>,
-    },
+    /// A request that expects an answer. Its identifier is a text or a number.
+    Request { id: Value, method: String, params: Map<String, Value> },
     /// A notification, without an answer.
-    Notification {
-        /// Name of the method.
-        method: String,
-        /// Parameters; empty if the notification has none.
-        params: Map<String, Value>,
-    },
-    /// The answer to a request of the other side.
-    Response {
-        /// Identifier of the answered request; null if the peer could not read it.
-        id: Value,
-        /// Result or error.
-        outcome: Result<Value, RpcError>,
-    },
+    Notification { method: String, params: Map<String, Value> },
+    /// The answer to a request of the other side. The identifier is null if the peer could not read it.
+    Response { id: Value, outcome: Result<Value, RpcError> },
 }
 
 /// A JSON-RPC error.

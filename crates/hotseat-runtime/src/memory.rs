@@ -29,40 +29,18 @@ pub struct MemoryRecord {
 /// Access to an agent's memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum MemoryUse {
-    /// Stores a record.
-    Write {
-        /// Id derived from the writer, so that repeated writes are idempotent.
-        id: MemoryId,
-        /// Kind of the memory.
-        kind: String,
-        /// Text of the memory.
-        content: String,
-        /// Significance, from 0 to 1.
-        significance: f64,
-    },
+    /// Stores a record. Its id is derived from the writer, so that repeated writes are idempotent. The significance is from 0 to 1.
+    Write { id: MemoryId, kind: String, content: String, significance: f64 },
     /// Returns a record.
-    Read {
-        /// The id of the record.
-        id: MemoryId,
-    },
-    /// Returns the best records for a query.
-    Search {
-        /// The query.
-        query: String,
-        /// Maximum number of results.
-        limit: usize,
-    },
-    /// Returns all records, oldest first.
-    List {
-        /// Maximum number of results.
-        limit: Option<usize>,
-    },
+    Read { id: MemoryId },
+    /// Returns the best records for a query, at most `limit`.
+    Search { query: String, limit: usize },
+    /// Returns all records, oldest first, at most `limit`.
+    List { limit: Option<usize> },
     /// Deletes a record.
-    Delete {
-        /// The id of the record.
-        id: MemoryId,
-    },
+    Delete { id: MemoryId },
 }
 
 /// Result of a memory access.

@@ -31,41 +31,21 @@ use hotseat_targets::recorder::wall_millis;
 
 /// An event of a run, in order of occurrence.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum RunEvent {
-    /// The run has started.
-    Started {
-        /// Number of cases.
-        total: usize,
-        /// Maximum number of concurrent conversations.
-        parallel: usize,
-        /// Start time.
-        at: Millis,
-    },
+    /// The run has started, with so many cases, and at most so many conversations at once.
+    Started { total: usize, parallel: usize, at: Millis },
     /// A case has started.
-    CaseStarted {
-        /// The case.
-        case: Arc<CaseRef>,
-        /// Its attempt policy.
-        repetition: AttemptPolicy,
-    },
+    CaseStarted { case: Arc<CaseRef>, repetition: AttemptPolicy },
     /// An attempt has finished.
-    AttemptEnded {
-        /// The attempt.
-        attempt: Arc<Attempt>,
-        /// The attempt policy of its case.
-        repetition: AttemptPolicy,
-    },
+    AttemptEnded { attempt: Arc<Attempt>, repetition: AttemptPolicy },
     /// A case has finished, or will never start.
     CaseEnded(Arc<CaseOutcome>),
     /// The run was asked to stop.
     Stopping(RunControl),
-    /// All cases have finished, and a sweep of faults has started.
-    SweepStarted {
-        /// Number of conversations with a fault.
-        runs: usize,
-        /// Number of combinations of calls and faults, of which these are a part.
-        combinations: usize,
-    },
+    /// All cases have finished, and a sweep of faults has started: so many conversations with a fault, of all combinations of calls
+    /// and faults.
+    SweepStarted { runs: usize, combinations: usize },
     /// A sweep of faults has finished.
     SweepEnded(Arc<SweepReport>),
     /// The run has finished.

@@ -67,59 +67,29 @@ pub struct ServedModelEvent {
 }
 
 /// The event itself. `call` is the number of a call in its conversation.
+///
+/// `call` is the number of a call, and `position` its place in the conversation, as far as the request shows it.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum ServedModelEventKind {
-    /// A call arrived.
+    /// A call arrived for the model that the agent names. The tokens are estimated from the request; `messages` and `tools` are their
+    /// numbers. `results` are those of the tool calls after the last reply of the model.
     CallReceived {
-        /// Number of the call.
         call: u64,
-        /// Protocol of the call.
         dialect: Dialect,
-        /// Model that the agent names.
         requested: String,
-        /// Position in the conversation, as far as the request shows it.
         position: CallPosition,
-        /// Estimated size of the request, in tokens.
         input_tokens: u64,
-        /// Number of messages.
         messages: usize,
-        /// Number of tools offered.
         tools: usize,
-        /// Results of tool calls that the request adds: those after the last reply of the model.
         results: Vec<ModelToolResult>,
     },
-    /// A call was answered.
-    CallAnswered {
-        /// Number of the call.
-        call: u64,
-        /// Position of the call.
-        position: CallPosition,
-        /// The reply before any fault.
-        reply: Box<ModelReply>,
-        /// Time since the call arrived.
-        duration: Duration,
-    },
+    /// A call was answered: the reply before any fault, and the time since the call arrived.
+    CallAnswered { call: u64, position: CallPosition, reply: Box<ModelReply>, duration: Duration },
     /// A call failed: by the script, by a fault, or because the client disconnected.
-    CallFailed {
-        /// Number of the call.
-        call: u64,
-        /// Position of the call.
-        position: CallPosition,
-        /// The error.
-        error: ModelError,
-    },
-    /// A fault was injected into a call.
-    FaultInjected {
-        /// Number of the call.
-        call: u64,
-        /// Index of the rule among the faults of the model.
-        rule: usize,
-        /// The fault.
-        fault: FaultKind,
-    },
+    CallFailed { call: u64, position: CallPosition, error: ModelError },
+    /// A fault was injected into a call. `rule` is its index among the faults of the model.
+    FaultInjected { call: u64, rule: usize, fault: FaultKind },
     /// A request was refused: its protocol does not allow it, or a limit is reached.
-    Refused {
-        /// Reason.
-        message: String,
-    },
+    Refused { message: String },
 }

@@ -14,35 +14,19 @@ use crate::world::DeliveryTime;
 /// External event of a live conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum LogEntry {
     /// The conversation starts.
-    Open {
-        /// Data that the conversation is opened with.
-        opening: ConversationOrigin,
-    },
-    /// An input arrived.
-    Input {
-        /// The receiving conversation: this one or a nested one.
-        conversation: ConversationId,
-        /// The input.
-        input: ConversationInput,
-    },
-    /// The agent has changed. Recorded history is kept; the conversation continues with the new definitions.
-    DefinitionChanged {
-        /// Number of the first record that differs under the new definitions.
-        first_difference: u64,
-    },
+    Open { opening: ConversationOrigin },
+    /// An input arrived for this conversation or a nested one.
+    Input { conversation: ConversationId, input: ConversationInput },
+    /// The agent has changed. Recorded history is kept; the conversation continues with the new definitions. The record
+    /// `first_difference` is the first that differs under them.
+    DefinitionChanged { first_difference: u64 },
     /// A timer is due.
     Due,
-    /// The memory answered.
-    Remembered {
-        /// The run that asked.
-        run: RunId,
-        /// The token that asked.
-        token: TokenId,
-        /// The answer.
-        result: Result<MemoryResult, WorkFailure>,
-    },
+    /// The memory answered the token of a run.
+    Remembered { run: RunId, token: TokenId, result: Result<MemoryResult, WorkFailure> },
 }
 
 /// One entry of a conversation.

@@ -16,108 +16,46 @@ use crate::ids::{CallId, ConversationId, TurnId};
 use crate::live::Signal;
 
 /// Update that is sent to a client.
+///
+/// `message` and `call` are ids, `speaker` is who speaks or calls.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientUpdate {
-    /// A model call started.
-    StepStarted {
-        /// Name of the step, unique among open steps.
-        step: String,
-    },
+    /// A model call started. The name of the step is unique among open steps.
+    StepStarted { step: String },
     /// The model call finished or failed.
-    StepFinished {
-        /// Name of the step.
-        step: String,
-    },
+    StepFinished { step: String },
     /// A reasoning message started.
-    ReasoningStarted {
-        /// The id of the message.
-        message: String,
-    },
+    ReasoningStarted { message: String },
     /// More text of a reasoning message.
-    Reasoning {
-        /// The id of the message.
-        message: String,
-        /// Text of the piece.
-        text: String,
-    },
+    Reasoning { message: String, text: String },
     /// A reasoning message ended.
-    ReasoningEnded {
-        /// The id of the message.
-        message: String,
-    },
+    ReasoningEnded { message: String },
     /// A text message started.
-    TextStarted {
-        /// The id of the message.
-        message: String,
-        /// Speaker of the message.
-        speaker: Speaker,
-    },
+    TextStarted { message: String, speaker: Speaker },
     /// More text of a message.
-    Text {
-        /// The id of the message.
-        message: String,
-        /// Speaker of the message.
-        speaker: Speaker,
-        /// Text of the piece.
-        text: String,
-    },
+    Text { message: String, speaker: Speaker, text: String },
     /// A text message ended, complete or aborted.
-    TextEnded {
-        /// The id of the message.
-        message: String,
-        /// Speaker of the message.
-        speaker: Speaker,
-    },
-    /// Everything sent of a message is void: the model's reply was interrupted and its retry differs.
-    MessageWithdrawn {
-        /// The id of the message. A message with this id may start again.
-        message: String,
-    },
-    /// A tool was called.
+    TextEnded { message: String, speaker: Speaker },
+    /// Everything sent of a message is void: the model's reply was interrupted and its retry differs. A message with this id may
+    /// start again.
+    MessageWithdrawn { message: String },
+    /// A tool was called, in a message. `by_client` is true if the client must answer the call.
     ToolCalled {
-        /// The id of the call.
         call: Arc<str>,
-        /// The name of the tool.
         tool: Arc<str>,
-        /// Arguments of the call, as text.
         arguments: String,
-        /// The message that makes the call.
         message: String,
-        /// Speaker that makes the call.
         speaker: Speaker,
-        /// True if the client must answer the call.
         by_client: bool,
     },
-    /// A tool call was answered.
-    ToolAnswered {
-        /// The id of the call.
-        call: Arc<str>,
-        /// The result, as text.
-        content: String,
-        /// True if the tool failed; the content is then the error message.
-        failed: bool,
-        /// Speaker that made the call.
-        speaker: Speaker,
-    },
+    /// A tool call was answered. If it failed, the content is the error message.
+    ToolAnswered { call: Arc<str>, content: String, failed: bool, speaker: Speaker },
     /// Another agent was called.
-    AgentStarted {
-        /// The id of the call.
-        call: Arc<str>,
-        /// The called agent.
-        agent: Arc<str>,
-    },
+    AgentStarted { call: Arc<str>, agent: Arc<str> },
     /// The called agent answered.
-    AgentFinished {
-        /// The id of the call.
-        call: Arc<str>,
-    },
+    AgentFinished { call: Arc<str> },
     /// The called agent failed.
-    AgentFailed {
-        /// The id of the call.
-        call: Arc<str>,
-        /// The error message.
-        message: String,
-    },
+    AgentFailed { call: Arc<str>, message: String },
     /// A human is asked to approve a call.
     ApprovalRequested(ApprovalPrompt),
     /// The complete shared state.
@@ -125,10 +63,7 @@ pub enum ClientUpdate {
     /// A change of the shared state, as JSON Patch.
     StatePatched(Value),
     /// A turn of the client ended.
-    TurnEnded {
-        /// The failure, if the turn failed.
-        failure: Option<TurnFailure>,
-    },
+    TurnEnded { failure: Option<TurnFailure> },
 }
 
 /// Speaker of a message or call.
