@@ -119,8 +119,8 @@ fn counted(element: &'static str, name: &str, counts: ElementCounts, time: Durat
         .attribute("name", name)
         .attribute("tests", counts.tests)
         .attribute("skipped", counts.skipped)
-        .attribute("errors", counts.errors)
         .attribute("failures", counts.failures)
+        .attribute("errors", counts.errors)
         .attribute("time", seconds(time))
 }
 

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-/// An element with a text or with child elements. Texts lose escape sequences of terminals and characters that XML does
-/// not allow.
+/// An element with a text or with child elements. Texts lose escape sequences of terminals and control characters.
 #[derive(Debug)]
 pub(super) struct XmlElement {
     name: &'static str,
@@ -75,9 +74,11 @@ fn escape(text: &str) -> String {
             '&' => escaped += "&amp;",
             '"' => escaped += "&quot;",
             '\'' => escaped += "&apos;",
-            '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'.. => escaped.push(c),
+            '\t' | '\n' | '\r' => escaped.push(c),
             // Not allowed, not even as entities.
-            _ => {}
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c.is_control() => {}
+            c => escaped.push(c),
         }
     }
     escaped
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn escapes_texts_and_drops_what_xml_cannot_hold() {
         let text =
-            "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{0}\u{fffe}é";
+            "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{0}\u{9b}\u{fffe}é";
         let element = XmlElement::new("a").attribute("b", "\"&'").child(XmlElement::new("c").text(text));
         let expected = "\n<a b=\"&quot;&amp;&apos;\">\n    <c>a&lt;b red link é</c>\n</a>";
         assert_eq!(element.to_text(0), expected);
