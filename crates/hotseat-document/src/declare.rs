@@ -71,8 +71,8 @@ impl<T: FromDocument> FromDocument for Vec<T> {
 /// # Ok::<(), hotseat_document::Diagnostics>(())
 /// ```
 ///
-/// A shape with a decoder of its own is declared as a `static`. Its keys are those of [`document_fields!`]; a key of
-/// several shapes is a `const`.
+/// A shape with a decoder of its own is declared as a `static`. Its keys are those of
+/// [`document_fields!`](crate::document_fields); a key of several shapes is a `const`.
 ///
 /// ```
 /// use hotseat_document::{Kind, document_shape};
