@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace, post};
 use serde_json::{Value, json};
 
 use crate::common::typescript::IMPORTS;
@@ -115,6 +115,32 @@ assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, cha
     assert_eq!(calls[0]["result"], json!({"charged": true}));
     assert_eq!(calls[1]["error"], "card declined");
     assert!(calls[0]["started_ms"].as_f64() >= Some(0.0) && calls[0]["duration_ms"].as_f64() >= Some(0.0));
+}
+
+/// An MCP client may write any integer, and a byte order mark.
+#[test]
+fn arguments_keep_their_digits() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let address = request.header("x-bank").expect("the address of the bank");
+        let version = r#""_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}"#;
+        let body = format!(
+            "\u{FEFF}{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": {{\"name\": \"find_charge\", \"arguments\": {{\"charge\": 123456789012345678901}}, {version}}}}}"
+        );
+        let headers = [
+            ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", "find_charge"),
+        ];
+        let answer = post(address, &headers, &body).expect("an answer");
+        FakeReply::json(200, &json!({"reply": answer.body}))
+    });
+    let suite = "name: a
+turns:
+  - user: find
+    assert: { tools: { require: [{ name: find_charge, args_match: { charge: '^123456789012345678901$' } }] }, text: { must_match: found } }
+";
+    bank_project(&agent, suite).test(&[]).assert_all_passed();
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! would lose digits.
 
 mod build;
+mod digits;
 mod number;
 mod split;
 mod text;
@@ -14,8 +15,9 @@ mod value;
 use std::io::BufRead;
 use std::sync::Arc;
 
+pub use digits::keep_digits;
 pub use split::JsonStream;
-pub use value::{any_value, objects, optional_value, read_value};
+pub use value::{JsonReadError, any_value, objects, optional_value, read_bytes, read_value};
 
 use super::diagnostic::Diagnostics;
 use super::node::DocumentNode;
