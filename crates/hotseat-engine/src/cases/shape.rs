@@ -185,7 +185,7 @@ pub static CASE: Shape = Shape {
         Field::optional(
             "max_turns",
             Kind::Integer { min: 1, max: 10_000 },
-            "Maximum number of turns, including simulated ones. Also read from `simulator.options.metadata.max_turns`.",
+            "Maximum number of turns, including simulated ones; without it 1,000 with a human. Also read from `simulator.options.metadata.max_turns`.",
         )
         .default("20"),
         Field::optional(
