@@ -499,6 +499,14 @@ turns: [{ user: crash, expect_error: { code: '.' } }]
     assert_failed(&tested, 1, "assertion", "expected an error");
 }
 
+#[test]
+fn an_expected_error_is_an_assertion() {
+    let agent = |request: &FakeRequest| FakeRun::for_request(request).started().error("out of stock", None);
+    let tested = run_suite(agent, "name: a\nturns: [{ user: crash, expect_error: stock }]\n");
+    tested.assert_all_passed();
+    assert!(!tested.output.stdout.contains("nothing was asserted"), "{}", tested.output);
+}
+
 // Time limits.
 
 #[test]
