@@ -143,6 +143,22 @@ turns:
     bank_project(&agent, suite).test(&[]).assert_all_passed();
 }
 
+/// A client that encodes its arguments twice: no single argument is known.
+#[test]
+fn a_text_as_arguments_decides_nothing() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let arguments = json!({"order_id": "o-9"}).to_string();
+        let found = bank.call("find_charge", &json!(arguments));
+        FakeReply::json(200, &json!({"reply": format!("{found:?}")}))
+    });
+    let suite = "name: a
+turns: [{ user: find, assert: { tools: { forbid_calls: [{ name: find_charge, args_match: { order_id: o-9 } }] } } }]
+";
+    let run = bank_project(&agent, suite).test(&[]);
+    run.assert_failure("a", "assertion", &["not valid JSON"]);
+}
+
 #[test]
 fn parallel_conversations_do_not_mix() {
     let case = |id: usize| {

@@ -204,7 +204,7 @@ impl ModelObserver {
         self.events.emit(at, completed)?;
         let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
         let invoked: Vec<Payload> =
-            reply.tool_calls.into_iter().flat_map(|call| tool_calls.invoke(model, &called, call)).collect();
+            reply.tool_calls.into_iter().map(|call| tool_calls.invoke(model, &called, call)).collect();
         invoked.into_iter().try_for_each(|payload| self.events.emit(at, payload))
     }
 

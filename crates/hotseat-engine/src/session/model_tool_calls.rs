@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_model::{ModelToolCall, ModelToolResult};
-use hotseat_trace::{ErrorInfo, Origin, Payload, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation};
-use serde_json::Value;
+use hotseat_trace::{ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation};
 
 /// Turns the tool calls in replies of served models, and the results that the agent sends back, into events.
 #[derive(Debug, Default)]
@@ -27,13 +26,8 @@ struct OpenToolCall {
 }
 
 impl ModelToolCalls {
-    /// Returns the events of a call that a model decided on.
-    pub(super) fn invoke(
-        &mut self,
-        model: &Arc<str>,
-        turn_id: &Arc<str>,
-        call: ModelToolCall,
-    ) -> impl Iterator<Item = Payload> + use<> {
+    /// Returns the event of a call that a model decided on.
+    pub(super) fn invoke(&mut self, model: &Arc<str>, turn_id: &Arc<str>, call: ModelToolCall) -> Payload {
         let own: Arc<str> = call.id.as_str().into();
         let id = match own.is_empty() || self.ids.contains(&own) {
             true => format!("model-{}", self.ids.len() + 1).into(),
@@ -43,21 +37,11 @@ impl ModelToolCalls {
         self.broken.remove(&(model.clone(), call.id.clone()));
         let open = OpenToolCall { turn_id: turn_id.clone(), id: id.clone() };
         self.open.insert((model.clone(), call.id), open);
-        // A text is what the model wrote in place of JSON. No check of arguments may read it as a value.
-        let (input, text) = match call.arguments {
-            Value::String(text) => (None, Some(text)),
-            arguments => (Some(arguments), None),
-        };
-        let invalid = text.map(|text| {
-            let (turn_id, tool_call_id) = (turn_id.clone(), id.clone());
-            Payload::ToolArguments(ToolArguments { turn_id, tool_call_id, input: None, text: Some(text) })
-        });
-        let invoked = Payload::ToolInvoked(ToolInvocation {
-            input,
+        Payload::ToolInvoked(ToolInvocation {
+            input: Some(call.arguments),
             origin: Origin::Model,
             ..ToolInvocation::new(turn_id.clone(), id, call.name)
-        });
-        [invoked].into_iter().chain(invalid)
+        })
     }
 
     /// Remembers a call in a reply that broke.
@@ -76,7 +60,7 @@ impl ModelToolCalls {
         let key = (model.clone(), result.call_id.clone());
         let invoked = self.broken.remove(&key).map(|call| self.invoke(model, turn_id, call));
         let completed = self.open.remove(&key).map(|call| Self::completed(call, result));
-        invoked.into_iter().flatten().chain(completed)
+        invoked.into_iter().chain(completed)
     }
 
     fn completed(call: OpenToolCall, result: ModelToolResult) -> Payload {
