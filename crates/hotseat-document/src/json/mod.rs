@@ -7,6 +7,7 @@
 
 mod build;
 mod digits;
+mod line;
 mod number;
 mod split;
 mod text;
@@ -16,6 +17,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 pub use digits::keep_digits;
+pub use line::{LINE_SEPARATORS, to_line};
 pub use split::JsonStream;
 pub use value::{JsonReadError, any_value, objects, optional_value, read_bytes, read_value};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hotseat_document::excerpt;
-use hotseat_document::json::read_bytes;
+use hotseat_document::json::{read_bytes, to_line};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -83,7 +83,7 @@ pub async fn run_command(
         let tell = async {
             if let (Some(mut stdin), Some(value)) = (stdin, input) {
                 // A hook need not read its input.
-                let _ = stdin.write_all(value.to_string().as_bytes()).await;
+                let _ = stdin.write_all(to_line(value).as_bytes()).await;
             }
         };
         let (read_out, read_err, status, ()) =
