@@ -231,7 +231,7 @@ turns:
         {"name": "charge_card", "inputSchema": {"type": "object"}},
     ]}});
     let agent = plain_agent();
-    let project = bank_project(&agent, suite).file("tools.json", &list.to_string());
+    let project = bank_project(&agent, suite).file("tools.json", &format!("\u{FEFF}{list}"));
     project.test(&[]).assert_all_passed();
 }
 

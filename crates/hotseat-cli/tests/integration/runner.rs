@@ -354,7 +354,8 @@ fn case_file_selects_exactly_its_cases() {
     let project = Project::with_agent(&agent).suite("a", &two).suite("b", &two);
     let listed = project.hotseat(&["list", "--json"]).stdout;
     let lines: Vec<&str> = listed.lines().collect();
-    project.workspace.file("cases.jsonl", &format!("{}\n\n{}\n", lines[0], lines[3]));
+    // Some shells begin a file with a byte order mark.
+    project.workspace.file("cases.jsonl", &format!("\u{FEFF}{}\n\n{}\n", lines[0], lines[3]));
     let tested = project.test(&["--cases", "cases.jsonl"]);
     let results = tested.report["results"].as_array().expect("the report has results");
     let ran: Vec<_> = results.iter().map(|result| (&result["file"], &result["id"])).collect();
