@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_checks::Pattern;
+use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_engine::cases::Suite;
 use hotseat_engine::config::{Project, discover_suites, display_path, is_case_word, nearest_suite};
 use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, RunPlan, SelectedParts};
 use hotseat_report::reporters::{format_count, shell_word};
 use hotseat_report::store::{RunStore, StoredRun, store_path};
-use serde_json::Value;
 
 use crate::args::{FilterArgs, SelectionArgs};
 use crate::context::CliContext;
@@ -207,7 +207,7 @@ fn read_case_file(path: &Path, context: &CliContext) -> Result<CaseSet, Diagnost
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let cases: Result<CaseSet, _> = lines
         .map(|(index, line)| {
-            let case: Option<Value> = serde_json::from_str(line).ok();
+            let case = read_bytes(line.as_bytes()).ok();
             let member = |name: &str| Some(case.as_ref()?.get(name)?.as_str()?.to_string());
             member("suite").zip(member("id")).ok_or_else(|| {
                 Diagnostic::new(format!("--cases {shown}: line {} is not a case", index + 1))

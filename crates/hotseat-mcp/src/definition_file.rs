@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_document::json::{JsonReadError, read_bytes};
 use serde_json::{Map, Value, json};
 
 use crate::answer::{AnswerFuture, McpAnswer, McpCall, McpToolResult, ToolAnswerer};
@@ -55,8 +56,8 @@ impl ToolAnswerer for FixedAnswerer {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say the same")]
 pub enum MockFileError {
-    #[error("no JSON: {0}")]
-    NoJson(#[from] serde_json::Error),
+    #[error("the definition {0}")]
+    NoJson(#[from] JsonReadError),
     #[error("`{0}` must be a list")]
     NoList(&'static str),
     #[error("an entry must be an object")]
@@ -78,7 +79,7 @@ pub enum MockFileError {
 /// `prompts` (entries of their lists, each with `contents`, or `messages` and `ask`). Fails if the definition
 /// is no JSON, or a member has the wrong type.
 pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), MockFileError> {
-    let file: Value = serde_json::from_str(text)?;
+    let file = read_bytes(text.as_bytes())?;
     let name = file.get("name").and_then(Value::as_str).unwrap_or("mock");
     let list = |key: &'static str| match file.get(key) {
         None => Ok(&[][..]),

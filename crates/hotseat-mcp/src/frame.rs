@@ -1,6 +1,6 @@
 //! JSON-RPC frames: parsed from bytes, and written.
 
-use hotseat_document::json::read_value;
+use hotseat_document::json::read_bytes;
 use serde_json::{Map, Value, json};
 
 use crate::revision::error_code;
@@ -91,15 +91,9 @@ impl Frame {
             let error = RpcError::new(error_code::INVALID_REQUEST, message);
             return Err(Box::new(FrameError { id: Value::Null, error }));
         }
-        let unreadable = |message: String| {
-            let error = RpcError::new(error_code::PARSE_ERROR, message);
+        let value = read_bytes(bytes).map_err(|error| {
+            let error = RpcError::new(error_code::PARSE_ERROR, format!("the message {error}"));
             Box::new(FrameError { id: Value::Null, error })
-        };
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| unreadable(format!("the message is no JSON: {error}")))?;
-        let value = read_value(text).map_err(|error| match error.is_data() {
-            true => unreadable(format!("the message has a {error}")),
-            false => unreadable(format!("the message is no JSON: {error}")),
         })?;
         Frame::from_json(value)
     }

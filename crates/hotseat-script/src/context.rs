@@ -45,6 +45,8 @@ pub struct ScriptContext {
 struct ModuleEnv {
     /// Settles the promises of asynchronous host functions.
     settle: Persistent<Function<'static>>,
+    /// Refuses values that JSON does not represent.
+    plain: Persistent<Function<'static>>,
     /// Entry functions of host modules, by module name.
     entries: Vec<(&'static str, Persistent<Object<'static>>)>,
 }
@@ -408,7 +410,9 @@ impl ScriptContext {
         if is_generator(ctx, &value) {
             return Err(refused("a generator function runs nothing when it is called"));
         }
-        let text = match self.catch_exception(ctx, ctx.json_stringify(value)) {
+        let Some(ModuleEnv { plain, .. }) = &self.environment else { return Ok(Value::Null) };
+        let plain = self.catch_exception(ctx, plain.clone().restore(ctx))?;
+        let text = match self.catch_exception(ctx, ctx.json_stringify_replacer(value, plain)) {
             Ok(Some(text)) => self.catch_exception(ctx, text.to_string())?,
             Ok(None) => return Err(refused("it is a function or a symbol")),
             Err(error) if error.kind == ScriptErrorKind::Thrown => return Err(refused(&error.message)),
@@ -629,7 +633,8 @@ fn install_host<'js>(
         }
     }
     let settle: Function<'_> = helpers.get("settle")?;
-    Ok(ModuleEnv { settle: Persistent::save(ctx, settle), entries })
+    let plain: Function<'_> = helpers.get("plain")?;
+    Ok(ModuleEnv { settle: Persistent::save(ctx, settle), plain: Persistent::save(ctx, plain), entries })
 }
 
 /// Declares a module from the exports of host code and returns its entry functions.

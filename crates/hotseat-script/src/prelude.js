@@ -5,6 +5,8 @@
   const { apply } = Reflect;
   const ErrorClass = Error;
   const PromiseClass = Promise;
+  const MapClass = Map;
+  const SetClass = Set;
   const text = String;
   const join = Array.prototype.join;
   const map = Array.prototype.map;
@@ -87,5 +89,13 @@
     reject(error);
   }
 
-  return { define, conceal, settle };
+  /** Refuses values whose JSON is `{}`, whatever they contain; for `stringify`. */
+  function plain(_, value) {
+    if (value instanceof PromiseClass) throw new ErrorClass("it contains a promise; `await` it");
+    if (value instanceof MapClass) throw new ErrorClass("it contains a `Map`; convert it with `Object.fromEntries`");
+    if (value instanceof SetClass) throw new ErrorClass("it contains a `Set`; convert it with `Array.from`");
+    return value;
+  }
+
+  return { define, conceal, settle, plain };
 });

@@ -210,7 +210,8 @@ pub struct AgentToolCall {
     pub name: Arc<str>,
     /// Arguments as JSON; a string if the agent sent invalid JSON; null if it sent none.
     pub arguments: Value,
-    /// True if `arguments` is a string because it is not valid JSON.
+    /// True if `arguments` is a string: invalid JSON, or JSON within JSON. No tool takes a string as its arguments, and checks
+    /// of single arguments would find each of them missing.
     pub arguments_broken: bool,
     /// Result, if the tool returned.
     pub result: Option<ToolResult>,
@@ -268,7 +269,7 @@ impl AgentToolCall {
             id: call.id.clone(),
             name: call.tool.clone(),
             arguments: call.arguments.clone(),
-            arguments_broken: false,
+            arguments_broken: call.arguments.is_string(),
             result: call.result.clone(),
             started: call.started,
             ended: call.ended.unwrap_or(call.started),
@@ -322,7 +323,8 @@ impl AgentToolCall {
         self.started = self.started.min(call.started);
         let has_id = call.agent_call_id.as_deref() == Some(&*self.id);
         if has_id || canonical_arguments(&call.arguments) != canonical_arguments(&self.arguments) {
-            (self.arguments, self.arguments_broken) = (call.arguments.clone(), false);
+            self.arguments = call.arguments.clone();
+            self.arguments_broken = self.arguments.is_string();
         }
         self.server_call = Some(call);
         self.use_server_result();
@@ -649,12 +651,13 @@ impl TracedConversation {
     }
 
     fn add_call(&mut self, p: &ToolInvocation, event: &Event) {
+        let arguments = p.input.clone().unwrap_or(Value::Null);
         let call = AgentToolCall {
             sequence: event.sequence,
             id: p.tool_call_id.clone(),
             name: p.tool_name.clone(),
-            arguments: p.input.clone().unwrap_or(Value::Null),
-            arguments_broken: false,
+            arguments_broken: arguments.is_string(),
+            arguments,
             result: None,
             started: p.started_us.unwrap_or(event.offset),
             ended: p.started_us.unwrap_or(event.offset),
@@ -673,12 +676,12 @@ impl TracedConversation {
 
     fn set_arguments(&mut self, p: &ToolArguments, at: TimeOffset) {
         self.update_call(&p.tool_call_id, |call| {
-            call.arguments_broken = p.input.is_none();
             call.arguments = match (&p.input, &p.text) {
                 (Some(input), _) => input.clone(),
                 (None, Some(text)) => Value::String(text.clone()),
                 (None, None) => Value::Null,
             };
+            call.arguments_broken = p.input.is_none() || call.arguments.is_string();
             if call.result.is_none() {
                 call.ended = at;
             }

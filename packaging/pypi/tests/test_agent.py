@@ -141,6 +141,22 @@ def test_serve() -> None:
         post(server.url, b"{}")
 
 
+def test_an_exit_of_an_asynchronous_agent_ends_only_its_conversation() -> None:
+    async def agent(turn: hotseat.Turn) -> str:
+        if turn.text == "exit":
+            raise SystemExit(3)
+        return "Hello."
+
+    def ask(text: str) -> list[str]:
+        body = {"messages": [{"role": "user", "content": text}]}
+        return [event["type"] for event in post(server.url, json.dumps(body).encode())]
+
+    with hotseat.serve(agent) as server:
+        for _ in range(2):
+            assert ask("exit") == ["RUN_STARTED", "RUN_ERROR"]
+            assert ask("hello")[-1] == "RUN_FINISHED"
+
+
 ENDS = [
     (lambda: SystemExit(3), "SystemExit: 3"),
     # As of a database that the agent uses.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -70,6 +71,12 @@ def test_json_lines_and_typescript_are_suites(project: Project) -> None:
     result = project.pytest("-v")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines_random(["deep/a.test.jsonl::J-2 PASSED*", "b_test.ts::says PASSED*"])
+
+
+def test_names_and_answers_with_line_separators_are_collected(project: Project) -> None:
+    case = {"id": "J-1", "name": "a\u2028b\u0085c", "input": "hello \u2028"}
+    project.file("a.test.json", json.dumps(case, ensure_ascii=False))
+    project.pytest("-v").assert_outcomes(passed=1)
 
 
 def test_scripts_without_tests_are_no_suites_unless_they_are_named(project: Project) -> None:

@@ -186,6 +186,44 @@ fn cut_arguments(request: &FakeRequest) -> FakeRun {
         .finished()
 }
 
+/// Agents that encode arguments twice, and models of embedded agents that write invalid JSON, send a text.
+#[test]
+fn arguments_that_are_a_text_decide_nothing() {
+    let twice = FakeAgent::start(|request: &FakeRequest| {
+        let arguments = json!(json!({"amount": 35}).to_string()).to_string();
+        FakeRun::for_request(request)
+            .started()
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": arguments}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
+            .raw_event(
+                json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "ok"}),
+            )
+            .text("Paid.")
+            .finished()
+    });
+    let script = "use: always\nrules:\n  - when: { tool_result: { tool: pay, failed: true } }\n    reply: Not paid.\n  - reply: { tool_calls: [{ name: pay, arguments: '{\"amount\": 35' }] }\n";
+    let clerk =
+        "name: Clerk\ntools: [{ name: pay, task: { steps: [{ mock: { returns: { ok: true } } }] } }]\n";
+    for assertion in [
+        "{ tools: { require: [{ name: pay, args_match: { amount: '35' } }] } }",
+        "{ tools: { require: [{ name: pay, args_not_match: { amount: '36' } }] } }",
+        "{ tools: { forbid_calls: [{ name: pay, args_match: { amount: '35' } }] } }",
+        "[{ type: tool_called, name: pay, arguments: { amount: 35 }, negate: true }]",
+        "[{ type: tool_sequence, calls: [{ name: pay, arguments: { amount: 35 } }], negate: true }]",
+    ] {
+        let suite = format!("name: a\nturns: [{{ user: go, assert: {assertion} }}]\n");
+        let embedded = Project::with_config("target: { type: embedded, agent: . }\n")
+            .file("agent.yaml", clerk)
+            .file("script.yaml", script);
+        for project in [Project::with_agent(&twice), embedded] {
+            let tested = project.suite("a", &suite).test(&[]);
+            assert_eq!(tested.case("a")["status"], "failed", "{assertion}: {}", tested.output);
+            assert_eq!(tested.failure("a")["fault"], "agent", "{assertion}");
+        }
+    }
+}
+
 /// The arguments of such a call are unknown: neither their presence nor their absence passes.
 #[test]
 fn arguments_that_are_not_json_decide_nothing() {

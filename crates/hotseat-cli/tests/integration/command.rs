@@ -43,6 +43,26 @@ fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
 
 // Requests and answers.
 
+/// Python's `splitlines` and Node's `readline` end a line at other characters, too; JSON may contain them as they are.
+#[test]
+fn a_message_is_one_line_for_every_program() {
+    let said = "a\u{85}b\u{2028}c\u{2029}d";
+    let case = json!({"id": "a", "name": said, "input": said, "assert": [{"type": "equals", "value": said}]});
+    let project = script_project(&answer_with_text(said)).file("a.test.json", &case.to_string());
+    let tested = project.test(&[]);
+    tested.assert_all_passed();
+    let seen = project.workspace.read("seen.jsonl");
+    assert!(!seen.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{seen:?}");
+    assert_eq!(received_messages(&project)[0]["text"], said);
+    // So are the lines of events and of the list.
+    for arguments in [&["test", "--json"][..], &["list", "--json"]] {
+        let output = project.command(arguments).run();
+        assert!(!output.stdout.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{:?}", output.stdout);
+        let named = |line: &str| serde_json::from_str::<Value>(line).expect("a line is JSON")["name"] == said;
+        assert!(output.stdout.lines().any(named), "{output}");
+    }
+}
+
 #[test]
 fn process_lives_for_whole_conversation() {
     let agent = "n=0\nwhile read -r message; do\n  n=$((n+1))\n  printf '%s\\n' \"$message\" >> seen.jsonl\n  echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"message $n\\\"}\"\n  echo '{\"type\":\"done\"}'\ndone\n";

@@ -94,6 +94,9 @@ fn identical_runs_show_no_difference() {
     let project = project(&agent, &cases(&["ppfpppfppp", "pfppppppfp", "pppppppppp"]));
     write_report(&project, "before.json", &["--runs", "5"]);
     write_report(&project, "after.json", &["--runs", "5"]);
+    // Some shells begin a file with a byte order mark.
+    let after = project.workspace.read("after.json");
+    project.workspace.file("after.json", &format!("\u{FEFF}{after}"));
     let (output, found) = run_compare(&project, &["before.json", "after.json"]);
     assert_eq!(
         (output.code, &found["pass_rate"]["claim"], &found["worse"]),

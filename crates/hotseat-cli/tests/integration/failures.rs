@@ -499,6 +499,14 @@ turns: [{ user: crash, expect_error: { code: '.' } }]
     assert_failed(&tested, 1, "assertion", "expected an error");
 }
 
+#[test]
+fn an_expected_error_is_an_assertion() {
+    let agent = |request: &FakeRequest| FakeRun::for_request(request).started().error("out of stock", None);
+    let tested = run_suite(agent, "name: a\nturns: [{ user: crash, expect_error: stock }]\n");
+    tested.assert_all_passed();
+    assert!(!tested.output.stdout.contains("nothing was asserted"), "{}", tested.output);
+}
+
 // Time limits.
 
 #[test]
@@ -753,7 +761,20 @@ fn hook_prints_invalid_json() {
     assert!(tested.output.stdout.contains("ORDER=1"), "{}", tested.output);
     run_with_hook("{ cmd: [echo, '[1]'] }", "printed JSON that is not an object");
     run_with_hook("{ cmd: [echo, '{} {}'] }", "printed something that is not JSON");
-    run_with_hook(r#"{ cmd: [echo, '{"ORDER": 1, "ORDER": 2}'] }"#, r#"printed a duplicate key "ORDER""#);
+    run_with_hook(
+        r#"{ cmd: [echo, '{"ORDER": 1, "ORDER": 2}'] }"#,
+        r#"printed something that has a duplicate key "ORDER""#,
+    );
+}
+
+#[test]
+fn hook_output_keeps_digits_and_ignores_a_byte_order_mark() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent)
+        .file("order.sh", r#"printf '\357\273\277{"ORDER": 123456789012345678901234567890}'"#)
+        .suite("a", "name: a\nhooks: [{ cmd: [sh, order.sh] }]\nturns: [{ user: 'order ${ORDER}', assert: { text: { must_match: order } } }]\n");
+    project.test(&[]).assert_all_passed();
+    assert_eq!(agent.requests()[0].last_user_text(), "order 123456789012345678901234567890");
 }
 
 #[test]

@@ -85,6 +85,19 @@ fn a_line_that_cannot_be_sent_is_no_end_of_the_input() {
     }
 }
 
+/// Standard input may be endless, and the agent may always ask.
+#[test]
+fn endless_input_ends_at_the_maximum_of_turns() {
+    let agent = agent();
+    let lines = "more\n".repeat(1_100);
+    let tested = run_with_stdin(&project(&agent, &[case("a", json!({}))]), &lines, &[]);
+    assert_eq!(tested.case("a")["error_kind"], "max_turns");
+    assert_eq!(tested.case("a")["error"], "max turns (1000) exceeded");
+    assert_eq!(agent.requests().len(), 1_000);
+    let tested = run_with_stdin(&project(&agent, &[case("a", json!({"max_turns": 3}))]), &lines, &[]);
+    assert_eq!(tested.case("a")["error"], "max turns (3) exceeded");
+}
+
 #[test]
 fn flags_control_human_input() {
     let agent = agent();

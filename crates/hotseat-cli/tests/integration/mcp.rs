@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace, post};
 use serde_json::{Value, json};
 
 use crate::common::typescript::IMPORTS;
@@ -117,6 +117,48 @@ assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, cha
     assert!(calls[0]["started_ms"].as_f64() >= Some(0.0) && calls[0]["duration_ms"].as_f64() >= Some(0.0));
 }
 
+/// An MCP client may write any integer, and a byte order mark.
+#[test]
+fn arguments_keep_their_digits() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let address = request.header("x-bank").expect("the address of the bank");
+        let version = r#""_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}"#;
+        let body = format!(
+            "\u{FEFF}{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": {{\"name\": \"find_charge\", \"arguments\": {{\"charge\": 123456789012345678901}}, {version}}}}}"
+        );
+        let headers = [
+            ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", "find_charge"),
+        ];
+        let answer = post(address, &headers, &body).expect("an answer");
+        FakeReply::json(200, &json!({"reply": answer.body}))
+    });
+    let suite = "name: a
+turns:
+  - user: find
+    assert: { tools: { require: [{ name: find_charge, args_match: { charge: '^123456789012345678901$' } }] }, text: { must_match: found } }
+";
+    bank_project(&agent, suite).test(&[]).assert_all_passed();
+}
+
+/// A client that encodes its arguments twice: no single argument is known.
+#[test]
+fn a_text_as_arguments_decides_nothing() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let arguments = json!({"order_id": "o-9"}).to_string();
+        let found = bank.call("find_charge", &json!(arguments));
+        FakeReply::json(200, &json!({"reply": format!("{found:?}")}))
+    });
+    let suite = "name: a
+turns: [{ user: find, assert: { tools: { forbid_calls: [{ name: find_charge, args_match: { order_id: o-9 } }] } } }]
+";
+    let run = bank_project(&agent, suite).test(&[]);
+    run.assert_failure("a", "assertion", &["not valid JSON"]);
+}
+
 #[test]
 fn parallel_conversations_do_not_mix() {
     let case = |id: usize| {
@@ -189,7 +231,7 @@ turns:
         {"name": "charge_card", "inputSchema": {"type": "object"}},
     ]}});
     let agent = plain_agent();
-    let project = bank_project(&agent, suite).file("tools.json", &list.to_string());
+    let project = bank_project(&agent, suite).file("tools.json", &format!("\u{FEFF}{list}"));
     project.test(&[]).assert_all_passed();
 }
 

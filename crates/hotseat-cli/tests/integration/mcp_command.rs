@@ -90,11 +90,13 @@ fn the_tools_of_a_program_are_recorded_and_served_again() {
 fn mistakes_have_words() {
     let workspace = TestWorkspace::new();
     workspace.file("broken.json", "{");
+    workspace.file("twice.json", r#"{"tools": [], "tools": []}"#);
     workspace.file("other.jsonl", "{}");
     for (arguments, code, words) in [
         (&["mcp", "bank"][..], 2, "HOTSEAT_MCP is not set"),
         (&["mcp", "serve", "missing.json"], 2, "cannot read missing.json"),
-        (&["mcp", "serve", "broken.json"], 2, "broken.json: no JSON"),
+        (&["mcp", "serve", "broken.json"], 2, "broken.json: the definition is not JSON"),
+        (&["mcp", "serve", "twice.json"], 2, "twice.json: the definition has a duplicate key \"tools\""),
         (&["mcp", "serve", "other.jsonl"], 2, "other.jsonl: line 1: this is no recording of MCP traffic"),
         (&["mcp", "record", "a.mcp.jsonl", "--", "/no/such/program"], 3, "cannot be started"),
     ] {

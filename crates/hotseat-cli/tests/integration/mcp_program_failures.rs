@@ -59,7 +59,7 @@ fn a_program_whose_message_answers_no_request_is_an_error_of_the_test() {
             "'{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"no JSON\"}}'",
             "which no request has: no JSON (code -32700)",
         ),
-        (deep, "printed an invalid message: the message is no JSON: recursion limit exceeded"),
+        (deep, "printed an invalid message: the message is not JSON (recursion limit exceeded"),
     ] {
         let program = format!(
             "import sys\nfor line in sys.stdin:\n    print('{{\"level\": \"info\"}}')\n    print({line}, flush=True)\n"

@@ -154,6 +154,11 @@ fn calls_of_relayed_and_replayed_models_are_seen() {
 
 /// Runs a case that forbids refunds. The agent posts one request to this path of a relayed model, and leaves after a pause.
 fn run_relayed(path: &'static str, provider: &FakeAgent) -> TestRun {
+    run_relayed_with(path, provider, "{ tools: { forbid: [refund] } }")
+}
+
+/// Runs a case as [`run_relayed`] does, with these assertions.
+fn run_relayed_with(path: &'static str, provider: &FakeAgent, asserts: &str) -> TestRun {
     let agent = FakeAgent::start(move |request: &FakeRequest| {
         let url = format!("{}/{path}", request.header("x-model").expect("the address of the model"));
         let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}]});
@@ -161,7 +166,7 @@ fn run_relayed(path: &'static str, provider: &FakeAgent) -> TestRun {
         FakeReply::json(200, &json!({"reply": "Done."}))
     });
     let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
-    let suite = case("a", "hello", "{ tools: { forbid: [refund] } }");
+    let suite = case("a", "hello", asserts);
     Project::with_config(&(target(&agent, MODEL_HEADER) + &relayed)).suite("a", &suite).test(&[])
 }
 
@@ -239,6 +244,51 @@ fn a_call_behind_a_byte_order_mark_is_seen() {
     let reply = json!({"choices": [{"index": 0, "message": {"tool_calls": [refund_call()]}, "finish_reason": "tool_calls"}]});
     let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::text(200, &format!("\u{feff}{reply}")));
     run_relayed("chat/completions", &provider).assert_failure("a", "assertion", &["refund"]);
+}
+
+/// Arguments as text, with a repeated key or an integer beyond 64 bits, and as an object in another protocol.
+#[test]
+fn arguments_of_a_relayed_model_are_read_without_loss() {
+    let chat = |arguments: &str| {
+        let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "refund", "arguments": arguments}});
+        json!({"choices": [{"index": 0, "message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]})
+            .to_string()
+    };
+    let block =
+        r#"{"type": "tool_use", "id": "c1", "name": "refund", "input": {"order": 123456789012345678901}}"#;
+    let message = format!(r#"{{"content": [{block}], "stop_reason": "tool_use"}}"#);
+    let long = chat(r#"{"order": 123456789012345678901}"#);
+    let run = |path: &'static str, reply: String, order: &str| {
+        let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::text(200, &reply));
+        let asserts =
+            format!("{{ tools: {{ require: [{{ name: refund, args_match: {{ order: '^{order}$' }} }}] }} }}");
+        run_relayed_with(path, &provider, &asserts)
+    };
+    run("chat/completions", long, "123456789012345678901").assert_all_passed();
+    run("messages", message, "123456789012345678901").assert_all_passed();
+}
+
+/// They decide no check of arguments, whether it is met by their text or by what is missing in it.
+#[test]
+fn invalid_arguments_of_a_relayed_model_decide_nothing() {
+    let asserts = [
+        "{ tools: { require: [{ name: refund, args_match: { order: '2' } }] } }",
+        "{ tools: { require: [{ name: refund, args_not_match: { order: '9' } }] } }",
+        "{ tools: { forbid_calls: [{ name: refund, args_match: { order: '9' } }] } }",
+        "[{ type: tool_called, name: refund, arguments: { order: 9 }, negate: true }]",
+    ];
+    for arguments in [r#"{"order": 1, "order": 2}"#, r#"{"order": 2,"#, "order 2"] {
+        let function = json!({"name": "refund", "arguments": arguments});
+        let message =
+            json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]});
+        let reply = json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]});
+        let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &reply));
+        for asserts in asserts {
+            let run = run_relayed_with("chat/completions", &provider, asserts);
+            assert_eq!(run.case("a")["status"], "failed", "{arguments} {asserts}: {}", run.output);
+            assert_eq!(run.failure("a")["fault"], "agent", "{arguments} {asserts}");
+        }
+    }
 }
 
 #[test]

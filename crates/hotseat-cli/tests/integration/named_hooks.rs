@@ -199,3 +199,41 @@ fn hook_names_are_checked_before_run() {
     }
     assert_eq!(agent.requests().len(), 0);
 }
+
+/// Variables are members of what a function returns. Anything else set none, and the case ran without them.
+#[test]
+fn a_function_before_a_case_returns_an_object() {
+    const SCRIPT: &str = r#"
+export function Nothing() {}
+export function Number() { return 5; }
+export function List() { return ["Ada"]; }
+export function Entries() { return new Map([["name", "Ada"]]); }
+export function Nested() { return { data: { names: new Set(["Ada"]) } }; }
+export function Forgotten() { return { name: (async () => "Ada")() }; }
+export function After() { return 5; }
+"#;
+    for (before, words) in [
+        ("Nothing", None),
+        ("Number", Some("hook `env.Number` returned 5, not an object")),
+        ("List", Some("hook `env.List` returned [\"Ada\"], not an object")),
+        ("Entries", Some("it contains a `Map`; convert it with `Object.fromEntries`")),
+        ("Nested", Some("it contains a `Set`; convert it with `Array.from`")),
+        ("Forgotten", Some("it contains a promise; `await` it")),
+    ] {
+        let agent = echo_agent();
+        let case = json!({"id": "a", "input": "hello", "before": format!("env.{before}"), "after": "env.After",
+            "assert": [{"type": "contains", "value": "hello"}]});
+        let project =
+            Project::with_agent(&agent).file("src/env.ts", SCRIPT).file("a.test.jsonl", &case.to_string());
+        let tested = project.test(&[]);
+        let Some(words) = words else {
+            tested.assert_all_passed();
+            assert!(!tested.output.stdout.contains("warning"), "{}", tested.output);
+            continue;
+        };
+        assert_eq!(tested.case("a")["error_kind"], "hook_error", "{before}: {}", tested.output);
+        let error = tested.case("a")["error"].as_str().expect("an error");
+        assert!(error.contains(words), "{before}: {error}");
+        assert_eq!(agent.requests().len(), 0, "{before}");
+    }
+}

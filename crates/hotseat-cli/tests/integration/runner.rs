@@ -229,6 +229,43 @@ fn same_name_in_two_files_is_two_cases() {
     assert_eq!(files, ["deep/two.test.yml", "one.test.yaml"]);
 }
 
+/// A suite that is left out would look like one that passed.
+#[cfg(unix)]
+#[test]
+fn suites_behind_links_and_in_unreadable_folders_are_not_left_out() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['tests/**/*.test.yaml']\n";
+    let project = Project::with_config(config)
+        .file("tests/a.test.yaml", &case("a"))
+        .file("shared/b.yaml", &case("b"))
+        .file("shared/deep/c.test.yaml", &case("c"));
+    let path = |name: &str| project.workspace.path(name);
+    symlink("../shared/b.yaml", path("tests/b.test.yaml")).expect("a link");
+    symlink("a.test.yaml", path("tests/again.test.yaml")).expect("a link");
+    symlink("../shared", path("tests/folder")).expect("a link");
+    symlink("..", path("tests/loop")).expect("a link");
+    for arguments in [&["list"][..], &["list", "tests"], &["list", "tests/*.yaml"]] {
+        let output = project.command(arguments).run();
+        assert_eq!(output.stdout, "tests/a.test.yaml:1 a\ntests/b.test.yaml:1 b\n", "{output}");
+    }
+    symlink("missing.yaml", path("tests/gone.test.yaml")).expect("a link");
+    let output = project.command(&["list"]).run();
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("cannot follow the link tests/gone.test.yaml: "), "{output}");
+    std::fs::remove_file(path("tests/gone.test.yaml")).expect("the link is there");
+
+    std::fs::create_dir(path("tests/closed")).expect("a folder");
+    let mode = |bits| std::fs::set_permissions(path("tests/closed"), std::fs::Permissions::from_mode(bits));
+    mode(0).expect("permissions");
+    // The superuser reads every folder.
+    if std::fs::read_dir(path("tests/closed")).is_err() {
+        let output = project.command(&["list"]).run();
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains("cannot search for suites: "), "{output}");
+    }
+    mode(0o755).expect("permissions");
+}
+
 #[test]
 fn suites_are_files_folders_and_globs() {
     let project =
@@ -317,7 +354,8 @@ fn case_file_selects_exactly_its_cases() {
     let project = Project::with_agent(&agent).suite("a", &two).suite("b", &two);
     let listed = project.hotseat(&["list", "--json"]).stdout;
     let lines: Vec<&str> = listed.lines().collect();
-    project.workspace.file("cases.jsonl", &format!("{}\n\n{}\n", lines[0], lines[3]));
+    // Some shells begin a file with a byte order mark.
+    project.workspace.file("cases.jsonl", &format!("\u{FEFF}{}\n\n{}\n", lines[0], lines[3]));
     let tested = project.test(&["--cases", "cases.jsonl"]);
     let results = tested.report["results"].as_array().expect("the report has results");
     let ran: Vec<_> = results.iter().map(|result| (&result["file"], &result["id"])).collect();

@@ -424,3 +424,24 @@ fn warns_about_externally_reachable_address() {
     let output = project.hotseat(&["serve", "clerk", "--host", "here"]);
     assert_eq!(output.code, 2, "{output}");
 }
+
+/// Of a repeated key one value would be taken; a list would fill the members in order.
+#[test]
+fn a_request_is_one_object_without_repeated_keys() {
+    let project = project();
+    let (_running, address) = start_server(&project, &[]);
+    let input =
+        r#"{"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "hello"}]}"#;
+    for (body, words) in [
+        (
+            input.replace("\"runId\"", "\"threadId\": \"u\", \"runId\""),
+            r#"the body has a duplicate key \"threadId\""#,
+        ),
+        ("[]".to_string(), "the body must be a JSON object"),
+        ("{".to_string(), "the body is not JSON"),
+        (format!("\u{FEFF}{input}"), "t-t1-r1"),
+    ] {
+        let answer = ask(&address, "/", Some(&body));
+        assert!(answer.contains(words), "{body}: {answer}");
+    }
+}

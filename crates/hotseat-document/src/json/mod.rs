@@ -6,6 +6,8 @@
 //! would lose digits.
 
 mod build;
+mod digits;
+mod line;
 mod number;
 mod split;
 mod text;
@@ -14,8 +16,10 @@ mod value;
 use std::io::BufRead;
 use std::sync::Arc;
 
+pub use digits::keep_digits;
+pub use line::{LINE_SEPARATORS, to_line};
 pub use split::JsonStream;
-pub use value::{any_value, objects, optional_value, read_value};
+pub use value::{JsonReadError, any_value, objects, optional_value, read_bytes, read_value};
 
 use super::diagnostic::Diagnostics;
 use super::node::DocumentNode;

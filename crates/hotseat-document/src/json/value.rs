@@ -1,16 +1,70 @@
-//! Strict JSON values, as sent by programs: no comments, no duplicate keys.
+//! Strict JSON values, as sent by programs: no comments, no duplicate keys, and no digits lost.
 
 use std::fmt;
+use std::str::Utf8Error;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Error, Map, Number, Value};
 
+use super::digits::keep_digits;
+use crate::stream::BYTE_ORDER_MARK;
+
+/// Why the output or a message of a program is not one JSON value. The text follows the name of what was read.
+#[derive(Debug)]
+pub enum JsonReadError {
+    /// It is not UTF-8.
+    NotUtf8(Utf8Error),
+    /// An object has a key twice.
+    DuplicateKey(Error),
+    /// It is not exactly one JSON value.
+    Syntax(Error),
+}
+
+impl fmt::Display for JsonReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JsonReadError::NotUtf8(error) => write!(f, "is not UTF-8 ({error})"),
+            JsonReadError::DuplicateKey(error) => write!(f, "has a {error}"),
+            JsonReadError::Syntax(error) => write!(f, "is not JSON ({error})"),
+        }
+    }
+}
+
+impl std::error::Error for JsonReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            JsonReadError::NotUtf8(error) => Some(error),
+            JsonReadError::DuplicateKey(error) | JsonReadError::Syntax(error) => Some(error),
+        }
+    }
+}
+
+impl From<Error> for JsonReadError {
+    fn from(error: Error) -> Self {
+        match error.is_data() {
+            true => JsonReadError::DuplicateKey(error),
+            false => JsonReadError::Syntax(error),
+        }
+    }
+}
+
+/// Parses bytes of a program that are exactly one JSON value, as [`read_value`] does, without a byte order mark.
+///
+/// # Errors
+/// If they are not one JSON value.
+pub fn read_bytes(bytes: &[u8]) -> Result<Value, JsonReadError> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let text = std::str::from_utf8(bytes).map_err(JsonReadError::NotUtf8)?;
+    Ok(read_value(text)?)
+}
+
 /// Parses a text that is exactly one JSON value. Duplicate keys are errors, because the intended value is
-/// ambiguous.
+/// ambiguous. Integers that exceed 64 bits become texts of their digits.
 ///
 /// # Errors
 /// If the text is not one JSON value. Duplicate keys have the category `Data`.
 pub fn read_value(text: &str) -> Result<Value, Error> {
+    let text = &*keep_digits(text);
     match serde_json::from_str(text) {
         Ok(StrictValue(value)) => Ok(value),
         // A syntax error after a duplicate key is the more important one.
@@ -152,6 +206,19 @@ mod tests {
         for text in ["", "{} {}", "// x\n{}", "{\"a\": 1,}", "NaN", "\u{FEFF}{}"] {
             assert_ne!(read_value(text).map_err(|error| error.classify()), Err(Category::Data), "{text}");
             assert!(read_value(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_bytes_with_a_byte_order_mark() {
+        assert_eq!(read_bytes(b"\xEF\xBB\xBF {\"a\": 1}").unwrap(), json!({"a": 1}));
+        for (bytes, words) in [
+            (&b"\xEF\xBB\xBF\xEF\xBB\xBF{}"[..], "is not JSON (expected value"),
+            (b"{\"a\": \"\xFF\"}", "is not UTF-8 (invalid utf-8"),
+            (b"{\"a\": 1, \"a\": 2}", "has a duplicate key \"a\""),
+        ] {
+            let shown = read_bytes(bytes).unwrap_err().to_string();
+            assert!(shown.starts_with(words), "{shown}");
         }
     }
 }

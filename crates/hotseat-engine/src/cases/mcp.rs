@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_checks::ArgumentPatterns;
+use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes};
 use hotseat_mcp::{
     ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, InputRounds, McpRecording, McpReplaySource,
@@ -493,8 +494,7 @@ impl DefinitionContext<'_> {
 /// Decodes the tools in the answer of a real server to `tools/list`.
 fn load_tools(file: &ServiceFile<Vec<McpTool>>, path: &Path) -> Result<Vec<McpTool>, Diagnostics> {
     let text = file.text(path, MAX_TOOLS_FILE_BYTES)?;
-    let value: Value =
-        serde_json::from_str(&text).map_err(|error| file.wrong(&format!("is not JSON: {error}")))?;
+    let value = read_bytes(text.as_bytes()).map_err(|error| file.wrong(&error.to_string()))?;
     let entries = [&value["result"]["tools"], &value["tools"], &value].into_iter().find_map(Value::as_array);
     let entries = entries.ok_or_else(|| file.wrong("has no list `tools`"))?;
     let tools = entries.iter().map(McpTool::from_json).collect::<Result<Vec<_>, _>>();

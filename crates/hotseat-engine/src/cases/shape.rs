@@ -115,7 +115,7 @@ document_shape! {
         /// Markers that show that the agent waits for input, if it does not report this itself. Default:
         /// those of the agent.
         optional "awaiting" = Kind::Shape(&AWAITING),
-        /// Maximum number of turns, including simulated ones. Also read from
+        /// Maximum number of turns, including simulated ones; without it 1,000 with a human. Also read from
         /// `simulator.options.metadata.max_turns`.
         optional "max_turns" = Kind::Integer { min: 1, max: 10_000 }, shown "20",
         /// Action if the agent does not wait for input and another turn is written: send it, end the

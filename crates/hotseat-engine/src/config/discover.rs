@@ -1,7 +1,7 @@
 //! Suite discovery: files, folders and globs of the command line, or of the project.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -47,7 +47,8 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
             }
         }
         let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
-        found.suites.extend(walk_suites(&project.root, folder, fits));
+        let suites = walk_suites(&project.root, folder, fits, &mut found.mistakes);
+        found.suites.extend(suites);
         if found.suites.is_empty() && found.mistakes.is_empty() {
             let message = format!(
                 "no suites found: no file under {} matches {}",
@@ -80,12 +81,12 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 let written = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
                 is_program(path) || written.iter().any(|ending| name.ends_with(ending))
             };
-            walk_suites(&path, folder, named)
+            walk_suites(&path, folder, named, &mut found.mistakes)
         } else if path.is_file() {
             vec![Suite::new(path.clone(), display_path(&path, folder))]
         } else if written.contains(['*', '?', '[', '{']) {
             match compile_glob(written) {
-                Ok(glob) => walk_suites(folder, folder, |path| glob.is_match(path)),
+                Ok(glob) => walk_suites(folder, folder, |path| glob.is_match(path), &mut found.mistakes),
                 Err(diagnostic) => {
                     found.mistakes.push(diagnostic);
                     continue;
@@ -123,7 +124,7 @@ pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<
     let globs: Vec<GlobMatcher> =
         project.suites.iter().filter_map(|pattern| compile_glob(pattern).ok()).collect();
     let fits = |path: &Path| globs.iter().any(|glob| glob.is_match(path));
-    let known = walk_suites(&project.root, folder, fits);
+    let known = walk_suites(&project.root, folder, fits, &mut Vec::new());
     let shown: Vec<&Path> = known.iter().take(MAX_SUITES).map(|suite| Path::new(&*suite.shown)).collect();
     let with_name = |path: &&Path| path.file_name().is_some_and(|name| name == written);
     // A name without its folder, or a misspelt path.
@@ -156,8 +157,14 @@ fn compile_glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
         .map_err(|error| Diagnostic::new(format!("`{pattern}` is not a glob: {error}")))
 }
 
-/// Finds the files below `root` whose relative path matches.
-fn walk_suites(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> {
+/// Finds the files below `root` whose relative path matches. A link to a file is a suite, too; a link to a folder is not
+/// followed. What cannot be read is a mistake: its cases would be missing without a word.
+fn walk_suites(
+    root: &Path,
+    folder: &Path,
+    fits: impl Fn(&Path) -> bool,
+    mistakes: &mut Vec<Diagnostic>,
+) -> Vec<Suite> {
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
     let walk = WalkBuilder::new(root)
         .require_git(false)
@@ -165,11 +172,37 @@ fn walk_suites(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<
         .git_global(false)
         .filter_entry(move |entry| entry.depth() == 0 || !entry.file_name().to_str().is_some_and(skipped))
         .build();
-    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let fitting = files.filter(|entry| fits(entry.path().strip_prefix(root).unwrap_or(entry.path())));
-    // Files of other test tools, and helper scripts for hooks, may have matching names.
-    let fitting = fitting.filter(|entry| !is_program(entry.path()) || has_hotseat_tests(entry.path()));
-    fitting.map(|entry| Suite::new(entry.path().to_path_buf(), display_path(entry.path(), folder))).collect()
+    let mut suites = Vec::new();
+    for entry in walk {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                let help = "make it readable, or name it in a `.gitignore`";
+                mistakes.push(Diagnostic::new(format!("cannot search for suites: {error}")).help(help));
+                continue;
+            }
+        };
+        let path = entry.path();
+        if !fits(path.strip_prefix(root).unwrap_or(path)) {
+            continue;
+        }
+        let is_file = match entry.file_type().filter(FileType::is_symlink) {
+            None => entry.file_type().is_some_and(|kind| kind.is_file()),
+            Some(_) => match fs::metadata(path) {
+                Ok(metadata) => metadata.is_file(),
+                Err(error) => {
+                    let shown = display_path(path, folder);
+                    mistakes.push(Diagnostic::new(format!("cannot follow the link {shown}: {error}")));
+                    false
+                }
+            },
+        };
+        // Files of other test tools, and helper scripts for hooks, may have matching names.
+        if is_file && (!is_program(path) || has_hotseat_tests(path)) {
+            suites.push(Suite::new(path.to_path_buf(), display_path(path, folder)));
+        }
+    }
+    suites
 }
 
 /// True if a script imports `hotseat` or exports a function `Test…`.

@@ -16,6 +16,7 @@ use crate::cases::{HookCommand, McpAddresses, NamedHook};
 use crate::config::{ResolvedHook, ScriptScope};
 use crate::scripts::{BoundFunction, ScriptOutput};
 use crate::session::run_hook;
+use hotseat_document::excerpt;
 use hotseat_targets::message::RequestIdentity;
 
 /// Output of a hook.
@@ -68,7 +69,14 @@ impl RunContext {
         let ScriptOutput { result, console } = function.call(arguments, timeout, DEFAULT_HOOK_TIMEOUT).await;
         let redactor = self.redactor(&[], hook_variables);
         let console: Vec<String> = console.iter().map(|line| redactor.text(line).into_owned()).collect();
+        // The members become variables. The value of an `after` hook is not used.
+        let is_before = input.get("result").or(input.get("results")).is_none();
         match result {
+            Ok(returned) if is_before && !returned.is_null() && !returned.is_object() => {
+                let message =
+                    format!("hook `{name}` returned {}, not an object", excerpt(&returned.to_string(), 100));
+                Err(redactor.failure(AttemptFailure::new(FailureKind::HookError, message)))
+            }
             Ok(returned) => {
                 let data = match returned.get("data") {
                     Some(data) => data.clone(),

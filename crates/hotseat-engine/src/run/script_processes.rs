@@ -16,6 +16,7 @@ use crate::roles::{RoleError, SingleTurnInput, run_single_turn};
 use crate::scripts::{ProcessFuture, ProcessRunner, ScriptCapabilities};
 use crate::session::{DirectTurn, DirectTurns, response_json, run_command};
 use hotseat_document::Diagnostics;
+use hotseat_document::json::read_bytes;
 use hotseat_targets::connection::http::{
     HttpRequest, ReadError, display_body, rest_of_body, without_credentials,
 };
@@ -150,10 +151,9 @@ impl ProcessCaller {
                 if body.trim_ascii().is_empty() {
                     return Ok(Value::Null);
                 }
-                serde_json::from_slice(&body).map_err(|error| {
+                read_bytes(&body).map_err(|error| {
                     let url = without_credentials(&url);
-                    format!("{url} returned a response that is not JSON ({error}): {}", display_body(&body))
-                        .into()
+                    format!("{url} returned a response that {error}: {}", display_body(&body)).into()
                 })
             }
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hotseat_document::excerpt;
-use hotseat_document::json::read_value;
+use hotseat_document::json::{read_bytes, to_line};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -79,7 +79,7 @@ pub async fn run_command(
         let tell = async {
             if let (Some(mut stdin), Some(value)) = (stdin, input) {
                 // A hook need not read its input.
-                let _ = stdin.write_all(value.to_string().as_bytes()).await;
+                let _ = stdin.write_all(to_line(value).as_bytes()).await;
             }
         };
         let (read_out, read_err, status, ()) =
@@ -108,13 +108,10 @@ pub async fn run_command(
     if out.trim_ascii().is_empty() {
         return Ok((None, detail));
     }
-    let problem = match std::str::from_utf8(&out).map(read_value) {
-        Ok(Ok(printed)) => return Ok((Some(printed), detail)),
-        Ok(Err(error)) if error.is_data() => format!("a {error}"),
-        Ok(Err(error)) => format!("something that is not JSON ({error})"),
-        Err(error) => format!("something that is not JSON ({error})"),
-    };
-    Err(failed(format!("{shown} printed {problem}")).with_detail(detail))
+    match read_bytes(&out) {
+        Ok(printed) => Ok((Some(printed), detail)),
+        Err(error) => Err(failed(format!("{shown} printed something that {error}")).with_detail(detail)),
+    }
 }
 
 async fn read(from: &mut (impl AsyncReadExt + Unpin), into: &mut Vec<u8>) -> std::io::Result<()> {

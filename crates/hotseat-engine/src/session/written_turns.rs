@@ -16,6 +16,8 @@ use crate::session::{
 
 /// Default maximum of turns with a simulated user.
 const DEFAULT_MAX_TURNS: usize = 20;
+/// Maximum number of turns with a human. Standard input may be endless, for example a pipe.
+const DEFAULT_MAX_HUMAN_TURNS: usize = 1_000;
 /// Message of a conversation that lacks the next input.
 pub const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
 /// Hint shown with [`NO_NEXT_TURN`].
@@ -113,10 +115,7 @@ impl<'c> Session<'c> {
 
     /// Returns the next input of the simulated user.
     async fn simulated_input(&mut self, place: usize) -> Result<TurnInput<'static>, ConversationEnding> {
-        let most = self.case.max_turns.unwrap_or(DEFAULT_MAX_TURNS);
-        if place >= most {
-            return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
-        }
+        let most = self.max_turns(place, DEFAULT_MAX_TURNS)?;
         match self.ask_simulator(most, None).await {
             Ok(SimulatorStep::Input(input)) => Ok(*input),
             Ok(SimulatorStep::Done(_)) => Err(ConversationEnding::Completed),
@@ -139,21 +138,25 @@ impl<'c> Session<'c> {
         }
     }
 
-    fn max_turns_failure(&self, most: usize) -> AttemptFailure {
+    /// Returns the maximum number of turns, unless it is reached.
+    fn max_turns(&self, place: usize, default: usize) -> Result<usize, ConversationEnding> {
+        let most = self.case.max_turns.unwrap_or(default);
+        if place < most {
+            return Ok(most);
+        }
         let mut message = format!("max turns ({most}) exceeded");
         let missing = missing_checkpoints(&self.checkpoints);
         if let Some(missing) = &missing {
             message = format!("{message}; {}", missing.message);
         }
         let detail = missing.and_then(|missing| missing.detail).unwrap_or_default();
-        AttemptFailure::new(FailureKind::MaxTurns, message).with_detail(detail)
+        let failure = AttemptFailure::new(FailureKind::MaxTurns, message).with_detail(detail);
+        Err(ConversationEnding::Failed(failure))
     }
 
     /// Returns the next input of the human.
     async fn human_input(&mut self, place: usize) -> Result<TurnInput<'static>, ConversationEnding> {
-        if let Some(most) = self.case.max_turns.filter(|most| place >= *most) {
-            return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
-        }
+        self.max_turns(place, DEFAULT_MAX_HUMAN_TURNS)?;
         if let Some(kept) = self.counterpart.recorded() {
             return kept.next_human_input(place, &self.case.turn_defaults);
         }

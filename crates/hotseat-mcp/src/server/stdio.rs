@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use hotseat_document::json::to_line;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin};
@@ -138,7 +139,7 @@ impl StdioLink {
 
     /// Sends a message without an answer.
     pub(super) async fn send(&self, message: &Value) {
-        let mut line = message.to_string().into_bytes();
+        let mut line = to_line(message).into_bytes();
         line.push(b'\n');
         // A program that ended answers all its requests with an error.
         let _ = self.lines.send(line).await;

@@ -2,6 +2,7 @@
 //!
 //! The conversions are pure. Each protocol has them beside those of its client, so both directions agree.
 
+use hotseat_document::json::read_value;
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
@@ -344,7 +345,7 @@ pub fn name_results(messages: &mut [ModelMessage]) -> Result<(), RequestProblem>
 /// Returns the value of a tool result: objects and lists are parsed, so that templates can use their members.
 fn result_value(text: &str) -> Value {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);
-    match looks_like_json.then(|| serde_json::from_str(text)) {
+    match looks_like_json.then(|| read_value(text)) {
         Some(Ok(value)) => value,
         _ => Value::String(text.to_owned()),
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use hotseat_document::json::read_value;
 use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText, nearest, shorten};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
@@ -289,7 +290,7 @@ impl<'r> TemplateContext<'r> {
 /// Returns the content of a tool result; a string with a JSON object or array is parsed.
 fn result_as_json(result: &ModelToolResult) -> Value {
     match &result.content {
-        Value::String(text) => match serde_json::from_str(text) {
+        Value::String(text) => match read_value(text) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
             Ok(_) | Err(_) => result.content.clone(),
         },

@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use hotseat_document::json::read_value;
+use hotseat_document::json::read_bytes;
 use hotseat_serve::{LoopbackServer, TowerToHyperService, check_access};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -251,12 +251,7 @@ fn read_call(
     if body.len() > MAX_JSON_VALUES && values.take(MAX_JSON_VALUES + 1).count() > MAX_JSON_VALUES {
         return Err(RequestProblem::new(format!("the body has more than {MAX_JSON_VALUES} JSON values")));
     }
-    let text = std::str::from_utf8(body)
-        .map_err(|error| RequestProblem::new(format!("the body is not UTF-8: {error}")))?;
-    let body = read_value(text).map_err(|error| match error.is_data() {
-        true => RequestProblem::new(format!("the body has a {error}")),
-        false => RequestProblem::new(format!("the body is not valid JSON: {error}")),
-    })?;
+    let body = read_bytes(body).map_err(|error| RequestProblem::new(format!("the body {error}")))?;
     let mut served = dialect.read_request(&body)?;
     let request: &mut ModelRequest = &mut served.request;
     if let Some(previous) = &served.previous {

@@ -1,5 +1,6 @@
 //! Tools, their calls and results.
 
+use hotseat_document::json::read_value;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -56,12 +57,12 @@ pub(crate) fn parse_arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(&text).unwrap_or(Value::String(text))
+    read_value(&text).unwrap_or(Value::String(text))
 }
 
 /// Returns true if a text would be parsed as arguments, so that it must be quoted to stay a string.
 fn parses_as_arguments(text: &str) -> bool {
-    text.trim().is_empty() || serde_json::from_str::<Value>(text).is_ok()
+    text.trim().is_empty() || read_value(text).is_ok()
 }
 
 impl ModelToolResult {

@@ -29,6 +29,8 @@ pub enum ReportReadError {
 pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadError> {
     let mut run = ReportRun { label: shown.to_string(), is_incomplete: true, ..ReportRun::default() };
     let mut is_report = false;
+    // Some shells write a byte order mark.
+    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
     for value in serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>() {
         let value = match value {
             Ok(value) => value.get(),

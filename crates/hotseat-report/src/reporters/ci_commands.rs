@@ -7,12 +7,14 @@
 
 use std::io::{self, Write};
 
+use hotseat_document::json::LINE_SEPARATORS;
+
 /// Format of the output, which determines how commands are neutralised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GuardedFormat {
     /// Text: a space is inserted.
     Text,
-    /// JSON: `#` is escaped, so values stay the same.
+    /// JSON: `#` is escaped, so values stay the same. So are characters that some programs take for the end of a line.
     Json,
 }
 
@@ -29,6 +31,8 @@ pub struct CommandGuard<W> {
     last: u8,
     /// Byte before the last one.
     before_last: u8,
+    /// Start of a character that is escaped in JSON, as far as it has arrived.
+    held: Vec<u8>,
 }
 
 impl<W> CommandGuard<W> {
@@ -41,6 +45,7 @@ impl<W> CommandGuard<W> {
             colons: 0,
             last: b'\n',
             before_last: b'\n',
+            held: Vec::new(),
         }
     }
 
@@ -63,6 +68,7 @@ impl<W> CommandGuard<W> {
             GuardedFormat::Text if follows_colons && byte != b':' && !byte.is_ascii_whitespace() => {
                 guarded.extend([b' ', byte]);
             }
+            GuardedFormat::Json if !byte.is_ascii() => self.push_separator(byte, guarded),
             GuardedFormat::Json | GuardedFormat::Text => guarded.push(byte),
         }
         match byte {
@@ -72,6 +78,21 @@ impl<W> CommandGuard<W> {
             _ => self.at_line_start &= self.colons == 0 && (byte.is_ascii_whitespace() || !byte.is_ascii()),
         }
         (self.before_last, self.last) = (self.last, byte);
+    }
+
+    /// Writes a byte of a character of JSON that is not ASCII, or holds it if the character may be a separator of lines.
+    fn push_separator(&mut self, byte: u8, guarded: &mut Vec<u8>) {
+        self.held.push(byte);
+        let is_start =
+            |separator: char| separator.encode_utf8(&mut [0; 4]).as_bytes().starts_with(&self.held);
+        match LINE_SEPARATORS.into_iter().find(|(separator, _)| is_start(*separator)) {
+            Some((separator, escape)) if separator.len_utf8() == self.held.len() => {
+                guarded.extend(escape.as_bytes());
+                self.held.clear();
+            }
+            Some(_) => {}
+            None => guarded.append(&mut self.held),
+        }
     }
 }
 
@@ -139,12 +160,18 @@ mod tests {
         }
 
         #[test]
-        fn json_keeps_its_values(text in "(#|\\[|vso|\\\\|\"|\n|a){0,12}") {
+        fn json_keeps_its_values(
+            text in "(#|\\[|vso|\\\\|\"|\n|a|[\u{84}-\u{86}\u{2027}-\u{202a}é]){0,12}",
+            size in 1_usize..9,
+        ) {
             let mut guard = CommandGuard::json(Vec::new());
             let value = json!({ &text: [&text] });
-            guard.write_all(value.to_string().as_bytes()).expect("memory takes everything");
+            for piece in value.to_string().as_bytes().chunks(size) {
+                guard.write_all(piece).expect("memory takes everything");
+            }
             let written = String::from_utf8(guard.out).expect("only ASCII is inserted");
             prop_assert!(!written.contains("##"), "{written}");
+            prop_assert!(!written.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{written}");
             prop_assert_eq!(serde_json::from_str::<Value>(&written).expect("still JSON"), value);
         }
     }

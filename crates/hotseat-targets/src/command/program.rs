@@ -3,6 +3,7 @@
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use hotseat_document::json::to_line;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -89,7 +90,7 @@ impl RunningProgram {
     }
 
     pub(super) fn send_line(&self, line: &Value) {
-        self.write(format!("{line}\n").into_bytes());
+        self.write((to_line(line) + "\n").into_bytes());
     }
 
     /// Sends bytes.

@@ -11,7 +11,7 @@ use serde_json_path::JsonPath;
 use crate::connection::TurnError;
 use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
-use crate::message::json_text::{json_problem, read_json};
+use crate::message::json_text::read_json;
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder};
 
@@ -186,9 +186,8 @@ impl ResponseMapping {
         telling: &mut TurnRecorder<'_>,
     ) -> Result<MappedResponse, TurnError> {
         check_value_count(body).map_err(|words| protocol_error(format!("the answer {words}")))?;
-        let answer: Value = read_json(body).map_err(|error| {
-            protocol_error(format!("the answer {}: {}", json_problem(&error), excerpt(body, 200)))
-        })?;
+        let answer: Value = read_json(body)
+            .map_err(|error| protocol_error(format!("the answer {error}: {}", excerpt(body, 200))))?;
         if keep_raw {
             telling.record_raw(answer.clone());
         }
@@ -221,9 +220,8 @@ impl ResponseMapping {
         telling: &mut TurnRecorder<'_>,
     ) -> Result<bool, TurnError> {
         check_value_count(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
-        let event: Value = read_json(data).map_err(|error| {
-            protocol_error(format!("event {number} {}: {}", json_problem(&error), excerpt(data, 200)))
-        })?;
+        let event: Value = read_json(data)
+            .map_err(|error| protocol_error(format!("event {number} {error}: {}", excerpt(data, 200))))?;
         self.read_members(&event, heard, telling)?;
         for piece in self.texts(&event)? {
             heard.has_text = true;

@@ -65,7 +65,7 @@ class AgentServer:
         self._http = _HttpServer(("127.0.0.1", 0), Handler)
         self._threads = [
             threading.Thread(target=self._http.serve_forever, name="hotseat-agent", daemon=True),
-            threading.Thread(target=self._loop.run_forever, name="hotseat-agent-loop", daemon=True),
+            threading.Thread(target=self._run_loop, name="hotseat-agent-loop", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -114,6 +114,18 @@ class AgentServer:
             yield from answer
         else:
             raise TypeError(f"the agent returned {type(answer).__name__}; expected text and tool calls")
+
+    def _run_loop(self) -> None:
+        """Runs the loop until it is stopped.
+
+        `SystemExit` in a task leaves the loop, and all other conversations would wait for ever.
+        """
+        while True:
+            try:
+                self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                continue
+            return
 
     def _wait(self, awaitable: Awaitable[Any]) -> Any:
         """Runs an awaitable on the loop that all conversations share."""

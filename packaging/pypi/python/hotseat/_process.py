@@ -92,7 +92,7 @@ def list_cases(project: Project, suite: Path, variables: dict[str, str]) -> list
     )
     if done.returncode != 0:
         raise ListError(done.stderr.strip() or f"`hotseat list` ended with exit code {done.returncode}")
-    lines = (json.loads(line) for line in done.stdout.splitlines())
+    lines = (json.loads(line) for line in done.stdout.split("\n") if line)
     return [
         Case(line["id"], line["name"], line["suite"], line["file"], line["line"], tuple(line["tags"]))
         for line in lines

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hotseat_document::json::optional_value;
+use hotseat_document::json::{keep_digits, optional_value};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -251,7 +251,7 @@ impl<'r> AnthropicParser<'r> {
 
 impl ReplyParser for AnthropicParser<'_> {
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
-        let event: AnthropicEvent = serde_json::from_str(data)
+        let event: AnthropicEvent = serde_json::from_str(&keep_digits(data))
             .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
         match event {
             AnthropicEvent::MessageStart { message } => self.start_message(message),
@@ -278,7 +278,7 @@ impl ReplyParser for AnthropicParser<'_> {
     }
 
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
-        let whole: AnthropicMessage = serde_json::from_str(body)
+        let whole: AnthropicMessage = serde_json::from_str(&keep_digits(body))
             .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), body))?;
         if let Some(error) = whole.error {
             return Err(failure::from_error_event(&self.url, &error));

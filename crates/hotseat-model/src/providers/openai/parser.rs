@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use hotseat_document::json::keep_digits;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -127,7 +128,7 @@ impl<'r> OpenAiParser<'r> {
     }
 
     fn add_chunk(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
-        let chunk: ChatCompletionChunk = serde_json::from_str(data)
+        let chunk: ChatCompletionChunk = serde_json::from_str(&keep_digits(data))
             .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
         if let Some(error) = chunk.error {
             let choices = chunk.choices.iter().flatten();

@@ -253,8 +253,8 @@ async fn invalid_requests_are_refused_with_their_place() {
     let unknown_result = json!({"model": "gpt", "messages": [
         {"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "c9", "content": "1"}]});
     for (path, body, words) in [
-        (PATHS[0], "{".to_string(), "not valid JSON"),
-        (PATHS[0], deep, "not valid JSON"),
+        (PATHS[0], "{".to_string(), "the body is not JSON"),
+        (PATHS[0], deep, "the body is not JSON"),
         (PATHS[0], "[]".to_string(), "must be a JSON object"),
         (PATHS[0], "{}".to_string(), "`messages` must be a list"),
         (PATHS[0], r#"{"messages": [{"role": "user", "content": "x"}]}"#.to_string(), "a `model`"),

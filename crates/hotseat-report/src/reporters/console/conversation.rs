@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::VerdictStatus;
+use hotseat_trace::{TurnOutcome, VerdictStatus};
 
 use super::failure;
 use super::label::verdict_word;
@@ -85,14 +85,21 @@ pub(super) fn write_conversation(
     }
 }
 
-/// Note for a passed case without hard checks and checkpoints.
+/// Note for a passed case without hard checks, checkpoints and expected errors.
 pub(super) const NOTHING_ASSERTED: &str = "nothing was asserted";
 
-/// Returns true if an attempt passed without a hard check or a checkpoint.
+/// Returns true if an attempt passed without a hard check, a checkpoint or an expected error.
 pub(super) fn asserts_nothing(attempt: &Attempt) -> bool {
     attempt.verdict.status == VerdictStatus::Passed
         && attempt.checkpoints.is_empty()
         && !attempt.checks.iter().any(|checked| checked.check.is_hard())
+        && !failed_as_expected(attempt)
+}
+
+/// Returns true if an attempt passed although a turn failed: only an expected error does that.
+fn failed_as_expected(attempt: &Attempt) -> bool {
+    attempt.verdict.status == VerdictStatus::Passed
+        && attempt.conversation.turns.iter().any(|turn| matches!(turn.outcome, TurnOutcome::Failed(_)))
 }
 
 /// Formats the text after the result below a tree.
@@ -117,6 +124,7 @@ pub(super) fn checkpoint_count(attempt: &Attempt) -> Option<String> {
 
 fn checks_passed_note(attempt: &Attempt) -> String {
     match attempt.checks.iter().filter(|checked| checked.check.is_hard()).count() {
+        0 if failed_as_expected(attempt) => "failed as expected".to_string(),
         0 if attempt.checkpoints.is_empty() => NOTHING_ASSERTED.to_string(),
         0 => "all checkpoints reached".to_string(),
         1 => "1 check passed".to_string(),

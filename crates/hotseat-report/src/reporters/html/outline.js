@@ -54,7 +54,8 @@ function wholeChecks(one) {
 // True if an attempt passed without a checkpoint and without a check that decides.
 function assertsNothing(one) {
   const inner = [...(one.turns || []), ...(one.topic_visits || [])].flatMap((part) => part.assertions || []);
-  return one.status === 'passed' && !one.checkpoints?.length && [...inner, ...wholeChecks(one)].every((check) => check.soft);
+  const isErrorExpected = (one.turns || []).some((turn) => turn.error_info);
+  return one.status === 'passed' && !isErrorExpected && !one.checkpoints?.length && [...inner, ...wholeChecks(one)].every((check) => check.soft);
 }
 
 // Places that explain a failure: its checks, or the turn that did not end well.

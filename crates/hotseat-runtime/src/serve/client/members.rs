@@ -1,5 +1,6 @@
 //! Members that the requests of several protocols contain.
 
+use hotseat_document::json::read_bytes;
 use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
@@ -15,10 +16,13 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input:
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
-/// Parses the body of a request.
+/// Parses the body of a request, which is an object.
 pub fn parse_body(body: &[u8]) -> Result<Value, RequestError> {
-    serde_json::from_slice(body)
-        .map_err(|error| RequestError::bad_request("body", format!("the body is not JSON: {error}")))
+    match read_bytes(body) {
+        Ok(members @ Value::Object(_)) => Ok(members),
+        Ok(_) => Err(RequestError::bad_request("body", "the body must be a JSON object")),
+        Err(error) => Err(RequestError::bad_request("body", format!("the body {error}"))),
+    }
 }
 
 /// Deserialises a part of a request. Errors name its position.
