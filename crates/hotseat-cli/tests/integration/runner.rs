@@ -255,13 +255,18 @@ fn suites_behind_links_and_in_unreadable_folders_are_not_left_out() {
     std::fs::remove_file(path("tests/gone.test.yaml")).expect("the link is there");
 
     std::fs::create_dir(path("tests/closed")).expect("a folder");
-    let mode = |bits| std::fs::set_permissions(path("tests/closed"), std::fs::Permissions::from_mode(bits));
+    std::fs::create_dir(path("data")).expect("a folder");
+    let mode = |bits| {
+        let set = |folder| std::fs::set_permissions(path(folder), std::fs::Permissions::from_mode(bits));
+        set("data").and(set("tests/closed"))
+    };
     mode(0).expect("permissions");
     // The superuser reads every folder.
     if std::fs::read_dir(path("tests/closed")).is_err() {
         let output = project.command(&["list"]).run();
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains("cannot search for suites: "), "{output}");
+        assert!(!output.stderr.contains("data"), "no suite can be there: {output}");
     }
     mode(0o755).expect("permissions");
 }

@@ -47,7 +47,8 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
             }
         }
         let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
-        let suites = walk_suites(&project.root, folder, fits, &mut found.mistakes);
+        let suites =
+            walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut found.mistakes);
         found.suites.extend(suites);
         if found.suites.is_empty() && found.mistakes.is_empty() {
             let message = format!(
@@ -81,12 +82,15 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 let written = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
                 is_program(path) || written.iter().any(|ending| name.ends_with(ending))
             };
-            walk_suites(&path, folder, named, &mut found.mistakes)
+            walk_suites(&path, folder, vec![PathBuf::new()], named, &mut found.mistakes)
         } else if path.is_file() {
             vec![Suite::new(path.clone(), display_path(&path, folder))]
         } else if written.contains(['*', '?', '[', '{']) {
             match compile_glob(written) {
-                Ok(glob) => walk_suites(folder, folder, |path| glob.is_match(path), &mut found.mistakes),
+                Ok(glob) => {
+                    let fits = |path: &Path| glob.is_match(path);
+                    walk_suites(folder, folder, glob_bases([written]), fits, &mut found.mistakes)
+                }
                 Err(diagnostic) => {
                     found.mistakes.push(diagnostic);
                     continue;
@@ -124,7 +128,7 @@ pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<
     let globs: Vec<GlobMatcher> =
         project.suites.iter().filter_map(|pattern| compile_glob(pattern).ok()).collect();
     let fits = |path: &Path| globs.iter().any(|glob| glob.is_match(path));
-    let known = walk_suites(&project.root, folder, fits, &mut Vec::new());
+    let known = walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut Vec::new());
     let shown: Vec<&Path> = known.iter().take(MAX_SUITES).map(|suite| Path::new(&*suite.shown)).collect();
     let with_name = |path: &&Path| path.file_name().is_some_and(|name| name == written);
     // A name without its folder, or a misspelt path.
@@ -157,20 +161,39 @@ fn compile_glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
         .map_err(|error| Diagnostic::new(format!("`{pattern}` is not a glob: {error}")))
 }
 
-/// Finds the files below `root` whose relative path matches. A link to a file is a suite, too; a link to a folder is not
-/// followed. What cannot be read is a mistake: its cases would be missing without a word.
+/// Folders below which all files lie that match the globs.
+fn glob_bases<'p>(patterns: impl IntoIterator<Item = &'p String>) -> Vec<PathBuf> {
+    let base = |pattern: &String| {
+        let parts = pattern.strip_prefix("./").unwrap_or(pattern).split('/');
+        parts.take_while(|part| !part.contains(['*', '?', '[', '{', '\\'])).collect()
+    };
+    patterns.into_iter().map(base).collect()
+}
+
+/// Finds the files below the folders `bases` of `root` whose relative path matches. A link to a file is a suite,
+/// too; a link to a folder is not followed. What cannot be read is a mistake: its cases would be missing without
+/// a word.
 fn walk_suites(
     root: &Path,
     folder: &Path,
+    bases: Vec<PathBuf>,
     fits: impl Fn(&Path) -> bool,
     mistakes: &mut Vec<Diagnostic>,
 ) -> Vec<Suite> {
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
+    let start = root.to_path_buf();
+    let leads_to_suites = move |path: &Path| {
+        let path = path.strip_prefix(&start).unwrap_or(path);
+        bases.iter().any(|base| path.starts_with(base) || base.starts_with(path))
+    };
     let walk = WalkBuilder::new(root)
         .require_git(false)
         // Personal settings of git must not decide which cases run. Reading them also takes a regular expression.
         .git_global(false)
-        .filter_entry(move |entry| entry.depth() == 0 || !entry.file_name().to_str().is_some_and(skipped))
+        .filter_entry(move |entry| {
+            let is_skipped = entry.file_name().to_str().is_some_and(skipped);
+            entry.depth() == 0 || (!is_skipped && leads_to_suites(entry.path()))
+        })
         .build();
     let mut suites = Vec::new();
     for entry in walk {
