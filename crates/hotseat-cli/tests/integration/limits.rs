@@ -348,13 +348,14 @@ const WIDE_LIMITS: &str = "limits:\n  turn: { bytes: 1000000000000, events: 1000
 /// process.
 #[test]
 fn a_flooded_turn_ends_exactly_at_its_deadline() {
-    for (name, project, _agent) in endless_projects(1000, WIDE_LIMITS) {
+    for (name, project, _agent) in endless_projects(500, WIDE_LIMITS) {
         let begun = Instant::now();
         let tested = project.test(&["--trace", "out/trace.jsonl"]);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{name}: {:?}", begun.elapsed());
         let failure = tested.failure("a");
         assert_eq!(failure["kind"], "timeout", "{name}: {failure:#}");
         let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
-        assert!((1000.0..1001.0).contains(&took), "{name}: the turn took {took} ms");
+        assert!((500.0..501.0).contains(&took), "{name}: the turn took {took} ms");
         let trace = project.workspace.read("out/trace.jsonl");
         let events: Vec<Value> =
             trace.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
@@ -362,10 +363,9 @@ fn a_flooded_turn_ends_exactly_at_its_deadline() {
             let event = events.iter().find(|event| event["type"] == kind);
             event.unwrap_or_else(|| panic!("{name}: no {kind}"))["offsetUs"].as_u64().expect("a time")
         };
-        let deadline = offset("turn.started") + 1_000_000;
+        let deadline = offset("turn.started") + 500_000;
         assert!(offset("turn.failed").abs_diff(deadline) <= 1, "{name}");
         assert!(events.iter().all(|event| event["offsetUs"].as_u64() <= Some(deadline + 1)), "{name}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{name}: {:?}", begun.elapsed());
     }
 }
 
