@@ -381,7 +381,7 @@ async fn rejects_invalid_responses() {
         (
             vec![delta(json!({"function_call": {"name": "f"}})), finish("stop")],
             ModelErrorKind::Decode,
-            "`function_call`",
+            "it has tool calls outside of the `tool_calls` of its message",
         ),
         (
             vec![
