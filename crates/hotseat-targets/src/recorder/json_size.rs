@@ -54,8 +54,15 @@ impl JsonMeasurement {
         Ok(self)
     }
 
-    fn close(&mut self) -> Result<(), Error> {
-        self.open -= 1;
+    /// Begins a variant with several members: an object in which its name leads to them.
+    fn begin_variant(&mut self, variant: &str) -> Result<&mut Self, Error> {
+        self.size.bytes += variant.len() as u64 + PAIR_BYTES + 2;
+        self.begin()?.begin()
+    }
+
+    /// Ends this many lists or objects.
+    fn close(&mut self, levels: usize) -> Result<(), Error> {
+        self.open -= levels;
         Ok(())
     }
 
@@ -142,7 +149,7 @@ impl Serializer for &mut JsonMeasurement {
         value: &T,
     ) -> Result<(), Error> {
         self.begin()?.member(variant, value)?;
-        self.close()
+        self.close(1)
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Self, Error> {
@@ -164,8 +171,7 @@ impl Serializer for &mut JsonMeasurement {
         variant: &'static str,
         _: usize,
     ) -> Result<Self, Error> {
-        self.serialize_str(variant)?;
-        self.begin()
+        self.begin_variant(variant)
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Self, Error> {
@@ -183,14 +189,13 @@ impl Serializer for &mut JsonMeasurement {
         variant: &'static str,
         _: usize,
     ) -> Result<Self, Error> {
-        self.serialize_str(variant)?;
-        self.begin()
+        self.begin_variant(variant)
     }
 }
 
-/// Implements the parts of a list or an object, each with what it does for one element.
+/// Implements the parts of a list or an object, each with what it does for one element and the levels that it ends.
 macro_rules! parts {
-    ($($part:ident::$method:ident($($key:ident: $type:ty)?) => $count:ident;)+) => {
+    ($($part:ident::$method:ident($($key:ident: $type:ty)?) => $count:ident, $levels:literal;)+) => {
         $(impl $part for &mut JsonMeasurement {
             type Ok = ();
             type Error = Error;
@@ -200,19 +205,19 @@ macro_rules! parts {
             }
 
             fn end(self) -> Result<(), Error> {
-                self.close()
+                self.close($levels)
             }
         })+
     };
 }
 
 parts! {
-    SerializeSeq::serialize_element() => element;
-    SerializeTuple::serialize_element() => element;
-    SerializeTupleStruct::serialize_field() => element;
-    SerializeTupleVariant::serialize_field() => element;
-    SerializeStruct::serialize_field(key: &'static str) => member;
-    SerializeStructVariant::serialize_field(key: &'static str) => member;
+    SerializeSeq::serialize_element() => element, 1;
+    SerializeTuple::serialize_element() => element, 1;
+    SerializeTupleStruct::serialize_field() => element, 1;
+    SerializeTupleVariant::serialize_field() => element, 2;
+    SerializeStruct::serialize_field(key: &'static str) => member, 1;
+    SerializeStructVariant::serialize_field(key: &'static str) => member, 2;
 }
 
 impl SerializeMap for &mut JsonMeasurement {
@@ -230,7 +235,7 @@ impl SerializeMap for &mut JsonMeasurement {
     }
 
     fn end(self) -> Result<(), Error> {
-        self.close()
+        self.close(1)
     }
 }
 
@@ -254,6 +259,21 @@ mod tests {
             // Commas are counted for every element, and numbers with one figure.
             assert!(size.bytes.abs_diff(text.len() as u64) <= values, "{text}: {size:?}");
         }
+    }
+
+    #[test]
+    fn measures_variants_like_their_json() {
+        #[derive(Serialize)]
+        enum Shape {
+            Point,
+            Circle(u8),
+            Line(u8, u8),
+            Square { side: Vec<u8> },
+        }
+        let all = [Shape::Point, Shape::Circle(1), Shape::Line(1, 2), Shape::Square { side: vec![1] }];
+        let as_json = JsonSize::measure(&serde_json::to_value(&all).unwrap());
+        assert_eq!(JsonSize::measure(&all), as_json);
+        assert_eq!(as_json.depth, 4);
     }
 
     #[test]
