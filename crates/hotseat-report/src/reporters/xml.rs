@@ -101,7 +101,8 @@ fn without_terminal_escapes(text: &str) -> Cow<'_, str> {
             }
             other => Some(other.map_or(0, char::len_utf8)),
         };
-        rest = end.map_or("", |end| &sequence[end..]);
+        // A sequence without an end must not hide the text after it.
+        rest = end.map_or(sequence, |end| &sequence[end..]);
     }
     (kept + rest).into()
 }
@@ -117,5 +118,9 @@ mod tests {
         let element = XmlElement::new("a").attribute("b", "\"&'").child(XmlElement::new("c").text(text));
         let expected = "\n<a b=\"&quot;&amp;&apos;\">\n    <c>a&lt;b red link é</c>\n</a>";
         assert_eq!(element.to_text(0), expected);
+        for unended in ["a\u{1b}]b", "a\u{1b}[;é"] {
+            let text = XmlElement::new("c").text(unended).to_text(0);
+            assert_eq!(text, format!("\n<c>{}</c>", unended.replace('\u{1b}', "")));
+        }
     }
 }
