@@ -1,7 +1,7 @@
 //! Scheduling decisions of a run. Pure state machine: it receives events, returns the next step, and neither
 //! waits nor reads a clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hotseat_trace::{Verdict, VerdictStatus};
@@ -25,6 +25,8 @@ pub(super) struct DispatchState {
     /// Started, unfinished cases by index in the run. A new case starts only if no open case needs another
     /// attempt, so there are never more open cases than running attempts.
     open_cases: BTreeMap<usize, Box<OpenCase>>,
+    /// Indices of open cases that may need another attempt. The others wait for a running one.
+    ready: BTreeSet<usize>,
     /// Number of running attempts.
     running_attempts: usize,
     pub(super) summary: RunSummary,
@@ -63,8 +65,15 @@ pub(super) enum DispatchStep {
 impl DispatchState {
     /// Creates the state of a new run.
     pub(super) fn new(options: ExecutionOptions, summary: RunSummary) -> Self {
-        let (control, first_failure, open) = (RunControl::Run, None, BTreeMap::new());
-        DispatchState { options, control, first_failure, open_cases: open, running_attempts: 0, summary }
+        DispatchState {
+            options,
+            control: RunControl::Run,
+            first_failure: None,
+            open_cases: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            running_attempts: 0,
+            summary,
+        }
     }
 
     /// Returns the next step. A returned attempt counts as running.
@@ -72,10 +81,15 @@ impl DispatchState {
         if self.running_attempts >= self.options.parallel || self.control != RunControl::Run {
             return DispatchStep::Wait;
         }
-        if let Some(open) = self.open_cases.values_mut().find(|open| open.needs_attempt()) {
-            open.started += 1;
-            self.running_attempts += 1;
-            return DispatchStep::Attempt(open.selected.clone(), open.started);
+        while let Some(index) = self.ready.first() {
+            match self.open_cases.get_mut(index).filter(|open| open.needs_attempt()) {
+                Some(open) => {
+                    open.started += 1;
+                    self.running_attempts += 1;
+                    return DispatchStep::Attempt(open.selected.clone(), open.started);
+                }
+                None => self.ready.pop_first(),
+            };
         }
         match self.skip_reason() {
             None => DispatchStep::Case,
@@ -118,6 +132,7 @@ impl DispatchState {
         let index = selected.index;
         let open = OpenCase { selected, plan: course, started: 0, finished: Vec::new() };
         self.open_cases.insert(index, Box::new(open));
+        self.ready.insert(index);
     }
 
     /// Records a finished attempt. Returns the outcome if its case has finished too.
@@ -134,6 +149,7 @@ impl DispatchState {
         open.finished.push(attempt);
         let wants_more = open.needs_attempt();
         if (wants_more && self.control == RunControl::Run) || open.finished.len() < open.started {
+            self.ready.insert(index);
             return None;
         }
         let OpenCase { selected, plan: course, finished: ended, .. } = *self.open_cases.remove(&index)?;
