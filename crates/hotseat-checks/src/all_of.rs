@@ -98,6 +98,10 @@ impl CheckBehavior for AllOf {
         self.checks.iter().any(Check::is_timing)
     }
 
+    fn may_take_long(&self) -> bool {
+        self.checks.iter().any(Check::may_take_long)
+    }
+
     fn read_all_turns(&mut self) {
         self.checks.iter_mut().for_each(|check| check.kind.behavior_mut().read_all_turns());
     }

@@ -138,6 +138,10 @@ impl CheckBehavior for JsonSchemaCheck {
         }
     }
 
+    fn may_take_long(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let not_json = |why: &str| {
             CheckDecision::not_applicable(format!(

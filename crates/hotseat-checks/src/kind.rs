@@ -30,6 +30,11 @@ pub(super) trait CheckBehavior {
         false
     }
 
+    /// Returns true if the check may take long even in a short conversation.
+    fn may_take_long(&self) -> bool {
+        false
+    }
+
     /// Returns the longest time that the turn or case may take.
     fn time_limit(&self) -> Option<Duration> {
         None

@@ -331,6 +331,11 @@ impl Check {
         self.kind.behavior().is_timing()
     }
 
+    /// Returns true if the check may take long even in a short conversation.
+    pub fn may_take_long(&self) -> bool {
+        self.kind.behavior().may_take_long()
+    }
+
     /// Returns the time limit for a turn or case, if this check is a hard one.
     pub fn time_limit(&self) -> Option<std::time::Duration> {
         if self.is_hard() && !self.negated { self.kind.behavior().time_limit() } else { None }

@@ -40,6 +40,10 @@ impl CheckBehavior for RustCheck {
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         CheckDecision::from_result(self.call(scope))
     }
+
+    fn may_take_long(&self) -> bool {
+        true
+    }
 }
 
 impl fmt::Debug for RustCheck {

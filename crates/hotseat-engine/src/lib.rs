@@ -20,6 +20,7 @@ pub mod roles;
 pub mod run;
 pub mod scripts;
 pub mod session;
+mod threads;
 pub mod typescript;
 
 pub use digest::short_digest;

@@ -5,13 +5,15 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use super::case::TestCase;
 use super::decoding::{DecodeContext, DecodeSettings, ParseSource};
 use super::peer_words::explain_peer_words;
 use super::shape::CASE;
 use super::shared_settings::SharedSettings;
+use crate::threads::CORE_COUNT;
+
 use super::variables::{McpAddresses, VariableScope, interpolate};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, yaml,
@@ -24,10 +26,6 @@ const JSON_BATCH: BatchSize = BatchSize { max: 256, min_per_thread: 64 };
 
 /// Size of the buffer through which a suite is read: small beside the memory of a run, and hundreds of cases.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-
-/// Number of available cores. Determined once, since this reads system files.
-static CORE_COUNT: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// A suite: a file of cases.
 #[derive(Debug, Clone)]

@@ -8,14 +8,16 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Maximum number of threads. Conversations mostly wait, so only those that compute at the same time need a
-/// thread each; beyond this number they take turns.
-const MAX_WORKER_THREADS: usize = 32;
+use crate::threads::CORE_COUNT;
+
+/// Maximum number of threads: beyond it, the threads that read and report could not keep up.
+const MAX_WORKER_THREADS: usize = 16;
 /// Time limit for dropping conversations at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Thread pool for conversations, with one thread per concurrent conversation up to a limit. There are more
-/// threads than cores, so a long computation in one conversation does not delay the others.
+/// Thread pool for conversations. It has half of the cores, since the threads that read from agents, start cases,
+/// and report need the other half. A computation that may take long gets a further thread
+/// ([`compute_aside`](crate::threads::compute_aside)), so it does not delay other conversations.
 ///
 /// Dropping the pool aborts its conversations, which ends their processes, and waits briefly for that.
 pub(super) struct WorkerPool {
@@ -32,7 +34,7 @@ impl WorkerPool {
     pub(super) fn start(conversations: usize) -> io::Result<WorkerPool> {
         let mut builder = Builder::new_multi_thread();
         builder
-            .worker_threads(conversations.clamp(1, MAX_WORKER_THREADS))
+            .worker_threads((*CORE_COUNT / 2).min(conversations).clamp(1, MAX_WORKER_THREADS))
             .thread_name("conversations")
             .enable_all();
         let runtime = builder.build()?;
@@ -79,11 +81,12 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     use super::*;
+    use crate::threads::compute_aside;
 
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn conversations_run_in_parallel() {
+    fn long_computations_run_in_parallel() {
         const AT_ONCE: usize = 8;
         let workers = WorkerPool::start(AT_ONCE).unwrap();
         let mut all = JoinSet::new();
@@ -92,11 +95,8 @@ mod tests {
         for _ in 0..AT_ONCE {
             let (release, released) = mpsc::channel::<()>();
             let arrive = arrive.clone();
-            // Blocks its thread like a long computation.
-            workers.spawn(
-                &mut all,
-                async move { arrive.send(()).is_ok() && released.recv_timeout(LONG).is_ok() },
-            );
+            let compute = move || arrive.send(()).is_ok() && released.recv_timeout(LONG).is_ok();
+            workers.spawn(&mut all, async move { compute_aside(compute) });
             releases.push(release);
         }
         // Every conversation runs while the others block.

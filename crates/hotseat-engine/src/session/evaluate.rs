@@ -9,8 +9,12 @@ use super::script_check::{ScriptInput, ScriptVerdict, run_script_check};
 use crate::cases::TestCase;
 use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
 use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
+use crate::threads::compute_aside;
 use hotseat_checks::{Check, JudgedCheck, ScriptCheck};
 use hotseat_targets::recorder::TraceRecorder;
+
+/// Size of conversations whose checks may take long. A check reads some hundred megabytes a second.
+const LONG_CONVERSATION_BYTES: u64 = 256 * 1024;
 
 /// The part of the conversation a check is evaluated on.
 #[derive(Debug, Clone, Copy)]
@@ -75,16 +79,15 @@ impl CheckEvaluator<'_> {
         if let Some(scripted) = check.as_script() {
             return Box::pin(self.evaluate_script(check, scripted, looked, recorder)).await;
         }
-        let Some(judged) = check.as_judged() else {
-            let scope = looked.scope(recorder);
-            if let Some((verdict, error)) = check.decide_in_program(scope) {
-                let error = error.map(|why| why.to_string());
-                return CheckResult::new(check, verdict).with_error(check, error);
-            }
-            return CheckResult::new(check, check.decide(scope))
-                .with_error(check, check.undecided_reason(scope));
-        };
-        Box::pin(self.judge(check, judged, looked, recorder)).await
+        if let Some(judged) = check.as_judged() {
+            return Box::pin(self.judge(check, judged, looked, recorder)).await;
+        }
+        let scope = looked.scope(recorder);
+        if check.may_take_long() || recorder.traffic().conversation_bytes() >= LONG_CONVERSATION_BYTES {
+            compute_aside(|| decide(check, scope))
+        } else {
+            decide(check, scope)
+        }
     }
 
     async fn judge(
@@ -204,6 +207,15 @@ impl CheckEvaluator<'_> {
         }
         Ok(())
     }
+}
+
+/// Decides a check that needs neither a judge nor a script.
+fn decide(check: &Check, scope: TurnScope<'_>) -> CheckResult {
+    let (verdict, error) = check.decide_in_program(scope).map_or_else(
+        || (check.decide(scope), check.undecided_reason(scope)),
+        |(verdict, error)| (verdict, error.map(|why| why.to_string())),
+    );
+    CheckResult::new(check, verdict).with_error(check, error)
 }
 
 impl CheckScope {

@@ -97,6 +97,11 @@ impl TrafficMeter {
         failure
     }
 
+    /// Returns the size of the conversation so far: what was received, or recorded if that is more.
+    pub fn conversation_bytes(&self) -> u64 {
+        self.conversation.bytes()
+    }
+
     /// Counts received bytes.
     pub fn count_received(&self, bytes: usize) {
         if self.is_counting() {
@@ -150,9 +155,13 @@ impl TrafficMeter {
         ]);
         for ((totals, bounds), (key, within)) in scopes {
             let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-            let bytes = load(&totals.received).max(load(&totals.recorded));
             for (name, counted, most, what) in [
-                ("bytes", bytes, bounds.bytes, "sent more than {} bytes, or data that takes as much memory,"),
+                (
+                    "bytes",
+                    totals.bytes(),
+                    bounds.bytes,
+                    "sent more than {} bytes, or data that takes as much memory,",
+                ),
                 ("calls", load(&totals.calls), bounds.calls, "called tools more than {} times"),
                 ("events", load(&totals.events), bounds.events, "caused more than {} events"),
             ] {
@@ -200,6 +209,11 @@ impl TrafficTotals {
         load(&self.events) <= bounds.events
             && load(&self.recorded) <= bounds.bytes
             && load(&self.calls) <= bounds.calls
+    }
+
+    /// Received bytes, or recorded ones if there are more.
+    fn bytes(&self) -> u64 {
+        self.received.load(Ordering::Relaxed).max(self.recorded.load(Ordering::Relaxed))
     }
 
     fn reset(&self) {
