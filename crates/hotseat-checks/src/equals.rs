@@ -23,7 +23,10 @@ impl CheckBehavior for AnswerEquals {
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let answer = answer(scope);
         if let Value::String(text) = &self.value {
-            return CheckDecision::new(answer == text, format_text(answer));
+            return match answer.is_empty() && !text.is_empty() {
+                true => CheckDecision::not_applicable(format_text(answer)),
+                false => CheckDecision::new(answer == text, format_text(answer)),
+            };
         }
         match read_json(answer) {
             _ if answer.is_empty() => CheckDecision::not_applicable(format_text(answer)),

@@ -148,7 +148,8 @@ fn equals() {
         &[
             (json!({"type": "equals", "value": {}}), Undecidable),
             (json!({"type": "equals", "value": null}), Undecidable),
-            (json!({"type": "equals", "value": "OK"}), Fails),
+            (json!({"type": "equals", "value": "OK"}), Undecidable),
+            (json!({"type": "equals", "value": ""}), Passes),
         ],
     );
 }

@@ -630,6 +630,15 @@ fn unused_interrupt_answer() {
         "assertion",
         "the agent never asked for the answer at a.test.yaml:3",
     );
+    // An expected error is no reason for an answer that was never used.
+    let breaks = |request: &FakeRequest| FakeRun::for_request(request).started().error("paid already", None);
+    let expected = suite.replace("resume:", "expect_error: paid, resume:");
+    assert_failed(
+        &run_suite(breaks, &expected),
+        1,
+        "assertion",
+        "the agent never asked for the answer at a.test.yaml:3",
+    );
 }
 
 #[test]

@@ -207,6 +207,38 @@ fn json_paths_follow_rfc_and_missing_is_not_null() {
     }
 }
 
+/// `expected` decides unless there are assertions, so keys without any do not switch it off.
+#[test]
+fn expected_decides_beside_keys_without_assertions() {
+    let optional = json!([{"id": "c", "required": false, "assertion": {"type": "contains", "value": "zzz"}}]);
+    let rows = [
+        (json!({"assert": {}}), "failed"),
+        (json!({"assert": false}), "failed"),
+        (json!({"assert": {"tools": false}}), "failed"),
+        (json!({"turns": [{"input": "a", "assert": {}}]}), "failed"),
+        (json!({"checkpoints": []}), "failed"),
+        (json!({"checkpoints": optional}), "failed"),
+        (json!({"assert": {"text": {"must_match": "a"}}}), "passed"),
+        (json!({"final_assertions": {"type": "contains", "value": "a"}}), "passed"),
+        (json!({"turns": [{"input": "a", "assert": {"type": "contains", "value": "a"}}]}), "passed"),
+    ];
+    let cases: Vec<Value> = rows
+        .iter()
+        .enumerate()
+        .map(|(number, (more, _))| {
+            let mut case = json!({"id": number.to_string(), "expected": "b"});
+            let members = case.as_object_mut().unwrap();
+            members.extend(more.as_object().unwrap().clone());
+            members.entry("turns").or_insert(json!([{"input": "a"}]));
+            case
+        })
+        .collect();
+    let tested = run_cases(&echo_verbatim(), &cases, &[]);
+    for (number, (more, expected)) in rows.iter().enumerate() {
+        assert_eq!(status(&tested, &number.to_string()), *expected, "{more}");
+    }
+}
+
 // W6
 #[test]
 fn prose_is_not_data_and_embedded_data_is_found() {

@@ -431,6 +431,20 @@ fn passed_retry_is_flaky() {
     assert_eq!(tested.case("p")["attempts"], Value::Null);
 }
 
+/// The failure before it is a result; a skip is none.
+#[test]
+fn a_skipped_retry_does_not_hide_the_failure() {
+    let agent = letter_agent();
+    let suite = [with("fw", "retries: 1\ntype: multi_turn\n"), with("w", "type: multi_turn\n")].join("---\n");
+    let tested = project(&agent, &suite).test(&["--parallel", "1"]);
+    assert_eq!(
+        (&tested.case("fw")["status"], &tested.case("w")["status"]),
+        (&json!("failed"), &json!("skipped"))
+    );
+    assert_eq!(tested.case("fw")["turns"][0]["assertions"][0]["passed"], false);
+    assert_eq!(tested.output.code, 1);
+}
+
 #[test]
 fn retry_count_precedence_is_flag_case_project() {
     let agent = letter_agent();

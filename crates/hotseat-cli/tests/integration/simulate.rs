@@ -501,7 +501,7 @@ fn assertions_are_evaluated_without_any_turn() {
     assert_eq!(failure["kind"], "max_turns", "{failure:#}");
     assert!(failure["message"].as_str().unwrap().contains("book_venue"), "{failure:#}");
     assert_eq!(tested.case("s")["final_assertions"][0]["passed"], false);
-    // If the simulated user fails before the first input, there is no conversation to complete.
+    // `end` completes a conversation whose agent needs no input, not one whose simulated user fails.
     let broken = FakeAgent::start(|request: &FakeRequest| {
         FakeRun::for_request(request).started().text("{}").finished()
     });
@@ -514,6 +514,18 @@ fn assertions_are_evaluated_without_any_turn() {
         );
     }
     assert!(agent.requests().is_empty());
+    let asks = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("Where?").finished()
+    });
+    for (policy, status) in [("skip", "skipped"), ("end", "failed"), ("fail", "failed")] {
+        let suite = format!(
+            "name: s\nturns: [{{ user: Find a venue }}]\nsimulator: {{ use: user }}\non_missing_input: {policy}\nassert: {{ text: {{ must_match: Where }} }}\n"
+        );
+        let tested = run_suite(&asks, &broken, &suite);
+        let case = tested.case("s");
+        assert_eq!(case["status"], status, "{policy}: {case:#}");
+        assert!(case.to_string().contains("simulator error"), "{policy}: {case:#}");
+    }
 }
 
 #[test]

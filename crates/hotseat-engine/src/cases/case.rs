@@ -32,7 +32,7 @@ use super::scenarios::{
     CaseScenario, MAX_INLINE_SCENARIOS, has_inline_scenarios, read_scenarios, scenario_names,
 };
 use super::script::{read_client_tools, read_interrupt_answers};
-use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
+use super::shape::{AWAITING, CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
 use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
 use super::variables::{McpAddresses, VariableScope, diagnostic_at, interpolate, node_mcp_references};
@@ -875,12 +875,14 @@ pub fn awaiting_markers(map: &MapView<'_>, above: &Arc<AwaitingMarkers>) -> Arc<
 /// Decodes `expected`. It is a hard check only if there is no other assertion.
 fn expected_check(map: &MapView<'_>) -> Option<Check> {
     let value = map.json("expected")?;
-    let asserts = ["assert", "final_assertions", "checkpoints"].iter().any(|key| map.has(key))
-        || map
-            .list("turns")
-            .into_iter()
-            .flatten()
-            .any(|turn| turn.map(&TURN).is_some_and(|turn| turn.has("assert")));
+    let has_assertions =
+        |map: &MapView<'_>, key| map.json(key).is_some_and(|written| asserts_something(&written));
+    let mut turns = map.list("turns").into_iter().flatten().filter_map(|turn| turn.map(&TURN));
+    let mut checkpoints =
+        map.list("checkpoints").into_iter().flatten().filter_map(|view| view.map(&CHECKPOINT));
+    let asserts = ["assert", "final_assertions"].iter().any(|key| has_assertions(map, key))
+        || turns.any(|turn| has_assertions(&turn, "assert"))
+        || checkpoints.any(|checkpoint| checkpoint.bool("required") != Some(false));
     let written = serde_json::json!({"type": "equals", "value": value});
     let place = map.place_of("expected").unwrap_or_else(|| map.place());
     Some(Check {
@@ -888,6 +890,16 @@ fn expected_check(map: &MapView<'_>) -> Option<Check> {
         definition: Some(Arc::new(written)),
         ..Check::new(CheckKind::AnswerEquals(AnswerEquals { value }), place)
     })
+}
+
+/// True if a block of assertions has any. An empty one, or `false` in place of inherited ones, has none.
+fn asserts_something(written: &serde_json::Value) -> bool {
+    match written {
+        serde_json::Value::Null | serde_json::Value::Bool(false) => false,
+        serde_json::Value::Array(items) => !items.is_empty(),
+        serde_json::Value::Object(members) => members.values().any(asserts_something),
+        serde_json::Value::Bool(true) | serde_json::Value::Number(_) | serde_json::Value::String(_) => true,
+    }
 }
 
 /// An attachment that cannot be loaded, with its place in the case.

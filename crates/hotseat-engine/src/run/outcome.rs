@@ -84,8 +84,11 @@ impl CaseOutcome {
         untried: bool,
     ) -> CaseOutcome {
         attempts.sort_by_key(|attempt| attempt.number);
-        let last_valid = attempts.iter().rposition(|attempt| attempt.status().is_valid());
-        let telling = last_valid.unwrap_or(attempts.len() - 1);
+        // A skipped retry does not excuse the failure before it.
+        let decides = |status| matches!(status, AttemptStatus::Passed | AttemptStatus::Failed);
+        let last_decided = attempts.iter().rposition(|attempt| decides(attempt.status()));
+        let last_valid = || attempts.iter().rposition(|attempt| attempt.status().is_valid());
+        let telling = last_decided.or_else(last_valid).unwrap_or(attempts.len() - 1);
         let verdict = attempts[telling].verdict.clone();
         CaseOutcome {
             case_ref: selected,

@@ -148,20 +148,21 @@ pub(super) fn judge_turn_end(
     script: &ScriptedAnswers,
 ) -> Result<(), Option<AttemptFailure>> {
     let failed = |kind, message: String| Err(Some(AttemptFailure::new(kind, message)));
+    let all_answers_used = || match script.unused_answers().next() {
+        None => Ok(()),
+        Some(answer) => {
+            let message = format!("the agent never asked for the answer at {}", answer.place);
+            failed(FailureKind::Assertion, message)
+        }
+    };
     match (outcome, &turn.expect_error) {
-        (Ok(()), None) => match script.unused_answers().next() {
-            None => Ok(()),
-            Some(answer) => {
-                let message = format!("the agent never asked for the answer at {}", answer.place);
-                failed(FailureKind::Assertion, message)
-            }
-        },
+        (Ok(()), None) => all_answers_used(),
         (Ok(()), Some(expected)) => failed(
             FailureKind::Assertion,
             format!("expected {}, got a regular end of the turn", expected.describe()),
         ),
         (Err(TurnError::Run(error)), Some(expected)) => match expected.matches(&error) {
-            true => Ok(()),
+            true => all_answers_used(),
             false => {
                 let message = format!(
                     "the agent failed with {}, expected {}",

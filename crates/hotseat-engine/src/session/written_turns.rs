@@ -126,15 +126,13 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Returns the ending if the simulated user failed: a failure with checkpoints or before the first turn,
-    /// else the missing-input policy applies.
+    /// Returns the ending if the simulated user failed: a failure, unless the case may be skipped. `end` is for
+    /// agents that need no further input, so it does not excuse a simulator.
     fn simulator_failed(&self, failure: AttemptFailure) -> ConversationEnding {
         match self.case.on_missing_input {
             _ if self.case.is_dynamic => ConversationEnding::Failed(failure),
-            OnMissingInput::Fail => ConversationEnding::Failed(failure),
+            OnMissingInput::Fail | OnMissingInput::End => ConversationEnding::Failed(failure),
             OnMissingInput::Skip => ConversationEnding::Skipped(failure.message),
-            OnMissingInput::End if self.turns().is_empty() => ConversationEnding::Failed(failure),
-            OnMissingInput::End => ConversationEnding::Completed,
         }
     }
 
