@@ -346,7 +346,10 @@ impl Check {
 /// words before `to` may quote a value, or if they would negate only a part of the meaning.
 fn negate(words: &str) -> String {
     let is_plain = |subject: &str| {
-        let partial = subject.starts_with("no ") || subject.starts_with("a ") || subject.ends_with(" never");
+        let partial = subject.starts_with("no ")
+            || subject.starts_with("a ")
+            || subject.ends_with(" never")
+            || subject.ends_with(" not");
         !partial
             && !subject.contains(['"', '{', '[', '/', ':'])
             && subject.matches('`').count().is_multiple_of(2)
@@ -368,6 +371,7 @@ mod tests {
             ("go with {\"a\":\"to b\"} to be called", "not: go with {\"a\":\"to b\"} to be called"),
             ("`a to b` to be 3", "not: `a to b` to be 3"),
             ("refund never to be called", "not: refund never to be called"),
+            ("the text not to contain \"x\"", "not: the text not to contain \"x\""),
             ("no result of refund to match /x/", "not: no result of refund to match /x/"),
             ("a call of refund to succeed", "not: a call of refund to succeed"),
             ("at most 100 tokens", "not: at most 100 tokens"),
