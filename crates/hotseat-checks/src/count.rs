@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::calls::{CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// A tool is called a given number of times.
 #[derive(Debug, Clone)]
@@ -33,6 +33,15 @@ impl CallCount {
         counted >= self.min && self.max.is_none_or(|max| counted <= max)
     }
 
+    /// The outcome that further calls cannot change.
+    pub(super) fn lasting_outcome(self) -> Option<CheckOutcome> {
+        match (self.min, self.max) {
+            (0, Some(_)) => Some(CheckOutcome::Violated),
+            (_, None) => Some(CheckOutcome::Satisfied),
+            (_, Some(_)) => None,
+        }
+    }
+
     pub(super) fn describe(self) -> String {
         match (self.min, self.max) {
             (0, Some(0)) => "never to be called".to_string(),
@@ -46,6 +55,10 @@ impl CallCount {
 }
 
 impl CheckBehavior for ToolCount {
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        self.count.lasting_outcome()
+    }
+
     fn describe(&self) -> String {
         format!("{} {}", self.calls.describe(), self.count.describe())
     }

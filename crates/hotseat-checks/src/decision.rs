@@ -14,6 +14,7 @@ pub(super) struct CheckDecision {
 }
 
 /// Truth of an assertion, before negation.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckOutcome {
     Satisfied,
     Violated,

@@ -4,7 +4,7 @@ use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
 use super::calls::{ArgumentPatterns, CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// No matching call has an argument that matches its pattern.
 #[derive(Debug, Clone)]
@@ -18,6 +18,10 @@ pub struct ForbiddenArguments {
 impl CheckBehavior for ForbiddenArguments {
     fn describe(&self) -> String {
         format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
+    }
+
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn named_tools(&self) -> Vec<NamedTools<'_>> {

@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
 use super::calls::{CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// No matching call is made. A call matches only if both its arguments and its result match.
 #[derive(Debug, Clone)]
@@ -16,6 +16,10 @@ pub struct ForbiddenCall {
 impl CheckBehavior for ForbiddenCall {
     fn describe(&self) -> String {
         format!("no call of {}", self.calls.describe())
+    }
+
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn named_tools(&self) -> Vec<NamedTools<'_>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hotseat_trace::TurnScope;
 
 use super::calls::NamedTools;
-use super::decision::CheckDecision;
+use super::decision::{CheckDecision, CheckOutcome};
 
 /// What a kind of checks provides. The defaults suit a check that reads only the trace.
 pub(super) trait CheckBehavior {
@@ -28,6 +28,11 @@ pub(super) trait CheckBehavior {
     /// Returns true if the check measures time.
     fn is_timing(&self) -> bool {
         false
+    }
+
+    /// Returns the outcome that no further turn can change, if there is one: a call that was made stays made.
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        None
     }
 
     /// Returns true if the check may take long even in a short conversation.

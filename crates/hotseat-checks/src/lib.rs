@@ -331,6 +331,13 @@ impl Check {
         self.kind.behavior().is_timing()
     }
 
+    /// Returns true if the check has failed and no further turn can change that.
+    pub fn is_failed_for_good(&self, scope: TurnScope<'_>) -> bool {
+        let failing = if self.negated { CheckOutcome::Satisfied } else { CheckOutcome::Violated };
+        let behavior = self.kind.behavior();
+        behavior.lasting_outcome() == Some(failing) && behavior.decide(scope).outcome == failing
+    }
+
     /// Returns true if the check may take long even in a short conversation.
     pub fn may_take_long(&self) -> bool {
         self.kind.behavior().may_take_long()

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::truncate;
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// No message of the agent has both text and tool calls. White space is not text.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,10 @@ pub struct NoTextWithToolCalls;
 impl CheckBehavior for NoTextWithToolCalls {
     fn describe(&self) -> String {
         "the agent to say nothing in messages that call tools".to_string()
+    }
+
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::call_text::truncate;
 use super::pattern::Pattern;
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// The text of the agent matches a pattern, or does not. Reasoning is not text. Several messages are joined
 /// by line breaks.
@@ -31,6 +31,12 @@ impl CheckBehavior for TextPattern {
             TextMatch::Match => format!("the agent to say something that matches {}", self.pattern),
             TextMatch::NoMatch => format!("the agent to say nothing that matches {}", self.pattern),
         }
+    }
+
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        // A pattern for the end of the text depends on what follows.
+        let is_about_end = self.pattern.source().contains(['$', '\\']);
+        (self.expected == TextMatch::NoMatch && !is_about_end).then_some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

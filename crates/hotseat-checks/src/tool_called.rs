@@ -13,7 +13,7 @@ use super::count::CallCount;
 use super::differences::{DifferenceList, ExtraMembers};
 use super::equality::{contains_value, json_equal};
 use super::nearest_call::{Similarity, compare_with_nearest};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 named! {
     /// Comparison of arguments.
@@ -193,6 +193,10 @@ impl ToolCalled {
 }
 
 impl CheckBehavior for ToolCalled {
+    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+        self.count.lasting_outcome()
+    }
+
     fn describe(&self) -> String {
         let mut with = match &self.arguments {
             Some((arguments, ArgumentMatch::Exact)) => format!(" with exactly {}", format_json(arguments)),

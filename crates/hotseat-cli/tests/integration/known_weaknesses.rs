@@ -239,6 +239,41 @@ fn expected_decides_beside_keys_without_assertions() {
     }
 }
 
+/// A case that is skipped since nobody answers the agent fails if the agent has done what it never may.
+#[test]
+fn a_skip_does_not_hide_what_the_agent_did() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .tool("c", "delete", &json!({"id": 7}), Some(json!("gone")))
+            .text("Anything else?")
+            .finished()
+    });
+    let rows = [
+        (json!({"tools": {"forbid": ["delete"]}}), "failed"),
+        (json!({"tools": {"forbid_calls": [{"name": "delete", "args_match": {"id": "7"}}]}}), "failed"),
+        (json!([{"type": "tool_called", "name": "delete", "negate": true}]), "failed"),
+        (json!({"text": {"must_not_match": "Anything"}}), "failed"),
+        // A further turn could still satisfy these.
+        (json!({"tools": {"require": ["refund"]}}), "skipped"),
+        (json!([{"type": "tool_called", "name": "delete", "count": {"exact": 2}}]), "skipped"),
+        (json!({"text": {"must_match": "Goodbye"}}), "skipped"),
+        (json!({"text": {"must_not_match": "else\\?$"}}), "skipped"),
+        (json!({"tools": {"forbid": ["refund"]}}), "skipped"),
+    ];
+    let cases: Vec<Value> = rows
+        .iter()
+        .enumerate()
+        .map(|(number, (assert, _))| {
+            json!({"id": number.to_string(), "type": "multi_turn", "turns": [{"input": "hi"}], "assert": assert})
+        })
+        .collect();
+    let tested = run_cases(&agent, &cases, &[]);
+    for (number, (assert, expected)) in rows.iter().enumerate() {
+        assert_eq!(status(&tested, &number.to_string()), *expected, "{assert}");
+    }
+}
+
 // W6
 #[test]
 fn prose_is_not_data_and_embedded_data_is_found() {

@@ -229,7 +229,7 @@ impl CheckScope {
         }
     }
 
-    fn scope<'a>(self, recorder: &'a TraceRecorder) -> TurnScope<'a> {
+    pub(super) fn scope<'a>(self, recorder: &'a TraceRecorder) -> TurnScope<'a> {
         let conversation = recorder.conversation();
         match self {
             CheckScope::Turn(place) => conversation.turn_scope(place).unwrap_or_else(|| conversation.scope()),

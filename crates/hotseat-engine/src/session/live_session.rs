@@ -489,6 +489,15 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Evaluates the hard checks of a conversation without its end that have failed and that further turns could
+    /// not mend: what an agent did stays done.
+    async fn evaluate_lasting_failures(&mut self) {
+        let scope = CheckScope::Whole { is_final: false }.scope(&self.recorder);
+        let has_failed = |check: &&Check| check.is_hard() && check.is_failed_for_good(scope);
+        let failed: Vec<Check> = self.case.checks.iter().filter(has_failed).cloned().collect();
+        self.evaluate_conversation(&failed, &[]).await;
+    }
+
     /// Ends the conversation, evaluates the checks of the whole case and returns the verdict.
     pub(super) async fn conclude(&mut self) -> Verdict {
         let case = self.case;
@@ -536,6 +545,10 @@ impl<'a> Session<'a> {
             // A check that fails first may hide why: the fault that it is about never happened.
             Some(ConversationEnding::Failed(failure)) if failure.kind == FailureKind::Assertion => {
                 ConversationEnding::Failed(with_unreached_faults(failure, unreached))
+            }
+            Some(ConversationEnding::Skipped(reason)) => {
+                self.evaluate_lasting_failures().await;
+                ConversationEnding::Skipped(reason)
             }
             Some(ending) => ending,
         };
