@@ -287,7 +287,7 @@ fn check_editor_files(project: &Project, context: &CliContext, findings: &mut Fi
         let path = project.root.join(name);
         let shown = display_path(&path, &context.folder);
         let next = "run `hotseat init`, which keeps your files";
-        match std::fs::read_to_string(&path) {
+        match hotseat_document::read_text_file(&path) {
             Ok(found) if found == text => findings.ok("editor", shown),
             Ok(_) => {
                 let message = format!("{shown} belongs to another version of Hotseat");

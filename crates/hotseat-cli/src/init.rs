@@ -89,7 +89,7 @@ pub fn editor_files(has_typescript: bool) -> Vec<(&'static str, String)> {
 
 /// Reason why an existing file was not changed, and what the user can add to it.
 fn reason_kept(name: &str, args: &InitArgs, folder: &Path) -> String {
-    let text = fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let text = hotseat_document::read_text_file(&folder.join(name)).unwrap_or_default();
     match (name, &args.endpoint) {
         ("hotseat.yaml", Some(endpoint)) if !text.contains(endpoint.trim()) => {
             format!("already exists; set the address to {} yourself", endpoint.trim())
@@ -118,7 +118,7 @@ fn write_file(path: &Path, text: &str, replace: bool) -> std::io::Result<WriteOu
     if path.exists() {
         match replace {
             false => return Ok(WriteOutcome::Kept),
-            true if fs::read(path).is_ok_and(|found| found == text.as_bytes()) => {
+            true if hotseat_document::read_file(path).is_ok_and(|found| found == text.as_bytes()) => {
                 return Ok(WriteOutcome::Same);
             }
             true => {}

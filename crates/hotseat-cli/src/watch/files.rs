@@ -180,7 +180,7 @@ impl WatchedFiles {
             .files
             .iter()
             .filter(|(_, (role, stamp))| *role != FileRole::Agent && stamp.is_some())
-            .filter_map(|(path, (role, _))| Some((path, *role, fs::read_to_string(path).ok()?)))
+            .filter_map(|(path, (role, _))| Some((path, *role, hotseat_document::read_text_file(path).ok()?)))
             .collect();
         let mut open: Vec<String> = scripts.iter().filter_map(|path| stem_of(path)).collect();
         let mut seen: BTreeSet<String> = open.iter().cloned().collect();

@@ -525,6 +525,22 @@ fn recording_of_another_case_is_an_error() {
     );
 }
 
+/// A pipe without a writer cannot be opened.
+#[test]
+#[cfg(unix)]
+fn a_pipe_in_place_of_a_recording_is_refused() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.test(&["--record", "rec"]).assert_all_passed();
+    let (path, _) = recording(&project, "rec");
+    std::fs::remove_file(project.workspace.root().join(&path)).unwrap();
+    assert_eq!(project.workspace.run("mkfifo", &[&path]).code, 0);
+    let words = format!("cannot read {path}: it is a pipe or a device");
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &[&words]);
+    let named = project.hotseat(&["test", "-n", &format!("replay:{path}")]);
+    assert!(named.code == 2 && named.stderr.contains(&words), "{named}");
+}
+
 // Times.
 
 #[test]

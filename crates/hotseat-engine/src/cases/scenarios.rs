@@ -1,7 +1,6 @@
 //! Scenario sets: one case, executed once per scenario.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,7 +104,7 @@ fn from_file(
         wrong(format!("scenario file `{path}` not found"));
         return Vec::new();
     };
-    let bytes = match fs::read(&file) {
+    let bytes = match hotseat_document::read_file(&file) {
         Ok(bytes) => bytes,
         Err(error) => {
             wrong(format!("the scenarios of `{path}` cannot be read: {error}"));

@@ -164,7 +164,7 @@ impl<T> ServiceFile<T> {
         if std::fs::metadata(path).map_err(unreadable)?.len() > max_bytes {
             return Err(self.wrong(&format!("is larger than {max_bytes} bytes")));
         }
-        std::fs::read_to_string(path).map_err(unreadable)
+        hotseat_document::read_text_file(path).map_err(unreadable)
     }
 
     /// Diagnostic of the file: its name, and what is wrong.

@@ -1,7 +1,6 @@
 //! Suites: files of cases, read one case at a time.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use crate::threads::CORE_COUNT;
 
 use super::variables::{McpAddresses, VariableScope, interpolate};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, open_file, yaml,
 };
 
 /// Maximum number of documents decoded at a time, and minimum number for which it pays off to start a thread. A
@@ -286,15 +285,6 @@ pub fn is_program(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.rsplit_once('.')
         .is_some_and(|(stem, ending)| stem.ends_with("_test") && PROGRAM_EXTENSIONS.contains(&ending))
-}
-
-/// Opens a file. A folder is an error here instead of when it is read.
-fn open_file(path: &Path) -> std::io::Result<File> {
-    let file = File::open(path)?;
-    match file.metadata()?.is_dir() {
-        true => Err(std::io::Error::other("it is a folder")),
-        false => Ok(file),
-    }
 }
 
 /// Decodes the head of a suite and merges it onto the project's settings. Returns `None` if the first

@@ -649,7 +649,7 @@ pub fn named_secrets<'a>(
 
 /// Parses a project file and validates its shape.
 fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentNode), Diagnostics> {
-    let text = std::fs::read(path).map_err(|error| {
+    let text = hotseat_document::read_file(path).map_err(|error| {
         Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
     })?;
     let source = source_from_bytes(shown, text).map_err(|mistake| Diagnostics::from(*mistake))?;

@@ -4,7 +4,6 @@ mod message;
 mod suite;
 mod transcript;
 
-use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,11 +92,7 @@ pub fn openai_transcripts(
         return Err(ImportError::Exists(suite));
     }
     let open = || {
-        let file = File::open(path).map_err(|error| unreadable(shown, &error))?;
-        let is_folder = file.metadata().is_ok_and(|metadata| metadata.is_dir());
-        if is_folder {
-            return Err(unreadable(shown, &"it is a folder"));
-        }
+        let file = hotseat_document::open_file(path).map_err(|error| unreadable(shown, &error))?;
         let values = json::values(Arc::from(shown), BufReader::new(file), "conversations");
         Ok(TranscriptReader::new(values.allow_after_lists()))
     };

@@ -209,7 +209,7 @@ pub(super) fn server_file(server: &str) -> String {
 
 fn read_part(folder: &Path, name: &str) -> Result<(PathBuf, String), CassetteError> {
     let path = folder.join(name);
-    match std::fs::read_to_string(&path) {
+    match hotseat_document::read_text_file(&path) {
         Ok(text) => Ok((path, text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(CassetteError::Missing(path.display().to_string()))

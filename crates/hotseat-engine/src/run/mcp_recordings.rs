@@ -80,7 +80,7 @@ impl McpRecorder {
 impl RecordedFile {
     fn write(self, path: &Path) -> Result<(), McpRecordError> {
         let failed = |source| McpRecordError::Unwritable { path: path.to_owned(), source };
-        let mut recording = match std::fs::read_to_string(path) {
+        let mut recording = match hotseat_document::read_text_file(path) {
             Ok(text) => McpRecording::read(&text).map_err(|error| failed(error.into()))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => McpRecording::default(),
             Err(error) => return Err(failed(error.into())),

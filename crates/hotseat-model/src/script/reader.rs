@@ -64,7 +64,7 @@ impl ModelScript {
     /// If the file cannot be read, or all problems of the script.
     pub fn load(path: &Path) -> Result<ModelScript, Diagnostics> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = hotseat_document::read_text_file(path)
             .map_err(|error| Diagnostic::new(format!("{file} cannot be read: {error}")))?;
         ModelScript::parse(&file, &text)
     }

@@ -162,7 +162,7 @@ impl CassetteFile {
     }
 
     fn read(&self) -> io::Result<CassetteLanes> {
-        let text = match fs::read_to_string(&self.path) {
+        let text = match hotseat_document::read_text_file(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CassetteLanes::new()),
             Err(error) => return Err(error),

@@ -315,7 +315,7 @@ fn read_source(
     mistakes: &mut Diagnostics,
 ) -> Option<Arc<SourceText>> {
     let shown = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match hotseat_document::read_text_file(path) {
         Ok(text) => Some(SourceText::new(shown, text, 1)),
         Err(error) => {
             let mistake = Diagnostic::new(format!("cannot read {shown}: {error}"));

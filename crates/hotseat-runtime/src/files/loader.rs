@@ -266,7 +266,7 @@ impl AgentLoader {
     /// Reads the text of a file. `named` is the position that refers to it.
     pub(super) fn read_source(&mut self, path: &Path, named: Option<SourceSpan>) -> Option<Arc<SourceText>> {
         let shown: Arc<str> = path.display().to_string().into();
-        match std::fs::read(path) {
+        match hotseat_document::read_file(path) {
             Ok(text) => {
                 self.read_files.push(shown.clone());
                 source_from_bytes(shown, text).map_err(|mistake| self.diagnostics.push(*mistake)).ok()

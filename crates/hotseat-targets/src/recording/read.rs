@@ -26,7 +26,7 @@ pub enum ReadRecordingError {
 
 /// Reads a recording. `shown` is the display path. Fails if the file does not exist or is invalid.
 pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingError> {
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+    let text = hotseat_document::read_text_file(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ReadRecordingError::Missing,
         _ => ReadRecordingError::Unreadable(error),
     })?;
