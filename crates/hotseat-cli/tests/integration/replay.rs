@@ -514,8 +514,14 @@ fn recording_of_another_case_is_an_error() {
         &project.test(&["-n", "replay:rec"]),
         "a",
         "test_error",
-        &["should contain the recording of `a`, but it is of `b`"],
+        &["should contain the recording of `a` of a.test.yaml, but it is of `b` of a.test.yaml"],
     );
+    // A recording without a suite is of any suite, whatever its name.
+    edit_recording(&project, &path, |recording| {
+        recording["case"] = json!("a");
+        recording.as_object_mut().unwrap().remove("suite");
+    });
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
     project.workspace.file(&path, "{\"version\": 1,\n  \"case\": 7}");
     assert_failed(
         &project.test(&["-n", "replay:rec"]),

@@ -107,15 +107,17 @@ impl ReplaySession {
         for suite in [Some(suite.as_str()), None] {
             let name = file_name(suite, id);
             match recording::read(&folder.join(&name), &shown(&name)) {
-                Ok(found) if found.suite.as_deref() == suite && found.case == *id => {
+                Ok(found)
+                    if found.case == *id && (found.suite.is_none() || found.suite.as_deref() == suite) =>
+                {
                     return Ok(Arc::new(found));
                 }
                 Ok(found) => {
-                    let of = found.suite.map_or_else(String::new, |suite| format!(" of {suite}"));
                     let message = format!(
-                        "{} should contain the recording of `{id}`, but it is of `{}`{of}",
+                        "{} should contain the recording of {}, but it is of {}",
                         shown(&name),
-                        found.case
+                        describe_case(suite, id),
+                        describe_case(found.suite.as_deref(), &found.case)
                     );
                     return Err(
                         wrong(message).with_detail("rename the file to match its case, or record again")
@@ -206,6 +208,10 @@ impl ReplaySession {
 }
 
 const RERECORD_HINT: &str = "record again with `hotseat test --record`";
+
+fn describe_case(suite: Option<&str>, id: &str) -> String {
+    format!("`{id}` of {}", suite.unwrap_or("any suite"))
+}
 
 fn remaining_time(limits: TurnLimits<'_>) -> Duration {
     limits.deadline.saturating_duration_since(Instant::now())
