@@ -6,14 +6,13 @@ use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::RunPlan;
 use hotseat_report::reporters;
-use hotseat_report::reporters::{ReportFormat, ReportWriteError, format_count};
+use hotseat_report::reporters::{CommandGuard, ReportFormat, ReportWriteError, format_count};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 
-/// Prints a summary of the selected cases. Each `-o FILE.jsonl` receives the cases; other report formats are
-/// not written. Generated cases are printed if no such file is given, since they exist nowhere else.
+/// Prints a summary of the selected cases. Each `-o FILE.jsonl` receives the cases. Generated cases are printed if no such file is given, since they exist nowhere else.
 pub fn run(
     args: &TestArgs,
     made_up: bool,
@@ -21,12 +20,6 @@ pub fn run(
     project: &Project,
     context: &CliContext,
 ) -> ExitStatus {
-    if args.json {
-        return match write_case_events(plan, project) {
-            Ok(()) => ExitStatus::Passed,
-            Err(diagnostics) => report_errors(diagnostics, context),
-        };
-    }
     let files =
         args.output.iter().filter(|path| ReportFormat::from_path(path) == Some(ReportFormat::JsonLines));
     for path in files.clone() {
@@ -35,7 +28,7 @@ pub fn run(
             ExitStatus::RunError
         };
         let written = match reporters::create_file(&context.folder.join(path)) {
-            Ok(file) => write_cases(plan, project, &mut BufWriter::new(file)),
+            Ok(file) => write_cases(plan, project, &mut BufWriter::new(CommandGuard::json(file))),
             Err(error) => return not_writable(error),
         };
         match written {
@@ -43,6 +36,12 @@ pub fn run(
             Ok(Err(diagnostics)) => return report_errors(diagnostics, context),
             Err(error) => return not_writable(error),
         }
+    }
+    if args.json {
+        return match write_case_events(plan, project) {
+            Ok(()) => ExitStatus::Passed,
+            Err(diagnostics) => report_errors(diagnostics, context),
+        };
     }
     if made_up && files.count() == 0 {
         let mut diagnostics = None;

@@ -48,6 +48,16 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
             diagnostics.push(Diagnostic::new(message).help(help));
         }
     }
+    if args.dry_run {
+        let is_written = |flag: &str, path: &Path| {
+            flag == "-o" && ReportFormat::from_path(path) == Some(ReportFormat::JsonLines)
+        };
+        for (flag, path) in output_files(args).filter(|(flag, path)| !is_written(flag, path)) {
+            let message = format!("{flag} {}: a dry run has no results to write", path.display());
+            let help = "leave it out; `-o FILE.jsonl` writes the cases";
+            diagnostics.push(Diagnostic::new(message).help(help));
+        }
+    }
     if let Some(path) = args.save.as_ref().filter(|path| !holds_json_lines(path)) {
         let message = format!("--save {}: unknown extension, expected .jsonl", path.display());
         diagnostics.push(Diagnostic::new(message).help("the cases are JSON lines"));

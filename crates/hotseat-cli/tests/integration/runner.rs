@@ -177,14 +177,37 @@ fn dry_run_contacts_no_agent_and_writes_nothing() {
     ))
     .suite("a", suite)
     .suite("b", &cases(2));
-    assert_snapshot!(project.hotseat(&["test", "--dry-run", "-o", "out.json", "--trace", "trace.jsonl"]), @"
+    assert_snapshot!(project.hotseat(&["test", "--dry-run"]), @"
     exit code: 0
     ----- stdout -----
     no errors in 3 cases in 2 suites; no agent was contacted
 
     ----- stderr -----
     ");
-    let files = ["hook-ran", "agent-ran", "out.json", "trace.jsonl"];
+    let refused = project.hotseat(&[
+        "test",
+        "--dry-run",
+        "-o",
+        "out.json",
+        "--trace",
+        "trace.jsonl",
+        "-o",
+        "cases.jsonl",
+    ]);
+    assert_snapshot!(refused, @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: -o out.json: a dry run has no results to write
+     |
+     = help: leave it out; `-o FILE.jsonl` writes the cases
+
+    error: --trace trace.jsonl: a dry run has no results to write
+     |
+     = help: leave it out; `-o FILE.jsonl` writes the cases
+    ");
+    let files = ["hook-ran", "agent-ran", "out.json", "trace.jsonl", "cases.jsonl"];
     assert!(files.iter().all(|file| !exists(&project.workspace, file)));
     assert_eq!(agent.requests().len(), 0);
 }
