@@ -1,5 +1,6 @@
 //! `hotseat runs`.
 
+use hotseat_engine::config::display_path;
 use hotseat_report::reporters::{format_count, format_duration, one_line};
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun};
 
@@ -34,7 +35,12 @@ pub fn run(args: &RunsArgs, context: &CliContext) -> ExitStatus {
         };
     }
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
-    match store.runs(most) {
+    let runs = store.runs(most);
+    if runs.as_ref().is_ok_and(Vec::is_empty) {
+        let shown = display_path(&place.path, &context.folder);
+        context.print_message(&format!("note: there are no saved runs in {shown}; `hotseat test` saves one"));
+    }
+    match runs {
         Ok(runs) if args.json => {
             let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
             context.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
