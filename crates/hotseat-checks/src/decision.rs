@@ -53,9 +53,10 @@ impl CheckDecision {
         CheckDecision::not_applicable(format!("cannot be decided because {why}: {}", format_list(&calls)))
     }
 
-    /// Decision of a check that no call meets for certain, but that calls with invalid arguments might meet.
-    pub(super) fn unmet(self) -> Self {
-        CheckDecision { outcome: CheckOutcome::NotApplicable, ..self }
+    /// Decision of a check that no call meets for certain, but that `unknown` calls with invalid arguments might meet.
+    pub(super) fn unmet(mut comparison: CallComparison, unknown: usize) -> Self {
+        comparison.summary += &format!(", undecided for {unknown} whose arguments are not valid JSON");
+        CheckDecision { outcome: CheckOutcome::NotApplicable, ..CheckDecision::violated(comparison) }
     }
 
     /// Decision from the result of a function, or from the reason why it could not decide.

@@ -234,8 +234,10 @@ impl CheckBehavior for ToolCalled {
             && let Some(comparison) = self.compare(scope)
             && !comparison.missing.is_empty()
         {
-            let decision = CheckDecision::violated(comparison);
-            return if is_undecided { decision.unmet() } else { decision };
+            return match is_undecided {
+                true => CheckDecision::unmet(comparison, unknown.len()),
+                false => CheckDecision::violated(comparison),
+            };
         }
         if is_undecided {
             return CheckDecision::undecided_calls(&unknown);

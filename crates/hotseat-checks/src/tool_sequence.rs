@@ -127,7 +127,7 @@ impl CheckBehavior for ToolSequence {
             SequenceMatch::Superset | SequenceMatch::InOrder => all_wanted,
         };
         if !holds {
-            let decision = CheckDecision::violated(self.compare(&made, pairs));
+            let comparison = self.compare(&made, pairs);
             let has_unknown = |call: &AgentToolCall| {
                 let is_compared =
                     |expected: &SequenceCall| expected.arguments.is_some() && call.is_named(&expected.name);
@@ -135,8 +135,10 @@ impl CheckBehavior for ToolSequence {
                     && self.arguments != ArgumentMatch::Ignored
                     && self.calls.iter().any(is_compared)
             };
-            let is_undecided = made.iter().any(|(_, call)| has_unknown(call));
-            return if is_undecided { decision.unmet() } else { decision };
+            return match made.iter().filter(|(_, call)| has_unknown(call)).count() {
+                0 => CheckDecision::violated(comparison),
+                unknown => CheckDecision::unmet(comparison, unknown),
+            };
         }
         let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
         CheckDecision::new(

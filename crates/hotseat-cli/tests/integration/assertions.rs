@@ -249,6 +249,16 @@ fn arguments_that_are_not_json_decide_nothing() {
             ),
         ],
     );
+    for assertion in [
+        "{ type: tool_called, name: pay, arguments: { amount: 35 }, negate: true }",
+        "{ type: tool_sequence, calls: [{ name: pay, arguments: { amount: 35 } }], negate: true }",
+    ] {
+        let suite = format!("name: a\nturns: [{{ user: go, assert: {assertion} }}]\n");
+        let agent = FakeAgent::start(cut_arguments);
+        let output = Project::with_agent(&agent).suite("a", &suite).hotseat(&["test"]);
+        let words = "undecided for 1 whose arguments are";
+        assert!(output.code == 1 && output.stdout.contains(words), "{assertion}: {output}");
+    }
     let agent = FakeAgent::start(cut_arguments);
     for (block, passes) in [
         ("require: [{ name: pay, count: { exact: 1 }, result_match: ok }]", true),
