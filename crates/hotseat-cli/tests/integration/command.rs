@@ -49,10 +49,13 @@ fn a_message_is_one_line_for_every_program() {
     let said = "a\u{85}b\u{2028}c\u{2029}d";
     let case = json!({"id": "a", "name": said, "input": said, "assert": [{"type": "equals", "value": said}]});
     let project = script_project(&answer_with_text(said)).file("a.test.json", &case.to_string());
-    let tested = project.test(&[]);
+    let tested = project.test(&["--trace", "trace.jsonl"]);
     tested.assert_all_passed();
-    let seen = project.workspace.read("seen.jsonl");
-    assert!(!seen.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{seen:?}");
+    assert_eq!(project.hotseat(&["test", "--dry-run", "-o", "cases.jsonl"]).code, 0);
+    for file in ["seen.jsonl", "trace.jsonl", "cases.jsonl"] {
+        let text = project.workspace.read(file);
+        assert!(text.contains("\\u2028") && !text.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{text:?}");
+    }
     assert_eq!(received_messages(&project)[0]["text"], said);
     // So are the lines of events and of the list.
     for arguments in [&["test", "--json"][..], &["list", "--json"]] {

@@ -5,19 +5,19 @@ use std::io::{self, BufWriter, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::{Reporter, RunEvent};
+use super::{CommandGuard, Reporter, RunEvent};
 use hotseat_engine::run::Attempt;
 
 /// Reporter that writes one case per line: the original case with one turn for each executed turn. Only
 /// conversations with typed or simulated inputs are saved.
 pub struct SavedCasesReporter {
-    out: BufWriter<File>,
+    out: BufWriter<CommandGuard<File>>,
 }
 
 impl SavedCasesReporter {
     /// Creates a reporter that writes to an empty file.
     pub fn new(file: File) -> Self {
-        SavedCasesReporter { out: BufWriter::new(file) }
+        SavedCasesReporter { out: BufWriter::new(CommandGuard::json(file)) }
     }
 }
 

@@ -6,17 +6,17 @@ use std::io::{self, BufWriter, Write};
 use hotseat_trace::FORMAT_VERSION;
 use serde_json::json;
 
-use super::{Reporter, RunEvent};
+use super::{CommandGuard, Reporter, RunEvent};
 
 /// Reporter that writes events as JSON lines. The events of each attempt follow a line that names their case.
 pub struct TraceReporter {
-    out: BufWriter<File>,
+    out: BufWriter<CommandGuard<File>>,
 }
 
 impl TraceReporter {
     /// Creates a reporter that writes to an empty file.
     pub fn new(file: File) -> Self {
-        TraceReporter { out: BufWriter::new(file) }
+        TraceReporter { out: BufWriter::new(CommandGuard::json(file)) }
     }
 }
 
