@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-/// An element with a text or with child elements. Texts lose escape sequences of terminals and control characters.
+use hotseat_document::visible_char;
+
+/// An element with a text or with child elements. Texts lose escape sequences of terminals and control characters;
+/// characters that reorder or hide text are replaced as in the output of a terminal.
 #[derive(Debug)]
 pub(super) struct XmlElement {
     name: &'static str,
@@ -78,7 +81,7 @@ fn escape(text: &str) -> String {
             // Not allowed, not even as entities.
             '\u{fffe}' | '\u{ffff}' => {}
             c if c.is_control() => {}
-            c => escaped.push(c),
+            c => escaped.push(visible_char(c)),
         }
     }
     escaped
@@ -113,10 +116,9 @@ mod tests {
 
     #[test]
     fn escapes_texts_and_drops_what_xml_cannot_hold() {
-        let text =
-            "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{0}\u{9b}\u{fffe}é";
+        let text = "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{0}\u{9b}\u{fffe}é\u{202e}\u{2066}";
         let element = XmlElement::new("a").attribute("b", "\"&'").child(XmlElement::new("c").text(text));
-        let expected = "\n<a b=\"&quot;&amp;&apos;\">\n    <c>a&lt;b red link é</c>\n</a>";
+        let expected = "\n<a b=\"&quot;&amp;&apos;\">\n    <c>a&lt;b red link é\u{fffd}\u{fffd}</c>\n</a>";
         assert_eq!(element.to_text(0), expected);
         for unended in ["a\u{1b}]b", "a\u{1b}[;é"] {
             let text = XmlElement::new("c").text(unended).to_text(0);
