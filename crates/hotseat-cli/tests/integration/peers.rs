@@ -59,6 +59,14 @@ fn keys_of_peers_are_answered() {
         ),
         ("name: a\nturns: [{ user: hi }]\nassert: [{ type: icontains, value: hi }]\n", "/one|other/i"),
         ("name: a\nturns: [{ user: hi }]\nassert: [{ type: is-json }]\n", "json_path"),
+        (
+            "name: a\nturns: [{ user: hi }]\nassert: [{ type: tool_not_called, name: pay }]\n",
+            "write `{ type: tool_called, negate: true, … }`",
+        ),
+        (
+            "name: a\nturns: [{ user: hi }]\nassert: [{ type: not-regex, value: hi }]\n",
+            "write `{ type: regex, negate: true, … }`",
+        ),
     ] {
         let project = Project::with_agent(&echo_agent()).suite("a", text);
         let output = project.hotseat(&["test"]);

@@ -1,6 +1,10 @@
 //! Keys and assertion types of other test tools, answered with what to write here.
 
+use std::borrow::Cow;
+
 use hotseat_document::Diagnostics;
+
+use super::assertions::ASSERTION;
 
 /// Keys of other tools.
 const PEER_KEYS: [(&[&str], &str); 9] = [
@@ -74,14 +78,27 @@ pub fn explain_peer_words(mistakes: Diagnostics) -> Diagnostics {
     explained
 }
 
-fn advice(message: &str) -> Option<&'static str> {
+fn advice(message: &str) -> Option<Cow<'static, str>> {
     let find = |known: &'static [(&[&str], &str)], word: &str| {
         known.iter().find(|(words, _)| words.contains(&word)).map(|(_, advice)| *advice)
     };
     if let Some(rest) = message.strip_prefix("unknown key `") {
-        return find(&PEER_KEYS, rest.split_once('`')?.0);
+        return find(&PEER_KEYS, rest.split_once('`')?.0).map(Cow::from);
     }
     let (start, found) = message.rsplit_once("found ")?;
-    let is_type = start.starts_with("`type` must be one of");
-    is_type.then(|| find(&PEER_TYPES, found.split(['"', '`']).nth(1).unwrap_or(found)))?
+    if !start.starts_with("`type` must be one of") {
+        return None;
+    }
+    let word = found.split(['"', '`']).nth(1).unwrap_or(found);
+    find(&PEER_TYPES, word).map(Cow::from).or_else(|| negation_advice(word).map(Cow::from))
+}
+
+/// Returns how to write the negation of a type, such as `tool_not_called`.
+fn negation_advice(word: &str) -> Option<String> {
+    let is_negation = |part: &&str| ["not", "no", "never"].contains(part);
+    let (negations, parts): (Vec<&str>, Vec<&str>) = word.split(['_', '-']).partition(is_negation);
+    let [_] = negations.as_slice() else { return None };
+    let parts = parts.join("_");
+    let mut types = ASSERTION.shapes.iter().flat_map(|shape| ASSERTION.words(shape));
+    types.find(|known| **known == parts).map(|known| format!("write `{{ type: {known}, negate: true, … }}`"))
 }
