@@ -83,6 +83,16 @@ fn keys_of_peers_are_answered() {
     }
 }
 
+/// Older versions of YAML read these words as false.
+#[test]
+fn a_word_for_false_is_no_reason_to_skip() {
+    for word in ["no", "Off", "'false'"] {
+        let suite = format!("name: a\nskip: {word}\nturns: [{{ user: hi }}]\n");
+        let output = Project::with_agent(&echo_agent()).suite("a", &suite).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains("write `skip: false`"), "{word}: {output}");
+    }
+}
+
 #[test]
 fn required_tools_are_named_plainly() {
     let agent = hotseat_testkit::FakeAgent::start(|request| {

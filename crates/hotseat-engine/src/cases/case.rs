@@ -673,7 +673,7 @@ fn read_case(
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
         name: shown(name.or(id).unwrap_or_default()),
         named: name.is_some(),
-        skip: read_skip(map).map(shown),
+        skip: read_skip(map, diagnostics).map(shown),
         only: false,
         is_swept: false,
         timeout: read_timeout(map, diagnostics),
@@ -748,9 +748,16 @@ fn read_target(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> CaseTarget {
     }
 }
 
-/// Reads the reason why the case is skipped.
-fn read_skip<'a>(map: &MapView<'a>) -> Option<&'a str> {
-    map.text("skip").or_else(|| (map.bool("skip") == Some(true)).then_some("`skip: true`"))
+/// Reads the reason why the case is skipped. A word for false is no reason: older versions of YAML read `no` as false.
+fn read_skip<'a>(map: &MapView<'a>, diagnostics: &mut Diagnostics) -> Option<&'a str> {
+    let reason = map.text("skip");
+    let is_false = |text: &&str| ["no", "n", "off", "false"].contains(&text.to_lowercase().as_str());
+    if let Some(word) = reason.filter(is_false) {
+        let message = format!("`skip` with the text `{word}` would skip the case");
+        let help = "write `skip: false`, or a reason of several words";
+        diagnostics.push(diagnostic_at(map.place_of("skip"), message).help(help));
+    }
+    reason.or_else(|| (map.bool("skip") == Some(true)).then_some("`skip: true`"))
 }
 
 fn read_missing_input(map: &MapView<'_>, expects_more: bool) -> OnMissingInput {
