@@ -206,6 +206,9 @@ pub enum WireError {
     /// A known type lacks a member, or has one of the wrong type.
     #[error("{event}: {}", without_place(.source))]
     Member { event: String, source: serde_json::Error },
+    /// A known type in another spelling. Clients ignore such an event, and with it a call.
+    #[error("the type `{written}` must be written `{known}`")]
+    Misspelt { written: String, known: &'static str },
 }
 
 /// Declares [`Event`]: its variants, their type names, and how bodies are parsed.
@@ -241,7 +244,10 @@ macro_rules! events {
                         })?;
                         Event::$variant(body)
                     })+
-                    other => Event::Unknown(other.to_string()),
+                    other => match KNOWN.iter().find(|known| is_other_spelling(other, known)) {
+                        Some(known) => return Err(WireError::Misspelt { written: other.to_string(), known }),
+                        None => Event::Unknown(other.to_string()),
+                    },
                 };
                 Ok(Received { event, null_subagent: head.subagent_run_id == Tag::Null })
             }
@@ -328,6 +334,14 @@ impl<'a> Head<'a> {
         let plain = rest.starts_with('"') && KNOWN.contains(&name) && !may_repeat && !has(&SUBAGENT_KEY);
         plain.then_some(Head { r#type: Cow::Borrowed(name), subagent_run_id: Tag::Absent })
     }
+}
+
+/// Returns true if words differ in case and separators only, such as `toolCallStart` and `TOOL_CALL_START`.
+fn is_other_spelling(written: &str, known: &str) -> bool {
+    fn letters(word: &str) -> impl Iterator<Item = u8> {
+        word.bytes().filter(u8::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase())
+    }
+    letters(written).eq(letters(known))
 }
 
 /// Presence of a member.
@@ -459,6 +473,8 @@ pub(super) fn merge_metadata(into: &mut MessageObject, metadata: EventMetadata) 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -524,5 +540,9 @@ mod tests {
     fn accepts_unknown_types() {
         let read = Event::parse(r#"{"type":"SOMETHING_NEW","x":1}"#).unwrap();
         assert_eq!(read.event, Event::Unknown("SOMETHING_NEW".into()));
+        for written in ["tool_call_start", "ToolCallStart", "TOOL-CALL-START", " TOOL_CALL_START"] {
+            let error = Event::parse(&json!({"type": written}).to_string()).unwrap_err();
+            assert_eq!(error.to_string(), format!("the type `{written}` must be written `TOOL_CALL_START`"));
+        }
     }
 }
