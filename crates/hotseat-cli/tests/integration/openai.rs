@@ -512,6 +512,16 @@ fn empty_answer_is_an_error() {
 }
 
 #[test]
+fn event_without_choices_is_ignored_with_a_note() {
+    let tested = run_with_reply(|_| {
+        ChatCompletion::new().text("Hello").chunk(json!({"detail": "busy"})).finish("stop")
+    });
+    tested.assert_all_passed();
+    let notes = tested.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains("has no `choices`; it is ignored"), "{notes}");
+}
+
+#[test]
 fn server_errors_are_agent_errors() {
     let told = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     let status = told.clone();

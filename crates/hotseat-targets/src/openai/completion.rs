@@ -193,6 +193,10 @@ impl CompletionReader {
             telling.run_failed(&error);
             return Err(TurnError::Run(error));
         }
+        let is_signal = chunk.usage.is_some() || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
+        if chunk.choices.is_none() && !is_signal {
+            telling.record_note(format!("{what} has no `choices`; it is ignored: {}", excerpt(data, 200)));
+        }
         let mut choices = chunk.choices.iter().flatten();
         if chunk.tool_calls.is_present || choices.any(CompletionChoice::has_misplaced_calls) {
             return Err(protocol_error(format!("{what} {}", MisplacedCalls::PROBLEM)));
