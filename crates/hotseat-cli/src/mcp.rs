@@ -14,6 +14,7 @@ use hotseat_mcp::{
     ServerDefinition, ServerKind, TextCleaner, ToolAnswerer, Upstream, UpstreamCommand, bridge_lines,
     list_contents, read_mock, run_bridge,
 };
+use hotseat_report::reporters::format_count;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{McpArgs, McpCommand, McpRecordArgs, McpServeArgs};
@@ -192,7 +193,9 @@ async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
         Ok(recording.entries("tools/list", "tools").len())
     });
     match written {
-        Ok(tools) => context.print(|out| writeln!(out, "{tools} tools in {}", args.file.display())),
+        Ok(tools) => {
+            context.print(|out| writeln!(out, "{} in {}", format_count(tools, "tool"), args.file.display()))
+        }
         Err(error) => {
             context.report_error(error);
             ExitStatus::RunError

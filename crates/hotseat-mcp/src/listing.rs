@@ -21,12 +21,12 @@ const MAX_PAGES: usize = 1000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
-/// Lists of a server, with the capability that announces them.
-const LISTS: [(&str, &str); 4] = [
-    ("tools", "tools/list"),
-    ("resources", "resources/list"),
-    ("resources", "resources/templates/list"),
-    ("prompts", "prompts/list"),
+/// Lists of a server, with the capability that announces them and the member of the answer.
+const LISTS: [(&str, &str, &str); 4] = [
+    ("tools", "tools/list", "tools"),
+    ("resources", "resources/list", "resources"),
+    ("resources", "resources/templates/list", "resourceTemplates"),
+    ("prompts", "prompts/list", "prompts"),
 ];
 
 /// A server whose lists cannot be recorded.
@@ -51,6 +51,10 @@ pub enum ListingError {
     Refused { method: String, source: Box<RpcError> },
     #[error("the server answered `{method}` with HTTP status {status} and no JSON-RPC response")]
     NoResponse { method: String, status: StatusCode },
+    #[error("the answer to `{method}` has no list `{member}`")]
+    NoList { method: &'static str, member: &'static str },
+    #[error("`{0}` has more than {MAX_PAGES} pages")]
+    TooManyPages(&'static str),
     #[error("{0}")]
     Failed(String),
     #[error("nothing was recorded")]
@@ -101,21 +105,33 @@ impl ListingClient {
         });
         let announced = self.request("initialize", params).await?;
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
-        for (capability, method) in LISTS {
-            if announced["capabilities"].get(capability).is_none() {
-                continue;
-            }
-            let mut cursor = Value::Null;
-            for _ in 0..MAX_PAGES {
-                let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
-                let page = self.request(method, params).await?;
-                cursor = page.get("nextCursor").cloned().unwrap_or_default();
-                if cursor.is_null() {
-                    break;
-                }
+        for (capability, method, member) in LISTS {
+            if announced["capabilities"].get(capability).is_some() {
+                self.request_pages(method, member).await?;
             }
         }
         Ok(())
+    }
+
+    /// Requests all pages of a list.
+    async fn request_pages(
+        &mut self,
+        method: &'static str,
+        member: &'static str,
+    ) -> Result<(), ListingError> {
+        let mut cursor = Value::Null;
+        for _ in 0..MAX_PAGES {
+            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+            let page = self.request(method, params).await?;
+            if !page[member].is_array() {
+                return Err(ListingError::NoList { method, member });
+            }
+            cursor = page.get("nextCursor").cloned().unwrap_or_default();
+            if cursor.is_null() {
+                return Ok(());
+            }
+        }
+        Err(ListingError::TooManyPages(method))
     }
 
     async fn send(&self, message: &Value) -> Result<Response, ListingError> {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use hotseat_document::json::to_line;
 use hotseat_serve::TextCleaner;
 use hotseat_trace::{RecordedRequest, canonical_text, nearest_request};
 use serde_json::{Map, Value, json};
@@ -184,7 +185,7 @@ impl McpRecording {
         let head = json!({"format": FORMAT_NAME, "version": FORMAT_VERSION, "server": self.server});
         let mut text = format!("{head}\n");
         for exchange in &self.exchanges {
-            text.push_str(&cleaner.value(&exchange.to_json()).to_string());
+            text.push_str(&to_line(&cleaner.value(&exchange.to_json())));
             text.push('\n');
         }
         text

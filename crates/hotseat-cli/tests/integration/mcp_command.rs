@@ -79,7 +79,7 @@ fn the_tools_of_a_program_are_recorded_and_served_again() {
         .env("HOTSEAT_MCP", served.bridge_address("bank"))
         .run();
     assert_eq!(recorded.code, 0, "{recorded}");
-    assert!(recorded.stdout.contains("1 tools in bank.mcp.jsonl"), "{recorded}");
+    assert!(recorded.stdout.contains("1 tool in bank.mcp.jsonl"), "{recorded}");
     let replayed = ServedMcp::start(&workspace, &["bank.mcp.jsonl"]);
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let answers = talk("replay", &replayed.bridge_address("replay"), &[list]);
@@ -92,6 +92,17 @@ fn mistakes_have_words() {
     workspace.file("broken.json", "{");
     workspace.file("twice.json", r#"{"tools": [], "tools": []}"#);
     workspace.file("other.jsonl", "{}");
+    // A server whose list of tools is its first argument.
+    let server = r#"while read -r line; do
+          id=${line#*\"id\":}; id=${id%%[,\}]*}
+          case $line in
+            *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
+            *'"tools/list"'*) result=$1;;
+            *) continue;;
+          esac
+          echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$result}"
+        done"#;
+    workspace.file("server.sh", server);
     for (arguments, code, words) in [
         (&["mcp", "bank"][..], 2, "HOTSEAT_MCP is not set"),
         (&["mcp", "serve", "missing.json"], 2, "cannot read missing.json"),
@@ -99,6 +110,16 @@ fn mistakes_have_words() {
         (&["mcp", "serve", "twice.json"], 2, "twice.json: the definition has a duplicate key \"tools\""),
         (&["mcp", "serve", "other.jsonl"], 2, "other.jsonl: line 1: this is no recording of MCP traffic"),
         (&["mcp", "record", "a.mcp.jsonl", "--", "/no/such/program"], 3, "cannot be started"),
+        (
+            &["mcp", "record", "a.mcp.jsonl", "--", "sh", "server.sh", "{\"tools\":\"pay\"}"],
+            3,
+            "the answer to `tools/list` has no list `tools`",
+        ),
+        (
+            &["mcp", "record", "a.mcp.jsonl", "--", "sh", "server.sh", "{\"tools\":[],\"nextCursor\":\"a\"}"],
+            3,
+            "`tools/list` has more than 1000 pages",
+        ),
     ] {
         let run = workspace.run(HOTSEAT, arguments);
         assert_eq!(run.code, code, "{arguments:?}\n{run}");
