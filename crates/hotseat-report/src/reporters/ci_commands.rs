@@ -98,6 +98,15 @@ impl<W> CommandGuard<W> {
 
 impl<W: Write> Write for CommandGuard<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_plain = || self.held.is_empty() && bytes.is_ascii() && !bytes.contains(&b'#');
+        if let (GuardedFormat::Json, Some(&last)) = (self.format, bytes.last())
+            && is_plain()
+        {
+            // Only `#` before `#` counts in JSON.
+            self.last = last;
+            self.out.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
         let mut guarded = Vec::with_capacity(bytes.len() + 8);
         bytes.iter().for_each(|&byte| self.push(byte, &mut guarded));
         self.out.write_all(&guarded)?;
