@@ -16,6 +16,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{StreamExt as _, stream};
 use hotseat_serve::{AcceptLimits, TowerToHyperService, accept, is_local};
+use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -59,6 +60,14 @@ struct ServerState {
     bodies: Arc<Semaphore>,
     /// True once the server is shutting down.
     stopping: watch::Receiver<bool>,
+}
+
+/// Variables in the path of a route.
+#[derive(Deserialize)]
+struct AgentPath {
+    name: Option<String>,
+    #[serde(default)]
+    thread: String,
 }
 
 /// Size of one permit of the body buffer, in bytes.
@@ -108,12 +117,12 @@ impl AgentServer {
 
 fn routes(shared: Arc<ServerState>) -> Router {
     Router::new()
-        .route("/", get(index).post(ag_ui_default))
-        .route("/agents/{name}", post(ag_ui_named))
-        .route("/threads/{thread}", get(thread_default))
-        .route("/threads/{thread}/events", get(events_default))
-        .route("/agents/{name}/threads/{thread}", get(thread_named))
-        .route("/agents/{name}/threads/{thread}/events", get(events_named))
+        .route("/", get(index).post(ag_ui))
+        .route("/agents/{name}", post(ag_ui))
+        .route("/threads/{thread}", get(thread))
+        .route("/threads/{thread}/events", get(thread_events))
+        .route("/agents/{name}/threads/{thread}", get(thread))
+        .route("/agents/{name}/threads/{thread}/events", get(thread_events))
         .route("/health", get(health))
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat))
@@ -161,80 +170,45 @@ async fn method_not_allowed(request: Request) -> RequestError {
     RequestError::new(RequestErrorKind::MethodNotAllowed, format!("{path} does not support {method}"))
 }
 
-async fn ag_ui_default(
-    State(shared): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, RequestError> {
-    ag_ui(shared.agents[0].clone(), &shared, request).await
-}
+impl ServerState {
+    /// Returns the agent of a path; the first agent if the path names none.
+    fn agent_at(&self, path: &AgentPath) -> Result<ServedAgent, RequestError> {
+        path.name.as_ref().map_or_else(|| Ok(self.agents[0].clone()), |name| self.find_agent(name))
+    }
 
-async fn ag_ui_named(
-    State(shared): State<Arc<ServerState>>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Result<Response, RequestError> {
-    ag_ui(find_agent(&shared, &name)?, &shared, request).await
-}
-
-fn find_agent(shared: &ServerState, name: &str) -> Result<ServedAgent, RequestError> {
-    shared.agents.iter().find(|agent| agent.name() == name).cloned().ok_or_else(|| {
-        let known: Vec<_> = shared.agents.iter().map(ServedAgent::name).collect();
-        RequestError {
-            member: Some("model".to_string()),
-            ..RequestError::new(
-                RequestErrorKind::NotFound,
-                format!("unknown agent {name:?}; available agents: {}", known.join(", ")),
-            )
-        }
-    })
-}
-
-async fn thread_default(
-    State(shared): State<Arc<ServerState>>,
-    Path(thread): Path<String>,
-) -> Result<Response, RequestError> {
-    stored_thread(&shared.agents[0], thread).await
-}
-
-async fn thread_named(
-    State(shared): State<Arc<ServerState>>,
-    Path((name, thread)): Path<(String, String)>,
-) -> Result<Response, RequestError> {
-    stored_thread(&find_agent(&shared, &name)?, thread).await
+    fn find_agent(&self, name: &str) -> Result<ServedAgent, RequestError> {
+        self.agents.iter().find(|agent| agent.name() == name).cloned().ok_or_else(|| {
+            let known: Vec<_> = self.agents.iter().map(ServedAgent::name).collect();
+            RequestError {
+                member: Some("model".to_string()),
+                ..RequestError::new(
+                    RequestErrorKind::NotFound,
+                    format!("unknown agent {name:?}; available agents: {}", known.join(", ")),
+                )
+            }
+        })
+    }
 }
 
 /// Returns a stored thread as AG-UI messages.
-async fn stored_thread(agent: &ServedAgent, thread: String) -> Result<Response, RequestError> {
-    let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
+async fn thread(
+    State(shared): State<Arc<ServerState>>,
+    Path(path): Path<AgentPath>,
+) -> Result<Response, RequestError> {
+    let handle = shared.agent_at(&path)?.known_conversation(&ConversationId::from(path.thread)).await?;
     let state = handle.state().await.map_err(host_error)?;
     Ok(Json(ag_ui::thread_json(&state)).into_response())
 }
 
-async fn events_default(
-    State(shared): State<Arc<ServerState>>,
-    Path(thread): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, RequestError> {
-    thread_events(&shared, &shared.agents[0], thread, &headers).await
-}
-
-async fn events_named(
-    State(shared): State<Arc<ServerState>>,
-    Path((name, thread)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Result<Response, RequestError> {
-    thread_events(&shared, &find_agent(&shared, &name)?, thread, &headers).await
-}
-
 /// Streams the events of a thread, starting after the last event that the client has seen.
 async fn thread_events(
-    shared: &ServerState,
-    agent: &ServedAgent,
-    thread: String,
-    headers: &HeaderMap,
+    State(shared): State<Arc<ServerState>>,
+    Path(path): Path<AgentPath>,
+    headers: HeaderMap,
 ) -> Result<Response, RequestError> {
+    let agent = shared.agent_at(&path)?;
     let name = HeaderName::from_static("last-event-id");
-    let seen = match header_text(headers, &name).map(str::trim).filter(|id| !id.is_empty()) {
+    let seen = match header_text(&headers, &name).map(str::trim).filter(|id| !id.is_empty()) {
         None => 0,
         Some(id) => id.parse().map_err(|_| {
             RequestError::bad_request(
@@ -243,7 +217,7 @@ async fn thread_events(
             )
         })?,
     };
-    let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
+    let handle = agent.known_conversation(&ConversationId::from(path.thread)).await?;
     let stream = ThreadStream::open(&handle, seen).await?;
     let (pieces, body) = mpsc::channel(1);
     let (pace, mut stopping) = (SendTimeouts::new(&shared.options), shared.stopping.clone());
@@ -256,8 +230,13 @@ async fn thread_events(
     Ok(event_stream(body))
 }
 
-async fn ag_ui(agent: ServedAgent, shared: &ServerState, request: Request) -> Result<Response, RequestError> {
-    let body = json_body(request, shared).await?;
+async fn ag_ui(
+    State(shared): State<Arc<ServerState>>,
+    Path(path): Path<AgentPath>,
+    request: Request,
+) -> Result<Response, RequestError> {
+    let agent = shared.agent_at(&path)?;
+    let body = json_body(request, &shared).await?;
     let input = ag_ui::parse_request(&body.bytes)?;
     drop(body);
     let taken = agent.lease_or_join(&ConversationId::from(input.thread.as_str())).await?;
@@ -286,7 +265,7 @@ async fn chat(State(shared): State<Arc<ServerState>>, request: Request) -> Resul
     let body = json_body(request, &shared).await?;
     let asked = openai::parse_request(&body.bytes)?;
     drop(body);
-    let agent = find_agent(&shared, &asked.model)?;
+    let agent = shared.find_agent(&asked.model)?;
     match asked.stream {
         true => stream_chat(agent, asked, SendTimeouts::new(&shared.options)).await,
         false => complete_chat(agent, asked).await,
