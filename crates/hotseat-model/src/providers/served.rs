@@ -11,8 +11,8 @@ use super::openai::{ChatReplyWriter, chat_reply, read_chat_request};
 use super::responses::{ResponsesReplyWriter, read_responses_request, responses_reply};
 use crate::types::parse_arguments;
 use crate::{
-    ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelToolCall, ModelToolResult,
-    ReplyDelta,
+    ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool, ModelToolCall,
+    ModelToolResult, ReplyDelta, ResponseFormat,
 };
 
 /// A request of a client.
@@ -143,6 +143,34 @@ impl Dialect {
     }
 }
 
+impl ServedRequest {
+    /// Reads what all protocols have. `max_tokens` lists the keys of the maximum length, the first one counts.
+    pub(super) fn read(
+        body: &Map<String, Value>,
+        (system, messages): (Option<String>, Vec<ModelMessage>),
+        read_tool: impl Fn(&Value) -> Result<ModelTool, RequestProblem>,
+        response_format: Option<ResponseFormat>,
+        max_tokens: &[&str],
+    ) -> Result<ServedRequest, RequestProblem> {
+        let tools = list_member(body, "tools")?.iter().map(read_tool).collect::<Result<_, _>>()?;
+        Ok(ServedRequest {
+            model: model_member(body)?,
+            stream: body.get("stream") == Some(&Value::Bool(true)),
+            include_usage: true,
+            previous: None,
+            request: ModelRequest {
+                position: Default::default(),
+                system,
+                messages,
+                tools,
+                response_format,
+                temperature: body.get("temperature").and_then(Value::as_f64),
+                max_tokens: max_tokens.iter().find_map(|key| tokens_member(body, key)),
+            },
+        })
+    }
+}
+
 impl RequestProblem {
     /// Creates a problem of the whole request.
     pub fn new(message: impl Into<String>) -> Self {
@@ -229,15 +257,46 @@ pub(super) fn list_member<'v>(map: &'v Map<String, Value>, key: &str) -> Result<
 }
 
 /// Returns a whole number that is a length in tokens.
-pub(super) fn tokens_member(map: &Map<String, Value>, key: &str) -> Option<u32> {
+fn tokens_member(map: &Map<String, Value>, key: &str) -> Option<u32> {
     map.get(key).and_then(Value::as_u64).map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
 /// Returns the required name of the model.
-pub(super) fn model_member(map: &Map<String, Value>) -> Result<String, RequestProblem> {
+fn model_member(map: &Map<String, Value>) -> Result<String, RequestProblem> {
     match text_member(map, "model")? {
         Some(model) if !model.is_empty() => Ok(model.to_owned()),
         _ => Err(RequestProblem::at("model", "you must provide a `model`")),
+    }
+}
+
+/// Returns a tool. `schema_key` is the key of the JSON Schema of its input.
+pub(super) fn named_tool(
+    tool: &Value,
+    name: Option<&str>,
+    schema_key: &str,
+    missing_name: &str,
+) -> Result<ModelTool, RequestProblem> {
+    Ok(ModelTool {
+        name: name.ok_or_else(|| RequestProblem::at("tools", missing_name))?.to_owned(),
+        description: tool["description"].as_str().unwrap_or_default().to_owned(),
+        input_schema: tool.get(schema_key).cloned().unwrap_or_else(|| json!({"type": "object"})),
+    })
+}
+
+/// Reads the required format of the reply as OpenAI has it. `described` has the name of a JSON Schema, and the schema.
+pub(super) fn openai_format(format: &Value, described: &Value) -> Option<ResponseFormat> {
+    match format["type"].as_str()? {
+        "json_schema" => Some(ResponseFormat {
+            name: described["name"].as_str().unwrap_or_default().to_owned(),
+            schema: described["schema"].clone(),
+            strict: described["strict"] == true,
+        }),
+        "json_object" => Some(ResponseFormat {
+            name: "json_object".to_owned(),
+            schema: json!({"type": "object"}),
+            strict: false,
+        }),
+        _ => None,
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reads requests of the messages API.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::ResponseFormat;
 use crate::providers::served::{
-    MessageCollector, RequestProblem, ServedRequest, content_text, list_member, model_member, text_member,
-    tokens_member, tool_call,
+    MessageCollector, RequestProblem, ServedRequest, content_text, list_member, named_tool, text_member,
+    tool_call,
 };
-use crate::{ModelRequest, ModelTool, ResponseFormat};
 
 /// Reads a request of the messages API. Fails if the protocol does not allow it.
 pub(in crate::providers) fn read_anthropic_request(
@@ -24,29 +24,16 @@ pub(in crate::providers) fn read_anthropic_request(
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages.{index}"), &mut collector)?;
     }
-    let (system, messages) = collector.finish();
-    let tools = list_member(body, "tools")?.iter().map(read_tool).collect::<Result<_, _>>()?;
     let format = body.get("output_config").map_or(&Value::Null, |config| &config["format"]);
     let format = if format.is_null() { body.get("output_format").unwrap_or(&Value::Null) } else { format };
-    Ok(ServedRequest {
-        model: model_member(body)?,
-        stream: body.get("stream") == Some(&Value::Bool(true)),
-        include_usage: true,
-        previous: None,
-        request: ModelRequest {
-            position: Default::default(),
-            system,
-            messages,
-            tools,
-            response_format: (format["type"] == "json_schema").then(|| ResponseFormat {
-                name: String::new(),
-                schema: format["schema"].clone(),
-                strict: true,
-            }),
-            temperature: body.get("temperature").and_then(Value::as_f64),
-            max_tokens: tokens_member(body, "max_tokens"),
-        },
-    })
+    let format = (format["type"] == "json_schema").then(|| ResponseFormat {
+        name: String::new(),
+        schema: format["schema"].clone(),
+        strict: true,
+    });
+    let read_tool =
+        |tool: &Value| named_tool(tool, tool["name"].as_str(), "input_schema", "tools: a tool needs a name");
+    ServedRequest::read(body, collector.finish(), read_tool, format, &["max_tokens"])
 }
 
 fn read_message(
@@ -92,15 +79,4 @@ fn read_message(
         }
     }
     Ok(())
-}
-
-fn read_tool(tool: &Value) -> Result<ModelTool, RequestProblem> {
-    let Some(name) = tool["name"].as_str() else {
-        return Err(RequestProblem::at("tools", "tools: a tool needs a name"));
-    };
-    Ok(ModelTool {
-        name: name.to_owned(),
-        description: tool["description"].as_str().unwrap_or_default().to_owned(),
-        input_schema: tool.get("input_schema").cloned().unwrap_or_else(|| json!({"type": "object"})),
-    })
 }

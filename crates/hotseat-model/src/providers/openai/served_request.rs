@@ -1,12 +1,12 @@
 //! Reads requests of chat completions.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::providers::served::{
-    MessageCollector, RequestProblem, ServedRequest, content_text, list_member, model_member, text_member,
-    tokens_member, tool_call,
+    MessageCollector, RequestProblem, ServedRequest, content_text, list_member, named_tool, openai_format,
+    text_member, tool_call,
 };
-use crate::{ModelRequest, ModelTool, ModelToolCall, ResponseFormat};
+use crate::{ModelTool, ModelToolCall};
 
 /// Reads a request of chat completions. Fails if the protocol does not allow it.
 pub(in crate::providers) fn read_chat_request(
@@ -23,23 +23,12 @@ pub(in crate::providers) fn read_chat_request(
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut collector)?;
     }
-    let (system, messages) = collector.finish();
-    let tools = list_member(body, "tools")?.iter().map(read_tool).collect::<Result<_, _>>()?;
+    let format = body.get("response_format").unwrap_or(&Value::Null);
+    let format = openai_format(format, &format["json_schema"]);
+    let max_tokens = ["max_completion_tokens", "max_tokens"];
     Ok(ServedRequest {
-        model: model_member(body)?,
-        stream: body.get("stream") == Some(&Value::Bool(true)),
         include_usage: body.get("stream_options").is_some_and(|options| options["include_usage"] == true),
-        previous: None,
-        request: ModelRequest {
-            position: Default::default(),
-            system,
-            messages,
-            tools,
-            response_format: body.get("response_format").and_then(read_format),
-            temperature: body.get("temperature").and_then(Value::as_f64),
-            max_tokens: tokens_member(body, "max_completion_tokens")
-                .or_else(|| tokens_member(body, "max_tokens")),
-        },
+        ..ServedRequest::read(body, collector.finish(), read_tool, format, &max_tokens)?
     })
 }
 
@@ -89,32 +78,5 @@ fn read_call(call: &Value) -> Result<ModelToolCall, RequestProblem> {
 
 fn read_tool(tool: &Value) -> Result<ModelTool, RequestProblem> {
     let definition = tool.get("function").or_else(|| tool.get("custom")).unwrap_or(tool);
-    let Some(name) = definition["name"].as_str() else {
-        return Err(RequestProblem::at("tools", "a tool needs a name"));
-    };
-    Ok(ModelTool {
-        name: name.to_owned(),
-        description: definition["description"].as_str().unwrap_or_default().to_owned(),
-        input_schema: definition.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"})),
-    })
-}
-
-/// Reads the required format of the reply.
-fn read_format(format: &Value) -> Option<ResponseFormat> {
-    match format["type"].as_str()? {
-        "json_schema" => {
-            let schema = &format["json_schema"];
-            Some(ResponseFormat {
-                name: schema["name"].as_str().unwrap_or_default().to_owned(),
-                schema: schema["schema"].clone(),
-                strict: schema["strict"] == true,
-            })
-        }
-        "json_object" => Some(ResponseFormat {
-            name: "json_object".to_owned(),
-            schema: json!({"type": "object"}),
-            strict: false,
-        }),
-        _ => None,
-    }
+    named_tool(definition, definition["name"].as_str(), "parameters", "a tool needs a name")
 }

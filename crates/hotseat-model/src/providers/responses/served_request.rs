@@ -1,12 +1,12 @@
 //! Reads requests of Responses.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::ModelTool;
 use crate::providers::served::{
-    MessageCollector, RequestProblem, ServedRequest, content_text, list_member, model_member, text_member,
-    tokens_member, tool_call,
+    MessageCollector, RequestProblem, ServedRequest, content_text, list_member, named_tool, openai_format,
+    text_member, tool_call,
 };
-use crate::{ModelRequest, ModelTool, ResponseFormat};
 
 /// Reads a request of Responses. Fails if the protocol does not allow it.
 pub(in crate::providers) fn read_responses_request(
@@ -24,27 +24,16 @@ pub(in crate::providers) fn read_responses_request(
             }
         }
     }
-    let (system, messages) = collector.finish();
+    let conversation = collector.finish();
     let previous = text_member(body, "previous_response_id")?.map(str::to_owned);
-    if messages.is_empty() && previous.is_none() {
+    if conversation.1.is_empty() && previous.is_none() {
         return Err(RequestProblem::at("input", "`input` must be a text or a list with at least one item"));
     }
-    let tools = list_member(body, "tools")?.iter().map(read_tool).collect::<Result<_, _>>()?;
     let format = body.get("text").map_or(&Value::Null, |text| &text["format"]);
+    let format = openai_format(format, format);
     Ok(ServedRequest {
-        model: model_member(body)?,
-        stream: body.get("stream") == Some(&Value::Bool(true)),
-        include_usage: true,
         previous,
-        request: ModelRequest {
-            position: Default::default(),
-            system,
-            messages,
-            tools,
-            response_format: read_format(format),
-            temperature: body.get("temperature").and_then(Value::as_f64),
-            max_tokens: tokens_member(body, "max_output_tokens"),
-        },
+        ..ServedRequest::read(body, conversation, read_tool, format, &["max_output_tokens"])?
     })
 }
 
@@ -88,29 +77,6 @@ fn read_item(item: &Value, place: &str, collector: &mut MessageCollector) -> Res
 
 /// Reads a function. Tools of the provider are named by their type.
 fn read_tool(tool: &Value) -> Result<ModelTool, RequestProblem> {
-    let Some(name) = tool["name"].as_str().or_else(|| tool["type"].as_str()) else {
-        return Err(RequestProblem::at("tools", "a tool needs a name"));
-    };
-    Ok(ModelTool {
-        name: name.to_owned(),
-        description: tool["description"].as_str().unwrap_or_default().to_owned(),
-        input_schema: tool.get("parameters").cloned().unwrap_or_else(|| json!({"type": "object"})),
-    })
-}
-
-/// Reads the required format of the reply.
-fn read_format(format: &Value) -> Option<ResponseFormat> {
-    match format["type"].as_str()? {
-        "json_schema" => Some(ResponseFormat {
-            name: format["name"].as_str().unwrap_or_default().to_owned(),
-            schema: format["schema"].clone(),
-            strict: format["strict"] == true,
-        }),
-        "json_object" => Some(ResponseFormat {
-            name: "json_object".to_owned(),
-            schema: json!({"type": "object"}),
-            strict: false,
-        }),
-        _ => None,
-    }
+    let name = tool["name"].as_str().or_else(|| tool["type"].as_str());
+    named_tool(tool, name, "parameters", "a tool needs a name")
 }
