@@ -217,11 +217,9 @@ impl MockAction {
 }
 
 impl AssembleAction {
-    /// Appends text to the system prompt.
-    #[must_use]
-    pub fn append_system(mut self, text: &str) -> Self {
-        self.append_system = Some(text.to_string());
-        self
+    setters! {
+        /// Appends text to the system prompt.
+        append_system(self, text: &str) => self.append_system = Some(text.to_string());
     }
 }
 

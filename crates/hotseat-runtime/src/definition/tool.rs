@@ -145,39 +145,19 @@ impl ToolDefinition {
         input(self, schema: Value) => self.input_schema = schema;
         /// Sets the target.
         target(self, target: ToolTarget) => self.target = Some(target);
-    }
-
-    /// Sets a task as target.
-    #[must_use]
-    pub fn task(self, task: &TaskDefinition) -> Self {
-        self.target(ToolTarget::Task(DefinitionRef::Embedded(Arc::new(task.clone()))))
-    }
-
-    /// Sets a workflow as target.
-    #[must_use]
-    pub fn workflow(self, workflow: &WorkflowDefinition) -> Self {
-        self.target(ToolTarget::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone()))))
-    }
-
-    /// Sets an agent as target.
-    #[must_use]
-    pub fn agent(self, persona: &Persona) -> Self {
-        self.target(ToolTarget::Agent(DefinitionRef::Embedded(Arc::new(persona.clone()))))
-    }
-
-    /// Sets the agent with this id as target, which may be the owner of the tool.
-    #[must_use]
-    pub fn agent_id(self, id: &str) -> Self {
-        self.target(ToolTarget::Agent(DefinitionRef::Id(id.into())))
-    }
-
-    /// Sets the client as target and removes the time limit.
-    #[must_use]
-    pub fn client(self) -> Self {
-        self.target(ToolTarget::Client).timeout_ms(None)
-    }
-
-    setters! {
+        /// Sets a task as target.
+        task(self, task: &TaskDefinition) =>
+            self.target = Some(ToolTarget::Task(DefinitionRef::Embedded(Arc::new(task.clone()))));
+        /// Sets a workflow as target.
+        workflow(self, workflow: &WorkflowDefinition) =>
+            self.target = Some(ToolTarget::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone()))));
+        /// Sets an agent as target.
+        agent(self, persona: &Persona) =>
+            self.target = Some(ToolTarget::Agent(DefinitionRef::Embedded(Arc::new(persona.clone()))));
+        /// Sets the agent with this id as target, which may be the owner of the tool.
+        agent_id(self, id: &str) => self.target = Some(ToolTarget::Agent(DefinitionRef::Id(id.into())));
+        /// Sets the client as target and removes the time limit.
+        client(self) => (self.target, self.retry.timeout_ms) = (Some(ToolTarget::Client), None);
         /// Requires approval by a human. `{member}` in the question is replaced by a member of the input.
         approval(self, message: &str) =>
             self.approval = Some(ApprovalPolicy { message: message.to_string() });

@@ -252,21 +252,16 @@ impl NodeTransition {
         /// # Panics
         /// If the condition is invalid. Use [`Expression::parse`] for expressions that are not constants in code.
         when(self, condition: &str) => self.condition = Some(Expression::parse_static(condition));
-    }
-
-    /// Starts several branches of a group.
-    #[must_use]
-    pub fn spawn(mut self, count: u32, group: &str) -> Self {
-        self.spawn_count = count;
-        self.sibling_group = Some(group.to_string());
-        self
-    }
-
-    /// Starts one branch of a group.
-    #[must_use]
-    pub fn group(mut self, group: &str) -> Self {
-        self.sibling_group = Some(group.to_string());
-        self
+        /// Starts several branches of a group.
+        spawn(self, count: u32, group: &str) =>
+            (self.spawn_count, self.sibling_group) = (count, Some(group.to_string()));
+        /// Starts one branch of a group.
+        group(self, group: &str) => self.sibling_group = Some(group.to_string());
+        /// Joins the branches of a group.
+        fan_in(self, group: &str, join: JoinRule, merge: impl Into<Option<BranchMerge>>) => self.fan_in =
+            Some(BranchJoin { sibling_group: group.to_string(), join, merge: merge.into(), timeout: None });
+        /// Limits how often the transition is taken along one path.
+        max_iterations(self, count: u32) => self.max_iterations = Some(count);
     }
 
     /// Starts one branch of a group for each item of a list.
@@ -278,16 +273,7 @@ impl NodeTransition {
     pub fn for_each(mut self, collection: &str, item: &str, group: &str) -> Self {
         self.for_each =
             Some(BranchPerItem { collection: Expression::parse_static(collection), item: item.to_string() });
-        self.sibling_group = Some(group.to_string());
-        self
-    }
-
-    /// Joins the branches of a group.
-    #[must_use]
-    pub fn fan_in(mut self, group: &str, join: JoinRule, merge: impl Into<Option<BranchMerge>>) -> Self {
-        self.fan_in =
-            Some(BranchJoin { sibling_group: group.to_string(), join, merge: merge.into(), timeout: None });
-        self
+        self.group(group)
     }
 
     /// Sets the time limit for branches after the first arrival, in milliseconds.
@@ -296,13 +282,6 @@ impl NodeTransition {
         if let Some(fan_in) = &mut self.fan_in {
             fan_in.timeout = Some((millis, then));
         }
-        self
-    }
-
-    /// Limits how often the transition is taken along one path.
-    #[must_use]
-    pub fn max_iterations(mut self, count: u32) -> Self {
-        self.max_iterations = Some(count);
         self
     }
 }
