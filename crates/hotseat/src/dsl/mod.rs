@@ -63,11 +63,10 @@ pub use handles::assert_that;
 pub use handles::{Agent, SayFuture, User};
 pub use harness::{Harness, HarnessContext, HarnessOutput, run};
 pub use matcher::{
-    Assertion, ClaimMatcher, ExpectedValue, GroundedInMatcher, IntentMatcher, IntoExpectedValue,
-    IntoPatterns, IntoStrings, Matcher, ToolCallMatcher, TurnMatcher, achieve_goal, achieve_stated_goal,
-    call_tool, claim, contains, contains_any, ends_with, eq, ge, grounded_in, gt, have_tool_call, holds,
-    in_topic, intent, is_empty, le, len, lt, matches, matches_any, ne, not, one_of, reached_topic, satisfies,
-    satisfy, starts_with, that,
+    Assertion, ClaimMatcher, ExpectedValue, GroundedInMatcher, IntentMatcher, IntoExpectedValue, IntoStrings,
+    Matcher, ToolCallMatcher, TurnMatcher, achieve_goal, achieve_stated_goal, call_tool, claim, contains,
+    contains_any, ends_with, eq, ge, grounded_in, gt, have_tool_call, holds, in_topic, intent, is_empty, le,
+    len, lt, matches, matches_any, ne, not, one_of, reached_topic, satisfies, satisfy, starts_with, that,
 };
 pub use scenario::{Scenario, ScenarioSource, load};
 pub use settings::Judge;
@@ -82,9 +81,7 @@ pub use tree::{ExampleBuilder, Group};
 pub use user_turn::Attachment;
 pub use views::{AgentResponse, Evaluation, Message, Role, ToolCall, TopicVisit, Turn};
 
-pub use crate::evaluate;
-pub use crate::expect;
-pub use crate::graph;
+pub use crate::{evaluate, expect, graph};
 pub use hotseat_targets::code_agent::{CodeAgentAnswer, CodeAgentCall};
 pub use hotseat_targets::message::ToolReply;
 

@@ -57,26 +57,39 @@ impl Conversation {
     }
 }
 
-/// Implements `Matcher` for the subjects.
-macro_rules! asserted_of {
-    ($matcher:ty: $($subject:ty),+) => {
-        $(impl Matcher<$subject> for $matcher {
-            fn assertion(&self, subject: &$subject) -> Assertion {
-                subject.scope_assertion(self.to_assertion())
+/// Implements matchers for the last turn, the conversation and topic visits.
+macro_rules! asserted_of_turns {
+    ($($matcher:ty),+) => {
+        $(
+            impl Matcher<Agent> for $matcher {
+                fn assertion(&self, agent: &Agent) -> Assertion {
+                    agent.scope_assertion(self.to_assertion())
+                }
             }
-        })+
+
+            impl Matcher<Conversation> for $matcher {
+                fn assertion(&self, conversation: &Conversation) -> Assertion {
+                    conversation.scope_assertion(self.to_assertion())
+                }
+            }
+
+            impl TurnMatcher for $matcher {
+                fn turns_assertion(self) -> Assertion {
+                    self.to_assertion()
+                }
+            }
+        )+
     };
 }
 
-macro_rules! about_turns {
-    ($($matcher:ty),+) => {
-        $(impl TurnMatcher for $matcher {
-            fn turns_assertion(self) -> Assertion {
-                self.to_assertion()
-            }
-        })+
-    };
-}
+asserted_of_turns!(
+    ToolCallMatcher,
+    SatisfyMatcher,
+    GroundedInMatcher,
+    ClaimMatcher,
+    IntentMatcher,
+    CaseAssertionMatcher
+);
 
 /// Matches if the agent calls a tool: in its last turn, or in any turn if the subject is the conversation.
 ///
@@ -112,6 +125,7 @@ pub fn have_tool_call(name: impl Into<String>) -> ToolCallMatcher {
 
 /// Tool call matcher; see [`call_tool`].
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct ToolCallMatcher {
     name: String,
     arguments: Vec<(String, ExpectedValue)>,
@@ -120,28 +134,24 @@ pub struct ToolCallMatcher {
 
 impl ToolCallMatcher {
     /// Restricts an argument. One call has to match all restricted arguments; other arguments are ignored.
-    #[must_use]
     pub fn with(mut self, argument: impl Into<String>, wanted: impl IntoExpectedValue) -> ToolCallMatcher {
         self.arguments.push((argument.into(), wanted.into_expected()));
         self
     }
 
     /// Requires an exact number of calls.
-    #[must_use]
     pub fn times(mut self, times: u64) -> ToolCallMatcher {
         self.count = Map::from_iter([("exact".to_string(), times.into())]);
         self
     }
 
     /// Requires a minimum number of calls.
-    #[must_use]
     pub fn at_least(mut self, times: u64) -> ToolCallMatcher {
         self.count.insert("min".to_string(), times.into());
         self
     }
 
     /// Allows a maximum number of calls; zero calls pass unless `at_least` is set.
-    #[must_use]
     pub fn at_most(mut self, times: u64) -> ToolCallMatcher {
         self.count.insert("max".to_string(), times.into());
         self
@@ -237,9 +247,6 @@ fn describe_calls(name: &str, scope: TurnScope<'_>) -> String {
         names => format!("no call; tools called: {}", names.join(", ")),
     }
 }
-
-asserted_of!(ToolCallMatcher: Agent, Conversation);
-about_turns!(ToolCallMatcher);
 
 /// Implements a text matcher for the last turn, all turns of the conversation, and topic visits.
 macro_rules! asserted_of_words {
@@ -361,9 +368,6 @@ impl SatisfyMatcher {
     }
 }
 
-asserted_of!(SatisfyMatcher: Agent, Conversation);
-about_turns!(SatisfyMatcher);
-
 /// Matches if a function returns true for the turn, without a judge. In a topic it applies to each turn.
 ///
 /// ```no_run
@@ -458,9 +462,6 @@ impl GroundedInMatcher {
     }
 }
 
-asserted_of!(GroundedInMatcher: Agent, Conversation);
-about_turns!(GroundedInMatcher);
-
 /// Matches if the agent makes claims of these kinds that no tool result supports. Used with
 /// [`not`](super::not).
 ///
@@ -474,35 +475,28 @@ about_turns!(GroundedInMatcher);
 /// # }
 /// ```
 pub fn claim(kinds: impl IntoStrings) -> ClaimMatcher {
-    ClaimMatcher { kinds: kinds.into_strings(), absolute: false }
+    ClaimMatcher { assertion: json!({"type": "claims", "forbid": kinds.into_strings()}) }
 }
 
 /// Claim matcher; see [`claim`].
 #[derive(Debug, Clone)]
 pub struct ClaimMatcher {
-    kinds: Vec<String>,
-    absolute: bool,
+    assertion: Value,
 }
 
 impl ClaimMatcher {
     /// Also counts claims that tool results support.
     #[must_use]
-    pub fn absolute(self) -> ClaimMatcher {
-        ClaimMatcher { absolute: true, ..self }
+    pub fn absolute(mut self) -> ClaimMatcher {
+        self.assertion["absolute"] = json!(true);
+        self
     }
 
     fn to_assertion(&self) -> Assertion {
-        let mut written = json!({"type": "claims", "forbid": self.kinds});
-        if self.absolute {
-            written["absolute"] = json!(true);
-        }
         // The assertion in case files forbids claims, so it is negated here.
-        Assertion::from_kind(AssertionKind::CaseFile(written)).negated()
+        Assertion::from_kind(AssertionKind::CaseFile(self.assertion.clone())).negated()
     }
 }
-
-asserted_of!(ClaimMatcher: Agent, Conversation);
-about_turns!(ClaimMatcher);
 
 /// Matches if the judge finds that the agent pursues an intent in its last turn. Underscores in the name are
 /// read as spaces.
@@ -519,34 +513,28 @@ about_turns!(ClaimMatcher);
 /// # }
 /// ```
 pub fn intent(name: impl Into<String>) -> IntentMatcher {
-    IntentMatcher { name: name.into(), described_as: None }
+    let name: String = name.into();
+    IntentMatcher { assertion: json!({"type": "intent", "intent": name}) }
 }
 
 /// Intent matcher; see [`intent`].
 #[derive(Debug, Clone)]
 pub struct IntentMatcher {
-    name: String,
-    described_as: Option<String>,
+    assertion: Value,
 }
 
 impl IntentMatcher {
     /// Sets the description of the intent.
     #[must_use]
-    pub fn described_as(self, words: impl Into<String>) -> IntentMatcher {
-        IntentMatcher { described_as: Some(words.into()), ..self }
+    pub fn described_as(mut self, words: impl Into<String>) -> IntentMatcher {
+        self.assertion["described_as"] = words.into().into();
+        self
     }
 
     fn to_assertion(&self) -> Assertion {
-        let mut written = json!({"type": "intent", "intent": self.name});
-        if let Some(words) = &self.described_as {
-            written["described_as"] = json!(words);
-        }
-        Assertion::from_kind(AssertionKind::CaseFile(written))
+        Assertion::from_kind(AssertionKind::CaseFile(self.assertion.clone()))
     }
 }
-
-asserted_of!(IntentMatcher: Agent, Conversation);
-about_turns!(IntentMatcher);
 
 /// Matches if the conversation is in a topic.
 ///
@@ -561,24 +549,10 @@ about_turns!(IntentMatcher);
 /// });
 /// # }
 /// ```
-pub fn in_topic(name: impl Into<String>) -> InTopicMatcher {
-    InTopicMatcher { name: name.into() }
+pub fn in_topic(name: impl Into<String>) -> CaseAssertionMatcher {
+    let name: String = name.into();
+    holds(json!({"type": "topic", "name": name}))
 }
-
-/// Current topic matcher; see [`in_topic`].
-#[derive(Debug, Clone)]
-pub struct InTopicMatcher {
-    name: String,
-}
-
-impl InTopicMatcher {
-    fn to_assertion(&self) -> Assertion {
-        Assertion::from_kind(AssertionKind::CaseFile(json!({"type": "topic", "name": self.name})))
-    }
-}
-
-asserted_of!(InTopicMatcher: Agent, Conversation);
-about_turns!(InTopicMatcher);
 
 /// Matches if the conversation is or has been in a topic.
 ///
@@ -594,24 +568,10 @@ about_turns!(InTopicMatcher);
 /// });
 /// # }
 /// ```
-pub fn reached_topic(name: impl Into<String>) -> ReachedTopicMatcher {
-    ReachedTopicMatcher { name: name.into() }
+pub fn reached_topic(name: impl Into<String>) -> CaseAssertionMatcher {
+    let name: String = name.into();
+    holds(json!({"type": "reached_topic", "name": name}))
 }
-
-/// Visited topic matcher; see [`reached_topic`].
-#[derive(Debug, Clone)]
-pub struct ReachedTopicMatcher {
-    name: String,
-}
-
-impl ReachedTopicMatcher {
-    fn to_assertion(&self) -> Assertion {
-        Assertion::from_kind(AssertionKind::CaseFile(json!({"type": "reached_topic", "name": self.name})))
-    }
-}
-
-asserted_of!(ReachedTopicMatcher: Agent, Conversation);
-about_turns!(ReachedTopicMatcher);
 
 /// Evaluates an assertion in the format of case files, or a list of them, for instance from a scenario.
 ///
@@ -632,7 +592,7 @@ pub fn holds(assertion: impl Into<Value>) -> CaseAssertionMatcher {
     CaseAssertionMatcher { assertion: assertion.into() }
 }
 
-/// Case file assertion matcher; see [`holds`].
+/// Matcher with an assertion in the format of case files.
 #[derive(Debug, Clone)]
 pub struct CaseAssertionMatcher {
     assertion: Value,
@@ -647,9 +607,6 @@ impl CaseAssertionMatcher {
     }
 }
 
-asserted_of!(CaseAssertionMatcher: Agent, Conversation);
-about_turns!(CaseAssertionMatcher);
-
 /// Matches if the judge finds that the goal of the simulated user was achieved.
 ///
 /// ```no_run
@@ -663,8 +620,8 @@ about_turns!(CaseAssertionMatcher);
 /// });
 /// # }
 /// ```
-pub fn achieve_stated_goal() -> GoalMatcher {
-    GoalMatcher { text: None }
+pub fn achieve_stated_goal() -> CaseAssertionMatcher {
+    holds(json!({"type": "goal"}))
 }
 
 /// Matches if the judge finds that a goal was achieved.
@@ -678,25 +635,7 @@ pub fn achieve_stated_goal() -> GoalMatcher {
 /// });
 /// # }
 /// ```
-pub fn achieve_goal(text: impl Into<String>) -> GoalMatcher {
-    GoalMatcher { text: Some(text.into()) }
+pub fn achieve_goal(text: impl Into<String>) -> CaseAssertionMatcher {
+    let text: String = text.into();
+    holds(json!({"type": "goal", "goal": text}))
 }
-
-/// Goal matcher; see [`achieve_goal`] and [`achieve_stated_goal`].
-#[derive(Debug, Clone)]
-pub struct GoalMatcher {
-    text: Option<String>,
-}
-
-impl GoalMatcher {
-    fn to_assertion(&self) -> Assertion {
-        let mut written = json!({"type": "goal"});
-        if let Some(text) = &self.text {
-            written["goal"] = json!(text);
-        }
-        Assertion::from_kind(AssertionKind::CaseFile(written))
-    }
-}
-
-asserted_of!(GoalMatcher: Agent, Conversation);
-about_turns!(GoalMatcher);

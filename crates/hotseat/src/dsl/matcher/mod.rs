@@ -22,8 +22,8 @@ pub use agent_matchers::{
 pub use expected_value::{ExpectedValue, IntoExpectedValue, that};
 pub use into_strings::IntoStrings;
 pub use value_matchers::{
-    IntoPatterns, contains, contains_any, ends_with, eq, ge, gt, is_empty, le, len, lt, matches, matches_any,
-    ne, one_of, starts_with,
+    contains, contains_any, ends_with, eq, ge, gt, is_empty, le, len, lt, matches, matches_any, ne, one_of,
+    starts_with,
 };
 
 /// An assertion about a subject: the agent, the conversation or a plain value.

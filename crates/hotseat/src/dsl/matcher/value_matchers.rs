@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{Assertion, AssertionKind, Matcher, shown};
+use super::{Assertion, AssertionKind, IntoStrings, Matcher, shown};
 use hotseat_checks::{MatchMode, Pattern, ValueRelation};
 
 /// Matches a value that is equal.
@@ -414,36 +414,6 @@ impl<M: Matcher<usize>> LengthMatcher<M> {
     }
 }
 
-/// One or several regular expressions.
-pub trait IntoPatterns {
-    /// Returns the sources of the expressions.
-    fn into_patterns(self) -> Vec<String>;
-}
-
-impl IntoPatterns for &str {
-    fn into_patterns(self) -> Vec<String> {
-        vec![self.to_string()]
-    }
-}
-
-impl IntoPatterns for String {
-    fn into_patterns(self) -> Vec<String> {
-        vec![self]
-    }
-}
-
-impl<P: Into<String>> IntoPatterns for Vec<P> {
-    fn into_patterns(self) -> Vec<String> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
-impl<P: Into<String>, const N: usize> IntoPatterns for [P; N] {
-    fn into_patterns(self) -> Vec<String> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
 /// Regular expression matcher; see [`matches()`] and [`matches_any`].
 #[derive(Debug, Clone)]
 pub struct PatternMatcher {
@@ -461,8 +431,8 @@ pub struct PatternMatcher {
 /// assert_eq!(matches(r"(?i)3[:\s]?00\s*pm|15[:\s]?00").assertion("at 3:00 PM").holds(), Some(true));
 /// assert_eq!(matches(["blue", "room"]).assertion("the blue one").holds(), Some(false));
 /// ```
-pub fn matches(patterns: impl IntoPatterns) -> PatternMatcher {
-    PatternMatcher::new(patterns.into_patterns(), true)
+pub fn matches(patterns: impl IntoStrings) -> PatternMatcher {
+    PatternMatcher::new(patterns.into_strings(), true)
 }
 
 /// Matches a text in which at least one of several regular expressions matches.
@@ -472,8 +442,8 @@ pub fn matches(patterns: impl IntoPatterns) -> PatternMatcher {
 ///
 /// assert_eq!(matches_any([r"2:00\s*pm", "14:00"]).assertion("at 14:00").holds(), Some(true));
 /// ```
-pub fn matches_any(patterns: impl IntoPatterns) -> PatternMatcher {
-    PatternMatcher::new(patterns.into_patterns(), false)
+pub fn matches_any(patterns: impl IntoStrings) -> PatternMatcher {
+    PatternMatcher::new(patterns.into_strings(), false)
 }
 
 impl PatternMatcher {
