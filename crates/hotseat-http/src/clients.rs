@@ -15,6 +15,7 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Clients for the servers of one kind. Each is created when first needed: reading the certificates takes longer than a
 /// conversation on this machine.
 #[derive(Debug)]
+#[must_use]
 pub struct HttpClients {
     connect_timeout: Duration,
     uses_proxies: bool,
@@ -57,19 +58,16 @@ impl Default for HttpClients {
 
 impl HttpClients {
     /// Sets the maximum time to connect.
-    #[must_use]
     pub fn with_connect_timeout(self, connect_timeout: Duration) -> Self {
         HttpClients { connect_timeout, ..self }
     }
 
     /// Ignores the proxies that the environment names.
-    #[must_use]
     pub fn without_proxies(self) -> Self {
         HttpClients { uses_proxies: false, ..self }
     }
 
     /// Adds no `User-Agent`: for requests of others that are passed on.
-    #[must_use]
     pub fn without_user_agent(self) -> Self {
         HttpClients { names_program: false, ..self }
     }

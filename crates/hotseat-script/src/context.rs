@@ -31,6 +31,7 @@ use crate::thread::StopSignal;
 /// One engine instance that runs modules of [`Scripts`] on the current thread.
 ///
 /// Contexts share only the source text of modules. Within a context, modules keep their state between calls.
+#[must_use]
 pub struct ScriptContext {
     scripts: Scripts,
     limits: ScriptLimits,
@@ -159,7 +160,6 @@ impl ScriptContext {
     }
 
     /// Cancels running scripts when `stop` is signalled.
-    #[must_use]
     pub fn with_stop(self, stop: StopSignal) -> ScriptContext {
         // The context is not shared yet, so the cell is empty.
         let _ = self.state.stop.set(stop);
@@ -168,7 +168,6 @@ impl ScriptContext {
 
     /// Runs `code` in place of the [code](Scripts::code) of a module. Every statement must keep its line and column, so
     /// that errors point at the file.
-    #[must_use]
     pub fn with_code(self, module: &ScriptModule, code: String) -> ScriptContext {
         self.state.replaced.replace(Some((module.clone(), code)));
         self

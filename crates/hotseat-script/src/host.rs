@@ -54,6 +54,7 @@ pub(crate) type HostFuture = Pin<Box<dyn Future<Output = HostResult>>>;
 ///
 /// Scripts have no other access: no files, no network and no environment.
 #[derive(Default)]
+#[must_use]
 pub struct ScriptHost {
     pub(crate) functions: Vec<(String, HostFunction)>,
     pub(crate) modules: Vec<HostModule>,
@@ -96,7 +97,6 @@ impl ScriptHost {
     }
 
     /// Adds a synchronous function.
-    #[must_use]
     pub fn function(
         mut self,
         name: impl Into<String>,
@@ -109,7 +109,6 @@ impl ScriptHost {
     /// Adds a function that scripts await. Its future is polled on the thread of the context, and the caller
     /// provides what is needed to wake it, such as an entered tokio runtime. The future is dropped when the
     /// script ends.
-    #[must_use]
     pub fn async_function<F>(
         self,
         name: impl Into<String>,
@@ -124,7 +123,6 @@ impl ScriptHost {
     /// Adds a function whose future blocks the script: an ordinary call for the script, until the future is
     /// ready, the time limit passes or the script is cancelled. It is polled like an [asynchronous
     /// function](ScriptHost::async_function).
-    #[must_use]
     pub fn blocking_function<F>(
         self,
         name: impl Into<String>,
@@ -153,7 +151,6 @@ impl ScriptHost {
     /// Adds `code` that wraps the functions of another host, which scripts do not see directly. `code` is a
     /// JavaScript expression: a function that is called with an object of these functions before any module
     /// runs.
-    #[must_use]
     pub fn with_wrapper(mut self, code: &'static str, with: ScriptHost) -> Self {
         let ScriptHost { functions, modules: furniture } = with;
         self.modules.extend(furniture);
@@ -163,7 +160,6 @@ impl ScriptHost {
 
     /// Adds a [blocking](ScriptHost::blocking_function) function whose duration does not count against the time
     /// limit of the script. It ends when the script is cancelled.
-    #[must_use]
     pub fn untimed_function<F>(
         self,
         name: impl Into<String>,
@@ -177,7 +173,6 @@ impl ScriptHost {
 
     /// Adds a function that evaluates a JavaScript expression, each time it is called. With it, code of the host keeps
     /// apart what few scripts need: contexts load only what they use.
-    #[must_use]
     pub fn code(mut self, name: impl Into<String>, code: &'static str) -> Self {
         self.functions.push((name.into(), HostFunction::Code(code)));
         self
@@ -186,7 +181,6 @@ impl ScriptHost {
     /// Adds a module that scripts import by name. `code` is a JavaScript expression: a function that is
     /// called with an object of the functions of `with` and returns `{ exports, entries }`. Scripts import
     /// `exports`; the caller can [run](crate::ScriptContext::run_entry) `entries`.
-    #[must_use]
     pub fn with_module(mut self, name: &'static str, code: &'static str, with: ScriptHost) -> Self {
         let ScriptHost { functions, modules: furniture } = with;
         self.modules.extend(furniture);
@@ -195,7 +189,6 @@ impl ScriptHost {
     }
 
     /// Adds all functions and modules of another host.
-    #[must_use]
     pub fn merge(mut self, other: ScriptHost) -> Self {
         self.functions.extend(other.functions);
         self.modules.extend(other.modules);

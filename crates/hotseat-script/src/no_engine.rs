@@ -10,6 +10,7 @@ use crate::modules::{ScriptModule, Scripts};
 use crate::thread::StopSignal;
 
 /// A context that cannot be created, because this build has no engine.
+#[must_use]
 pub struct ScriptContext(());
 
 impl ScriptContext {
@@ -22,13 +23,11 @@ impl ScriptContext {
     }
 
     /// Cancels running scripts when `stop` is signalled.
-    #[must_use]
     pub fn with_stop(self, _: StopSignal) -> ScriptContext {
         self
     }
 
     /// Runs `code` in place of the code of a module.
-    #[must_use]
     pub fn with_code(self, _: &ScriptModule, _: String) -> ScriptContext {
         self
     }

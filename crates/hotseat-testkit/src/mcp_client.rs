@@ -15,6 +15,7 @@ const WITH_SESSION: &str = "2025-11-25";
 
 /// A client of one server.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct McpClient {
     url: String,
     limit: Duration,
@@ -31,13 +32,11 @@ impl McpClient {
     }
 
     /// The same client, which gives a request up if nothing arrives for this time.
-    #[must_use]
     pub fn impatient(&self, limit: Duration) -> McpClient {
         McpClient { limit, ..self.clone() }
     }
 
     /// The same client, which can ask its user: with these responses to the questions with these messages.
-    #[must_use]
     pub fn responding(&self, responses: &[(&str, Value)]) -> McpClient {
         let responses = responses.iter().map(|(message, response)| (message.to_string(), response.clone()));
         McpClient { responses: responses.collect(), ..self.clone() }

@@ -51,6 +51,7 @@ use hotseat_targets::{AgentInput, AgentSession, TurnError, TurnLimits};
 #[derive(Clone)]
 pub struct RoleClient {
     backend: RoleBackend,
+#[must_use]
     /// Displayable reference.
     label: Arc<str>,
     /// Time limit of an answer.
@@ -225,7 +226,6 @@ impl RoleClient {
     }
 
     /// Records the answers of the role in a cassette, or takes them from it.
-    #[must_use]
     pub fn with_cassette(self, cassette: Option<RoleCassetteHandle>) -> RoleClient {
         RoleClient { cassette, ..self }
     }
@@ -241,7 +241,6 @@ impl RoleClient {
     }
 
     /// Sets the time limit of an answer.
-    #[must_use]
     pub fn with_timeout(self, patience: Duration) -> RoleClient {
         RoleClient { timeout: patience, idle: self.idle.min(patience), ..self }
     }

@@ -52,6 +52,7 @@ pub enum RunnerError {
 }
 
 /// A run before it starts.
+#[must_use]
 pub struct RunBuilder<'a> {
     plan: Arc<RunPlan>,
     context: RunContext,
@@ -88,38 +89,32 @@ impl<'a> RunBuilder<'a> {
     }
 
     /// Saves all events, each before it is reported.
-    #[must_use]
     pub fn saved_by(self, saver: Option<Box<dyn RunSaver>>) -> Self {
         RunBuilder { saver, ..self }
     }
 
     /// Runs hooks around the run.
-    #[must_use]
     pub fn with_hooks(self, hooks: RunHooks) -> Self {
         RunBuilder { hooks, ..self }
     }
 
     /// Skips the cases that an interrupted run has completed, and reports their results.
-    #[must_use]
     pub fn resuming(self, completed: Option<ResumeState<'a>>) -> Self {
         RunBuilder { completed, ..self }
     }
 
     /// Writes further reports after the last event.
-    #[must_use]
     pub fn then_writing(self, report_writing: Option<ReportWriting>) -> Self {
         RunBuilder { report_writing, ..self }
     }
 
     /// Repeats cases that passed with faults of their MCP servers.
-    #[must_use]
     pub fn sweeping(self, sweep: Option<SweepSettings>) -> Self {
         RunBuilder { sweep, ..self }
     }
 
     /// Reports each event before the run continues. Needed if a human types: a prompt must not overtake earlier
     /// output.
-    #[must_use]
     pub fn synchronous(self, synchronous: bool) -> Self {
         RunBuilder { synchronous, ..self }
     }

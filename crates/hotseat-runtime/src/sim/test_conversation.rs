@@ -15,6 +15,7 @@ use crate::ids::{AgentId, ConversationId, MessageId, TurnId};
 use crate::world::{ApprovalQuestion, ClientToolCall};
 
 /// Settings of a test conversation.
+#[must_use]
 pub struct TestOptions {
     /// Model of all agents.
     pub model: Box<dyn PureModel>,
@@ -44,7 +45,6 @@ impl TestOptions {
     }
 
     /// Sets the responder for client tools.
-    #[must_use]
     pub fn client(
         mut self,
         client: impl FnMut(&ClientToolCall) -> Option<TimedValue<Result<Value, WorkFailure>>> + Send + 'static,
@@ -54,7 +54,6 @@ impl TestOptions {
     }
 
     /// Sets the responder for approvals.
-    #[must_use]
     pub fn human(
         mut self,
         person: impl FnMut(&ApprovalQuestion) -> Option<TimedValue<ApprovalVerdict>> + Send + 'static,
@@ -64,7 +63,6 @@ impl TestOptions {
     }
 
     /// Sets the client's offer before the first message.
-    #[must_use]
     pub fn offer(
         mut self,
         tools: Vec<hotseat_model::ModelTool>,
@@ -76,28 +74,24 @@ impl TestOptions {
     }
 
     /// Makes each message wait for the previous turn to end.
-    #[must_use]
     pub fn sequential(mut self) -> Self {
         self.sequential = true;
         self
     }
 
     /// Sets the seed for the order of simultaneous deliveries.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
     /// Discards and restores the world after every step.
-    #[must_use]
     pub fn restart_every_step(mut self) -> Self {
         self.settings.restart_every_step = true;
         self
     }
 
     /// Sets the limit of virtual time, in milliseconds.
-    #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: Millis) -> Self {
         self.timeout_ms = timeout_ms;
         self

@@ -108,6 +108,7 @@ fn fits_alone(pattern: &(String, ArgumentPattern), arguments: &Value) -> bool {
 
 /// Scripted answers of a conversation, with counts of their use.
 #[derive(Debug, Default)]
+#[must_use]
 pub struct ScriptedAnswers {
     tools: Vec<ClientTool>,
     /// Uses in this conversation of each answer of each tool.
@@ -129,13 +130,11 @@ impl ScriptedAnswers {
     }
 
     /// Lets functions answer tools.
-    #[must_use]
     pub fn with_functions(self, functions: Option<Arc<dyn ToolFunctionCaller>>) -> Self {
         ScriptedAnswers { functions, ..self }
     }
 
     /// Sets the tools that ask the user for input.
-    #[must_use]
     pub fn with_asking_tools(self, asking: Vec<String>) -> Self {
         ScriptedAnswers { asking_tools: asking, ..self }
     }

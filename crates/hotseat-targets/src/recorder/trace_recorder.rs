@@ -18,6 +18,7 @@ use super::traffic::TrafficMeter;
 
 /// Records the trace of one conversation.
 #[derive(Debug)]
+#[must_use]
 pub struct TraceRecorder {
     clock: SessionClock,
     redactor: SecretRedactor,
@@ -51,14 +52,12 @@ impl TraceRecorder {
     }
 
     /// Sets the token prices used to compute costs.
-    #[must_use]
     pub fn with_prices(mut self, prices: ModelPrices) -> Self {
         self.meter = SpendingMeter::new(prices);
         self
     }
 
     /// Sets the meter that counts the agent's traffic.
-    #[must_use]
     pub fn with_traffic(mut self, traffic: TrafficMeter) -> Self {
         self.traffic = Arc::new(traffic);
         self

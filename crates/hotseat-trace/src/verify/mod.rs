@@ -34,6 +34,7 @@ struct TraceExpectation<'t> {
 }
 
 /// Expectations about a trace.
+#[must_use]
 pub struct TraceVerifier<'t> {
     view: ConversationView<'t>,
     checks: Vec<TraceExpectation<'t>>,
@@ -66,70 +67,59 @@ impl<'t> TraceVerifier<'t> {
     }
 
     /// Expects that every user turn completed.
-    #[must_use]
     pub fn completed(self) -> Self {
         self.add_check("completed", completed::find)
     }
 
     /// Expects that at least one turn failed as described.
-    #[must_use]
     pub fn failed(self, spec: FailureSpec) -> Self {
         self.add_check("failed", move |view| failed::find(view, &spec))
     }
 
     /// Expects turns as described.
-    #[must_use]
     pub fn with_turns(self, spec: TurnsSpec) -> Self {
         self.add_check("turns", move |view| turns::find(view, &spec))
     }
 
     /// Expects moves as described.
-    #[must_use]
     pub fn with_moves(self, spec: MovesSpec) -> Self {
         self.add_check("moves", move |view| moves::find(view, &spec))
     }
 
     /// Expects exactly these tool calls, in this order.
-    #[must_use]
     pub fn with_tool_invocations(self, calls: impl IntoIterator<Item = ToolCallSpec>) -> Self {
         let calls: Vec<_> = calls.into_iter().collect();
         self.add_check("tool invocations", move |view| tools::find(view, &calls))
     }
 
     /// Expects context assembly for every turn; with `per_llm_call`, once per model call.
-    #[must_use]
     pub fn with_context_assembly(self, per_llm_call: bool) -> Self {
         self.add_check("context assembly", move |view| context::find(view, per_llm_call))
     }
 
     /// Expects memory extraction for every completed turn, and for no other.
-    #[must_use]
     pub fn with_memory_extraction(self) -> Self {
         self.add_check("memory extraction", extraction::find)
     }
 
     /// Expects message counts and a last answer as described.
-    #[must_use]
     pub fn with_messages(self, spec: MessagesSpec) -> Self {
         self.add_check("messages", move |view| messages::find(view, &spec))
     }
 
     /// Expects exactly these agent calls, in this order.
-    #[must_use]
     pub fn with_agent_calls(self, calls: impl IntoIterator<Item = AgentCallSpec>) -> Self {
         let calls: Vec<_> = calls.into_iter().collect();
         self.add_check("agent calls", move |view| agent_calls::find(view, &calls))
     }
 
     /// Expects these moments in this order; other events may occur between them.
-    #[must_use]
     pub fn with_order(self, moments: impl IntoIterator<Item = TraceMoment>) -> Self {
         let moments: Vec<_> = moments.into_iter().collect();
         self.add_check("order", move |view| order::find(view, &moments))
     }
 
     /// Adds a custom check, which returns a description of the actual value on failure.
-    #[must_use]
     pub fn with_custom(
         self,
         name: &str,

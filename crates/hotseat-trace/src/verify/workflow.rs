@@ -11,6 +11,7 @@ use crate::{
 };
 
 /// Expectations about a workflow run.
+#[must_use]
 pub struct WorkflowVerifier<'t> {
     run: String,
     checks: TraceVerifier<'t>,
@@ -53,7 +54,6 @@ impl<'t> WorkflowVerifier<'t> {
     }
 
     /// Expects that the run completed.
-    #[must_use]
     pub fn completed(self) -> Self {
         self.add_check("completed", |view, run| match (completion(view, run), failure(view, run)) {
             (Some(_), None) => Vec::new(),
@@ -62,7 +62,6 @@ impl<'t> WorkflowVerifier<'t> {
     }
 
     /// Expects that the run failed with a message that contains this text.
-    #[must_use]
     pub fn failed(self, message_contains: &str) -> Self {
         let part = message_contains.to_string();
         self.add_check("failed", move |view, run| match failure(view, run) {
@@ -72,7 +71,6 @@ impl<'t> WorkflowVerifier<'t> {
     }
 
     /// Expects this output.
-    #[must_use]
     pub fn with_output(self, output: Value) -> Self {
         self.add_check("output", move |view, run| match completion(view, run) {
             Some(end) => find_difference("output", &output, &end.output).into_iter().collect(),
@@ -81,13 +79,11 @@ impl<'t> WorkflowVerifier<'t> {
     }
 
     /// Expects tokens as described.
-    #[must_use]
     pub fn with_tokens(self, spec: TokensSpec) -> Self {
         self.add_check("tokens", move |view, run| tokens(view, run, &spec))
     }
 
     /// Adds a custom check, which returns a description of the actual value on failure.
-    #[must_use]
     pub fn with_custom(
         self,
         name: &str,

@@ -72,6 +72,7 @@ impl CaseSettings {
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct Judge(Map<String, Value>);
 
 impl Judge {
@@ -82,31 +83,26 @@ impl Judge {
     }
 
     /// Sets the number of votes; the majority decides.
-    #[must_use]
     pub fn votes(self, votes: usize) -> Judge {
         self.with("votes", votes.into())
     }
 
     /// Sets how many times an invalid answer of the judge is retried.
-    #[must_use]
     pub fn retries(self, times: usize) -> Judge {
         self.with("retries", times.into())
     }
 
     /// Sets the model of the judge: for a judge agent that accepts a connector, or instead of a named judge.
-    #[must_use]
     pub fn connector(self, name: impl Into<String>) -> Judge {
         self.with("connector", name.into().into())
     }
 
     /// Sets the time limit of one vote.
-    #[must_use]
     pub fn timeout(self, limit: Duration) -> Judge {
         self.with("timeout_ms", milliseconds(limit))
     }
 
     /// Sets the maximum number of characters of the conversation that the judge sees.
-    #[must_use]
     pub fn evidence(self, characters: usize) -> Judge {
         self.with("evidence", characters.into())
     }

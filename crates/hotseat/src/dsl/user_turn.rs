@@ -63,6 +63,7 @@ pub(super) fn milliseconds(duration: Duration) -> Value {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct Attachment(Map<String, Value>);
 
 impl Attachment {
@@ -87,13 +88,11 @@ impl Attachment {
     }
 
     /// Sets the display name; the default is the file name.
-    #[must_use]
     pub fn named(self, name: impl Into<String>) -> Attachment {
         self.with("name", name.into())
     }
 
     /// Sets the media type; the default is derived from the file extension.
-    #[must_use]
     pub fn mime_type(self, media_type: impl Into<String>) -> Attachment {
         self.with("mimeType", media_type.into())
     }

@@ -19,6 +19,7 @@ const SCRIPT: &str = "scripts:";
 
 /// Definitions for resolving assertions: criteria by name, judge settings, and the goal. Project, suite and
 /// case each contribute.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct CheckVocabulary {
     criteria: BTreeMap<Arc<str>, CriterionDefinition>,
@@ -34,7 +35,6 @@ struct CriterionDefinition {
 
 impl CheckVocabulary {
     /// Adds the criteria of a mapping, replacing inherited ones with the same name.
-    #[must_use]
     pub fn with_criteria(
         &self,
         view: Option<NodeView<'_>>,
@@ -58,13 +58,11 @@ impl CheckVocabulary {
     }
 
     /// Merges judge settings onto the inherited ones.
-    #[must_use]
     pub fn with_judging(&self, judging: JudgeSettings) -> CheckVocabulary {
         CheckVocabulary { judging: judging.or_inherit(&self.judging), ..self.clone() }
     }
 
     /// Sets the goal of the case.
-    #[must_use]
     pub fn with_goal(&self, goal: Option<String>) -> CheckVocabulary {
         CheckVocabulary { goal: goal.or_else(|| self.goal.clone()), ..self.clone() }
     }

@@ -180,6 +180,7 @@ pub(super) struct AgentReadContext<'a> {
 
 /// A target with its variables resolved.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct BoundTarget {
     target: Box<dyn AgentTarget>,
     /// Client-side tools offered to the agent.
@@ -258,7 +259,6 @@ impl BoundTarget {
     }
 
     /// Applies the settings of a case.
-    #[must_use]
     pub fn for_case(mut self, case: &CaseTarget) -> Self {
         self.target.apply_case(case);
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
@@ -268,7 +268,6 @@ impl BoundTarget {
 
     /// Applies the number of an attempt, from 1. A fixed conversation id gets the number as a suffix, since
     /// the server would otherwise continue the previous conversation.
-    #[must_use]
     pub fn for_attempt(mut self, number: usize) -> Self {
         if let Some(id) = self.target.fixed_conversation_id().filter(|_| number > 1) {
             id.push_str(&format!("-{number}"));
@@ -277,7 +276,6 @@ impl BoundTarget {
     }
 
     /// Sets the name of the case, which selects the recording to replay.
-    #[must_use]
     pub fn with_case_name(mut self, suite: &str, id: &str) -> Self {
         self.target.set_case_name(CaseName { suite: suite.to_string(), id: id.to_string() });
         self
@@ -297,7 +295,6 @@ impl BoundTarget {
     }
 
     /// Sets the connectors for names used in options.
-    #[must_use]
     pub fn with_connectors(mut self, connectors: BTreeMap<String, ModelConnector>) -> Self {
         self.target.set_connectors(connectors);
         self
