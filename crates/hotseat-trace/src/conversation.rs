@@ -16,7 +16,7 @@ use crate::{
     McpFaultInjected, Millis, Origin, PatchBudget, Payload, ReasoningMessage, RoleAnswered, SimulationEnded,
     SimulationStarted, StateDelta, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
     TopicGraph, TopicReason, TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage,
-    apply_patch,
+    apply_patch, plain_text,
 };
 
 /// Code of a call of a model whose reply could not be read.
@@ -346,10 +346,7 @@ impl AgentToolCall {
 impl ToolResult {
     /// Returns the text that patterns are matched against: strings unchanged, other values as compact JSON.
     pub fn text(&self) -> String {
-        match &self.value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
+        plain_text(&self.value)
     }
 }
 

@@ -53,6 +53,14 @@ fn canonical_number(number: &Number) -> String {
     }
 }
 
+/// Returns a text as it is, and any other value as JSON.
+pub fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
 pub fn changes(recorded: &Value, now: &Value) -> Vec<String> {
     let mut changes = all_changes(recorded, now);
@@ -139,10 +147,7 @@ fn join(path: &str, key: &str) -> String {
 
 /// Formats a value in one line; a long text is cut around the character index `at`.
 fn format_value(value: &Value, at: usize) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    };
+    let text = plain_text(value);
     let chars = text.chars().count();
     let from = if chars <= MAX_VALUE_CHARS { 0 } else { at.saturating_sub(MAX_VALUE_CHARS / 3) };
     let part: String = text.chars().skip(from).take(MAX_VALUE_CHARS).collect();

@@ -47,7 +47,7 @@ pub use invariants::{
     EventSelector, InvariantOptions, InvariantViolation, OrderConstraint, OrderRule,
     assert_conversation_invariants, check_invariants, order_violations,
 };
-pub use json::{RecordedRequest, canonical_text, changes, nearest_request};
+pub use json::{RecordedRequest, canonical_text, changes, nearest_request, plain_text};
 pub use optional_members::OptionalContent;
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
 pub use payload::*;

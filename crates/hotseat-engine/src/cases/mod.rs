@@ -71,7 +71,7 @@ pub use models::{CassetteFiles, ModelOpening, ModelSettings, PlacedFault, RelayM
 pub use models_shape::MODELS_KIND;
 pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
-pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
+pub use scenarios::{CaseScenario, escape_variables, read_scenario_set, stable_id};
 pub use script::{read_client_tools, read_interrupt_answers};
 pub use shared_settings::SharedSettings;
 pub use suite::{PROGRAM_EXTENSIONS, Suite, is_program, parser_for};

@@ -344,7 +344,7 @@ impl CaseScenario {
 }
 
 /// Escapes variables in a value, so they are not resolved again.
-fn escape_variables(value: Json) -> Json {
+pub fn escape_variables(value: Json) -> Json {
     match value {
         Json::String(text) => Json::String(escape(&text)),
         Json::Array(items) => Json::Array(items.into_iter().map(escape_variables).collect()),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::transcript::{ConversationTranscript, TranscriptCall};
 use super::{ExpectedCallsMode, ImportOptions};
-use crate::cases::escape;
+use crate::cases::escape_variables;
 
 pub(super) fn build_case(transcript: &ConversationTranscript, options: &ImportOptions) -> Value {
     let mut case = Map::new();
@@ -54,16 +54,4 @@ fn assertions(expected: &[TranscriptCall], options: &ImportOptions) -> Vec<Value
         );
     }
     assertions
-}
-
-/// Escapes text that looks like a variable.
-fn escape_variables(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(escape(&text)),
-        Value::Array(values) => values.into_iter().map(escape_variables).collect(),
-        Value::Object(members) => {
-            members.into_iter().map(|(key, value)| (key, escape_variables(value))).collect()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
-    }
 }

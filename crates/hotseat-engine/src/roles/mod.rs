@@ -24,7 +24,9 @@ use hotseat_model::{
     StopReason,
 };
 use hotseat_script::ScriptErrorKind;
-use hotseat_trace::{AttemptFailure, FailureKind, Payload, RoleAnswered, TurnStarted, UserMessage};
+use hotseat_trace::{
+    AttemptFailure, FailureKind, Payload, RoleAnswered, TurnStarted, UserMessage, plain_text,
+};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
@@ -507,11 +509,7 @@ pub struct RoleExchange {
 pub fn suggestions(exchanges: &[RoleExchange]) -> Vec<String> {
     let found = exchanges.iter().rev().find_map(|exchange| exchange.finding.as_ref());
     let proposed = found.and_then(|found| found.get("suggestions")).and_then(Value::as_array);
-    let shown = |one: &Value| match one {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    proposed.into_iter().flatten().map(shown).collect()
+    proposed.into_iter().flatten().map(plain_text).collect()
 }
 
 impl RoleExchange {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hotseat_trace::plain_text;
 use serde_json::{Map, Value, json};
 
 use super::ExpressionScope;
@@ -153,8 +154,8 @@ fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Result<Value
         BinaryOperator::MoreOrEqual => Ok(Value::Bool(compared().ok_or_else(|| wrong(">="))?.is_ge())),
         BinaryOperator::Plus => match (left, right, numbers) {
             (_, _, Some((left, right))) => to_number(left + right),
-            (Value::String(text), other, _) => Ok(Value::String(format!("{text}{}", to_text(other)))),
-            (other, Value::String(text), _) => Ok(Value::String(format!("{}{text}", to_text(other)))),
+            (Value::String(text), other, _) => Ok(Value::String(format!("{text}{}", plain_text(other)))),
+            (other, Value::String(text), _) => Ok(Value::String(format!("{}{text}", plain_text(other)))),
             _ => Err(wrong("+")),
         },
         BinaryOperator::Minus => numbers.map(|(l, r)| to_number(l - r)).unwrap_or_else(|| Err(wrong("-"))),
@@ -163,13 +164,6 @@ fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Result<Value
         BinaryOperator::Remainder => {
             numbers.map(|(l, r)| to_number(l % r)).unwrap_or_else(|| Err(wrong("%")))
         }
-    }
-}
-
-fn to_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -189,7 +183,7 @@ fn call(name: &str, arguments: &[&Value]) -> Result<Value, EvaluateError> {
             let numbers: Option<Vec<f64>> = items.iter().map(Value::as_f64).collect();
             to_number(numbers.ok_or_else(wrong)?.iter().sum())
         }
-        ("text", [value]) => Ok(Value::String(to_text(value))),
+        ("text", [value]) => Ok(Value::String(plain_text(value))),
         ("json", [value]) => Ok(Value::String(value.to_string())),
         ("lower", [Value::String(text)]) => Ok(Value::String(text.to_lowercase())),
         ("upper", [Value::String(text)]) => Ok(Value::String(text.to_uppercase())),
@@ -198,7 +192,7 @@ fn call(name: &str, arguments: &[&Value]) -> Result<Value, EvaluateError> {
         }
         ("contains", [Value::Array(items), item]) => Ok(Value::Bool(items.contains(item))),
         ("join", [Value::Array(items), Value::String(between)]) => {
-            Ok(Value::String(items.iter().map(to_text).collect::<Vec<_>>().join(between)))
+            Ok(Value::String(items.iter().map(plain_text).collect::<Vec<_>>().join(between)))
         }
         (name, _) if FUNCTIONS.contains(&name) => Err(wrong()),
         _ => Err(EvaluateError(format!("unknown function {name}"))),

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use hotseat_model::ModelTool;
+use hotseat_trace::plain_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -22,7 +23,7 @@ use super::InputLine;
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
     PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, check_id, client_calls,
-    client_tool, content_string, content_text, host_error, parse_member,
+    client_tool, content_string, host_error, parse_member,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -228,7 +229,7 @@ impl<'a> LineServer<'a> {
                 match running.iter().find(owes) {
                     Some(turn) => {
                         turn.status.pending_calls.borrow_mut().remove(&id);
-                        let answer = || ClientToolAnswer::Result(content_text(&result));
+                        let answer = || ClientToolAnswer::Result(plain_text(&result));
                         let result = error.map_or_else(answer, ClientToolAnswer::Error);
                         turn.status.results.borrow_mut().push((id, result));
                         turn.status.answered.notify_one();
@@ -464,7 +465,7 @@ fn context_entries(
     let mut entries = message.context.clone();
     let mut tell = |description: &str, value: &Value| {
         if !value.is_null() {
-            entries.push(ContextEntry { description: description.to_string(), value: content_text(value) });
+            entries.push(ContextEntry { description: description.to_string(), value: plain_text(value) });
         }
     };
     for (name, member) in [("user", "user_id"), ("team", "team_id")] {

@@ -9,10 +9,12 @@ use serde_json::Value;
 use tokio::time::timeout_at;
 
 use crate::connection::TurnError;
-use crate::message::{ContentPart, ConversationMessage, MessageRole, ToolReply, unique_id};
+use crate::message::{ConversationMessage, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
-use crate::target::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture};
-use crate::target::{CallArguments, TurnRecorder};
+use crate::target::template::user_message;
+use crate::target::{
+    AgentInput, AgentSession, BoxFuture, CallArguments, ProtocolCapabilities, TurnFuture, TurnRecorder,
+};
 
 /// Opens conversations with an agent in the test program.
 pub trait CodeAgent: fmt::Debug + Send + Sync {
@@ -43,6 +45,7 @@ pub struct CodeAgentMessage {
 
 /// Answer of the agent.
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct CodeAgentAnswer {
     /// Text; empty if the agent only calls tools.
     pub text: String,
@@ -65,7 +68,6 @@ impl CodeAgentAnswer {
     }
 
     /// Adds a successful tool call with its arguments and result.
-    #[must_use]
     pub fn calling(mut self, tool: impl Into<String>, arguments: Value, result: Value) -> CodeAgentAnswer {
         self.calls.push(CodeAgentCall {
             name: tool.into(),
@@ -76,7 +78,6 @@ impl CodeAgentAnswer {
     }
 
     /// Adds a failed tool call with its arguments and error.
-    #[must_use]
     pub fn failing(
         mut self,
         tool: impl Into<String>,
@@ -92,7 +93,6 @@ impl CodeAgentAnswer {
     }
 
     /// Sets whether the agent waits for user input.
-    #[must_use]
     pub fn awaiting(self, awaiting: bool) -> CodeAgentAnswer {
         CodeAgentAnswer { awaiting: Some(awaiting), ..self }
     }
@@ -187,15 +187,5 @@ impl AgentSession for CodeAgentSession {
         recorder: &'a mut TraceRecorder,
     ) -> TurnFuture<'a> {
         Box::pin(self.run_turn(input, recorder))
-    }
-}
-
-fn user_message(content: &[ContentPart]) -> ConversationMessage {
-    ConversationMessage {
-        role: MessageRole::User,
-        content: content.to_vec(),
-        name: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
     }
 }

@@ -15,12 +15,11 @@ use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde_json::{Value, json};
 
-use self::program::{ProgramReadError, RunningProgram};
+use self::program::RunningProgram;
 pub use self::settings::{CommandProtocol, CommandTarget};
 use self::wire::OutputLine;
-use crate::connection::http;
+use crate::connection::TurnError;
 use crate::connection::http::HttpClient;
-use crate::connection::{TurnError, TurnLimits};
 use crate::message::json_text::append_piece;
 use crate::message::{
     ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, parse_content_output,
@@ -28,16 +27,14 @@ use crate::message::{
 };
 use crate::process::{GroupCommand, LastOutput, ProjectServers};
 use crate::recorder::TraceRecorder;
-use crate::target::client_tools;
-use crate::target::client_tools::ClientCall;
+use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::{
     Placeholder, TemplateValues, attachments_json, fill_text, message_json, references, user_message,
 };
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
-    too_many_requests,
+    AgentInput, AgentSession, BoxFuture, CallArguments, HistoryMode, MAX_CLIENT_REQUESTS,
+    ProtocolCapabilities, TurnFuture, TurnRecorder, protocol_error, too_many_requests,
 };
-use crate::target::{CallArguments, TurnRecorder};
 
 /// Maximum number of characters of the error output shown with a failure.
 const MAX_SHOWN_CHARS: usize = 4000;
@@ -168,9 +165,9 @@ impl CommandSession {
                         0 => format!("{how} without a single line"),
                         n => format!("{how} after {n} line(s), without `done`"),
                     };
-                    break Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+                    break Err(protocol_error(message));
                 }
-                Err(error) => break Err(read_error(error, limits)),
+                Err(error) => break Err(error),
             }
         };
         // Data before an error is kept.
@@ -254,7 +251,7 @@ impl CommandSession {
             program.write(text.as_bytes().to_vec());
         }
         program.close_input();
-        let printed = program.read_all(limits).await.map_err(|error| read_error(error, limits))?;
+        let printed = program.read_all(limits).await?;
         telling.set_arrival(program.last_arrival());
         if self.target.keep_raw {
             telling.record_raw(Value::String(printed.clone()));
@@ -433,10 +430,7 @@ impl CommandTurn {
                 }
             }
             OutputLine::ToolResult { id, reply } => {
-                let failed = |words: &str| {
-                    let message = format!("a result of tool call {id}, {words}");
-                    TurnError::from(AttemptFailure::new(FailureKind::ProtocolError, message))
-                };
+                let failed = |words: &str| protocol_error(format!("a result of tool call {id}, {words}"));
                 let trace_id = calls.get(&id).ok_or_else(|| failed("which was never announced"))?;
                 if telling.is_answered(trace_id) {
                     return Err(failed("which already has one"));
@@ -461,10 +455,9 @@ impl CommandTurn {
                     awaiting != Some(true) && !script.asks_user(tool) && !telling.is_answered(id)
                 });
                 if let Some((id, tool)) = missing.next() {
-                    let message = format!(
+                    return Err(protocol_error(format!(
                         "tool call {id} of {tool} was announced with an `id`, but no result came before `done`"
-                    );
-                    return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+                    )));
                 }
                 return Ok(LineAction::Done);
             }
@@ -485,14 +478,5 @@ fn parse_reply(reply: ToolReply) -> ToolReply {
     match reply {
         ToolReply::Content(content) => ToolReply::Content(parse_content_output(&content)),
         ToolReply::Error(_) => reply,
-    }
-}
-
-fn read_error(error: ProgramReadError, limits: TurnLimits<'_>) -> TurnError {
-    match error {
-        ProgramReadError::Deadline => TurnError::Deadline,
-        ProgramReadError::Idle => http::idle_timeout(limits.idle).into(),
-        ProgramReadError::Limit(failure) => failure.into(),
-        ProgramReadError::Invalid(message) => AttemptFailure::new(FailureKind::ProtocolError, message).into(),
     }
 }

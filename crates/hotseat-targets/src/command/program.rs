@@ -13,11 +13,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::settings::CommandTarget;
-use crate::connection::arrivals;
-use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReaderThread};
+use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReaderThread, arrival_channel};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
 use crate::process::{GroupCommand, LastOutput, ProcessGroup};
+use crate::target::{protocol_error, read_failure};
 
 /// Maximum size of a line, and of a plain-text reply, in bytes.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
@@ -35,13 +35,6 @@ pub(super) struct RunningProgram {
     unread: LineBuffer,
     /// The task that collects its error output; `None` after it was awaited.
     errors: Option<JoinHandle<()>>,
-}
-
-pub(super) enum ProgramReadError {
-    Deadline,
-    Idle,
-    Limit(AttemptFailure),
-    Invalid(String),
 }
 
 impl RunningProgram {
@@ -82,7 +75,7 @@ impl RunningProgram {
             }
         });
         let stdout = child.stdout.take().expect("stdout is piped");
-        let (arriving, output) = arrivals::arrival_channel(Instant::now());
+        let (arriving, output) = arrival_channel(Instant::now());
         tokio::spawn(arriving.forward(OutputPipe(stdout)));
         let stderr = child.stderr.take().expect("stderr is piped");
         let errors = Some(tokio::spawn(errors.clone().collect(stderr)));
@@ -107,17 +100,14 @@ impl RunningProgram {
     }
 
     /// Returns the next line; `None` at the end of the output.
-    pub(super) async fn next_line(
-        &mut self,
-        limits: TurnLimits<'_>,
-    ) -> Result<Option<String>, ProgramReadError> {
+    pub(super) async fn next_line(&mut self, limits: TurnLimits<'_>) -> Result<Option<String>, TurnError> {
         loop {
-            check_limit(limits.exceeded_record_limit())?;
+            limits.exceeded_record_limit().map_or(Ok(()), Err)?;
             if let Some(line) = self.unread.next_line() {
                 return decode_output(line).map(Some);
             }
             if self.unread.pending_len() > MAX_OUTPUT_BYTES {
-                return Err(ProgramReadError::Invalid(format!(
+                return Err(protocol_error(format!(
                     "the program printed a line longer than {MAX_OUTPUT_BYTES} bytes"
                 )));
             }
@@ -130,10 +120,10 @@ impl RunningProgram {
     }
 
     /// Returns all output up to its end.
-    pub(super) async fn read_all(&mut self, limits: TurnLimits<'_>) -> Result<String, ProgramReadError> {
+    pub(super) async fn read_all(&mut self, limits: TurnLimits<'_>) -> Result<String, TurnError> {
         while self.read_more(limits).await? {
             if self.unread.pending_len() > MAX_OUTPUT_BYTES {
-                return Err(ProgramReadError::Invalid(format!(
+                return Err(protocol_error(format!(
                     "the program printed more than {MAX_OUTPUT_BYTES} bytes"
                 )));
             }
@@ -142,8 +132,8 @@ impl RunningProgram {
     }
 
     /// Reads more output; returns false at its end.
-    async fn read_more(&mut self, limits: TurnLimits<'_>) -> Result<bool, ProgramReadError> {
-        check_limit(limits.exceeded_limit())?;
+    async fn read_more(&mut self, limits: TurnLimits<'_>) -> Result<bool, TurnError> {
+        limits.exceeded_limit().map_or(Ok(()), Err)?;
         match self.output.next_bytes(limits).await {
             Ok(Some(bytes)) => {
                 limits.count_received(bytes.len());
@@ -151,12 +141,9 @@ impl RunningProgram {
                 Ok(true)
             }
             Ok(None) => Ok(false),
-            Err(arrivals::ReadError::Broken(error)) => {
-                Err(ProgramReadError::Invalid(format!("the program's output cannot be read: {error}")))
-            }
-            Err(arrivals::ReadError::Limit(failure)) => Err(ProgramReadError::Limit(failure)),
-            Err(arrivals::ReadError::Deadline) => Err(ProgramReadError::Deadline),
-            Err(arrivals::ReadError::Idle) => Err(ProgramReadError::Idle),
+            Err(error) => Err(read_failure(error, limits, |error| {
+                format!("the program's output cannot be read: {error}")
+            })),
         }
     }
 
@@ -233,15 +220,7 @@ impl RunningProgram {
     }
 }
 
-/// Fails if a traffic limit is exceeded.
-fn check_limit(over: Option<AttemptFailure>) -> Result<(), ProgramReadError> {
-    match over {
-        None => Ok(()),
-        Some(failure) => Err(ProgramReadError::Limit(failure)),
-    }
-}
-
-fn decode_output(bytes: Vec<u8>) -> Result<String, ProgramReadError> {
+fn decode_output(bytes: Vec<u8>) -> Result<String, TurnError> {
     hotseat_http::decode_utf8(bytes)
-        .map_err(|error| ProgramReadError::Invalid(format!("the program printed something that is {error}")))
+        .map_err(|error| protocol_error(format!("the program printed something that is {error}")))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset, plain_text};
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
@@ -13,7 +13,7 @@ use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::read_json;
 use crate::message::{ToolReply, parse_content_output};
-use crate::target::{CallArguments, TurnRecorder};
+use crate::target::{CallArguments, TurnRecorder, protocol_error};
 
 /// A JSONPath and its configuration key, for error messages.
 #[derive(Debug, Clone)]
@@ -449,13 +449,6 @@ fn selects_one(path: &str) -> bool {
     !path.contains(['*', '?', ':', ',']) && !path.contains("..")
 }
 
-fn plain_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// Parses an error value; null, false and empty values are no error.
 fn parse_error(error: &Value) -> Option<ErrorInfo> {
     let message = match error {
@@ -469,8 +462,4 @@ fn parse_error(error: &Value) -> Option<ErrorInfo> {
     };
     let code = error.get("code").filter(|code| !code.is_null()).map(plain_text);
     Some(ErrorInfo { code, message, retriable: None })
-}
-
-fn protocol_error(message: String) -> TurnError {
-    AttemptFailure::new(FailureKind::ProtocolError, message).into()
 }

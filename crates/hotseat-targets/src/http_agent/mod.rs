@@ -15,17 +15,18 @@ use self::mapping::MappedResponse;
 pub use self::mapping::{
     AwaitingRule, CallPaths, LastEventRule, MappingPath, MappingPathError, ResponseMapping,
 };
-use crate::connection::http;
-use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
+use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, unique_id};
 use crate::recorder::TraceRecorder;
-use crate::target::TurnRecorder;
 use crate::target::template::{
     CaseInputs, TemplateValues, fill_json, fill_text, percent_encode, user_message,
 };
-use crate::target::{AgentInput, AgentSession, HistoryMode, ProtocolCapabilities, TurnFuture};
+use crate::target::{
+    AgentInput, AgentSession, HistoryMode, ProtocolCapabilities, TurnFuture, TurnRecorder, protocol_error,
+    read_failure,
+};
 
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
@@ -236,7 +237,7 @@ impl AgentSession for HttpSession {
 async fn read_whole(response: &mut HttpResponse, limits: TurnLimits<'_>) -> Result<String, TurnError> {
     let body = http::rest_of_body(response, MAX_RESPONSE_BYTES, limits)
         .await
-        .map_err(|error| read_error(error, limits, "before the answer was complete"))?;
+        .map_err(|error| broken_response(error, limits, "before the answer was complete"))?;
     if body.len() > MAX_RESPONSE_BYTES {
         return Err(protocol_error(format!("the answer is longer than {MAX_RESPONSE_BYTES} bytes")));
     }
@@ -268,7 +269,7 @@ async fn read_events(
             Ok(received) => received,
             // After the last event, no regular end is required.
             Err(_) if grace.is_some() => None,
-            Err(error) => return Err(read_error(error, limits, &format!("after {number} event(s)"))),
+            Err(error) => return Err(broken_response(error, limits, &format!("after {number} event(s)"))),
         };
         telling.set_arrival(response.last_arrival());
         let mut wrong = None;
@@ -337,15 +338,6 @@ fn take_line(line: Vec<u8>, take: &mut impl FnMut(&str)) -> Result<(), TurnError
     Ok(())
 }
 
-fn read_error(error: ReadError, limits: TurnLimits<'_>, when: &str) -> TurnError {
-    match error {
-        ReadError::Deadline => TurnError::Deadline,
-        ReadError::Idle => http::idle_timeout(limits.idle).into(),
-        ReadError::Limit(failure) => failure.into(),
-        ReadError::Broken(words) => protocol_error(format!("the connection broke {when} ({words})")),
-    }
-}
-
-fn protocol_error(message: String) -> TurnError {
-    AttemptFailure::new(FailureKind::ProtocolError, message).into()
+fn broken_response(error: ReadError, limits: TurnLimits<'_>, when: &str) -> TurnError {
+    read_failure(error, limits, |error| format!("the connection broke {when} ({error})"))
 }

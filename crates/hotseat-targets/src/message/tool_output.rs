@@ -73,6 +73,7 @@ fn part_text(part: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use hotseat_trace::plain_text;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -122,7 +123,7 @@ mod tests {
             }
             let mut said = Vec::new();
             items.iter().filter_map(|part| part.get("text")).for_each(|text| leaves(text, &mut said));
-            let shown = match &output { Value::String(text) => text.clone(), other => other.to_string() };
+            let shown = plain_text(&output);
             prop_assert!(said.iter().all(|text| shown.contains(text.as_str())), "{} → {}", content, output);
         }
     }

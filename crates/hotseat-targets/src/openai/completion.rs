@@ -8,7 +8,7 @@ use hotseat_document::json::optional_value;
 use hotseat_model::{
     AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
 };
-use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
+use hotseat_trace::{ErrorInfo, Origin, TimeOffset};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::{append_piece, joined, readable};
 use crate::message::{ToolReply, parse_content_output};
-use crate::target::{CallArguments, TurnRecorder};
+use crate::target::{CallArguments, TurnRecorder, protocol_error};
 
 /// A chunk of a stream, or a whole completion.
 #[derive(Debug, Deserialize)]
@@ -376,10 +376,6 @@ fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
             excerpt(&other.to_string(), 200)
         ))),
     }
-}
-
-fn protocol_error(message: String) -> TurnError {
-    AttemptFailure::new(FailureKind::ProtocolError, message).into()
 }
 
 /// Parses an error of the server: a string, or an object with a `message` and maybe a `code` or `type`.

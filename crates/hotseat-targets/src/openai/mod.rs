@@ -13,26 +13,23 @@ use std::sync::Arc;
 
 use hotseat_document::excerpt;
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, decode_utf8};
-use hotseat_trace::{AttemptFailure, FailureKind, Origin};
+use hotseat_trace::{AttemptFailure, FailureKind, Origin, plain_text};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Number, Value, json};
 
 use self::completion::{CompletionCall, CompletionReader, CompletionReply};
 pub use self::content::is_supported;
-use crate::connection::http;
-use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
+use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json, unique_id};
 use crate::recorder::TraceRecorder;
-use crate::target::client_tools;
-use crate::target::client_tools::ClientCall;
+use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::{CaseInputs, TemplateValues, fill_json};
 use crate::target::{
     AgentInput, AgentSession, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
-    check_unoffered_call, too_many_requests,
+    TurnRecorder, check_unoffered_call, protocol_error, read_failure, too_many_requests,
 };
-use crate::target::{TurnRecorder, output_text};
 
 /// A chat-completions target and the settings of its requests.
 #[derive(Debug, Clone)]
@@ -301,7 +298,7 @@ impl ChatSession {
             telling.clear_arrival();
             let answer = client_tools::answer_call(asked, script, &self.http, limits).await?;
             let content = match &answer {
-                ToolReply::Content(output) => output_text(output),
+                ToolReply::Content(output) => plain_text(output),
                 ToolReply::Error(message) => message.clone(),
             };
             self.messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
@@ -429,8 +426,7 @@ async fn read_stream(
             return Err(error);
         }
         if let Err(error) = fed {
-            let message = format!("chunk {} {error}", reading.chunks() + 1);
-            return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+            return Err(protocol_error(format!("chunk {} {error}", reading.chunks() + 1)));
         }
         if ended && !reading.is_done() {
             return Err(truncated_stream(reading, &decoder, None).into());
@@ -451,23 +447,16 @@ async fn read_whole(
     reading: &mut CompletionReader,
     telling: &mut TurnRecorder<'_>,
 ) -> Result<(), TurnError> {
-    let body = http::rest_of_body(response, MAX_EVENT_BYTES, limits).await.map_err(|error| match error {
-        ReadError::Deadline => TurnError::Deadline,
-        ReadError::Idle => http::idle_timeout(limits.idle).into(),
-        ReadError::Limit(failure) => failure.into(),
-        ReadError::Broken(words) => {
-            let message = format!("the connection broke before the completion was complete ({words})");
-            AttemptFailure::new(FailureKind::ProtocolError, message).into()
-        }
+    let body = http::rest_of_body(response, MAX_EVENT_BYTES, limits).await.map_err(|error| {
+        read_failure(error, limits, |error| {
+            format!("the connection broke before the completion was complete ({error})")
+        })
     })?;
     telling.set_arrival(response.last_arrival());
     if body.len() > MAX_EVENT_BYTES {
-        let message = format!("the completion is longer than {} bytes", MAX_EVENT_BYTES);
-        return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+        return Err(protocol_error(format!("the completion is longer than {MAX_EVENT_BYTES} bytes")));
     }
-    let body = decode_utf8(body).map_err(|error| {
-        AttemptFailure::new(FailureKind::ProtocolError, format!("the completion is {error}"))
-    })?;
+    let body = decode_utf8(body).map_err(|error| protocol_error(format!("the completion is {error}")))?;
     reading.read_whole(&body, telling)
 }
 

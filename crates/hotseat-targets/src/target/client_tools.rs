@@ -5,8 +5,7 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use crate::connection::http;
-use crate::connection::http::{HttpClient, HttpRequest, ReadError};
+use crate::connection::http::{self, HttpClient, HttpRequest, ReadError};
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::json_text::readable;
 use crate::message::{ScriptedAnswers, ToolReply};

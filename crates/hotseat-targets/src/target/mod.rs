@@ -6,6 +6,7 @@
 mod client_requests;
 pub mod client_tools;
 pub mod template;
+mod turn_failures;
 mod turn_recorder;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use serde_json::Value;
 pub(crate) use client_requests::{
     MAX_CLIENT_REQUESTS, check_unoffered_call, too_many_requests, unanswered_call, unanswered_interrupt,
 };
-pub(crate) use turn_recorder::{CallArguments, TurnRecorder, output_text};
+pub(crate) use turn_failures::{protocol_error, read_failure};
+pub(crate) use turn_recorder::{CallArguments, TurnRecorder};
 
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
-    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked, plain_text,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -202,7 +202,7 @@ impl<'a> TurnRecorder<'a> {
     pub(crate) fn record_result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
         let text = match &reply {
-            ToolReply::Content(output) => output_text(output),
+            ToolReply::Content(output) => plain_text(output),
             ToolReply::Error(error) => error.clone(),
         };
         self.messages.push(RecordedMessage {
@@ -315,13 +315,5 @@ impl CallArguments {
             CallArguments::Json(value) => value.clone(),
             CallArguments::Invalid(text) => Value::String(text.clone()),
         }
-    }
-}
-
-/// Returns a tool result as text, for protocols that carry only text.
-pub(crate) fn output_text(output: &Value) -> String {
-    match output {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

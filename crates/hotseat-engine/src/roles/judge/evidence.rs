@@ -1,6 +1,6 @@
 //! Evidence for judges: a conversation between marks that its content cannot close.
 
-use hotseat_trace::{AgentToolCall, ConversationTurn};
+use hotseat_trace::{AgentToolCall, ConversationTurn, plain_text};
 use serde_json::{Map, Value, json};
 
 use crate::digest::short_digest;
@@ -301,11 +301,7 @@ fn call_entry(call: &AgentToolCall) -> Value {
 fn shorten_entry(entry: &mut EvidenceLine, most: usize) -> usize {
     let mut shortened = 0;
     for value in entry.members.values_mut() {
-        let text = match &*value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        if let Some(short) = self::shorten_text(&text, most) {
+        if let Some(short) = shorten_text(&plain_text(value), most) {
             *value = json!(short);
             shortened += 1;
         }

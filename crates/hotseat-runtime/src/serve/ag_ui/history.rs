@@ -4,11 +4,10 @@
 //! of the request must begin with it, and the remaining messages are new.
 
 use hotseat_model::ModelMessage;
+use hotseat_trace::plain_text;
 use serde_json::{Value, json};
 
-use super::super::client::{
-    ClientToolAnswer, RequestError, arguments_text, content_text, message_id, result_id,
-};
+use super::super::client::{ClientToolAnswer, RequestError, arguments_text, message_id, result_id};
 use super::request::{MessageBody, ThreadMessage};
 use crate::conversation::{
     ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, TurnCaller, TurnEnd,
@@ -340,7 +339,7 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
                     "id": result_id(&result.call_id),
                     "role": "tool",
                     "toolCallId": result.call_id,
-                    "content": content_text(&result.content),
+                    "content": plain_text(&result.content),
                 })),
                 ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
             }

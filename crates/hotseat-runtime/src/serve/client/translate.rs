@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hotseat_model::ReplyDelta;
-use hotseat_trace::{EventRecord, InvocationMode, MoveCall, Payload, ToolOutcome};
+use hotseat_trace::{EventRecord, InvocationMode, MoveCall, Payload, ToolOutcome, plain_text};
 use serde_json::Value;
 
 use crate::conversation::{ConversationState, ModelAddress, ReplyTo, TurnCaller};
@@ -112,14 +112,6 @@ pub fn message_id(turn: &str, call: u32) -> String {
 /// Returns the id of the message with the result of a call.
 pub fn result_id(call: &str) -> String {
     format!("{call}-result")
-}
-
-/// Returns a tool result as text: strings unchanged, any other value as JSON.
-pub fn content_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// Translates the signals of the turns of one request.
@@ -419,7 +411,7 @@ impl TurnTranslator {
             }
             Payload::ToolCompleted(done) => {
                 let (call, speaker) = (&done.tool_call_id, followed.speaker.clone());
-                self.push_answer(call, content_text(&done.output), false, speaker, updates);
+                self.push_answer(call, plain_text(&done.output), false, speaker, updates);
             }
             Payload::ToolFailed(done) if !self.calls.contains(&done.tool_call_id) => {
                 self.refused.insert(done.tool_call_id.clone());
@@ -602,7 +594,7 @@ fn refused_call(
         by_client: false,
     };
     let content = match &outcome.result {
-        Ok(value) => content_text(value),
+        Ok(value) => plain_text(value),
         Err(error) => error.message.clone(),
     };
     let failed = outcome.result.is_err();
