@@ -103,8 +103,9 @@ pub enum ResponsibleParty {
     Test,
 }
 
-/// Failure of an attempt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Failure of an attempt. Its text is the message with the detail lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}{}", .detail.iter().flat_map(|detail| ["\n", detail]).collect::<String>())]
 pub struct AttemptFailure {
     /// Kind of failure.
     pub kind: FailureKind,

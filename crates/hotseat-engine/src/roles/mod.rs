@@ -132,6 +132,9 @@ pub enum RoleError {
     /// The role could not be asked, failed, or timed out.
     #[error("{0}")]
     Failed(String),
+    /// A turn with the agent that performs the role failed.
+    #[error("{}", .0.message)]
+    Turn(#[source] AttemptFailure),
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -306,7 +309,7 @@ async fn ask_agent(
             let words = "it does not support a message history; remove `style: transcript`";
             return Err((RoleError::Failed(words.to_string()), RetryAdvice::Never));
         }
-        let cannot = |failure: AttemptFailure| (RoleError::Failed(failure.message), RetryAdvice::Never);
+        let cannot = |failure: AttemptFailure| (RoleError::Turn(failure), RetryAdvice::Never);
         agent.seed_history(&question.history).map_err(cannot)?;
     }
     let text = question.message_text();
@@ -393,7 +396,7 @@ pub async fn run_single_turn(
         Ok(()) => Ok(()),
         Err(TurnError::Deadline) => Err(RoleError::Deadline),
         Err(TurnError::Run(error)) => Err(RoleError::Failed(error.message)),
-        Err(TurnError::Failed(failure)) => Err(RoleError::Failed(failure.message)),
+        Err(TurnError::Failed(failure)) => Err(RoleError::Turn(failure)),
     }
 }
 

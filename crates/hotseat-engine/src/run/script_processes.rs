@@ -107,10 +107,7 @@ impl ProcessCaller {
                 let (environment, servers) = (project.environment(), self.outside.target_env.servers);
                 let ran =
                     run_command("command", &command, &project.root, environment, servers, Some(&input)).await;
-                let (printed, _) = ran.map_err(|failure| match failure.detail {
-                    Some(detail) => format!("{}\n{detail}", failure.message),
-                    None => failure.message,
-                })?;
+                let (printed, _) = ran.map_err(HostCallError::from_error)?;
                 Ok(printed.unwrap_or_default())
             }
             ProcessTarget::Request { url, method, headers, timeout } => {
@@ -127,12 +124,9 @@ impl ProcessCaller {
                 };
                 let sent = self.outside.target_env.http.send(outgoing, limits).await;
                 let mut response = sent.map_err(|error| match error {
-                    TurnError::Deadline => late(),
-                    TurnError::Run(error) => error.message,
-                    TurnError::Failed(failure) => match failure.detail {
-                        Some(detail) if !detail.is_empty() => format!("{}\n{detail}", failure.message),
-                        Some(_) | None => failure.message,
-                    },
+                    TurnError::Deadline => late().into(),
+                    TurnError::Run(error) => error.message.into(),
+                    TurnError::Failed(failure) => HostCallError::from_error(failure),
                 })?;
                 let body = rest_of_body(&mut response, MAX_RESPONSE_BYTES, limits).await.map_err(
                     |error| match error {
@@ -219,12 +213,12 @@ impl ProcessCaller {
         let mut recorder = TraceRecorder::new(SecretRedactor::default(), noted.is_some());
         let outcome = run_single_turn(session, script, spoken, limits, &mut recorder).await;
         let outcome = outcome.map_err(|unanswered| match unanswered {
-            RoleError::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()),
-            other => other.to_string(),
+            RoleError::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()).into(),
+            other => HostCallError::from_error(other),
         });
         let answer = response_json(&recorder.conversation().turns);
         if let Some(OverheardTurnLog { turns, tested }) = noted {
-            let message = outcome.as_ref().err().cloned();
+            let message = outcome.as_ref().err().map(HostCallError::to_string);
             let is_tested = tested.as_ref().is_none_or(|tested| Arc::ptr_eq(tested, &agent));
             turns.push(DirectTurn {
                 turn_id,
@@ -234,7 +228,7 @@ impl ProcessCaller {
                 other_agent: (!is_tested).then(|| agent.name.as_deref().unwrap_or(&id).to_string()),
             });
         }
-        Ok(outcome.map(|()| answer)?)
+        outcome.map(|()| answer)
     }
 }
 
