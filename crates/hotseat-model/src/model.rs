@@ -22,21 +22,11 @@ pub trait Model: Send + Sync {
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a>;
 }
 
-impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-
-    fn unused(&self) -> Vec<String> {
-        (**self).unused()
-    }
-
-    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
-        (**self).call(request, sink)
-    }
-}
-
-impl<M: Model + ?Sized> Model for Box<M> {
+/// Models behind pointers, such as `Box` and `Arc`.
+impl<P> Model for P
+where
+    P: std::ops::Deref<Target: Model> + Send + Sync,
+{
     fn name(&self) -> &str {
         (**self).name()
     }
