@@ -239,14 +239,7 @@ async fn execute(
     mut call: McpCall,
     fault: Option<&SelectedFault>,
 ) -> (McpCall, CallEnd) {
-    let running = request.session.as_ref().map(|session| session.register_running(&request.id));
-    let cancelled = async {
-        match &running {
-            Some(running) => running.wait_cancelled().await,
-            // Without a session, the client cancels a request by closing its connection.
-            None => request.out.closed().await,
-        }
-    };
+    let cancelled = request.cancellation();
     tokio::pin!(cancelled);
     let (notifier, mut notifications) = request.notifier();
     call.notifier = notifier;

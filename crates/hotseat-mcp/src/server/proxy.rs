@@ -149,13 +149,7 @@ async fn exchange(
         }
         return;
     }
-    let running = request.session.as_ref().map(|session| session.register_running(&request.id));
-    let cancelled = async {
-        match &running {
-            Some(running) => running.wait_cancelled().await,
-            None => request.out.closed().await,
-        }
-    };
+    let cancelled = request.cancellation();
     tokio::pin!(cancelled);
     let mut sent = None;
     let mut notifications = KeptNotifications::new(&request.conversation, &request.server);

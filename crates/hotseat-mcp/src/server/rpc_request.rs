@@ -52,6 +52,17 @@ pub(super) struct RpcRequest {
 }
 
 impl RpcRequest {
+    /// Waits until the client cancels the request. Without a session, it does so by closing its connection.
+    pub(super) fn cancellation(&self) -> impl Future<Output = ()> {
+        let running = self.session.as_ref().map(|session| session.register_running(&self.id));
+        async move {
+            match &running {
+                Some(running) => running.wait_cancelled().await,
+                None => self.out.closed().await,
+            }
+        }
+    }
+
     /// Sends the answer as the protocol demands. Returns whether the client was still connected.
     pub(super) async fn answer(&self, outcome: Result<Value, RpcError>) -> bool {
         self.deliver(outcome, AnswerDelivery::Plain).await
