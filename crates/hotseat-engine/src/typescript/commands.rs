@@ -11,10 +11,9 @@ use super::engine::TestFile;
 use super::keys::to_case_keys;
 use super::to_json;
 use crate::cases::shape::TURN;
-use crate::cases::{MODEL_PREFIX, OWN_ASSERT_KIND};
 use crate::cases::{
-    ProgramInputError, SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics,
-    parse_turn,
+    MODEL_PREFIX, OWN_ASSERT_KIND, ProgramInputError, SHARED, SIMULATE, USER, parse_assertions, parse_brief,
+    parse_messages, parse_topics, parse_turn,
 };
 use crate::roles::Judgement;
 use crate::session::{CheckResult, CheckSubject, EndedCaseError, ExternalAnswer, Session, SimulationOptions};
@@ -23,13 +22,23 @@ use hotseat_checks::{
     JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, Undecidable, format_text,
 };
 
-/// Result of a command.
-enum CommandReply {
-    /// Executed, with a value.
-    Done(Value),
+/// Reason why a command has no value.
+enum CommandError {
     Ended(EndedCaseError),
     /// Invalid command, with a message.
     Invalid(String),
+}
+
+impl From<EndedCaseError> for CommandError {
+    fn from(ended: EndedCaseError) -> CommandError {
+        CommandError::Ended(ended)
+    }
+}
+
+type CommandResult = Result<Value, CommandError>;
+
+fn invalid(problem: impl ToString) -> CommandError {
+    CommandError::Invalid(problem.to_string())
 }
 
 /// Executes a command and returns the reply for the test.
@@ -41,28 +50,26 @@ pub async fn execute_command(command: &Value, session: &mut Session<'_>, file: &
         "graph" => command.graph(session).await,
         "decide" => command.decide(session).await,
         // Detected by the test library itself.
-        "misuse" => CommandReply::Invalid(command.text("words")),
-        "skip" => CommandReply::Ended(session.skip(command.text("reason"))),
-        "results" => CommandReply::Done(to_json::check_results(session.checks()).into()),
-        "path" => command.path(),
+        "misuse" => Err(invalid(command.text("words"))),
+        "skip" => Err(session.skip(command.text("reason")).into()),
+        "results" => Ok(to_json::check_results(session.checks()).into()),
+        "path" => Ok(command.path()),
         "address" => command.address(session),
         "end" => {
             // Functions of topics exist only as long as the test.
             if session.ensure_open().is_ok() {
                 session.evaluate_all_topics().await;
             }
-            CommandReply::Done(Value::Null)
+            Ok(Value::Null)
         }
         "judge" => command.judge(session).await,
-        other => CommandReply::Invalid(format!("`{other}` is not a known command")),
+        other => Err(invalid(format!("`{other}` is not a known command"))),
     };
     let mut told = Map::new();
     match reply {
-        CommandReply::Done(value) => drop(told.insert("value".to_string(), value)),
-        CommandReply::Ended(EndedCaseError { reason: why, .. }) => {
-            drop(told.insert("ended".to_string(), why.into()))
-        }
-        CommandReply::Invalid(words) => {
+        Ok(value) => drop(told.insert("value".to_string(), value)),
+        Err(CommandError::Ended(ended)) => drop(told.insert("ended".to_string(), ended.reason.into())),
+        Err(CommandError::Invalid(words)) => {
             let failure = command.invalid_command(&words, session);
             session.fail(failure);
             told.insert("wrong".to_string(), words.into());
@@ -86,16 +93,14 @@ impl CommandContext<'_> {
     }
 
     /// Returns the address of a served model or of an MCP server.
-    fn address(self, session: &Session<'_>) -> CommandReply {
+    fn address(self, session: &Session<'_>) -> CommandResult {
         let name = self.text("name");
         let (key, what) = match self.given["kind"] == "model" {
             true => (format!("{MODEL_PREFIX}{name}"), "served model"),
             false => (name.clone(), "MCP server"),
         };
-        match session.service_addresses().remove(&key) {
-            Some(address) => CommandReply::Done(address.into()),
-            None => CommandReply::Invalid(format!("this case has no {what} `{name}`")),
-        }
+        let address = session.service_addresses().remove(&key);
+        address.map(Value::from).ok_or_else(|| invalid(format!("this case has no {what} `{name}`")))
     }
 
     /// Returns the location of the command.
@@ -131,92 +136,70 @@ impl CommandContext<'_> {
         AttemptFailure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
     }
 
-    async fn say(self, session: &mut Session<'_>) -> CommandReply {
+    async fn say(self, session: &mut Session<'_>) -> CommandResult {
         let place = self.place(session);
         let written = to_case_keys(&self.given["turn"], &Kind::Shape(&TURN));
-        match parse_turn(&written, &session.case().turn_defaults, place) {
-            Err(error) => CommandReply::Invalid(error.to_string()),
-            Ok(mut turn) => {
-                let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
-                match turn.load_attachments(&folders) {
-                    Err(error) => CommandReply::Invalid(error.to_string()),
-                    Ok(()) => {
-                        turn.checks.iter_mut().for_each(report_by_name);
-                        done(session.send_turn(turn).await)
-                    }
-                }
-            }
-        }
+        let mut turn = parse_turn(&written, &session.case().turn_defaults, place).map_err(invalid)?;
+        let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
+        turn.load_attachments(&folders).map_err(invalid)?;
+        turn.checks.iter_mut().for_each(report_by_name);
+        session.send_turn(turn).await?;
+        Ok(Value::Null)
     }
 
-    async fn simulate(self, session: &mut Session<'_>) -> CommandReply {
+    async fn simulate(self, session: &mut Session<'_>) -> CommandResult {
         let place = self.place(session);
         let groups = self.given["above"].as_array().into_iter().flatten();
         let groups: Vec<Value> = groups.map(|brief| to_case_keys(brief, &Kind::Shape(&USER))).collect();
         let own = to_case_keys(&self.given["brief"], &Kind::Shape(&SIMULATE));
-        let mut brief = match parse_brief(&own, &groups, &session.case().shared().simulate, &place) {
-            Err(error) => return CommandReply::Invalid(error.to_string()),
-            Ok(brief) => brief,
-        };
-        if let Some(template) = &mut brief.template
-            && let Err(error) = template.load(&self.file.folders)
-        {
-            return CommandReply::Invalid(error.to_string());
+        let inherited = &session.case().shared().simulate;
+        let mut brief = parse_brief(&own, &groups, inherited, &place).map_err(invalid)?;
+        if let Some(template) = &mut brief.template {
+            template.load(&self.file.folders).map_err(invalid)?;
         }
         let simulation = SimulationOptions { max_turns: None, brief: Some(Arc::new(brief)) };
         let first = session.conversation().turns.len();
-        match session.simulate(simulation).await {
-            Ok(stopped) => CommandReply::Done(json!({
-                "reason": stopped.reason.name(),
-                "goalProgress": stopped.goal_progress,
-                "detail": stopped.detail,
-                "turnCount": session.conversation().turns.len() - first,
-            })),
-            Err(ended) => CommandReply::Ended(ended),
-        }
+        let stopped = session.simulate(simulation).await?;
+        Ok(json!({
+            "reason": stopped.reason.name(),
+            "goalProgress": stopped.goal_progress,
+            "detail": stopped.detail,
+            "turnCount": session.conversation().turns.len() - first,
+        }))
     }
 
-    async fn graph(self, session: &mut Session<'_>) -> CommandReply {
+    async fn graph(self, session: &mut Session<'_>) -> CommandResult {
         let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
         let written = to_case_keys(&written, &Kind::Shape(&SHARED));
         let case = session.case();
-        match parse_topics(&written, &case.shared().topics, case.topic_settings, self.place(session)) {
-            Err(error) => CommandReply::Invalid(error.to_string()),
-            Ok(mut topics) => {
-                for topic in &mut topics.topics {
-                    let place = self.place_of(&self.given["places"][&*topic.name]);
-                    let topic = Arc::make_mut(topic);
-                    topic.place = place.unwrap_or_else(|| topics.place.clone());
-                    for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
-                        check.place = topic.place.clone();
-                        report_by_name(check);
-                    }
-                }
-                done(session.declare_topics(Arc::new(topics)).await)
+        let topics = parse_topics(&written, &case.shared().topics, case.topic_settings, self.place(session));
+        let mut topics = topics.map_err(invalid)?;
+        for topic in &mut topics.topics {
+            let place = self.place_of(&self.given["places"][&*topic.name]);
+            let topic = Arc::make_mut(topic);
+            topic.place = place.unwrap_or_else(|| topics.place.clone());
+            for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
+                check.place = topic.place.clone();
+                report_by_name(check);
             }
         }
+        session.declare_topics(Arc::new(topics)).await?;
+        Ok(Value::Null)
     }
 
     /// Evaluates assertions that are made together.
-    async fn decide(self, session: &mut Session<'_>) -> CommandReply {
+    async fn decide(self, session: &mut Session<'_>) -> CommandResult {
         let (place, called_at) = (self.place(session), self.called_at(session));
         let mut checks = Vec::new();
         for asserted in self.given["asserted"].as_array().into_iter().flatten() {
-            match self.asserted(asserted, &place) {
-                Ok(found) if found.is_empty() => {
-                    return CommandReply::Invalid("this assertion is empty".to_string());
-                }
-                Ok(found) => {
-                    checks.extend(
-                        found.into_iter().map(|check| Check { call_site: called_at.clone(), ..check }),
-                    );
-                }
-                Err(error) => return CommandReply::Invalid(error.to_string()),
+            let found = self.asserted(asserted, &place).map_err(invalid)?;
+            if found.is_empty() {
+                return Err(invalid("this assertion is empty"));
             }
+            checks.extend(found.into_iter().map(|check| Check { call_site: called_at.clone(), ..check }));
         }
         if self.is("negated") && checks.len() > 1 {
-            let words = "`not` cannot negate several assertions at once";
-            return CommandReply::Invalid(words.to_string());
+            return Err(invalid("`not` cannot negate several assertions at once"));
         }
         let subject = match self.given["subject"].as_str() {
             Some("turn") => CheckSubject::LastTurn,
@@ -224,10 +207,7 @@ impl CommandContext<'_> {
             _ => CheckSubject::Value,
         };
         let holds = |checked: &CheckResult| checked.verdict.passed && checked.error.is_none();
-        match session.evaluate_all(checks, subject).await {
-            Ok(decided) => CommandReply::Done(decided.iter().all(holds).into()),
-            Err(ended) => CommandReply::Ended(ended),
-        }
+        Ok(session.evaluate_all(checks, subject).await?.iter().all(holds).into())
     }
 
     /// Returns the checks of one assertion. Fails if the assertion is invalid.
@@ -296,14 +276,11 @@ impl CommandContext<'_> {
     }
 
     /// Asks a judge of the project about a response from outside the conversation.
-    async fn judge(self, session: &mut Session<'_>) -> CommandReply {
+    async fn judge(self, session: &mut Session<'_>) -> CommandResult {
         let (response, options) = (&self.given["response"], &self.given["options"]);
         let told = &options["metadata"];
         let judging = JudgeSettings {
-            judge: match RoleReference::parse(&self.text("judge")) {
-                Ok(judge) => Some(judge),
-                Err(error) => return CommandReply::Invalid(error.to_string()),
-            },
+            judge: Some(RoleReference::parse(&self.text("judge")).map_err(invalid)?),
             connector: options["connector"].as_str().map(str::to_string),
             ..JudgeSettings::default()
         };
@@ -317,10 +294,8 @@ impl CommandContext<'_> {
         });
         let before = match &told["conversation"] {
             Value::Null => Vec::new(),
-            messages => match parse_messages(messages) {
-                Ok(messages) => messages,
-                Err(error) => return CommandReply::Invalid(format!("`metadata.conversation`: {error}")),
-            },
+            messages => parse_messages(messages)
+                .map_err(|error| invalid(format!("`metadata.conversation`: {error}")))?,
         };
         let answer = match (response, &response["content"], &response["text"]) {
             (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
@@ -336,22 +311,22 @@ impl CommandContext<'_> {
                 self.place(session),
             )
         };
-        match session.judge_external_answer(check, ExternalAnswer { history: before, answer }).await {
-            Err(ended) => CommandReply::Ended(ended),
-            Ok(Err(error)) => CommandReply::Done(json!({"passed": false, "error": error.to_string()})),
-            Ok(Ok(Judgement { passed, score, reasoning, .. })) => {
-                CommandReply::Done(json!({"passed": passed, "score": score, "reason": reasoning}))
+        let answer = ExternalAnswer { history: before, answer };
+        Ok(match session.judge_external_answer(check, answer).await? {
+            Err(error) => json!({"passed": false, "error": error.to_string()}),
+            Ok(Judgement { passed, score, reasoning, .. }) => {
+                json!({"passed": passed, "score": score, "reason": reasoning})
             }
-        }
+        })
     }
 
     /// Evaluates a JSON path on a value.
-    fn path(self) -> CommandReply {
+    fn path(self) -> Value {
         match JsonPath::parse(&self.text("path")) {
-            Err(words) => CommandReply::Done(json!({"error": format!("invalid JSON path: {words}")})),
+            Err(words) => json!({"error": format!("invalid JSON path: {words}")}),
             Ok(path) => {
                 let (holds, actual) = path.selects_value(&self.given["value"], &self.given["expected"]);
-                CommandReply::Done(json!({"holds": holds, "actual": actual}))
+                json!({"holds": holds, "actual": actual})
             }
         }
     }
@@ -418,10 +393,6 @@ fn first_argument(arguments: &str) -> &str {
 
 /// Maximum length of a compared expression that is shown.
 const MAX_SUBJECT_BYTES: usize = 80;
-
-fn done(said: Result<(), EndedCaseError>) -> CommandReply {
-    said.map_or_else(CommandReply::Ended, |()| CommandReply::Done(Value::Null))
-}
 
 /// Returns the failure of the script itself.
 pub fn script_failure(error: &hotseat_script::ScriptError) -> AttemptFailure {
