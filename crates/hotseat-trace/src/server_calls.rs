@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::{
         ErrorInfo, Event, McpAnswerLost, McpFaultInjected, Payload, ToolArguments, ToolCompleted, ToolFailed,
-        ToolInvoked, TracedConversation, TurnCompleted, TurnStarted,
+        TracedConversation, TurnCompleted, TurnStarted,
     };
 
     /// Builds a conversation of one turn from events at given times.
@@ -323,22 +323,8 @@ mod tests {
         }
 
         fn reported(self, time: u64, id: &str, tool: &str, arguments: Option<Value>) -> Events {
-            self.at(
-                time,
-                ToolInvoked {
-                    turn_id: "t".into(),
-                    tool_call_id: id.into(),
-                    tool_name: tool.into(),
-                    target_type: None,
-                    target_id: None,
-                    r#async: false,
-                    input: arguments,
-                    started_us: None,
-                    origin: Origin::Stream,
-                    subagent: None,
-                    message_id: None,
-                },
-            )
+            let invocation = ToolInvocation::new("t".into(), id.into(), tool);
+            self.at(time, Payload::ToolInvoked(ToolInvocation { input: arguments, ..invocation }))
         }
 
         fn seen(self, time: u64, id: &str, tool: &str, arguments: Value) -> Events {
@@ -373,6 +359,34 @@ mod tests {
                 origin: Origin::Stream,
             };
             self.at(time, done)
+        }
+
+        fn failed(self, time: u64, id: &str) -> Events {
+            let failed = ToolFailed {
+                turn_id: "t".into(),
+                tool_call_id: id.into(),
+                error: ErrorInfo { code: None, message: "failed".into(), retriable: None },
+                origin: Origin::Stream,
+            };
+            self.at(time, failed)
+        }
+
+        /// A fault in a call that takes effect.
+        fn fault(self, time: u64, id: &str, fault: &str) -> Events {
+            let injected = McpFaultInjected {
+                turn_id: "t".into(),
+                tool_call_id: id.into(),
+                server: "bank".into(),
+                tool: "pay".into(),
+                fault: fault.into(),
+                rule: 0,
+                effect: true,
+            };
+            self.at(time, injected)
+        }
+
+        fn lost(self, time: u64, id: &str, success: bool) -> Events {
+            self.at(time, McpAnswerLost { turn_id: "t".into(), tool_call_id: id.into(), success })
         }
 
         fn end(self) -> TracedConversation {
@@ -456,19 +470,8 @@ mod tests {
         let conversation = Events::new()
             .reported(1, "a", "pay", Some(json!({})))
             .seen(2, "s1", "pay", json!({}))
-            .at(
-                3,
-                McpFaultInjected {
-                    turn_id: "t".into(),
-                    tool_call_id: "s1".into(),
-                    server: "bank".into(),
-                    tool: "pay".into(),
-                    fault: "lost_answer".into(),
-                    rule: 0,
-                    effect: true,
-                },
-            )
-            .at(3, McpAnswerLost { turn_id: "t".into(), tool_call_id: "s1".into(), success: true })
+            .fault(3, "s1", "lost_answer")
+            .lost(3, "s1", true)
             .seen(4, "s2", "pay", json!({}))
             .result(5, "s2", json!("ok"))
             .result(6, "a", json!("ok"))
@@ -483,28 +486,12 @@ mod tests {
 
     #[test]
     fn a_call_whose_fault_met_a_question_takes_effect_with_its_result() {
-        let fault = McpFaultInjected {
-            turn_id: "t".into(),
-            tool_call_id: "s1".into(),
-            server: "bank".into(),
-            tool: "pay".into(),
-            fault: "delay".into(),
-            rule: 0,
-            effect: true,
-        };
-        let lost = |success| McpAnswerLost { turn_id: "t".into(), tool_call_id: "s1".into(), success };
-        let begun = || Events::new().seen(1, "s1", "pay", json!({})).at(2, fault.clone());
-        let failed = ToolFailed {
-            turn_id: "t".into(),
-            tool_call_id: "s1".into(),
-            error: ErrorInfo { code: None, message: "the server has ended".into(), retriable: None },
-            origin: Origin::Stream,
-        };
+        let begun = || Events::new().seen(1, "s1", "pay", json!({})).fault(2, "s1", "delay");
         let cases = [
             (begun(), true),
-            (begun().at(3, lost(false)), false),
-            (begun().at(3, lost(false)).result(4, "s1", json!("ok")), true),
-            (begun().at(3, lost(true)).at(4, failed), true),
+            (begun().lost(3, "s1", false), false),
+            (begun().lost(3, "s1", false).result(4, "s1", json!("ok")), true),
+            (begun().lost(3, "s1", true).failed(4, "s1"), true),
         ];
         for (place, (events, expected)) in cases.into_iter().enumerate() {
             let conversation = events.end();
@@ -520,15 +507,7 @@ mod tests {
             .reported(1, "b", "pay", Some(json!({})))
             .seen(2, "s1", "pay", json!({}))
             .seen(2, "s2", "pay", json!({}))
-            .at(
-                3,
-                ToolFailed {
-                    turn_id: "t".into(),
-                    tool_call_id: "s2".into(),
-                    error: ErrorInfo { code: None, message: "no".into(), retriable: None },
-                    origin: Origin::Stream,
-                },
-            )
+            .failed(3, "s2")
             .end();
         assert_eq!(calls(&conversation), ["a agent+mcp s1", "b agent+mcp s2"]);
         assert!(conversation.call("s2").unwrap().result.as_ref().unwrap().failed);
