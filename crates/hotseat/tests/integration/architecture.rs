@@ -255,3 +255,45 @@ fn only_main_functions_print_read_environment_and_exit() {
         }
     }
 }
+
+/// File whose keys need no decoder: agents receive the mapping as a whole.
+const FORWARDED_SHAPES: &str = "hotseat-engine/src/config/context.rs";
+
+/// Returns the keys that shapes declare for decoders of their own, and all texts that occur elsewhere in the code. A key
+/// that is declared with its type is decoded by its declaration.
+fn declared_and_named(code: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut declared, mut named) = (Vec::new(), Vec::new());
+    for line in code.lines().map(str::trim_start).filter(|line| !line.starts_with("//")) {
+        let texts = line.split('"').skip(1).step_by(2);
+        match ["required \"", "optional \""].iter().any(|start| line.contains(start)) {
+            true => declared.extend(texts.take(1)),
+            false => named.extend(texts),
+        }
+    }
+    (declared, named)
+}
+
+#[test]
+fn each_declared_key_is_read() {
+    let read = |path: PathBuf| (fs::read_to_string(&path).unwrap(), path);
+    let sources = source_files(&crates())
+        .into_iter()
+        .filter(|path| path.components().any(|part| part.as_os_str() == "src"));
+    let sources: Vec<(String, PathBuf)> = sources.map(read).collect();
+    let (mut keys, mut named) = (Vec::new(), BTreeSet::new());
+    for (text, path) in &sources {
+        let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let (declared, others) = declared_and_named(code);
+        named.extend(others);
+        keys.extend(declared.into_iter().filter(|_| !path.ends_with(FORWARDED_SHAPES)));
+    }
+    assert!(keys.len() > 300, "the declarations are found");
+    keys.retain(|key| !named.contains(key));
+    assert!(keys.is_empty(), "no decoder reads these keys, so documents may contain them in vain: {keys:?}");
+}
+
+#[test]
+fn keys_are_found_in_declarations() {
+    let code = "/// optional \"doc\"\noptional \"cwd\" = Kind::NonEmptyText, shown \".\",\nconst C: required \"type\" = KIND,\n    map.text(\"cwd\")";
+    assert_eq!(declared_and_named(code), (vec!["cwd", "type"], vec!["cwd"]));
+}
