@@ -31,9 +31,9 @@ impl Diagnostic {
         Diagnostic { message: message.to_string(), place: None, label: None, related: Vec::new(), help: None }
     }
 
-    /// Sets the location.
-    pub fn at(self, place: SourceSpan) -> Self {
-        Diagnostic { place: Some(place), ..self }
+    /// Sets the location, if it is known.
+    pub fn at(self, place: impl Into<Option<SourceSpan>>) -> Self {
+        Diagnostic { place: place.into(), ..self }
     }
 
     /// Sets the text beside the location.
@@ -151,6 +151,11 @@ impl Diagnostics {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
     }
+    /// Adds an error at a location, if that is known.
+    pub fn report(&mut self, place: impl Into<Option<SourceSpan>>, message: impl ToString) {
+        self.push(Diagnostic::new(message).at(place));
+    }
+
 
     /// Sorts the errors of one source by position. Errors without a location come first.
     pub fn sort_by_place(&mut self) {

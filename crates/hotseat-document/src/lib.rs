@@ -24,8 +24,7 @@ pub mod yaml;
 
 pub use check::{check, nearest};
 pub use declare::FromDocument;
-pub use diagnostic::visible_char;
-pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
+pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS, visible_char};
 pub use excerpt::{excerpt, shorten};
 pub use file::{open_file, read_file, read_text_file};
 pub use node::{DocumentNode, MapEntry, MapKey, NodeValue};

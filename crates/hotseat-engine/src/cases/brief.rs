@@ -9,9 +9,8 @@ use super::judging::role_reference;
 use super::patterns::read_pattern;
 use super::topic_shape::{DURING_TOPIC, SIMULATE, USER};
 use super::topics::{CaseTopics, function_check, unknown_topic};
-use super::variables::diagnostic_at;
 use hotseat_checks::{Check, Pattern, RoleReference};
-use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
 use serde_json::Value;
 
 /// Default maximum number of inputs of a simulated user.
@@ -281,8 +280,7 @@ impl SimulatorBrief {
         if let Some(place) =
             map.place_of("stop_when").filter(|_| stop_when.is_empty() && diagnostics.is_empty())
         {
-            diagnostics
-                .push(diagnostic_at(Some(place), "`stop_when` has no assertions, so it would never stop"));
+            diagnostics.report(place, "`stop_when` has no assertions, so it would never stop");
         }
         let options = match map.json("options") {
             Some(Value::Object(options)) => options,
@@ -308,7 +306,7 @@ impl SimulatorBrief {
             match topics {
                 None => {
                     let wrong =
-                        diagnostic_at(Some(place.clone()), "topics need a `graph`, but none is defined");
+                        Diagnostic::new("topics need a `graph`, but none is defined").at(place.clone());
                     diagnostics.push(wrong.help("add a `graph` that defines the transitions between topics"));
                 }
                 Some(topics) if topics.graph.index_of(name).is_none() => {

@@ -35,7 +35,7 @@ use super::script::{read_client_tools, read_interrupt_answers};
 use super::shape::{AWAITING, CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
 use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
-use super::variables::{McpAddresses, VariableScope, diagnostic_at, interpolate, node_mcp_references};
+use super::variables::{McpAddresses, VariableScope, interpolate, node_mcp_references};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
@@ -392,7 +392,7 @@ impl TestCase {
                 let message =
                     format!("the case contains {} scenarios, more than {MAX_INLINE_SCENARIOS}", all.len());
                 let help = "move them to a file: `scenarios: FILE.json`";
-                vec![Err(diagnostic_at(place, message).help(help).into())]
+                vec![Err(Diagnostic::new(message).at(place).help(help).into())]
             }
             Some(Ok(all)) => all
                 .into_iter()
@@ -419,7 +419,7 @@ impl TestCase {
         check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
         if let Some(head) = node.get("suite") {
             let message = "`suite` is not a key of a case: move it to a separate first document";
-            diagnostics.push(Diagnostic::new(message).at(head.place(source)));
+            diagnostics.report(head.place(source), message);
         }
         if let Some(mistake) = missing_name(&node, source) {
             diagnostics.push(mistake);
@@ -724,12 +724,11 @@ fn check_turn_counts(
 ) {
     if let Some(max) = max_turns.filter(|max| turns > *max) {
         let message = format!("there are {turns} turns, but `max_turns` is {max}");
-        let place = map.place_of("max_turns").or_else(|| map.key_place("simulator"));
-        diagnostics.push(diagnostic_at(place, message));
+        diagnostics.report(map.place_of("max_turns").or_else(|| map.key_place("simulator")), message);
     }
     if map.text("type") == Some("single_turn") && turns > 1 {
         let message = format!("there are {turns} turns, but `type` allows only one");
-        diagnostics.push(diagnostic_at(map.place_of("type"), message));
+        diagnostics.report(map.place_of("type"), message);
     }
 }
 
@@ -821,7 +820,7 @@ fn case_topics(
     let known = read_topics(map.get("topics"), &shared.topics, diagnostics);
     let Some(view) = map.get("graph").or_else(|| shared.graph()) else {
         if let Some(place) = map.key_place("topics") {
-            let wrong = diagnostic_at(Some(place), "these topics are not used: there is no `graph`");
+            let wrong = Diagnostic::new("these topics are not used: there is no `graph`").at(place);
             diagnostics.push(wrong.help("add a `graph` that defines the transitions between topics"));
         }
         return None;
@@ -849,10 +848,8 @@ fn simulated_user(
     let view = map.get("simulate")?;
     let place = map.key_place("simulate").unwrap_or_else(|| view.place());
     if map.has("simulator") {
-        let wrong = diagnostic_at(
-            map.key_place("simulator"),
-            "`simulate` and `simulator` both define the simulated user",
-        );
+        let wrong = Diagnostic::new("`simulate` and `simulator` both define the simulated user")
+            .at(map.key_place("simulator"));
         diagnostics.push(wrong.help("remove one of them; `simulate` also supports `use`"));
     }
     let mut brief = SimulatorBrief::read_own(view, &document.shared.simulate, diagnostics)?;
@@ -861,7 +858,7 @@ fn simulated_user(
     if let Some(template) = &mut brief.template
         && let Err(words) = template.load(&document.folders)
     {
-        diagnostics.push(diagnostic_at(Some(template.place.clone()), words));
+        diagnostics.report(template.place.clone(), words);
     }
     Some(CaseSimulator::from_brief(brief, place))
 }
@@ -975,7 +972,7 @@ fn read_inputs(
         return (ConversationOpening { messages: before, input: None }, turns);
     };
     if let Some(place) = map.key_place("turns") {
-        let wrong = diagnostic_at(Some(place), "`input` and `turns` both define the first user input");
+        let wrong = Diagnostic::new("`input` and `turns` both define the first user input").at(place);
         diagnostics.push(
             wrong.help("move `input` to the first entry of `turns`, and earlier messages to `messages`"),
         );
@@ -990,7 +987,8 @@ fn read_inputs(
                 Some(last) if last.role == MessageRole::User => last.content,
                 _ => {
                     let place = input.one_or_many().last().map(NodeView::place);
-                    let wrong = diagnostic_at(place, "the last message of `input` must have the role `user`");
+                    let wrong =
+                        Diagnostic::new("the last message of `input` must have the role `user`").at(place);
                     diagnostics.push(wrong.help("put earlier messages before it, or under `messages`"));
                     Vec::new()
                 }
@@ -1022,8 +1020,7 @@ pub(super) fn read_turn(
         None => ExpectedError { message: read_pattern(view, diagnostics), code: None },
         Some(error) => {
             if error.is_empty() {
-                diagnostics
-                    .push(diagnostic_at(Some(view.place()), "`expect_error` needs `message` or `code`"));
+                diagnostics.report(view.place(), "`expect_error` needs `message` or `code`");
             }
             ExpectedError {
                 message: error.get("message").and_then(|view| read_pattern(view, diagnostics)),
@@ -1058,12 +1055,12 @@ fn read_options(
     for (key, _, view) in view.entries().into_iter().flatten() {
         match key {
             "connector" if view.text().is_none_or(str::is_empty) => {
-                let wrong = diagnostic_at(Some(view.place()), "`connector` must be a name");
+                let wrong = Diagnostic::new("`connector` must be a name").at(view.place());
                 diagnostics.push(wrong);
             }
             "connector" => connector = Some(view.place()),
             "metadata" if view.entries().is_none() => {
-                diagnostics.push(diagnostic_at(Some(view.place()), "`metadata` must be a mapping"));
+                diagnostics.report(view.place(), "`metadata` must be a mapping");
             }
             _ => {}
         }
@@ -1085,8 +1082,7 @@ fn read_user_content(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Vec<C
     match said {
         Some(said) if said.role == MessageRole::User => said.content,
         _ => {
-            diagnostics
-                .push(diagnostic_at(map.place_of("role"), "the message of a turn must have the role `user`"));
+            diagnostics.report(map.place_of("role"), "the message of a turn must have the role `user`");
             Vec::new()
         }
     }

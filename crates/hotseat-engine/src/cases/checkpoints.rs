@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::assertions::AssertionBlock;
 use super::shape::CHECKPOINT;
-use super::variables::diagnostic_at;
 use hotseat_checks::Check;
-use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
 
 /// Maximum number of ids in a message.
 const MAX_LISTED: usize = 20;
@@ -41,8 +40,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
     let mut checkpoints = Vec::new();
     for (place, map) in maps.iter().enumerate() {
         if places[ids[place].as_str()] != place {
-            diagnostics
-                .push(diagnostic_at(map.place_of("id"), format!("duplicate checkpoint id `{}`", ids[place])));
+            diagnostics.report(map.place_of("id"), format!("duplicate checkpoint id `{}`", ids[place]));
         }
         let mut after = Vec::new();
         for name in map.list("after").into_iter().flatten() {
@@ -55,7 +53,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
                     let more = if ids.len() > MAX_LISTED { ", …" } else { "" };
                     let message = format!("unknown checkpoint `{wanted}`");
                     let help = format!("there are {known}{more}");
-                    diagnostics.push(diagnostic_at(Some(name.place()), message).help(help));
+                    diagnostics.push(Diagnostic::new(message).at(name.place()).help(help));
                 }
             }
         }
@@ -63,7 +61,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
         if let Some(assertion) =
             map.get("assertion").filter(|_| checks.is_empty()).filter(|view| is_empty_mapping(*view))
         {
-            diagnostics.push(diagnostic_at(Some(assertion.place()), "this checkpoint asserts nothing"));
+            diagnostics.report(assertion.place(), "this checkpoint asserts nothing");
         }
         checkpoints.push(Checkpoint {
             id: ids[place].clone(),
@@ -77,7 +75,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
     if let Some(stuck) = find_cycle(&checkpoints) {
         let names: Vec<&str> = stuck.iter().map(|&place| checkpoints[place].id.as_str()).collect();
         let message = format!("these checkpoints depend on each other in a cycle: {}", names.join(", "));
-        diagnostics.push(diagnostic_at(Some(checkpoints[stuck[0]].place.clone()), message));
+        diagnostics.report(checkpoints[stuck[0]].place.clone(), message);
     }
     checkpoints
 }

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::patterns::read_patterns;
-use super::variables::diagnostic_at;
 use hotseat_checks::{ArgumentCondition, MatchMode, ValueRelation};
 use hotseat_document::{Diagnostics, Kind, MapView, NodeView, document_shape};
 
@@ -78,8 +77,7 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
         let parts = values(&map, key).or_else(|| Some(vec![map.json(key)?]));
         let Some(parts) = parts else { continue };
         if parts.is_empty() || parts.iter().any(|part| part == "") {
-            diagnostics
-                .push(diagnostic_at(map.place_of(key), format!("`{key}` is empty and would always match")));
+            diagnostics.report(map.place_of(key), format!("`{key}` is empty and would always match"));
         }
         all.push(ArgumentCondition::Contains(parts, fitting));
     }
@@ -99,7 +97,7 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     }
     match all.len() {
         0 => {
-            diagnostics.push(diagnostic_at(Some(view.place()), "this condition has no keys"));
+            diagnostics.report(view.place(), "this condition has no keys");
             None
         }
         1 => all.pop(),

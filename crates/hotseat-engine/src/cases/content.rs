@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::shape::{ATTACHMENT, IMAGE_ADDRESS, MESSAGE, MESSAGE_CALL, PART};
-use super::variables::diagnostic_at;
-use hotseat_document::{Diagnostics, MapView, NodeView};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 use hotseat_targets::message::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
 };
@@ -45,7 +44,8 @@ fn read_part(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Content
         Ok(source) => source,
         Err(words) => {
             diagnostics.push(
-                diagnostic_at(Some(address.place()), words)
+                Diagnostic::new(words)
+                    .at(address.place())
                     .help("use `file://PATH`, `https://…`, or `data:TYPE;base64,…`"),
             );
             return None;
@@ -106,20 +106,20 @@ fn read_message(index: usize, map: &MapView<'_>, diagnostics: &mut Diagnostics) 
     let tool_calls: Vec<MessageCall> =
         calls.filter_map(|call| read_message_call(&call, diagnostics)).collect();
     if !map.has("content") && tool_calls.is_empty() {
-        diagnostics.push(diagnostic_at(Some(map.place()), format!("message {index} has no `content`")));
+        diagnostics.report(map.place(), format!("message {index} has no `content`"));
     }
     if map.has("tool_calls") && role != MessageRole::Assistant {
         let message = format!("message {index} has `tool_calls`, which only assistant messages may have");
-        diagnostics.push(diagnostic_at(map.key_place("tool_calls"), message));
+        diagnostics.report(map.key_place("tool_calls"), message);
     }
     match (role, map.has("tool_call_id")) {
         (MessageRole::Tool, false) => {
             let message = format!("message {index} is a tool result without `tool_call_id`");
-            diagnostics.push(diagnostic_at(Some(map.place()), message));
+            diagnostics.report(map.place(), message);
         }
         (MessageRole::System | MessageRole::Developer | MessageRole::User | MessageRole::Assistant, true) => {
             let message = format!("message {index} has a `tool_call_id`, which only tool messages may have");
-            diagnostics.push(diagnostic_at(map.key_place("tool_call_id"), message));
+            diagnostics.report(map.key_place("tool_call_id"), message);
         }
         (MessageRole::Tool, true) | (_, false) => {}
     }
@@ -136,21 +136,17 @@ fn read_message_call(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option
     let inner = map.map("function");
     let written = inner.as_ref().unwrap_or(map);
     let Some(name) = written.text("name") else {
-        diagnostics.push(diagnostic_at(Some(map.place()), "this call has no `name`"));
+        diagnostics.report(map.place(), "this call has no `name`");
         return None;
     };
     if inner.is_some() && (map.has("name") || map.has("arguments")) {
-        diagnostics.push(diagnostic_at(
-            Some(map.place()),
-            "this call is defined twice, by `function` and next to it",
-        ));
+        diagnostics.report(map.place(), "this call is defined twice, by `function` and next to it");
     }
     let arguments = match written.json("arguments") {
         None => "{}".to_string(),
         Some(Value::String(text)) => {
             if serde_json::from_str::<Value>(&text).is_err() {
-                diagnostics
-                    .push(diagnostic_at(written.place_of("arguments"), "these arguments are not JSON"));
+                diagnostics.report(written.place_of("arguments"), "these arguments are not JSON");
             }
             text
         }

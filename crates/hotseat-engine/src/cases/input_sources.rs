@@ -10,9 +10,8 @@ use super::brief::SimulatorBrief;
 use super::judging::role_reference;
 use super::limits::parse_duration;
 use super::shape::{INTERACTIVE, SIMULATOR};
-use super::variables::diagnostic_at;
 use hotseat_checks::RoleReference;
-use hotseat_document::{Diagnostics, MapView, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, SourceSpan};
 
 named! {
     /// Policy if the agent awaits input and no source can give it.
@@ -120,7 +119,8 @@ pub(super) fn read_simulator(
     if let Some(metadata) = map.json("metadata") {
         if options.contains_key("metadata") {
             let message = "`metadata` is set here and under `options`";
-            diagnostics.push(diagnostic_at(map.key_place("metadata"), message).help("remove one of them"));
+            diagnostics
+                .push(Diagnostic::new(message).at(map.key_place("metadata")).help("remove one of them"));
         }
         options.insert("metadata".to_string(), metadata);
     }
@@ -128,8 +128,7 @@ pub(super) fn read_simulator(
     let max_turns = declared.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     if let (Some(declared), None | Some(0)) = (declared, max_turns) {
         let message = format!("`max_turns` is {declared}, but must be a number of at least 1");
-        let place = map.place_of("metadata").or_else(|| map.place_of("options"));
-        diagnostics.push(diagnostic_at(place, message));
+        diagnostics.report(map.place_of("metadata").or_else(|| map.place_of("options")), message);
     }
     let style = match map.text("style") {
         Some("transcript") => TranscriptStyle::Transcript,
@@ -144,10 +143,8 @@ pub(super) fn read_human_input(case: &MapView<'_>, diagnostics: &mut Diagnostics
     let patience = map.get("timeout").map(|view| {
         let read = parse_duration(view.text().unwrap_or_default());
         if read.is_none() {
-            let wrong = diagnostic_at(
-                Some(view.place()),
-                "invalid duration: it must be more than zero and at most one week",
-            );
+            let wrong = Diagnostic::new("invalid duration: it must be more than zero and at most one week")
+                .at(view.place());
             diagnostics.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
         }
         read.unwrap_or(DEFAULT_INPUT_TIMEOUT)

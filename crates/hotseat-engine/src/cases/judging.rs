@@ -1,7 +1,6 @@
 //! Judge settings: their shape and decoding.
 
 use super::limits::{MILLISECONDS, TIMEOUT, read_timeout};
-use super::variables::diagnostic_at;
 use hotseat_checks::{EvidenceLimit, EvidenceOverflow, JudgeSettings, RoleReference};
 use hotseat_document::{Diagnostics, Kind, NodeView, document_shape};
 
@@ -76,7 +75,7 @@ pub(super) fn role_reference(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     match RoleReference::parse(view.text()?) {
         Ok(reference) => Some(reference),
         Err(words) => {
-            diagnostics.push(diagnostic_at(Some(view.place()), words));
+            diagnostics.report(view.place(), words);
             None
         }
     }

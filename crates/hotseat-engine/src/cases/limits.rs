@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::variables::diagnostic_at;
-use hotseat_document::{Diagnostics, Kind, MapView, document_shape};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, document_shape};
 
 /// A time in milliseconds, at most one week.
 pub(crate) const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
@@ -30,18 +29,13 @@ pub(super) fn read_timeout(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> 
     let in_millis = map.integer("timeout_ms").map(from_millis);
     let Some(view) = map.get("timeout") else { return in_millis };
     if in_millis.is_some() {
-        diagnostics.push(diagnostic_at(
-            Some(view.place()),
-            "`timeout` and `timeout_ms` set the same limit; remove one",
-        ));
+        diagnostics.report(view.place(), "`timeout` and `timeout_ms` set the same limit; remove one");
         return in_millis;
     }
     let read = parse_duration(view.text().unwrap_or_default());
     if read.is_none() {
-        let wrong = diagnostic_at(
-            Some(view.place()),
-            "invalid duration: it must be more than zero and at most one week",
-        );
+        let wrong = Diagnostic::new("invalid duration: it must be more than zero and at most one week")
+            .at(view.place());
         diagnostics.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
     }
     read

@@ -24,7 +24,6 @@ use super::mcp_shape::{
 use super::patterns::read_argument_patterns;
 use super::script::read_tool_answer;
 use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
-use super::variables::diagnostic_at;
 
 /// Maximum size of a file with tools.
 const MAX_TOOLS_FILE_BYTES: u64 = 16 * 1024 * 1024;
@@ -165,7 +164,7 @@ impl McpSettings {
             let only = settings.by_name.keys().next().filter(|_| settings.by_name.len() == 1).cloned();
             let Some(name) = map.text("server").map(str::to_string).or(only) else {
                 let message = "this fault needs a `server`: the case has none, or several, under `mcp`";
-                diagnostics.push(Diagnostic::new(message).at(map.place()));
+                diagnostics.report(map.place(), message);
                 continue;
             };
             let place = map.place_of("server").unwrap_or_else(|| map.place());
@@ -268,7 +267,7 @@ impl Service for McpServer {
         };
         let definition = server.definition(name, &DefinitionContext::for_validation());
         if let Err(error) = definition.validate() {
-            diagnostics.push(Diagnostic::new(error.to_string()).at(place));
+            diagnostics.report(place, error.to_string());
         }
         Some(server)
     }
@@ -308,7 +307,7 @@ impl McpServer {
             McpSource::Mock { tools, .. } => written.into_iter().for_each(|tool| tool.add_to(tools)),
             McpSource::Proxy { .. } | McpSource::Replay(_) if !written.is_empty() => {
                 let message = format!("the server `{name}` is no mock, so its tools cannot be replaced");
-                diagnostics.push(diagnostic_at(map.key_place("tools"), message));
+                diagnostics.report(map.key_place("tools"), message);
             }
             McpSource::Proxy { .. } | McpSource::Replay(_) => {}
         }
@@ -425,7 +424,7 @@ impl MockAnswer {
             None => InputRounds::default(),
             Some(Ok(ask)) => ask,
             Some(Err(problem)) => {
-                diagnostics.push(diagnostic_at(map.place_of("ask"), problem.to_string()));
+                diagnostics.report(map.place_of("ask"), problem.to_string());
                 return None;
             }
         };
@@ -552,7 +551,7 @@ fn read_mock(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> McpSource {
     let list = ServiceFile::read(map, "tools_from");
     let tools = read_tools(map, diagnostics);
     if list.is_none() && tools.is_empty() {
-        diagnostics.push(Diagnostic::new("a mock needs `tools` or `tools_from`").at(map.place()));
+        diagnostics.report(map.place(), "a mock needs `tools` or `tools_from`");
     }
     McpSource::Mock {
         tools,
@@ -572,8 +571,7 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
     for entry in entries {
         let name = entry.text("name").unwrap_or_default().to_string();
         if !names.insert(name.clone()) {
-            diagnostics
-                .push(diagnostic_at(entry.place_of("name"), format!("tool `{name}` is defined twice")));
+            diagnostics.report(entry.place_of("name"), format!("tool `{name}` is defined twice"));
         }
         tools.push(MockTool {
             name,
@@ -610,8 +608,7 @@ fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Ups
             headers: text_entries(map, "headers").into_iter().collect(),
         }),
         _ => {
-            let message = "a proxy needs either a `command` or a `url`";
-            diagnostics.push(Diagnostic::new(message).at(map.place()));
+            diagnostics.report(map.place(), "a proxy needs either a `command` or a `url`");
             None
         }
     }

@@ -18,7 +18,6 @@ use hotseat_model::{LiveModel, Secret};
 use super::limits::from_millis;
 use super::models_shape::{MODEL_FAULT, MODEL_FAULT_ACTION, MODEL_RELAY, MODEL_REPLAY, MODEL_SOURCE};
 use super::services::{Service, ServiceEntry, ServiceFile, Services, only_fault, read_trigger, text_entries};
-use super::variables::diagnostic_at;
 
 /// Status of the fault `http`.
 const DEFAULT_HTTP_STATUS: u16 = 500;
@@ -127,7 +126,7 @@ impl Service for ModelSource {
             }
             (None, None) => {
                 let message = format!("the model `{}` needs a `script`, `rules` or a `type`", entry.name);
-                diagnostics.push(Diagnostic::new(message).at(entry.place));
+                diagnostics.report(entry.place, message);
                 return None;
             }
         };
@@ -154,7 +153,7 @@ impl ModelSource {
             let kind = &fault.fault.kind;
             let message =
                 format!("the fault `{kind}` changes a reply, which only models with a script can do");
-            diagnostics.push(Diagnostic::new(message).at(fault.place.clone()));
+            diagnostics.report(fault.place.clone(), message);
         }
     }
 }
@@ -215,8 +214,7 @@ fn read_source(entry: &ServiceEntry<'_>, diagnostics: &mut Diagnostics) -> Resul
         return Ok(Some(ReplySource::Replay { recording, ignored }));
     }
     if map.has("use") && !map.has("rules") {
-        let message = "`use` belongs to `rules`; a script in a file has its own";
-        diagnostics.push(diagnostic_at(map.key_place("use"), message));
+        diagnostics.report(map.key_place("use"), "`use` belongs to `rules`; a script in a file has its own");
         return Err(());
     }
     match (ServiceFile::read(map, "script"), map.has("rules")) {
@@ -262,7 +260,7 @@ fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplyS
     match ModelRelay::new(map.text("url").unwrap_or_default(), &headers) {
         Ok(relay) => Ok(ReplySource::Relay { relay: Arc::new(relay), record, ignored }),
         Err(error) => {
-            diagnostics.push(Diagnostic::new(error.message).at(map.place()));
+            diagnostics.report(map.place(), error.message);
             Err(())
         }
     }

@@ -1,8 +1,7 @@
 //! Decodes patterns.
 
-use super::variables::diagnostic_at;
 use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
 use serde_json::Value;
 
 /// Decodes one or several patterns with their positions.
@@ -23,7 +22,7 @@ pub(super) fn read_argument_patterns(
 ) -> ArgumentPatterns {
     let Some(entries) = map.get(key).and_then(NodeView::entries) else { return ArgumentPatterns::default() };
     if entries.len() == 0 {
-        diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
+        diagnostics.report(map.place_of(key), format!("`{key}` names no argument"));
     }
     let mut read = |view: NodeView<'_>| match view.json() {
         value @ (Value::Number(_) | Value::Bool(_)) => Some(ArgumentPattern::Equals(value)),
@@ -37,8 +36,7 @@ pub(super) fn read_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) ->
     match Pattern::compile(view.text()?) {
         Ok(pattern) => Some(pattern),
         Err(words) => {
-            diagnostics
-                .push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
+            diagnostics.report(view.place(), format!("this pattern does not compile: {words}"));
             None
         }
     }

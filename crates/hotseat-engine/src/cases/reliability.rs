@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::shape::RELIABILITY;
-use super::variables::diagnostic_at;
-use hotseat_document::{Diagnostics, MapView};
+use hotseat_document::{Diagnostic, Diagnostics, MapView};
 use hotseat_statistics::SequentialTest;
 
 /// A required pass rate with a confidence level.
@@ -48,7 +47,7 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
         let is_part = number > 0.0 && number < 1.0;
         if !is_part {
             let wrong =
-                diagnostic_at(written.place_of(key), format!("`{key}` must be between 0 and 1: {what}"));
+                Diagnostic::new(format!("`{key}` must be between 0 and 1: {what}")).at(written.place_of(key));
             diagnostics.push(wrong.help(example));
         }
         is_part.then_some(number)
@@ -78,10 +77,10 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
                 DEFAULT_MAX_RUNS_FACTOR * fewest
             ),
         };
-        diagnostics.push(diagnostic_at(written.place_of(place), message).help(help));
+        diagnostics.push(Diagnostic::new(message).at(written.place_of(place)).help(help));
     }
     if let Some(place) = map.key_place("retries") {
-        let wrong = diagnostic_at(Some(place), "`retries` and `reliability` cannot be combined");
+        let wrong = Diagnostic::new("`retries` and `reliability` cannot be combined").at(place);
         diagnostics.push(wrong.help(
             "a case with a declared reliability is never retried, since retries would distort its pass rate",
         ));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::shape::{CASE, SCENARIO_SET};
-use super::variables::{FilledValue, diagnostic_at, escape, fill_texts, matches_kind, text_kind};
+use super::variables::{FilledValue, escape, fill_texts, matches_kind, text_kind};
 use crate::digest::short_digest;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, NodeView, SourceSpan, SourceText, check, json,
@@ -56,12 +56,11 @@ pub(super) fn read_scenarios(
             (None, Some(list)) => from_list(list, map.text("name").unwrap_or(called), "", &mut diagnostics),
             (Some(_), Some(list)) => {
                 let message = "`from` and `scenarios` cannot be combined";
-                diagnostics.push(diagnostic_at(Some(list.place()), message).help("remove one of them"));
+                diagnostics.push(Diagnostic::new(message).at(list.place()).help("remove one of them"));
                 Vec::new()
             }
             (None, None) => {
-                let message = "this set needs `from` or `scenarios`";
-                diagnostics.push(diagnostic_at(Some(map.place()), message));
+                diagnostics.report(map.place(), "this set needs `from` or `scenarios`");
                 Vec::new()
             }
         },
@@ -99,7 +98,7 @@ fn from_file(
     diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<CaseScenario>> {
     let path = named.text().unwrap_or_default();
-    let mut wrong = |words: String| diagnostics.push(diagnostic_at(Some(named.place()), words));
+    let mut wrong = |words: String| diagnostics.report(named.place(), words);
     let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.exists()) else {
         wrong(format!("scenario file `{path}` not found"));
         return Vec::new();
@@ -164,13 +163,14 @@ fn from_list(
     match view.list() {
         Some(entries) if entries.len() > 0 => from_entries(entries, set, file, diagnostics),
         Some(_) => {
-            diagnostics.push(diagnostic_at(Some(view.place()), format!("set `{set}` has no scenario")));
+            diagnostics.report(view.place(), format!("set `{set}` has no scenario"));
             Vec::new()
         }
         None => {
             let message = format!("the scenarios of set `{set}` are not a list");
             diagnostics.push(
-                diagnostic_at(Some(view.place()), message)
+                Diagnostic::new(message)
+                    .at(view.place())
                     .help("use a list of mappings with `name` and `goal`"),
             );
             Vec::new()
@@ -195,7 +195,7 @@ fn from_entries<'v>(
         if let Some(first) = first_places.get(&scenario.id) {
             let message = format!("{at}: another scenario of the set has the id `{}`", scenario.id);
             let wrong =
-                diagnostic_at(Some(view.place()), message).with_related(SourceSpan::clone(first), "first");
+                Diagnostic::new(message).at(view.place()).with_related(SourceSpan::clone(first), "first");
             diagnostics.push(wrong.help("give each scenario a unique `id`"));
         }
         first_places.entry(scenario.id.clone()).or_insert_with(|| view.place());
@@ -213,15 +213,14 @@ fn read_scenario(
 ) -> Option<CaseScenario> {
     let known = diagnostics.len();
     if view.entries().is_none() {
-        diagnostics.push(diagnostic_at(Some(view.place()), format!("{at} is not a mapping")));
+        diagnostics.report(view.place(), format!("{at} is not a mapping"));
         return None;
     }
     let member = |key: &str| view.entries()?.find(|(name, ..)| *name == key).map(|(_, _, view)| view);
     let text = |key: &str| member(key).and_then(NodeView::text).filter(|text| !text.trim().is_empty());
     let missing: Vec<&str> = ["name", "goal"].into_iter().filter(|key| member(key).is_none()).collect();
     if !missing.is_empty() {
-        let message = format!("{at} is missing required fields: {}", missing.join(", "));
-        diagnostics.push(diagnostic_at(Some(view.place()), message));
+        diagnostics.report(view.place(), format!("{at} is missing required fields: {}", missing.join(", ")));
     }
     let is_text = |view: NodeView<'_>| view.text().is_some_and(|text| !text.trim().is_empty());
     type Fits = fn(NodeView<'_>) -> bool;
@@ -239,8 +238,7 @@ fn read_scenario(
     ];
     for (key, fits, wanted) in kinds {
         if let Some(view) = member(key).filter(|view| !fits(*view)) {
-            let message = format!("{at}: `{key}` must be {wanted}");
-            diagnostics.push(diagnostic_at(Some(view.place()), message));
+            diagnostics.report(view.place(), format!("{at}: `{key}` must be {wanted}"));
         }
     }
     if diagnostics.len() > known {

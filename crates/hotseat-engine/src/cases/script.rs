@@ -9,7 +9,6 @@ use hotseat_targets::message::{
 use super::answer_shape::TOOL_ANSWER;
 use super::patterns::{read_argument_patterns, read_pattern};
 use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER};
-use super::variables::diagnostic_at;
 
 /// Decodes a list of client-side tools.
 pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnostics) -> Vec<ClientTool> {
@@ -18,8 +17,7 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
     for entry in entries {
         let name = entry.text("name").unwrap_or_default().to_string();
         if tools.iter().any(|tool| tool.name == name) {
-            diagnostics
-                .push(diagnostic_at(entry.place_of("name"), format!("tool `{name}` is defined twice")));
+            diagnostics.report(entry.place_of("name"), format!("tool `{name}` is defined twice"));
         }
         tools.push(ClientTool {
             name,
@@ -42,10 +40,10 @@ fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<reqwest
     let text = tool.text("url").filter(|text| !text.contains("${"))?;
     let url = reqwest::Url::parse(text).ok().filter(reqwest::Url::has_host);
     if url.is_none() {
-        diagnostics.push(diagnostic_at(tool.place_of("url"), "`url` of a tool is not a valid HTTP URL"));
+        diagnostics.report(tool.place_of("url"), "`url` of a tool is not a valid HTTP URL");
     }
     if let Some(Err(error)) = url.as_ref().map(check_encryption) {
-        diagnostics.push(diagnostic_at(tool.place_of("url"), error));
+        diagnostics.report(tool.place_of("url"), error);
     }
     url
 }
@@ -60,8 +58,7 @@ pub(super) fn read_tool_answer(map: &MapView<'_>, diagnostics: &mut Diagnostics)
             place: map.place_of("use").unwrap_or_else(|| map.place()),
         }),
         _ => {
-            let message = "an answer needs one of `content`, `error` and `use`";
-            diagnostics.push(Diagnostic::new(message).at(map.place()));
+            diagnostics.report(map.place(), "an answer needs one of `content`, `error` and `use`");
             return None;
         }
     };
@@ -82,8 +79,7 @@ pub fn read_interrupt_answers(turn: &MapView<'_>, diagnostics: &mut Diagnostics)
             (true, None) => InterruptReply::Cancelled,
             (false, Some(payload)) => InterruptReply::Resolved(payload),
             (true, Some(_)) => {
-                diagnostics
-                    .push(diagnostic_at(entry.place_of("payload"), "a cancelled interrupt has no `payload`"));
+                diagnostics.report(entry.place_of("payload"), "a cancelled interrupt has no `payload`");
                 continue;
             }
             (false, None) => {

@@ -7,8 +7,6 @@ use std::sync::{Arc, OnceLock};
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes, nearest};
 use hotseat_mcp::FaultTrigger;
 
-use super::variables::diagnostic_at;
-
 /// Services of one kind by name.
 #[derive(Debug, Clone)]
 pub struct Services<S> {
@@ -70,7 +68,7 @@ impl<S: Service> Services<S> {
             if !is_service_name(name) {
                 let message =
                     format!("`{name}` is not a name of a {}: use letters, digits, `-` and `_`", S::LABEL);
-                diagnostics.push(Diagnostic::new(message).at(place));
+                diagnostics.report(place, message);
                 continue;
             }
             let entry = ServiceEntry { name, place, view, map };
@@ -184,18 +182,16 @@ pub(super) fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> 
             FaultTrigger::Rate { seed: whole("seed").unwrap_or(0), rate }
         }
         (None, None, Some(_)) => {
-            let message = "`rate` must be more than 0 and at most 1";
-            diagnostics.push(diagnostic_at(map.place_of("rate"), message));
+            diagnostics.report(map.place_of("rate"), "`rate` must be more than 0 and at most 1");
             return None;
         }
         _ => {
-            let message = "a fault has one of `nth`, `every` and `rate`";
-            diagnostics.push(Diagnostic::new(message).at(map.place()));
+            diagnostics.report(map.place(), "a fault has one of `nth`, `every` and `rate`");
             return None;
         }
     };
     if map.has("seed") && !map.has("rate") {
-        diagnostics.push(diagnostic_at(map.key_place("seed"), "`seed` is used only with `rate`"));
+        diagnostics.report(map.key_place("seed"), "`seed` is used only with `rate`");
     }
     Some(trigger)
 }
@@ -209,7 +205,7 @@ pub(super) fn only_fault<F, const N: usize>(
     let mut kinds = kinds.into_iter().flatten();
     let first = kinds.next().filter(|_| kinds.next().is_none());
     if first.is_none() {
-        diagnostics.push(Diagnostic::new("`do` needs exactly one fault").at(map.place()));
+        diagnostics.report(map.place(), "`do` needs exactly one fault");
     }
     first
 }

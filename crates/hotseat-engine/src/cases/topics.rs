@@ -7,7 +7,6 @@ use hotseat_trace::{GraphError, GraphNodeSpec, TopicGraph};
 use super::assertions::{AssertionBlock, CheckVocabulary};
 use super::patterns::read_pattern;
 use super::topic_shape::{GRAPH_ONLY_KEYS, GRAPH_TOPIC, TOPIC, TRIGGER};
-use super::variables::diagnostic_at;
 use hotseat_checks::{
     AgentIntent, Check, CheckKind, CheckStrength, ExpectedResult, JudgeCriterion, JudgeSettings, JudgedCheck,
     Pattern, ScriptCheck, ScriptInputKind,
@@ -257,8 +256,7 @@ fn read_topic(
                 checks.push(Check { strength: CheckStrength::Soft, ..intent_check(intent, place) })
             }
             None => {
-                let message = "`evaluate_intent` needs an `agent_intent`";
-                diagnostics.push(diagnostic_at(Some(place), message));
+                diagnostics.report(place, "`evaluate_intent` needs an `agent_intent`");
             }
         }
     }
@@ -288,12 +286,12 @@ fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Topi
             "a trigger needs exactly one of `{}`; a list of triggers fires if any of them fires",
             KINDS.join("`, `")
         );
-        diagnostics.push(diagnostic_at(Some(map.place()), message).help(help));
+        diagnostics.push(Diagnostic::new(message).at(map.place()).help(help));
         return None;
     };
     for (key, of) in [("with_params", "on_tool_call"), ("count", "after_turns_in")] {
         if map.has(key) && *kind != of {
-            diagnostics.push(diagnostic_at(map.key_place(key), format!("`{key}` requires `{of}`")));
+            diagnostics.report(map.key_place(key), format!("`{key}` requires `{of}`"));
         }
     }
     let place = map.place_of(kind).unwrap_or_else(|| map.place());
@@ -303,7 +301,7 @@ fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Topi
                 None => None,
                 Some(Ok(expected)) => Some(expected),
                 Some(Err(words)) => {
-                    diagnostics.push(diagnostic_at(map.place_of("with_params"), words));
+                    diagnostics.report(map.place_of("with_params"), words);
                     return None;
                 }
             };

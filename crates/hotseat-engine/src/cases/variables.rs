@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceSpan, SourceText};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceText};
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_targets::target::template::Placeholder;
 
@@ -384,14 +384,6 @@ pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> NodeValue 
             });
             NodeValue::Map(entries.collect())
         }
-    }
-}
-
-pub(super) fn diagnostic_at(place: Option<SourceSpan>, message: impl ToString) -> Diagnostic {
-    let diagnostic = Diagnostic::new(message);
-    match place {
-        Some(place) => diagnostic.at(place),
-        None => diagnostic,
     }
 }
 

@@ -95,7 +95,7 @@ impl ProjectAgent {
         let has_start = shape.field("start").is_some() && unset.is_empty();
         let start = if has_start { StartCommand::read(&map, root, mistakes) } else { None };
         if let (None, Some(place)) = (name, map.key_place("folder")) {
-            mistakes.push(Diagnostic::new("`folder` is supported only for entries of `agents`").at(place));
+            mistakes.report(place, "`folder` is supported only for entries of `agents`");
         }
         // Values with hook variables are validated when they are resolved.
         let bound = match unset.is_empty() && !contains_variable(&filled) {

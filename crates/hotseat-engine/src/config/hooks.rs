@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::agent::ProjectAgent;
 use super::shape::NAMED_HOOK;
 use crate::cases::from_millis;
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceText};
+use hotseat_document::{Diagnostics, DocumentNode, MapView, NodeView, SourceText};
 
 /// Hooks of the project file by name, as written. Variables are resolved when a hook runs.
 #[derive(Debug, Clone, Default)]
@@ -30,12 +30,11 @@ impl ProjectHooks {
         for (name, _, view) in project.get("hooks").and_then(NodeView::entries).into_iter().flatten() {
             let Some(map) = view.map(&NAMED_HOOK) else { continue };
             if map.has("cmd") == map.has("use") {
-                let words = "a hook needs either `cmd` or `use`";
-                mistakes.push(Diagnostic::new(words).at(view.place()));
+                mistakes.report(view.place(), "a hook needs either `cmd` or `use`");
             }
             if let (true, Some(key)) = (map.has("use"), ["env", "cwd"].into_iter().find(|key| map.has(key))) {
                 let place = map.key_place(key).unwrap_or_else(|| view.place());
-                mistakes.push(Diagnostic::new(format!("a function hook does not support `{key}`")).at(place));
+                mistakes.report(place, format!("a function hook does not support `{key}`"));
             }
             hooks.insert(name.to_string(), (view.source.clone(), view.node.clone()));
         }

@@ -222,7 +222,7 @@ impl Project {
         };
         let simulator = map.get("simulator").and_then(|view| {
             let read = RoleReference::parse(view.text()?);
-            read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
+            read.map_err(|words| mistakes.report(view.place(), words)).ok()
         });
         let judge = read_judging(map.get("judge"), &mut mistakes);
         let suites = texts("suites");

@@ -27,7 +27,7 @@ pub(super) fn read_script_settings(
     for view in map.list("hosts").into_iter().flatten() {
         match HostPattern::parse(view.text().unwrap_or_default()) {
             Ok(pattern) => grants.hosts.push(pattern),
-            Err(words) => mistakes.push(Diagnostic::new(words).at(view.place())),
+            Err(words) => mistakes.report(view.place(), words),
         }
     }
     let mut paths = |key: &str| -> Vec<String> {
@@ -67,15 +67,14 @@ pub(super) fn read_script_settings(
             (true, false) => ["method", "headers"].into_iter().find(|key| process.has(key)),
             (false, true) => ["cwd", "env"].into_iter().find(|key| process.has(key)),
             _ => {
-                let words = "a process needs either `cmd` or `url`";
-                mistakes.push(Diagnostic::new(words).at(view.place()));
+                mistakes.report(view.place(), "a process needs either `cmd` or `url`");
                 None
             }
         };
         if let Some(key) = of_other {
             let what = if process.has("cmd") { "a command" } else { "a request" };
             let place = process.key_place(key).unwrap_or_else(|| view.place());
-            mistakes.push(Diagnostic::new(format!("{what} does not support `{key}`")).at(place));
+            mistakes.report(place, format!("{what} does not support `{key}`"));
         }
         named.push((name.to_string(), view.source.clone(), view.node.clone()));
     }

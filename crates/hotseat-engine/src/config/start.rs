@@ -78,7 +78,7 @@ impl StartCommand {
             }
         };
         if let Err(error) = check_encryption(&ready) {
-            mistakes.push(Diagnostic::new(error.to_string()).at(place));
+            mistakes.report(place, error.to_string());
             return None;
         }
         let texts = map.list("command").into_iter().flatten().filter_map(NodeView::text);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::shape::STORE;
-use hotseat_document::{Diagnostic, Diagnostics, MapView};
+use hotseat_document::{Diagnostics, MapView};
 
 /// Settings of the run store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,7 +37,7 @@ impl ImportedMessage {
     pub(super) fn read(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ImportedMessage> {
         let place = view.place();
         let mut wrong = |place: SourceSpan, message: String| {
-            mistakes.push(Diagnostic::new(message).at(place));
+            mistakes.report(place, message);
             None
         };
         if view.entries().is_none() {
@@ -57,7 +57,7 @@ impl ImportedMessage {
             MessageRole::User => match text {
                 Some(text) => MessageContent::User(text),
                 None => {
-                    mistakes.push(Diagnostic::new("this message of the user has no `content`").at(place));
+                    mistakes.report(place, "this message of the user has no `content`");
                     return None;
                 }
             },
@@ -80,8 +80,7 @@ impl ImportedMessage {
                     MessageContent::Tool { id: id.to_string(), content }
                 }
                 None => {
-                    let message = "this result of a tool has no `tool_call_id`";
-                    mistakes.push(Diagnostic::new(message).at(place));
+                    mistakes.report(place, "this result of a tool has no `tool_call_id`");
                     return None;
                 }
             },
@@ -98,9 +97,7 @@ fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Opt
         return Some(Some(text.to_string()));
     }
     let Some(parts) = content.list() else {
-        mistakes.push(
-            Diagnostic::new("the `content` of a message must be text or a list of parts").at(content.place()),
-        );
+        mistakes.report(content.place(), "the `content` of a message must be text or a list of parts");
         return None;
     };
     let mut texts = Vec::new();
@@ -122,20 +119,19 @@ fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Opt
 /// Returns the tool calls of a message, with name and arguments in `function` or in the call itself.
 fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedToolCall>> {
     if let Some(old) = member(view, "function_call") {
-        let message = "`function_call` is obsolete: use `tool_calls`";
-        mistakes.push(Diagnostic::new(message).at(old.place()));
+        mistakes.report(old.place(), "`function_call` is obsolete: use `tool_calls`");
         return None;
     }
     let Some(written) = member(view, "tool_calls") else { return Some(Vec::new()) };
     let Some(list) = written.list() else {
-        mistakes.push(Diagnostic::new("`tool_calls` must be a list").at(written.place()));
+        mistakes.report(written.place(), "`tool_calls` must be a list");
         return None;
     };
     let mut calls = Vec::new();
     for call in list {
         let of = member(call, "function").unwrap_or(call);
         let Some(tool) = member(of, "name").and_then(NodeView::text).filter(|name| !name.is_empty()) else {
-            mistakes.push(Diagnostic::new("this call has no tool name").at(call.place()));
+            mistakes.report(call.place(), "this call has no tool name");
             return None;
         };
         let arguments = match member(of, "arguments").map(NodeView::json) {

@@ -196,7 +196,7 @@ fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<C
         }
     };
     let Some(list) = messages.list() else {
-        mistakes.push(Diagnostic::new("the messages of a conversation must be a list").at(messages.place()));
+        mistakes.report(messages.place(), "the messages of a conversation must be a list");
         return None;
     };
     let transcript = TranscriptBuilder::default().read_messages(list, messages.place(), mistakes);
@@ -242,18 +242,17 @@ fn metadata_of(view: NodeView<'_>) -> Map<String, Value> {
 
 fn expected_calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<TranscriptCall>> {
     let Some(list) = view.list() else {
-        mistakes.push(Diagnostic::new("the expected calls must be a list").at(view.place()));
+        mistakes.report(view.place(), "the expected calls must be a list");
         return None;
     };
     let calls = list.filter_map(|view| {
         let Some(name) = member(view, "name").and_then(NodeView::text).filter(|name| !name.is_empty()) else {
-            mistakes.push(Diagnostic::new("this expected call has no `name`").at(view.place()));
+            mistakes.report(view.place(), "this expected call has no `name`");
             return None;
         };
         let arguments = ["kwargs", "arguments", "args"].iter().find_map(|key| member(view, key));
         if let Some(wrong) = arguments.filter(|arguments| arguments.entries().is_none()) {
-            let message = "the arguments of an expected call must be an object";
-            mistakes.push(Diagnostic::new(message).at(wrong.place()));
+            mistakes.report(wrong.place(), "the arguments of an expected call must be an object");
         }
         Some(TranscriptCall { name: name.to_string(), arguments: arguments.map(NodeView::json) })
     });
@@ -289,8 +288,7 @@ impl TranscriptBuilder {
             self.omitted.unanswered += 1;
         }
         if self.turns.is_empty() && mistakes.is_empty() {
-            let message = "this conversation has no user message with a reply";
-            mistakes.push(Diagnostic::new(message).at(place));
+            mistakes.report(place, "this conversation has no user message with a reply");
         }
         let TranscriptBuilder { before, turns, omitted: mut left_out, open, .. } = self;
         left_out.no_result = open.len();
@@ -338,7 +336,7 @@ impl TranscriptBuilder {
             MessageContent::Tool { id, content } => {
                 let Some(at) = self.open.iter().position(|(known, _)| *known == id) else {
                     let message = format!("no earlier call has the id {id:?}, or it already has a result");
-                    mistakes.push(Diagnostic::new(message).at(place));
+                    mistakes.report(place, message);
                     return;
                 };
                 let (_, id) = self.open.remove(at);

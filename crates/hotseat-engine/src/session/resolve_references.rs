@@ -67,7 +67,7 @@ impl Session<'_> {
         let mut diagnostics = Diagnostics::new();
         let mut cannot = |what: &str, place: &SourceSpan| {
             let message = format!("{what} cannot be sent: this kind of target does not support it");
-            diagnostics.push(Diagnostic::new(message).at(place.clone()));
+            diagnostics.report(place.clone(), message);
         };
         if let Some(options) = turn.options.as_ref().filter(|_| !carries.options) {
             cannot("`options`", &options.place);

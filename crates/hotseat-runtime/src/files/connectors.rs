@@ -263,8 +263,7 @@ fn decode_connector(
             if mistakes.is_empty()
                 && let Err(error) = connector.clone().open()
             {
-                let message = format!("invalid connector: {}", error.message);
-                mistakes.push(Diagnostic::new(message).at(map.place()));
+                mistakes.report(map.place(), format!("invalid connector: {}", error.message));
             }
             Some(ModelConnector::Provider(Box::new(connector)))
         }
@@ -348,7 +347,7 @@ fn expand_variables(
         let name = inside[..end.unwrap_or(inside.len())].strip_prefix("ENV.").filter(|name| !name.is_empty());
         let part = offset..offset + 2 + end.map_or(inside.len(), |end| end + 1);
         let mut wrong = |message: String| {
-            mistakes.push(Diagnostic::new(message).at(view.place().within(text, part.clone())));
+            mistakes.report(view.place().within(text, part.clone()), message);
         };
         match (name, end) {
             (Some(name), Some(_)) => match environment(name) {

@@ -296,8 +296,7 @@ fn read_result(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ToolRepl
         (Some(value), None) => Some(ToolReply::Content(value)),
         (None, Some(message)) => Some(ToolReply::Error(message.to_string())),
         (Some(_), Some(_)) | (None, None) => {
-            let message = "a tool result must have either `result` or `error`";
-            mistakes.push(Diagnostic::new(message).at(map.place()));
+            mistakes.report(map.place(), "a tool result must have either `result` or `error`");
             None
         }
     }

@@ -99,7 +99,7 @@ fn read_event(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostic
     if let (Some(at), Some(started), Some(place)) = (at, started, map_place(map, "started_ms"))
         && started > at
     {
-        mistakes.push(Diagnostic::new("the start time is after the time of the event").at(place));
+        mistakes.report(place, "the start time is after the time of the event");
     }
     check_event(map, known, mistakes)?;
     let kind = RecordedEventKind::read(map, mistakes)?;

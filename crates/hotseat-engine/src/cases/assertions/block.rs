@@ -12,7 +12,6 @@ use super::block_shape::{ASSERT, FORBID_CALL, REQUIRE};
 use super::{ASSERTION, read_assertion};
 use crate::cases::limits::from_millis;
 use crate::cases::patterns::{read_argument_patterns, read_patterns};
-use crate::cases::variables::diagnostic_at;
 
 /// The checks of one level: target, case or turn. Limits are boxed because few levels have some, and each has room
 /// for several checks.
@@ -69,7 +68,7 @@ impl AssertionBlock {
         }
         for entry in view.list().into_iter().flatten() {
             if entry.entries().is_some_and(|entries| entries.len() == 0) {
-                diagnostics.push(diagnostic_at(Some(entry.place()), "this asserts nothing"));
+                diagnostics.report(entry.place(), "this asserts nothing");
             }
         }
         let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
@@ -98,7 +97,7 @@ impl AssertionBlock {
         // An empty mapping is caught elsewhere; an empty `tools: {}` would silently assert nothing.
         for key in ["tools", "timing", "budget", "text"] {
             if map.map(key).is_some_and(|part| part.is_empty()) {
-                diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` asserts nothing")));
+                diagnostics.report(map.place_of(key), format!("`{key}` asserts nothing"));
             }
         }
         block
@@ -211,7 +210,7 @@ pub(super) fn read_budget(
         _ => {
             let limit = value.number()?.as_f64()?;
             if limit < 0.0 {
-                diagnostics.push(diagnostic_at(Some(value.place()), "the cost limit must not be negative"));
+                diagnostics.report(value.place(), "the cost limit must not be negative");
             }
             UsageBudget::Cost(limit)
         }
@@ -318,17 +317,15 @@ pub(super) fn read_count(map: Option<MapView<'_>>, diagnostics: &mut Diagnostics
     match (number("exact"), number("min"), number("max")) {
         (Some(exact), None, None) => CallCount { min: exact, max: Some(exact) },
         (Some(_), _, _) => {
-            diagnostics
-                .push(diagnostic_at(map.place_of("exact"), "`exact` cannot be combined with `min` or `max`"));
+            diagnostics.report(map.place_of("exact"), "`exact` cannot be combined with `min` or `max`");
             CallCount::AT_LEAST_ONE
         }
         (None, Some(min), Some(max)) if min > max => {
-            diagnostics
-                .push(diagnostic_at(map.place_of("min"), format!("`min` {min} is more than `max` {max}")));
+            diagnostics.report(map.place_of("min"), format!("`min` {min} is more than `max` {max}"));
             CallCount::AT_LEAST_ONE
         }
         (None, None, None) => {
-            diagnostics.push(diagnostic_at(Some(map.place()), "`count` needs `exact`, `min` or `max`"));
+            diagnostics.report(map.place(), "`count` needs `exact`, `min` or `max`");
             CallCount::AT_LEAST_ONE
         }
         (None, min, max) => CallCount { min: min.unwrap_or(0), max },

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::block::AssertionBlock;
 use super::criteria_shape::{CRITERION, CRITERION_OF_ITS_OWN, EDGE_CASE, EXAMPLE};
 use crate::cases::judging::read_judging;
-use crate::cases::variables::diagnostic_at;
 use hotseat_checks::{
     AllOf, Check, CheckKind, CriterionExample, CriterionRef, ExampleQuality, JudgeCriterion, JudgeSettings,
     JudgedCheck, ResponseCriterion, ScriptCheck, ScriptInputKind,
@@ -43,7 +42,7 @@ impl CheckVocabulary {
         let mut vocabulary = self.clone();
         for (name, place, view) in view.and_then(NodeView::entries).into_iter().flatten() {
             if !is_criterion_name(name) {
-                let wrong = diagnostic_at(Some(place), format!("invalid criterion name `{name}`"));
+                let wrong = Diagnostic::new(format!("invalid criterion name `{name}`")).at(place);
                 diagnostics.push(wrong.help(
                     "a name consists of letters, digits and `_`, and may end with `?` or `!`; any other text is judged as a sentence",
                 ));
@@ -205,14 +204,14 @@ fn read_definition(
         ["match", "match_messages", "function"].into_iter().filter(|key| map.has(key)).collect();
     if let [_, second, ..] = deciders.as_slice() {
         let message = format!("`{}` and `{second}` cannot be combined", deciders[0]);
-        diagnostics.push(diagnostic_at(map.key_place(second), message).help("remove one of them"));
+        diagnostics.push(Diagnostic::new(message).at(map.key_place(second)).help("remove one of them"));
         return None;
     }
     let description = map.text("description");
     let own = read_judging(map.get("judge"), diagnostics);
     let Some(decider) = deciders.first() else {
         let Some(text) = description else {
-            let wrong = diagnostic_at(Some(view.place()), "this criterion has no definition");
+            let wrong = Diagnostic::new("this criterion has no definition").at(view.place());
             diagnostics.push(
                 wrong.help("add a `description` for a judge, or `match`, `match_messages` or `function`"),
             );
@@ -223,7 +222,7 @@ fn read_definition(
     for key in ["good_examples", "bad_examples", "edge_cases", "judge"] {
         if let Some(place) = map.key_place(key) {
             let message = format!("`{key}` applies to judges, but `{decider}` decides this criterion");
-            diagnostics.push(diagnostic_at(Some(place), message).help("remove one of them"));
+            diagnostics.push(Diagnostic::new(message).at(place).help("remove one of them"));
         }
     }
     let text = match (name, description) {
@@ -252,10 +251,8 @@ fn read_definition(
 fn check_script_reference(text: &str, view: NodeView<'_>, diagnostics: &mut Diagnostics) -> bool {
     let refers = text.starts_with(SCRIPT);
     if !refers {
-        let wrong = diagnostic_at(
-            Some(view.place()),
-            "`match` must contain assertions, or refer to a script function",
-        );
+        let wrong = Diagnostic::new("`match` must contain assertions, or refer to a script function")
+            .at(view.place());
         diagnostics.push(wrong.help(
             "write a function reference as `scripts:path.function`, and a pattern as `{type: regex, pattern: …}`",
         ));
@@ -272,14 +269,12 @@ fn script_check(function: &str, input_kind: ScriptInputKind, text: Option<String
 fn all_of_check(map: &MapView<'_>, text: Option<String>, diagnostics: &mut Diagnostics) -> Option<CheckKind> {
     let checks = AssertionBlock::read(map.get("match"), diagnostics).into_checks();
     for check in checks.iter().filter(|check| check.needs_answer()) {
-        let wrong = diagnostic_at(
-            Some(check.place.clone()),
-            "`match` cannot contain assertions that need a judge or a script",
-        );
+        let wrong = Diagnostic::new("`match` cannot contain assertions that need a judge or a script")
+            .at(check.place.clone());
         diagnostics.push(wrong.help("use a `description` for a judge, or `match: scripts:…` for a function"));
     }
     if checks.is_empty() {
-        diagnostics.push(diagnostic_at(map.place_of("match"), "this asserts nothing"));
+        diagnostics.report(map.place_of("match"), "this asserts nothing");
         return None;
     }
     let words = || checks.iter().map(Check::describe).collect::<Vec<_>>().join(", and ");

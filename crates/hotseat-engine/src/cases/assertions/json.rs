@@ -62,7 +62,7 @@ assertion_type! {
         match CompiledSchema::compile(&map.json("schema")?) {
             Ok(schema) => check_at(map, "schema", CheckKind::JsonSchema(JsonSchemaCheck { schema, path })),
             Err(words) => {
-                diagnostics.push(diagnostic_at(map.place_of("schema"), words));
+                diagnostics.report(map.place_of("schema"), words);
                 None
             }
         }
@@ -73,7 +73,7 @@ fn json_path(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<JsonPa
     match JsonPathQuery::parse(view.text()?) {
         Ok(path) => Some(path),
         Err(words) => {
-            diagnostics.push(diagnostic_at(Some(view.place()), format!("invalid JSON path: {words}")));
+            diagnostics.report(view.place(), format!("invalid JSON path: {words}"));
             None
         }
     }

@@ -128,13 +128,13 @@ fn read_agent(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
     let from_metadata = metadata.and_then(|metadata| metadata.get("criteria")).cloned();
     if from_metadata.is_some() && map.has("criteria") {
         let words = "`criteria` is set here and under `options.metadata`";
-        diagnostics.push(diagnostic_at(map.place_of("criteria"), words).help("remove one of them"));
+        diagnostics.push(Diagnostic::new(words).at(map.place_of("criteria")).help("remove one of them"));
         return None;
     }
     let criteria = map.json("criteria").or(from_metadata);
     if criteria.is_none() && judge.is_none() {
         let words = "`agent` needs `criteria`, or a judge of its own under `use`";
-        diagnostics.push(diagnostic_at(map.place_of("type"), words));
+        diagnostics.report(map.place_of("type"), words);
         return None;
     }
     let connector = options.get("connector").and_then(Value::as_str).map(str::to_string);
@@ -173,7 +173,8 @@ fn read_intent(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<C
         (name, Some(text)) => AgentIntent { name: name.map(str::to_string), text: text.to_string() },
         (Some(name), None) => AgentIntent::from_name(name),
         (None, None) => {
-            let wrong = diagnostic_at(map.place_of("type"), "`intent` needs the `intent`, or `described_as`");
+            let wrong =
+                Diagnostic::new("`intent` needs the `intent`, or `described_as`").at(map.place_of("type"));
             diagnostics.push(
                 wrong.help("`intent: gather_requirements`, or `described_as: asks what the user needs`"),
             );

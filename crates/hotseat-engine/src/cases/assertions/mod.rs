@@ -22,9 +22,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::variables::diagnostic_at;
 use hotseat_checks::{Check, CheckKind};
-use hotseat_document::{Diagnostics, Kind, MapView, NodeView, Shape, TaggedShapes};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, Shape, TaggedShapes};
 
 pub use self::block::AssertionBlock;
 pub(in crate::cases) use self::block_shape::ARGUMENT_PATTERNS;
@@ -135,9 +134,10 @@ pub const OWN_ASSERT_KIND: Kind =
 mod prelude {
     pub(super) use super::{AssertionType, assertion_type, check_at, text_list};
     pub(super) use crate::cases::patterns::read_patterns;
-    pub(super) use crate::cases::variables::diagnostic_at;
     pub(super) use hotseat_checks::{Check, CheckKind};
-    pub(super) use hotseat_document::{Diagnostics, Kind, MapView, NodeView, Shape, document_shape};
+    pub(super) use hotseat_document::{
+        Diagnostic, Diagnostics, Kind, MapView, NodeView, Shape, document_shape,
+    };
     pub(super) use serde_json::Value;
 }
 
@@ -161,10 +161,9 @@ fn read_assertion(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check
     }
     let negated = map.bool("negate").unwrap_or(false);
     if negated && checks.len() > 1 {
-        let wrong = diagnostic_at(
-            map.key_place("negate"),
-            "`negate` with several criteria is ambiguous: none satisfied, or not all",
-        );
+        let wrong =
+            Diagnostic::new("`negate` with several criteria is ambiguous: none satisfied, or not all")
+                .at(map.key_place("negate"));
         diagnostics.push(wrong.help("write one assertion per criterion"));
         return Vec::new();
     }

@@ -61,8 +61,7 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
         other => other.to_string(),
     };
     if text.is_empty() {
-        let message = "an empty text is contained in every answer";
-        diagnostics.push(diagnostic_at(map.place_of("value"), message));
+        diagnostics.report(map.place_of("value"), "an empty text is contained in every answer");
     }
     let check = ContainsText { text, must_contain, turns: turns_read(map) };
     check_at(map, "value", CheckKind::ContainsText(check))
@@ -75,7 +74,7 @@ fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
     let mode = if map.text("match") == Some("any") { MatchMode::Any } else { MatchMode::All };
     if patterns.len() > 1 && mode == MatchMode::All && map.bool("negate") == Some(true) {
         let message = "`negate` with several patterns is ambiguous: none matches, or not all";
-        let wrong = diagnostic_at(map.key_place("negate"), message);
+        let wrong = Diagnostic::new(message).at(map.key_place("negate"));
         diagnostics
             .push(wrong.help(
                 "use `match: any` with `negate` if none may match, or write one assertion per pattern",
@@ -84,7 +83,7 @@ fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
     if patterns.len() == 1 && map.get("pattern").is_some_and(|view| view.text().is_some()) && map.has("match")
     {
         let message = "`match` applies to several patterns, and there is only one";
-        diagnostics.push(diagnostic_at(map.key_place("match"), message));
+        diagnostics.report(map.key_place("match"), message);
     }
     check_at(map, "pattern", CheckKind::Regex(RegexCheck { patterns, mode, turns: turns_read(map) }))
 }

@@ -55,22 +55,18 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         (None, Some(_), Some(named)) => vec![named.text("name")?],
         (None, Some(value), None) => value.one_or_many().filter_map(NodeView::text).collect(),
         (Some(_), Some(_), _) => {
-            diagnostics.push(diagnostic_at(
-                map.place_of("value"),
-                "both `name` and `value` name the tool; remove one",
-            ));
+            diagnostics.report(map.place_of("value"), "both `name` and `value` name the tool; remove one");
             return None;
         }
         (None, None, _) => {
-            diagnostics.push(diagnostic_at(Some(map.place()), "`tool_called` needs the `name` of a tool"));
+            diagnostics.report(map.place(), "`tool_called` needs the `name` of a tool");
             return None;
         }
     };
     let inner = named.as_ref().and_then(|named| named.json("arguments"));
     let arguments = match (map.json("arguments"), inner) {
         (Some(_), Some(_)) => {
-            diagnostics
-                .push(diagnostic_at(map.place_of("arguments"), "the arguments are set twice; remove one"));
+            diagnostics.report(map.place_of("arguments"), "the arguments are set twice; remove one");
             return None;
         }
         (outer, inner) => outer.or(inner),
@@ -80,10 +76,7 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         _ => ArgumentMatch::Subset,
     };
     if map.has("match") && arguments.is_none() {
-        diagnostics.push(diagnostic_at(
-            map.key_place("match"),
-            "`match` applies to `arguments`, and there are none",
-        ));
+        diagnostics.report(map.key_place("match"), "`match` applies to `arguments`, and there are none");
     }
     let check = ToolCalled {
         names: names.into_iter().map(str::to_string).collect(),

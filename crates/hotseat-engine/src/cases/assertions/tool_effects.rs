@@ -57,8 +57,7 @@ assertion_type! {
 
 fn read_after_fault(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     if !map.has("max_retries") && !map.has("forbid") {
-        let message = "`after_fault` needs `max_retries` or `forbid`";
-        diagnostics.push(diagnostic_at(Some(map.place()), message));
+        diagnostics.report(map.place(), "`after_fault` needs `max_retries` or `forbid`");
         return None;
     }
     let forbidden = map.list("forbid").into_iter().flatten().filter_map(NodeView::text);

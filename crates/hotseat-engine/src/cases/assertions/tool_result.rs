@@ -38,17 +38,15 @@ fn read_tool_result(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
     let inner = map.get("value").and_then(|value| value.map(&TOOL_RESULT_VALUE));
     let written = match (&inner, map.has("tool") || map.has("result")) {
         (Some(_), true) => {
-            diagnostics.push(diagnostic_at(
-                map.place_of("value"),
-                "`value` replaces `tool` and `result`; use one or the other",
-            ));
+            diagnostics
+                .report(map.place_of("value"), "`value` replaces `tool` and `result`; use one or the other");
             return None;
         }
         (Some(inner), false) => inner,
         (None, _) => map,
     };
     let Some(name) = written.text("tool") else {
-        diagnostics.push(diagnostic_at(Some(map.place()), "`tool_result` needs the name of a `tool`"));
+        diagnostics.report(map.place(), "`tool_result` needs the name of a `tool`");
         return None;
     };
     let result = match written.get("result") {
@@ -56,7 +54,7 @@ fn read_tool_result(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         Some(view) => match ExpectedResult::parse(&view.json()) {
             Ok(expected) => Some((view.json(), expected)),
             Err(words) => {
-                diagnostics.push(diagnostic_at(Some(view.place()), words));
+                diagnostics.report(view.place(), words);
                 return None;
             }
         },

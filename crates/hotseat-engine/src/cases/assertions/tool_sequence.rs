@@ -54,14 +54,15 @@ fn read_tool_sequence(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Optio
             calls.iter().zip(map.list("calls")?).filter(|(call, _)| !only.contains(&call.name))
         {
             let message = format!("`{}` is expected, but `only` excludes its calls", call.name);
-            diagnostics.push(diagnostic_at(Some(view.place()), message));
+            diagnostics.report(view.place(), message);
         }
     }
     let order = map.text("order").unwrap_or_default();
     if calls.is_empty() && matches!(order, "in_order" | "superset") {
         let message = format!("no calls with `order: {order}` asserts nothing");
         diagnostics.push(
-            diagnostic_at(map.place_of("calls"), message)
+            Diagnostic::new(message)
+                .at(map.place_of("calls"))
                 .help("use `order: strict` to require that there are no calls"),
         );
     }

@@ -34,7 +34,7 @@ fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
     let mut written = COMPARISONS.iter().filter(|key| map.has(key));
     let (Some(key), None) = (written.next(), written.next()) else {
         diagnostics
-            .push(diagnostic_at(map.place_of("of"), "`value` needs exactly one comparison").help(suits));
+            .push(Diagnostic::new("`value` needs exactly one comparison").at(map.place_of("of")).help(suits));
         return None;
     };
     let view = map.get(key)?;
@@ -60,7 +60,7 @@ fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
         _ => list.map(ConversationValue::TopicHistory),
     };
     if compared.is_none() {
-        diagnostics.push(diagnostic_at(map.place_of(key), suits));
+        diagnostics.report(map.place_of(key), suits);
     }
     check_at(map, "of", CheckKind::ConversationValue(compared?))
 }

@@ -9,7 +9,7 @@ use super::common::{
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
 use crate::cases::CaseTarget;
 use crate::cases::shape::CONTEXT;
-use hotseat_document::{Diagnostic, DocumentNode, Kind, document_shape};
+use hotseat_document::{DocumentNode, Kind, document_shape};
 use hotseat_targets::AgentSession;
 use hotseat_targets::ag_ui::{AgUiSession, AgUiTarget, ProtocolStrictness, RequestEnvelope, TimingSource};
 use hotseat_targets::connection::http::without_credentials;
@@ -72,7 +72,7 @@ impl AgentTarget for AgUiTarget {
         if let Some(place) = map.place_of("agentId")
             && map.text("envelope") != Some("copilotkit")
         {
-            mistakes.push(Diagnostic::new("`agentId` requires `envelope: copilotkit`").at(place));
+            mistakes.report(place, "`agentId` requires `envelope: copilotkit`");
         }
         let endpoint = read_url(map, "endpoint", mistakes);
         let headers = read_headers(map, mistakes);

@@ -61,17 +61,17 @@ pub(super) fn parse_http_url(
             match check_encryption(&url) {
                 Ok(()) => Some(url),
                 Err(error) => {
-                    mistakes.push(Diagnostic::new(error.to_string()).at(place));
+                    mistakes.report(place, error.to_string());
                     None
                 }
             }
         }
         Ok(_) => {
-            mistakes.push(Diagnostic::new(format!("`target.{key}` is not an HTTP URL")).at(place));
+            mistakes.report(place, format!("`target.{key}` is not an HTTP URL"));
             None
         }
         Err(error) => {
-            mistakes.push(Diagnostic::new(format!("`target.{key}` is not a URL: {error}")).at(place));
+            mistakes.report(place, format!("`target.{key}` is not a URL: {error}"));
             None
         }
     }
@@ -86,10 +86,10 @@ pub(super) fn read_header_texts<'a>(
     for (key, place, view) in map.get("headers").and_then(NodeView::entries).into_iter().flatten() {
         match HeaderName::try_from(key) {
             Ok(name) if headers.iter().any(|(known, ..)| *known == name) => {
-                mistakes.push(Diagnostic::new(format!("header `{key}` is set twice")).at(place));
+                mistakes.report(place, format!("header `{key}` is set twice"));
             }
             Ok(name) => headers.push((name, view.text().unwrap_or_default(), view)),
-            Err(_) => mistakes.push(Diagnostic::new(format!("`{key}` is not a header name")).at(place)),
+            Err(_) => mistakes.report(place, format!("`{key}` is not a header name")),
         }
     }
     headers

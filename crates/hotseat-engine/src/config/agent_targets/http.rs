@@ -130,7 +130,7 @@ impl AgentTarget for HttpTarget {
         if let Some(place) = map.key_place("body")
             && method == Method::GET
         {
-            mistakes.push(Diagnostic::new("a `GET` request cannot have a `body`").at(place));
+            mistakes.report(place, "a `GET` request cannot have a `body`");
         }
         let tells = [map.node("endpoint"), map.node("headers"), map.node("body")].into_iter().flatten();
         let mut told = tells.flat_map(node_references);
@@ -240,8 +240,7 @@ fn read_mapping(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Respons
     let done = map.get("done").and_then(|view| read_comparison("map.done", "map.done.path", view, mistakes));
     let done = done.map(|AwaitingRule { path, equals }| LastEventRule { path, equals });
     if hint.is_some() && awaiting.is_none() {
-        let place = map.key_place("hint").unwrap_or_else(|| map.place());
-        mistakes.push(Diagnostic::new("`hint` requires `awaiting`").at(place));
+        mistakes.report(map.key_place("hint").unwrap_or_else(|| map.place()), "`hint` requires `awaiting`");
     }
     Some(ResponseMapping {
         reply: reply?,
