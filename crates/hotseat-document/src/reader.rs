@@ -220,6 +220,11 @@ impl<'a> MapView<'a> {
         self.get(key).map(NodeView::place)
     }
 
+    /// Returns the location of the value of a key, or of the mapping if the key was omitted.
+    pub fn place_near(&self, key: &str) -> SourceSpan {
+        self.place_of(key).unwrap_or_else(|| self.place())
+    }
+
     /// Returns the boolean of a key.
     pub fn bool(&self, key: &str) -> Option<bool> {
         self.get(key)?.bool()
@@ -235,6 +240,11 @@ impl<'a> MapView<'a> {
         self.get(key)?.integer()
     }
 
+    /// Returns the whole number of a key, if it is a size or count.
+    pub fn size(&self, key: &str) -> Option<usize> {
+        self.integer(key).and_then(|number| usize::try_from(number).ok())
+    }
+
     /// Returns the number of a key.
     pub fn number(&self, key: &str) -> Option<&'a Number> {
         self.get(key)?.number()
@@ -243,6 +253,21 @@ impl<'a> MapView<'a> {
     /// Returns the entries of the list of a key, or `None` if the key was omitted.
     pub fn list(&self, key: &str) -> Option<impl ExactSizeIterator<Item = NodeView<'a>>> {
         self.get(key)?.list()
+    }
+
+    /// Returns the entries of the list of a key; none if the key was omitted.
+    pub fn items(&self, key: &str) -> impl Iterator<Item = NodeView<'a>> + use<'a> {
+        self.get(key).and_then(NodeView::list).into_iter().flatten()
+    }
+
+    /// Returns the strings in the list of a key.
+    pub fn texts(&self, key: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.items(key).filter_map(NodeView::text)
+    }
+
+    /// Returns the mappings in the list of a key, to be read by the keys of `shape`.
+    pub fn maps(&self, key: &str, shape: &'static Shape) -> impl Iterator<Item = MapView<'a>> + use<'a> {
+        self.items(key).filter_map(move |item| item.map(shape))
     }
 
     /// Returns the mapping of a key, to be read by the shape of its field.

@@ -254,7 +254,7 @@ impl SimulatorBrief {
         let map = view.map(&SIMULATE)?;
         let template = map.text("template").map(|path| PromptTemplate {
             path: path.to_string(),
-            place: map.place_of("template").unwrap_or_else(|| map.place()),
+            place: map.place_near("template"),
             text: None,
         });
         let goal = map.text("goal").map(|goal| goal.trim().to_string());
@@ -262,7 +262,6 @@ impl SimulatorBrief {
     }
 
     fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> SimulatorBrief {
-        let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
         let during = map.get("during_topic").and_then(NodeView::entries).into_iter().flatten();
         let during_topic = during
             .filter_map(|(name, place, view)| {
@@ -289,9 +288,9 @@ impl SimulatorBrief {
         SimulatorBrief {
             persona: SimulatedPersona::read(map, diagnostics),
             goal: None,
-            max_turns: whole("max_turns"),
+            max_turns: map.size("max_turns"),
             stop_when,
-            max_repeats: whole("max_repeats"),
+            max_repeats: map.size("max_repeats"),
             during_topic,
             template: None,
             reference: map.get("use").and_then(|view| role_reference(view, diagnostics)),

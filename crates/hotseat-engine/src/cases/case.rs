@@ -654,7 +654,7 @@ fn read_case(
     let topics = case_topics(document, map, diagnostics);
     let simulator = simulated_user(document, map, diagnostics).or(simulator);
     let interactive = input_sources::read_human_input(map, diagnostics);
-    let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
+    let max_turns = map.size("max_turns").or(told_max);
     check_turn_counts(map, turns.len(), max_turns, diagnostics);
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
@@ -677,12 +677,12 @@ fn read_case(
         only: false,
         is_swept: false,
         timeout: read_timeout(map, diagnostics),
-        retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
+        retries: map.size("retries"),
         reliability: read_reliability(map, diagnostics),
         before: hook::read_named_hook(map, "before"),
         after: hook::read_named_hook(map, "after"),
-        hooks: map.list("hooks").into_iter().flatten().count(),
-        tags: map.list("tags").into_iter().flatten().filter_map(NodeView::text).map(shown).collect(),
+        hooks: map.items("hooks").count(),
+        tags: map.texts("tags").map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
         agent,
         target: read_target(map, diagnostics),
@@ -853,8 +853,7 @@ fn simulated_user(
         diagnostics.push(wrong.help("remove one of them; `simulate` also supports `use`"));
     }
     let mut brief = SimulatorBrief::read_own(view, &document.shared.simulate, diagnostics)?;
-    brief.max_turns =
-        brief.max_turns.or_else(|| map.integer("max_turns").and_then(|n| usize::try_from(n).ok()));
+    brief.max_turns = brief.max_turns.or_else(|| map.size("max_turns"));
     if let Some(template) = &mut brief.template
         && let Err(words) = template.load(&document.folders)
     {
@@ -881,14 +880,12 @@ fn expected_check(map: &MapView<'_>) -> Option<Check> {
     let value = map.json("expected")?;
     let has_assertions =
         |map: &MapView<'_>, key| map.json(key).is_some_and(|written| asserts_something(&written));
-    let mut turns = map.list("turns").into_iter().flatten().filter_map(|turn| turn.map(&TURN));
-    let mut checkpoints =
-        map.list("checkpoints").into_iter().flatten().filter_map(|view| view.map(&CHECKPOINT));
+    let mut checkpoints = map.maps("checkpoints", &CHECKPOINT);
     let asserts = ["assert", "final_assertions"].iter().any(|key| has_assertions(map, key))
-        || turns.any(|turn| has_assertions(&turn, "assert"))
+        || map.maps("turns", &TURN).any(|turn| has_assertions(&turn, "assert"))
         || checkpoints.any(|checkpoint| checkpoint.bool("required") != Some(false));
     let written = serde_json::json!({"type": "equals", "value": value});
-    let place = map.place_of("expected").unwrap_or_else(|| map.place());
+    let place = map.place_near("expected");
     Some(Check {
         strength: if asserts { CheckStrength::Soft } else { CheckStrength::Hard },
         definition: Some(Arc::new(written)),
@@ -965,9 +962,9 @@ fn read_inputs(
     case_options: Option<&CallOptions>,
     diagnostics: &mut Diagnostics,
 ) -> (ConversationOpening, Vec<CaseTurn>) {
-    let mut before = read_messages(map.list("messages").into_iter().flatten(), diagnostics);
+    let mut before = read_messages(map.items("messages"), diagnostics);
     let Some(input) = map.get("input") else {
-        let written = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
+        let written = map.maps("turns", &TURN);
         let turns = written.map(|map| read_turn(&map, every_turn, case_options, diagnostics)).collect();
         return (ConversationOpening { messages: before, input: None }, turns);
     };
@@ -1036,7 +1033,7 @@ pub(super) fn read_turn(
     CaseTurn {
         content,
         options: read_options(map, case_options, diagnostics),
-        place: map.place_of("user").unwrap_or_else(|| map.place()),
+        place: map.place_near("user"),
         checks,
         timeout: read_timeout(map, diagnostics),
         expect_error,

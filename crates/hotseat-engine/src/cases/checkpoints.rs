@@ -29,8 +29,7 @@ pub struct Checkpoint {
 
 /// Decodes the checkpoints of a case. Reports duplicate names and cycles.
 pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Checkpoint> {
-    let maps: Vec<MapView<'_>> =
-        case.list("checkpoints").into_iter().flatten().filter_map(|view| view.map(&CHECKPOINT)).collect();
+    let maps: Vec<MapView<'_>> = case.maps("checkpoints", &CHECKPOINT).collect();
     let id = |map: &MapView<'_>| map.text("id").unwrap_or_default().to_string();
     let ids: Vec<String> = maps.iter().map(id).collect();
     let mut places = HashMap::new();
@@ -43,7 +42,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
             diagnostics.report(map.place_of("id"), format!("duplicate checkpoint id `{}`", ids[place]));
         }
         let mut after = Vec::new();
-        for name in map.list("after").into_iter().flatten() {
+        for name in map.items("after") {
             let wanted = name.text().unwrap_or_default();
             match places.get(wanted) {
                 Some(found) => after.push(*found),
@@ -69,7 +68,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
             after,
             checks,
             required: map.bool("required").unwrap_or(true),
-            place: map.place_of("id").unwrap_or_else(|| map.place()),
+            place: map.place_near("id"),
         });
     }
     if let Some(stuck) = find_cycle(&checkpoints) {

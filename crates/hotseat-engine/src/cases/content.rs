@@ -21,7 +21,7 @@ pub(super) fn read_parts(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> V
 
 /// Decodes the attachments of a turn.
 pub(super) fn read_attachments(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
-    let attached = map.list("attachments").into_iter().flatten().filter_map(|view| view.tagged(&ATTACHMENT));
+    let attached = map.items("attachments").filter_map(|view| view.tagged(&ATTACHMENT));
     attached.filter_map(|map| read_part(&map, diagnostics)).collect()
 }
 
@@ -102,9 +102,8 @@ pub(super) fn read_messages<'a>(
 
 fn read_message(index: usize, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> ConversationMessage {
     let role = map.text("role").and_then(MessageRole::from_name).unwrap_or(MessageRole::User);
-    let calls = map.list("tool_calls").into_iter().flatten().filter_map(|view| view.map(&MESSAGE_CALL));
-    let tool_calls: Vec<MessageCall> =
-        calls.filter_map(|call| read_message_call(&call, diagnostics)).collect();
+    let calls = map.maps("tool_calls", &MESSAGE_CALL);
+    let tool_calls: Vec<_> = calls.filter_map(|call| read_message_call(&call, diagnostics)).collect();
     if !map.has("content") && tool_calls.is_empty() {
         diagnostics.report(map.place(), format!("message {index} has no `content`"));
     }

@@ -46,7 +46,7 @@ impl HookCommand {
             return Err(diagnostics);
         }
         let map = MapView::from_node(&node, source, &HOOK).expect("the shape was checked");
-        let texts = map.list("cmd").into_iter().flatten().filter_map(NodeView::text);
+        let texts = map.texts("cmd");
         let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
         Ok(HookCommand {
             command: texts.map(str::to_string).collect(),

@@ -50,17 +50,16 @@ pub fn read_judging(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -
     let Some(map) = view.map(&JUDGE) else {
         return JudgeSettings { judge: role_reference(view, diagnostics), ..JudgeSettings::default() };
     };
-    let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
     JudgeSettings {
         judge: map.get("use").and_then(|view| role_reference(view, diagnostics)),
         connector: map.text("connector").map(str::to_string),
-        retries: whole("retries"),
-        votes: whole("votes"),
+        retries: map.size("retries"),
+        votes: map.size("votes"),
         timeout: read_timeout(&map, diagnostics),
         evidence: match map.get("evidence").and_then(|view| view.map(&EVIDENCE)) {
-            None => EvidenceLimit { max_characters: whole("evidence"), on_overflow: None },
+            None => EvidenceLimit { max_characters: map.size("evidence"), on_overflow: None },
             Some(limit) => EvidenceLimit {
-                max_characters: limit.integer("max_characters").and_then(|n| usize::try_from(n).ok()),
+                max_characters: limit.size("max_characters"),
                 on_overflow: limit.text("on_overflow").map(|word| match word {
                     "truncate" => EvidenceOverflow::Truncate,
                     _ => EvidenceOverflow::Error,

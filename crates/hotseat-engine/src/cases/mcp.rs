@@ -167,7 +167,7 @@ impl McpSettings {
                 diagnostics.report(map.place(), message);
                 continue;
             };
-            let place = map.place_of("server").unwrap_or_else(|| map.place());
+            let place = map.place_near("server");
             match settings.by_name.get_mut(&name) {
                 Some(server) => server.faults.extend(McpFault::read(&map, diagnostics)),
                 None => diagnostics.push(settings.unknown(&name).at(place)),
@@ -517,7 +517,7 @@ impl McpFault {
         let trigger = read_trigger(map, diagnostics)?;
         let kind = read_fault_kind(action, diagnostics)?;
         let tool = map.text("tool").map(str::to_string);
-        let tool_place = map.place_of("tool").unwrap_or_else(|| map.place());
+        let tool_place = map.place_near("tool");
         Some(McpFault { place: map.place(), tool_place, rule: FaultRule { tool, arguments, trigger, kind } })
     }
 }
@@ -535,16 +535,13 @@ fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<
         map.integer("http").and_then(|status| u16::try_from(status).ok()).map(FaultKind::Http),
         map.integer("rpc_error").map(rpc_error),
         map.text("is_error").map(|text| FaultKind::IsError { text: text.to_string() }),
-        map.integer("huge_bytes")
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .map(|bytes| FaultKind::Huge { bytes }),
+        map.size("huge_bytes").map(|bytes| FaultKind::Huge { bytes }),
     ];
     only_fault(kinds, &map, diagnostics)
 }
 
 fn read_faults(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<McpFault> {
-    let entries = map.list("faults").into_iter().flatten().filter_map(|view| view.map(&MCP_FAULT));
-    entries.filter_map(|entry| McpFault::read(&entry, diagnostics)).collect()
+    map.maps("faults", &MCP_FAULT).filter_map(|entry| McpFault::read(&entry, diagnostics)).collect()
 }
 
 fn read_mock(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> McpSource {
@@ -557,7 +554,7 @@ fn read_mock(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> McpSource {
         tools,
         list,
         instructions: map.text("instructions").map(str::to_string),
-        page_size: map.integer("page_size").and_then(|size| usize::try_from(size).ok()),
+        page_size: map.size("page_size"),
     }
 }
 
@@ -566,9 +563,8 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
         return Vec::new();
     }
     let mut names = BTreeSet::new();
-    let entries = map.list("tools").into_iter().flatten().filter_map(|view| view.map(&MCP_TOOL));
     let mut tools = Vec::new();
-    for entry in entries {
+    for entry in map.maps("tools", &MCP_TOOL) {
         let name = entry.text("name").unwrap_or_default().to_string();
         if !names.insert(name.clone()) {
             diagnostics.report(entry.place_of("name"), format!("tool `{name}` is defined twice"));
@@ -581,13 +577,11 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
             annotations: entry.json("annotations"),
             offered_after: entry.text("offered_after").map(|tool| OfferedAfter {
                 tool: tool.to_string(),
-                place: entry.place_of("offered_after").unwrap_or_else(|| entry.place()),
+                place: entry.place_near("offered_after"),
             }),
             answers: entry
-                .list("answers")
-                .into_iter()
-                .flatten()
-                .filter_map(|view| MockAnswer::read(&view.map(&MCP_TOOL_ANSWER)?, diagnostics))
+                .maps("answers", &MCP_TOOL_ANSWER)
+                .filter_map(|answer| MockAnswer::read(&answer, diagnostics))
                 .collect(),
         });
     }
@@ -595,8 +589,7 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
 }
 
 fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Upstream> {
-    let command: Vec<String> =
-        map.list("command").into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect();
+    let command: Vec<String> = map.texts("command").map(str::to_string).collect();
     match (command.is_empty(), map.text("url")) {
         (false, None) => Some(Upstream::Command(UpstreamCommand {
             argv: command,

@@ -240,7 +240,7 @@ fn read_source(entry: &ServiceEntry<'_>, diagnostics: &mut Diagnostics) -> Resul
 /// JSON Pointers to members of requests that may differ from the recording. An error is already reported.
 fn ignored_members(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<Vec<String>, ()> {
     let mut ignored = Vec::new();
-    for entry in map.list("ignore").into_iter().flatten() {
+    for entry in map.items("ignore") {
         let pointer = entry.text().unwrap_or_default();
         if !pointer.starts_with('/') {
             let wrong = Diagnostic::new(format!("`{pointer}` is no JSON Pointer")).at(entry.place());
@@ -276,7 +276,7 @@ fn script_node(entry: &DocumentNode) -> DocumentNode {
 }
 
 fn read_faults(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<PlacedFault> {
-    let entries = map.list("faults").into_iter().flatten().filter_map(|view| view.map(&MODEL_FAULT));
+    let entries = map.maps("faults", &MODEL_FAULT);
     let read = |entry: MapView<'_>| {
         let trigger = read_trigger(&entry, diagnostics)?;
         let kind = read_fault_kind(entry.get("do")?, diagnostics)?;

@@ -62,7 +62,7 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
         return ReliabilitySetting::Inherited;
     };
     let fewest = SequentialTest::min_attempts(rate, confidence);
-    let max_runs = written.integer("max_runs").and_then(|n| usize::try_from(n).ok());
+    let max_runs = written.size("max_runs");
     if max_runs.is_some_and(|most| most < fewest) || fewest > MAX_RUNS_LIMIT {
         let place = if written.has("max_runs") { "max_runs" } else { "rate" };
         let message = format!(

@@ -12,9 +12,8 @@ use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER};
 
 /// Decodes a list of client-side tools.
 pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnostics) -> Vec<ClientTool> {
-    let entries = map.list(key).into_iter().flatten().filter_map(|view| view.map(&CLIENT_TOOL));
     let mut tools: Vec<ClientTool> = Vec::new();
-    for entry in entries {
+    for entry in map.maps(key, &CLIENT_TOOL) {
         let name = entry.text("name").unwrap_or_default().to_string();
         if tools.iter().any(|tool| tool.name == name) {
             diagnostics.report(entry.place_of("name"), format!("tool `{name}` is defined twice"));
@@ -24,10 +23,8 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
             description: entry.text("description").unwrap_or_default().to_string(),
             parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
             answers: entry
-                .list("answers")
-                .into_iter()
-                .flatten()
-                .filter_map(|view| read_tool_answer(&view.map(&TOOL_ANSWER)?, diagnostics))
+                .maps("answers", &TOOL_ANSWER)
+                .filter_map(|answer| read_tool_answer(&answer, diagnostics))
                 .collect(),
             url: tool_url(&entry, diagnostics),
         });
@@ -55,7 +52,7 @@ pub(super) fn read_tool_answer(map: &MapView<'_>, diagnostics: &mut Diagnostics)
         (None, Some(error), None) => ToolReplySource::Written(ToolReply::Error(error.to_string())),
         (None, None, Some(function)) => ToolReplySource::Function(ToolFunction {
             reference: function.to_string(),
-            place: map.place_of("use").unwrap_or_else(|| map.place()),
+            place: map.place_near("use"),
         }),
         _ => {
             diagnostics.report(map.place(), "an answer needs one of `content`, `error` and `use`");
@@ -71,9 +68,8 @@ pub(super) fn read_tool_answer(map: &MapView<'_>, diagnostics: &mut Diagnostics)
 
 /// Decodes the answers to interrupts of a turn.
 pub fn read_interrupt_answers(turn: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<InterruptAnswer> {
-    let entries = turn.list("resume").into_iter().flatten().filter_map(|view| view.map(&INTERRUPT_ANSWER));
     let mut answers = Vec::new();
-    for entry in entries {
+    for entry in turn.maps("resume", &INTERRUPT_ANSWER) {
         let cancelled = entry.text("status") == Some("cancelled");
         let reply = match (cancelled, entry.json("payload")) {
             (true, None) => InterruptReply::Cancelled,

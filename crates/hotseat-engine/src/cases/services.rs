@@ -130,7 +130,7 @@ impl<T> ServiceFile<T> {
     /// The file under a key; `None` if the key is absent.
     pub fn read(map: &MapView<'_>, key: &str) -> Option<Arc<ServiceFile<T>>> {
         let path = map.text(key)?.to_string();
-        let place = map.place_of(key).unwrap_or_else(|| map.place());
+        let place = map.place_near(key);
         Some(Arc::new(ServiceFile { path, place, content: OnceLock::new() }))
     }
 

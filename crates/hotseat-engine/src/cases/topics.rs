@@ -294,7 +294,7 @@ fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Topi
             diagnostics.report(map.key_place(key), format!("`{key}` requires `{of}`"));
         }
     }
-    let place = map.place_of(kind).unwrap_or_else(|| map.place());
+    let place = map.place_near(kind);
     Some(match *kind {
         "on_tool_call" => {
             let arguments = match map.json("with_params").map(|written| ExpectedResult::parse(&written)) {
@@ -310,7 +310,7 @@ fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Topi
         "on_response_match" => TopicTrigger::Response(read_pattern(map.get(kind)?, diagnostics)?),
         "on_user_match" => TopicTrigger::User(read_pattern(map.get(kind)?, diagnostics)?),
         "after_turns_in" => {
-            let count = map.integer("count").and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+            let count = map.size("count").unwrap_or(1);
             TopicTrigger::TurnsIn(map.text(kind)?.to_string(), count)
         }
         _ => TopicTrigger::Condition(Box::new(function_check(map.text(kind)?, place))),

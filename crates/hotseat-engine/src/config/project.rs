@@ -217,16 +217,13 @@ impl Project {
 
         resolve_variables(&mut node, &source, &environment, &mut mistakes);
         let map = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
-        let texts = |key: &str| -> Vec<String> {
-            map.list(key).into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect()
-        };
+        let texts = |key: &str| -> Vec<String> { map.texts(key).map(str::to_string).collect() };
         let simulator = map.get("simulator").and_then(|view| {
             let read = RoleReference::parse(view.text()?);
             read.map_err(|words| mistakes.report(view.place(), words)).ok()
         });
         let judge = read_judging(map.get("judge"), &mut mistakes);
         let suites = texts("suites");
-        let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
         let min_pass_rate = read_min_pass_rate(&map, &mut mistakes);
         let (grants, processes) = script_settings::read_script_settings(&map, root, path, &mut mistakes);
         let reliability = read_project_reliability(&map, &mut mistakes);
@@ -243,12 +240,12 @@ impl Project {
             root: root.to_path_buf(),
             file: Some(shown.into()),
             suites: if suites.is_empty() { default_suites() } else { suites },
-            parallel: whole("parallel"),
-            runs: whole("runs"),
+            parallel: map.size("parallel"),
+            runs: map.size("runs"),
             min_pass_rate,
             reliability,
-            max_invalid: whole("max_invalid"),
-            retries: whole("retries").unwrap_or(0),
+            max_invalid: map.size("max_invalid"),
+            retries: map.size("retries").unwrap_or(0),
             limits: read_limits(&map),
             currency: map.text("currency").map(str::to_string),
             store,
@@ -725,7 +722,7 @@ fn find_target(
     map: &MapView<'_>,
     mistakes: &mut Diagnostics,
 ) -> Option<Arc<ProjectAgent>> {
-    let place = map.place_of("target").unwrap_or_else(|| map.place());
+    let place = map.place_near("target");
     find_agent(agents, name).map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
 }
 
@@ -767,7 +764,7 @@ fn resolve_variables(
 fn read_min_pass_rate(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<f64> {
     let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
     if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
-        let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
+        let place = map.place_near("min_pass_rate");
         mistakes.push(
             Diagnostic::new("`min_pass_rate` must be more than 0 and at most 1")
                 .at(place)

@@ -24,7 +24,7 @@ pub(super) fn read_script_settings(
     let Some(map) = project.get("scripts").and_then(|view| view.map(&SCRIPTS)) else {
         return (grants, ProcessDefinitions::default());
     };
-    for view in map.list("hosts").into_iter().flatten() {
+    for view in map.items("hosts") {
         match HostPattern::parse(view.text().unwrap_or_default()) {
             Ok(pattern) => grants.hosts.push(pattern),
             Err(words) => mistakes.report(view.place(), words),
@@ -32,7 +32,7 @@ pub(super) fn read_script_settings(
     }
     let mut paths = |key: &str| -> Vec<String> {
         let mut all = Vec::new();
-        for view in map.list(key).into_iter().flatten() {
+        for view in map.items(key) {
             let text = view.text().unwrap_or_default();
             let leaves = |text: &str| {
                 Path::new(text).is_absolute()
@@ -49,11 +49,9 @@ pub(super) fn read_script_settings(
         all
     };
     (grants.read, grants.write) = (paths("read"), paths("write"));
-    grants.env =
-        map.list("env").into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect();
+    grants.env = map.texts("env").map(str::to_string).collect();
     grants.timeout = map.integer("timeout_ms").map(from_millis);
-    grants.memory =
-        map.integer("memory_mb").and_then(|mb| usize::try_from(mb).ok()).map(|mb| mb * 1024 * 1024);
+    grants.memory = map.size("memory_mb").map(|mb| mb * 1024 * 1024);
     let mut named = Vec::new();
     for (name, _, view) in map.get("processes").and_then(NodeView::entries).into_iter().flatten() {
         let Some(process) = view.map(&PROCESS) else { continue };

@@ -81,7 +81,7 @@ impl StartCommand {
             mistakes.report(place, error.to_string());
             return None;
         }
-        let texts = map.list("command").into_iter().flatten().filter_map(NodeView::text);
+        let texts = map.texts("command");
         let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
         Some(StartCommand {
             command: texts.map(str::to_string).collect(),

@@ -32,8 +32,7 @@ pub(super) fn read_store_settings(project: &MapView<'_>, mistakes: &mut Diagnost
         let text = map.text(key)?;
         let read = parse(text);
         if read.is_none() {
-            let place = map.place_of(key).unwrap_or_else(|| map.place());
-            mistakes.push(Diagnostic::new(format!("invalid `{key}`: {what}, for example {like}")).at(place));
+            mistakes.report(map.place_near(key), format!("invalid `{key}`: {what}, for example {like}"));
         }
         read
     };

@@ -51,9 +51,9 @@ use hotseat_targets::{AgentInput, AgentSession, TurnError, TurnLimits};
 
 /// Client for asking a role.
 #[derive(Clone)]
+#[must_use]
 pub struct RoleClient {
     backend: RoleBackend,
-#[must_use]
     /// Displayable reference.
     label: Arc<str>,
     /// Time limit of an answer.

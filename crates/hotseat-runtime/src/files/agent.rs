@@ -50,12 +50,12 @@ pub(super) fn decode(
     let written = map.map("limits");
     if let Some(limits) = &written {
         made.max_moves_per_turn = number(limits, "max_moves");
-        let recent = limits.integer("recent_turns").and_then(|number| usize::try_from(number).ok());
+        let recent = limits.size("recent_turns");
         made.recent_turns_limit = recent.unwrap_or(made.recent_turns_limit);
     }
     let mut names: Vec<(String, SourceSpan)> = Vec::new();
-    for map in map.list("tools").into_iter().flatten().filter_map(|view| view.map(&TOOL)) {
-        let place = map.place_of("name").unwrap_or_else(|| map.place());
+    for map in map.maps("tools", &TOOL) {
+        let place = map.place_near("name");
         let Some(tool) = decode_tool(loader, &map, site) else { continue };
         match names.iter().find(|(known, _)| *known == tool.name) {
             Some((_, first)) => {
@@ -96,7 +96,7 @@ fn decode_limits(map: &MapView<'_>) -> RuntimeLimits {
             timeout_ms: millis(&map, "timeout_ms").unwrap_or(usual.timeout_ms),
         },
     };
-    let decisions = map.integer("decisions").and_then(|number| usize::try_from(number).ok());
+    let decisions = map.size("decisions");
     RuntimeLimits {
         context: attempts("context", defaults.context),
         model: attempts("model", defaults.model),

@@ -185,7 +185,7 @@ impl AgentLoader {
     /// Returns the id of an agent and reports duplicates.
     fn claim_agent_id(&mut self, map: &MapView<'_>, site: &FileLocation) -> Option<AgentId> {
         let name = map.text("name").map_or_else(|| site.stem(), str::to_owned);
-        let place = map.place_of("name").unwrap_or_else(|| map.place());
+        let place = map.place_near("name");
         let id = self.id_from_name(DefinitionKind::Agent, &name, &place);
         if let Some(first) = self.named_agents.get(&id).cloned() {
             self.report_duplicate(DefinitionKind::Agent, &name, Some(place), first);

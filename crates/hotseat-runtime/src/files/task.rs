@@ -56,11 +56,11 @@ fn decode(
     made.output_schema = map.get("output").map(|view| schemas::read(loader, view));
     made.timeout_ms = millis(map, "timeout_ms");
     made.retry = map.map("retry").map_or_else(TaskRetry::default, |map| decode_retry(&map));
-    for view in map.list("steps").into_iter().flatten() {
+    for view in map.items("steps") {
         let Some(map) = view.map(&STEP) else { continue };
         let Some(step) = decode_step(loader, &map, made.steps.len(), site) else { continue };
         if made.steps.iter().any(|other| other.name == step.name) {
-            let place = map.place_of("name").unwrap_or_else(|| map.place());
+            let place = map.place_near("name");
             loader.report(place, format!("duplicate step name `{}`", step.name));
         }
         if let Some(place) = map
@@ -71,7 +71,7 @@ fn decode(
         }
         made.steps.push(step);
     }
-    loader.add_task(made, map.place_of("name").unwrap_or_else(|| map.place()))
+    loader.add_task(made, map.place_near("name"))
 }
 
 fn decode_retry(map: &MapView<'_>) -> TaskRetry {

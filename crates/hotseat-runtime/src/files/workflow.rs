@@ -63,10 +63,8 @@ fn decode(
     made.output_mapping = decode_returns(loader, map);
     made.initial = map.text("initial").map(str::to_owned);
 
-    let nodes: Vec<MapView<'_>> =
-        map.list("nodes").into_iter().flatten().filter_map(|view| view.map(&NODE)).collect();
-    let transition_maps: Vec<MapView<'_>> =
-        map.list("transitions").into_iter().flatten().filter_map(|view| view.map(&TRANSITION)).collect();
+    let nodes: Vec<MapView<'_>> = map.maps("nodes", &NODE).collect();
+    let transition_maps: Vec<MapView<'_>> = map.maps("transitions", &TRANSITION).collect();
     let item_names = decode_item_names(loader, &transition_maps);
     let scope: Vec<&str> =
         SCOPE.into_iter().chain(["branch"]).chain(item_names.iter().map(String::as_str)).collect();
@@ -86,7 +84,7 @@ fn decode(
     if !loader.diagnostics.any_within(&map.place()) {
         check_reached(loader, &nodes, &made);
     }
-    loader.add_workflow(made, map.place_of("name").unwrap_or_else(|| map.place()))
+    loader.add_workflow(made, map.place_near("name"))
 }
 
 /// Decodes the result: one expression, or members.
@@ -313,7 +311,7 @@ fn check_groups(loader: &mut AgentLoader, ways: &[MapView<'_>], made: &WorkflowD
 fn check_counted(loader: &mut AgentLoader, ways: &[MapView<'_>], made: &WorkflowDefinition) {
     for (map, way) in ways.iter().zip(&made.transitions).filter(|(_, way)| way.max_iterations.is_some()) {
         if made.transitions.iter().filter(|other| other.name == way.name).count() > 1 {
-            let place = map.place_of("max_iterations").unwrap_or_else(|| map.place());
+            let place = map.place_near("max_iterations");
             let message = format!(
                 "duplicate transition name `{}`: `max_iterations` would count both together",
                 way.name
@@ -346,7 +344,7 @@ fn check_reached(loader: &mut AgentLoader, nodes: &[MapView<'_>], made: &Workflo
     }
     for map in nodes {
         let Some(name) = map.text("name").filter(|name| !reached.contains(name)) else { continue };
-        let place = map.place_of("name").unwrap_or_else(|| map.place());
+        let place = map.place_near("name");
         let message = format!("the node `{name}` is not reachable from `{first}`");
         loader.report_diagnostic(
             Diagnostic::new(message).at(place).help("add a transition, or remove the node"),

@@ -40,7 +40,7 @@ pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingErr
     let map = MapView::from_node(&node, &source, &RECORDING).expect("the shape has been validated");
     let text = |key: &str| map.text(key).map(str::to_string);
     let mut known = KnownIds::default();
-    let turns = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
+    let turns = map.maps("turns", &TURN);
     let recording = AgentRecording {
         suite: text("suite"),
         case: text("case").unwrap_or_default(),
@@ -61,13 +61,13 @@ struct KnownIds {
 fn read_turn(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics) -> RecordedTurn {
     let mut turn = RecordedTurn {
         user: map.text("user").unwrap_or_default().to_string(),
-        attachments: texts(map, "attachments"),
+        attachments: map.texts("attachments").map(str::to_string).collect(),
         duration: time(map.get("duration_ms"), mistakes),
         events: Vec::new(),
         unfinished: map.text("unfinished").map(str::to_string),
         place: Some(map.place()),
     };
-    for view in map.list("events").into_iter().flatten() {
+    for view in map.items("events") {
         let Some(event) = view.tagged(&EVENT) else { continue };
         if matches!(turn.events.last(), Some(RecordedEvent { kind: RecordedEventKind::Error { .. }, .. })) {
             mistakes.push(error_at(view, "an `error` must be the last event of its turn"));
@@ -87,7 +87,7 @@ fn read_turn(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics
     }
     if map.list("events").is_none_or(|events| events.len() == 0) && turn.unfinished.is_none() {
         let message = "this turn has no events; a completed turn needs at least one";
-        mistakes.push(Diagnostic::new(message).at(map.place_of("events").unwrap_or_else(|| map.place())));
+        mistakes.report(map.place_near("events"), message);
     }
     turn
 }
@@ -147,10 +147,6 @@ pub(crate) fn mcp_payload(event: &str, payload: &Value, turn_id: &str) -> serde_
         members.insert("turnId".to_string(), turn_id.into());
     }
     Payload::from_json(event, payload)
-}
-
-fn texts(map: &MapView<'_>, key: &str) -> Vec<String> {
-    map.list(key).into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect()
 }
 
 /// Reads a time in milliseconds.

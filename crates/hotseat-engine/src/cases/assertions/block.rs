@@ -246,12 +246,12 @@ fn text_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
 
 fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
     let mut checks = Vec::new();
-    for name in map.list("forbid").into_iter().flatten() {
+    for name in map.items("forbid") {
         let calls = CallFilter::for_tool(name.text().unwrap_or_default());
         let kind = CheckKind::ToolCount(ToolCount { calls, count: CallCount::NONE });
         checks.push(Check::new(kind, name.place()));
     }
-    for entry in map.list("require").into_iter().flatten() {
+    for entry in map.items("require") {
         if let Some(name) = entry.text() {
             let count = read_count(None, diagnostics);
             let kind = CheckKind::ToolCount(ToolCount { calls: CallFilter::for_tool(name), count });
@@ -260,7 +260,7 @@ fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
             required_call_checks(&entry, &mut checks, diagnostics);
         }
     }
-    for entry in map.list("forbid_calls").into_iter().flatten() {
+    for entry in map.items("forbid_calls") {
         if let Some(entry) = entry.map(&FORBID_CALL) {
             let calls = call_filter(&entry, diagnostics);
             let kind = CheckKind::ForbiddenCall(ForbiddenCall { calls });
@@ -296,7 +296,7 @@ fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, diagnostic
 }
 
 fn name_place(entry: &MapView<'_>) -> SourceSpan {
-    entry.place_of("name").unwrap_or_else(|| entry.place())
+    entry.place_near("name")
 }
 
 fn call_filter(entry: &MapView<'_>, diagnostics: &mut Diagnostics) -> CallFilter {

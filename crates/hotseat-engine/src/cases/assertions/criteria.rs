@@ -18,8 +18,8 @@ const SCRIPT: &str = "scripts:";
 
 /// Definitions for resolving assertions: criteria by name, judge settings, and the goal. Project, suite and
 /// case each contribute.
-#[must_use]
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct CheckVocabulary {
     criteria: BTreeMap<Arc<str>, CriterionDefinition>,
     judging: JudgeSettings,
@@ -288,7 +288,7 @@ fn read_examples(map: &MapView<'_>) -> Vec<CriterionExample> {
         ("bad_examples", &EXAMPLE, Some(ExampleQuality::Bad)),
         ("edge_cases", &EDGE_CASE, None),
     ] {
-        for example in map.list(key).into_iter().flatten().filter_map(|view| view.map(shape)) {
+        for example in map.items(key).filter_map(|view| view.map(shape)) {
             let text = |key: &str| example.text(key).unwrap_or_default().to_string();
             let satisfied = || example.bool("verdict") == Some(true);
             all.push(CriterionExample {

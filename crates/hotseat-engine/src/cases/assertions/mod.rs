@@ -180,7 +180,7 @@ fn read_assertion(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check
 
 /// Returns one check at the position of its most significant key.
 fn check_at(map: &MapView<'_>, key: &str, kind: CheckKind) -> Option<Vec<Check>> {
-    Some(vec![Check::new(kind, map.place_of(key).unwrap_or_else(|| map.place()))])
+    Some(vec![Check::new(kind, map.place_near(key))])
 }
 
 /// Decodes one text or several.

@@ -60,7 +60,7 @@ fn read_after_fault(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         diagnostics.report(map.place(), "`after_fault` needs `max_retries` or `forbid`");
         return None;
     }
-    let forbidden = map.list("forbid").into_iter().flatten().filter_map(NodeView::text);
+    let forbidden = map.texts("forbid");
     let check = AfterFault {
         tool: map.text("tool").map(str::to_string),
         server: map.text("server").map(str::to_string),

@@ -164,8 +164,7 @@ impl AgentTarget for HttpTarget {
                 mistakes.push(mistake.at(place).help(help));
             }
         } else if done {
-            let place = map.place_of("map").unwrap_or_else(|| map.place());
-            mistakes.push(Diagnostic::new("`done` requires `stream`").at(place));
+            mistakes.report(map.place_near("map"), "`done` requires `stream`");
         }
         let endpoint = read_endpoint(map, mistakes)?;
         input.secrets.extend(Url::parse(&endpoint).ok().as_ref().and_then(url_password));

@@ -87,7 +87,7 @@ impl AgentTarget for ChatTarget {
                 (Ok(_), _) if headers.contains_key(AUTHORIZATION) => {
                     let mistake =
                         Diagnostic::new("`api_key` and the header `Authorization` cannot be combined");
-                    mistakes.push(mistake.at(map.place_of("api_key").unwrap_or_else(|| map.place())));
+                    mistakes.push(mistake.at(map.place_near("api_key")));
                 }
                 (Ok(mut value), _) => {
                     value.set_sensitive(true);
