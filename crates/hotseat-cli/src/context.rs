@@ -8,8 +8,7 @@ use std::sync::{Arc, OnceLock};
 use hotseat_document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 use hotseat_engine::cases::Environment;
 use hotseat_engine::config::{ENV_FILE, EnvFile, Project, display_path, redact_diagnostic};
-use hotseat_report::reporters;
-use hotseat_report::reporters::CommandGuard;
+use hotseat_report::reporters::{self, CommandGuard};
 use hotseat_targets::recorder::SecretRedactor;
 
 use crate::args::ColorChoice;

@@ -5,8 +5,7 @@ use std::io::{self, BufWriter, Write};
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::RunPlan;
-use hotseat_report::reporters;
-use hotseat_report::reporters::{CommandGuard, ReportFormat, ReportWriteError, format_count};
+use hotseat_report::reporters::{self, CommandGuard, ReportFormat, ReportWriteError, format_count};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;

@@ -1,8 +1,7 @@
 //! `hotseat man`: manual pages.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use clap::CommandFactory;
 

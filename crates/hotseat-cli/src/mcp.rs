@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
 use hotseat_engine::run::ShutdownSignals;
 use hotseat_mcp::{

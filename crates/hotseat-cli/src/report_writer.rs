@@ -11,8 +11,7 @@ use hotseat_checks::RoleReference;
 use hotseat_engine::config::ScriptScope;
 use hotseat_engine::roles::ReporterQuestion;
 use hotseat_engine::run::{RunContext, RunSettings, open_role};
-use hotseat_report::reporters;
-use hotseat_report::reporters::{ReportFormat, ReportWriteError, Reporter};
+use hotseat_report::reporters::{self, ReportFormat, ReportWriteError, Reporter};
 use hotseat_report::runner::ReportWriting;
 use serde_json::Value;
 

@@ -4,10 +4,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
-use hotseat_report::reporters;
 use hotseat_report::reporters::{
-    ConsoleOptions, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
-    conversation,
+    self, ConsoleOptions, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter,
+    TraceReporter, conversation,
 };
 use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 

@@ -1,9 +1,8 @@
 //! Errors in documents, and how they are rendered.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::iter;
 use std::ops::{Deref, Range};
+use std::{fmt, iter};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -151,11 +150,11 @@ impl Diagnostics {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
     }
+
     /// Adds an error at a location, if that is known.
     pub fn report(&mut self, place: impl Into<Option<SourceSpan>>, message: impl ToString) {
         self.push(Diagnostic::new(message).at(place));
     }
-
 
     /// Sorts the errors of one source by position. Errors without a location come first.
     pub fn sort_by_place(&mut self) {

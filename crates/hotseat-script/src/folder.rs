@@ -1,8 +1,7 @@
 //! Resolves imports. No file outside the script folder is ever read.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Extensions that an import may omit, in the order in which they are tried.
 const IMPLIED_EXTENSIONS: [&str; 4] = [".ts", ".js", ".mjs", ".json"];

@@ -1,12 +1,10 @@
 //! Threads for scripts. An engine cannot be interrupted within its built-in functions, so the caller must be
 //! able to abandon its thread. A thread that has ended its work does that of the next caller.
 
-use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
+use std::{io, thread};
 
 use tokio::sync::{oneshot, watch};
 

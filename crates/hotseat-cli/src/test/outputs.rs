@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{CassetteMode, RunCassettes, RunPlan};
-use hotseat_report::reporters;
-use hotseat_report::reporters::{ReportFormat, ReportWriteError};
+use hotseat_report::reporters::{self, ReportFormat, ReportWriteError};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{RunEvent, RunSettings};
-use hotseat_report::reporters;
 use hotseat_report::reporters::{
-    ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter, RecordingsReporter,
-    ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
+    self, ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter,
+    RecordingsReporter, ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
 };
 
 use hotseat_report::runner::ReporterSet;

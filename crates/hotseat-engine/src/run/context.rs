@@ -12,8 +12,9 @@ use super::cassettes::RunCassettes;
 use super::mcp_servers::RunMcp;
 use super::recheck_source::RecheckSource;
 use super::running::RunningConversations;
-use crate::cases::{HookCommand, HumanInput, McpAddresses, TestCase, VariableScope};
-use crate::cases::{OnMissingInput, PromptPolicy};
+use crate::cases::{
+    HookCommand, HumanInput, McpAddresses, OnMissingInput, PromptPolicy, TestCase, VariableScope,
+};
 use crate::config::{
     BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, is_secret, named_secrets, secret_text,
 };

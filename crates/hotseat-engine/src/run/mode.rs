@@ -3,8 +3,7 @@
 use hotseat_trace::named;
 use serde::{Deserialize, Serialize};
 
-use crate::cases::OnMissingInput;
-use crate::cases::TestCase;
+use crate::cases::{OnMissingInput, TestCase};
 use hotseat_checks::RoleReference;
 
 named! {

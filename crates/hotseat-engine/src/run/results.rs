@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mode::ConversationMode;
-use crate::cases::AwaitingMarkers;
-use crate::cases::{CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
+use crate::cases::{AwaitingMarkers, CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
 use hotseat_checks::RoleReference;
 
 /// Reference to a case of a run.

@@ -24,10 +24,9 @@ use crate::scripts::ScriptCapabilities;
 use crate::session::{CheckResult, ConversationResult, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
 use hotseat_document::Diagnostic;
-use hotseat_targets::CallVisibility;
 use hotseat_targets::message::{ScriptedAnswers, media_parts};
 use hotseat_targets::recorder::TraceRecorder;
-use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits};
+use hotseat_targets::{AgentSession, CallVisibility, ProtocolCapabilities, TurnError, TurnLimits};
 
 /// Default time limit of open-ended conversations: those with a simulated user or driven by a program.
 const DEFAULT_OPEN_ENDED_TIMEOUT: Duration = Duration::from_secs(300);

@@ -16,12 +16,11 @@ use super::turn::{TIMEOUT_ERROR, TurnInput};
 use crate::cases::{CaseTurn, TestCase};
 use crate::roles::{RoleError, RoleExchange, SimulatorQuestion, UserAnswer};
 use hotseat_checks::Check;
-use hotseat_targets::CallVisibility;
 use hotseat_targets::message::{
     InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, joined_text, media_parts,
 };
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
-use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError};
+use hotseat_targets::{AgentSession, CallVisibility, ProtocolCapabilities, TurnError};
 
 /// Hint shown if a conversation cannot be re-evaluated.
 pub const RERUN_HINT: &str = "run it again with `hotseat test`";

@@ -6,9 +6,6 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::calls;
-use super::contents;
-use super::headers;
 use super::observer::report_response;
 use super::outbound::{
     HttpOutcome, MAX_WAITING_FRAMES, OutFrame, empty_response, error_response, event_stream, respond,
@@ -18,7 +15,7 @@ use super::rpc_request::{
 };
 use super::sessions::ClientSession;
 use super::state::{AnswerSource, ServerState};
-use super::{proxy, replay};
+use super::{calls, contents, headers, proxy, replay};
 use crate::answer::ListChangeReceivers;
 use crate::definition::ServerKind;
 use crate::event::McpEventKind;

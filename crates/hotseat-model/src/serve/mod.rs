@@ -40,8 +40,7 @@ pub use cassette::{
 #[cfg(feature = "serve")]
 pub use conversation::ServedConversation;
 pub use faults::{FaultKind, ModelFault, UnreachedFault};
-pub use hotseat_serve::FaultTrigger;
-pub use hotseat_serve::TextCleaner;
+pub use hotseat_serve::{FaultTrigger, TextCleaner};
 #[cfg(feature = "serve")]
 pub use http::ModelServers;
 pub use limits::ServeLimits;

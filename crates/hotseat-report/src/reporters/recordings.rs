@@ -7,8 +7,7 @@ use std::sync::Arc;
 use super::record::rfc3339;
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::RunSettings;
-use hotseat_targets::recording;
-use hotseat_targets::recording::{AgentRecording, suite_name};
+use hotseat_targets::recording::{self, AgentRecording, suite_name};
 
 /// Reporter that writes a recording of each executed case.
 pub struct RecordingsReporter {

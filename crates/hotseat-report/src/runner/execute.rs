@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::run;
 use hotseat_engine::run::{
-    CancellationSignal, FaultSweep, HookOutput, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
+    self, CancellationSignal, FaultSweep, HookOutput, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
     execute,
 };
 use hotseat_targets::recorder::wall_millis;

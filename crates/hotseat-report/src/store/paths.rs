@@ -1,8 +1,7 @@
 //! File paths of the run store.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Name of the store folder in the project folder.
 pub const STORE_FOLDER: &str = ".hotseat";

@@ -4,10 +4,9 @@
 //! show this: a killed run looks like one that waits for an agent.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use super::live;
 

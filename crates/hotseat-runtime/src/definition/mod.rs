@@ -11,9 +11,8 @@ mod workflow;
 
 pub use action::{
     AssembleAction, ContextAction, CustomAction, FailAction, MemberMerge, MemoryAction, MockAction,
-    StepAction, ask, custom, echo, fail,
+    StepAction, ask, assemble, context, custom, echo, fail, memory, mock,
 };
-pub use action::{assemble, context, memory, mock};
 pub use definitions::{AgentDefinition, DefinitionError, Definitions};
 pub use limits::{AttemptLimits, RuntimeLimits};
 pub use persona::{ContextPolicy, ModelProfile, Persona, persona};

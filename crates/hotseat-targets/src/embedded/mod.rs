@@ -24,16 +24,14 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
-use crate::connection::http;
-use crate::connection::http::HttpClient;
+use crate::connection::http::{self, HttpClient};
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{
     ConversationMessage, InterruptReply, InterruptRequest, MessageRole, RequestIdentity, ScriptedAnswers,
     ToolReply, joined_text, unique_id,
 };
 use crate::recorder::TraceRecorder;
-use crate::target::client_tools;
-use crate::target::client_tools::ClientCall;
+use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::message_json;
 use crate::target::{
     AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, check_unoffered_call,

@@ -23,10 +23,9 @@ use crate::message::{
     ToolReply, media_parts, unique_id,
 };
 use crate::recorder::TraceRecorder;
-use crate::recording::mcp_payload;
 use crate::recording::{
     self, AgentRecording, ReadRecordingError, RecordedArguments, RecordedEvent, RecordedEventKind,
-    RecordedTurn, file_name,
+    RecordedTurn, file_name, mcp_payload,
 };
 use crate::target::{
     AgentInput, AgentSession, ProtocolCapabilities, TurnFuture, unanswered_call, unanswered_interrupt,

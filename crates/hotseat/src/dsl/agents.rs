@@ -20,9 +20,8 @@ use super::panics::{self, PanicReport};
 use super::scenario::Scenario;
 use super::test::Test;
 use super::views::{Message, Role, ToolCall};
-use hotseat_targets::BoxFuture;
 use hotseat_targets::code_agent::{CodeAgent, CodeAgentAnswer, CodeAgentConversation, CodeAgentMessage};
-use hotseat_targets::message;
+use hotseat_targets::{BoxFuture, message};
 
 /// The agent that a group tests; see [`Group::agent`](super::Group::agent).
 #[derive(Clone)]

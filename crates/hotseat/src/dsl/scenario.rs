@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use hotseat_engine::cases;
-use hotseat_engine::cases::read_scenario_set;
+use hotseat_engine::cases::{self, read_scenario_set};
 
 /// One scenario of a set; see [`Group::scenario_set`](super::Group::scenario_set). Immutable and cheap to
 /// clone.

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::connection::ConnectorConfig;
-use crate::providers::connection::{merge_extra, results_first};
+use crate::providers::connection::{ConnectorConfig, merge_extra, results_first};
 use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult};
 
 /// Default maximum length of a reply in tokens. The protocol requires a value, and every model supports this

@@ -6,9 +6,8 @@ use hotseat_document::json::{keep_digits, optional_value};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::providers::connection::failure;
 use crate::providers::connection::{
-    ReplyParser, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unsupported_call_error,
 };
 use crate::{
     ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,

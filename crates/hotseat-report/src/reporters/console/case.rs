@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 
 use hotseat_trace::VerdictStatus;
 
-use super::attempts;
 use super::conversation::{
     NOTHING_ASSERTED, RenderedCase, asserts_nothing, checkpoint_count, write_conversation, write_warnings,
 };
-use super::failure;
 use super::label::{case_label, verdict_word};
 use super::options::{ConsoleOptions, TextStyle};
 use super::tree::DURATION_COLUMNS;
 use super::turn::DetailLevel;
+use super::{attempts, failure};
 use crate::reporters::text::{columns, format_count, format_duration, one_line, preview, safe_lines, wrap};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 

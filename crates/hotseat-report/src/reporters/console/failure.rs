@@ -9,8 +9,7 @@ use super::comparison::comparison_lines;
 use super::options::{ConsoleOptions, TextStyle};
 use crate::reporters::text::{columns, format_count, one_line, safe_lines, wrap};
 use hotseat_engine::run::Attempt;
-use hotseat_engine::session::CheckpointResult;
-use hotseat_engine::session::{CheckResult, CheckState};
+use hotseat_engine::session::{CheckResult, CheckState, CheckpointResult};
 
 /// Maximum number of lines of an actual value.
 const MAX_ACTUAL_LINES: usize = 12;

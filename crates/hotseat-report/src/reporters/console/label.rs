@@ -1,8 +1,7 @@
 //! Short labels of cases, verdicts and checks. Failures are described in more detail below the tree.
 
 use hotseat_engine::cases::assertion_label;
-use hotseat_engine::session::CheckResult;
-use hotseat_engine::session::CheckpointResult;
+use hotseat_engine::session::{CheckResult, CheckpointResult};
 use hotseat_trace::{ResultLabel, Verdict};
 
 use super::options::TextStyle;

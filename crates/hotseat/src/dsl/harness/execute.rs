@@ -22,9 +22,8 @@ use hotseat_engine::run::{
     RunChoices, RunContext, RunEvent, RunPlan, RunSettings,
 };
 use hotseat_engine::session::DrivenCase;
-use hotseat_report::reporters;
 use hotseat_report::reporters::{
-    ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
+    self, ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
 };
 use hotseat_report::runner::{FinishedRun, ReporterSet, RunBuilder, RunnerError};
 use hotseat_targets::code_agent::CodeAgent;
