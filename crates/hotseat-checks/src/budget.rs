@@ -34,6 +34,13 @@ impl UsageBudget {
         if let Some(turn) = silent {
             return Some(format!("neither the agent nor a model reports the usage of turn {}", turn.number));
         }
+        let is_partial = |turn: &&ConversationTurn| turn.usage_totals.iter().any(|spent| spent.partial);
+        if let Some(turn) = scope.turns().iter().find(is_partial) {
+            return Some(format!(
+                "a part of the usage of turn {} is unknown: the agent reports none for it, or not both its input and output tokens",
+                turn.number
+            ));
+        }
         if !matches!(self, UsageBudget::Cost(_)) {
             return None;
         }

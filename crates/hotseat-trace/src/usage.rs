@@ -27,6 +27,9 @@ pub struct UsageTotals {
     /// True if some of the counts are estimates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// True if a part of the usage is unknown: these are the known counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 impl UsageTotals {
@@ -49,6 +52,7 @@ impl UsageTotals {
                 }
             }
             sum.estimated |= other.estimated;
+            sum.partial |= other.partial;
         }
         Some(sum)
     }

@@ -1,4 +1,6 @@
 //! Usage and costs: reported by agents, priced by the project, limited by budgets.
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::agui::FakeRun;
 use serde_json::{Value, json};
 
 use crate::common::Project;
@@ -13,6 +15,8 @@ while read -r line; do
     *priced*) echo '{"type":"usage","usage":{"model":"m-1","prompt_tokens":1000,"completion_tokens":100}}';;
     *foreign*) echo '{"type":"usage","usage":{"model":"m-9","input_tokens":1000,"output_tokens":100}}';;
     *huge*) echo '{"type":"usage","usage":{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}}';;
+    *mixed*) echo '{"type":"usage","usage":[{"model":"m-1","input_tokens":1000,"output_tokens":100},{"model":"m-1","input_tokens":100000}]}';;
+    *cached*) echo '{"type":"usage","usage":{"model":"m-1","input_tokens":1,"cache_read_input_tokens":100,"cache_creation_input_tokens":50,"output_tokens":1}}';;
     *half*) echo '{"type":"usage","usage":{"completion_tokens":5}}';;
     *tenth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.1}}';;
     *fifth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.2}}';;
@@ -219,6 +223,53 @@ assert: { budget: { max_tokens: 5000 } }
 fn partial_usage_is_not_treated_as_total() {
     let tested = cases(&[("half", "half", "{ budget: { max_tokens: 5 } }")]).test(&[]);
     assert_eq!(tested.failure("half")["kind"], "usage_error");
+}
+
+#[test]
+fn uncountable_part_of_usage_leaves_budgets_undecided() {
+    let tested = cases(&[
+        ("tokens", "mixed", "{ budget: { max_tokens: 1100 } }"),
+        ("cost", "mixed", "{ budget: { max_cost: 1 } }"),
+        ("negated", "mixed", "{ type: max_tokens, value: 1100, negate: true }"),
+        ("exceeded anyhow", "mixed", "{ budget: { max_tokens: 1099 } }"),
+    ])
+    .test(&[]);
+    for name in ["tokens", "cost", "negated"] {
+        tested.assert_failure(name, "usage_error", &["a part of the usage of turn 1 is unknown"]);
+    }
+    assert_eq!(tested.failure("exceeded anyhow")["kind"], "assertion");
+    let found = &tested.case("exceeded anyhow")["turns"][0]["assertions"][0]["actual"];
+    assert_eq!(found, "1100 tokens or more");
+}
+
+#[test]
+fn run_without_usage_leaves_budget_of_its_turn_undecided() {
+    for reports in [0, 1] {
+        let agent = FakeAgent::start(move |request| {
+            let run = FakeRun::for_request(request).started();
+            let run = match request.index {
+                0 => run.tool_call("c", "pick", &json!({})),
+                _ => run.text("Red."),
+            };
+            let usage = json!([{"model": "m", "inputTokens": 1, "outputTokens": 1}]);
+            let end = json!({"type": "RUN_FINISHED", "usage": usage});
+            if request.index == reports { run.raw_event(end).reply() } else { run.finished().reply() }
+        });
+        let suite = "name: a\ntools: [{ name: pick, answers: [{ content: red }] }]\nturns: [{ user: hi, assert: { budget: { max_tokens: 10 } } }]\n";
+        let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
+        tested.assert_failure("a", "usage_error", &["a part of the usage of turn 1 is unknown"]);
+    }
+}
+
+#[test]
+fn tokens_of_a_cache_count() {
+    let tested = cases(&[
+        ("holds", "cached", "{ budget: { max_tokens: 152 } }"),
+        ("exceeded", "cached", "{ budget: { max_tokens: 151 } }"),
+    ])
+    .test(&[]);
+    assert_eq!(tested.case("holds")["status"], "passed", "{}", tested.output);
+    assert_eq!(tested.case("exceeded")["turns"][0]["assertions"][0]["actual"], "152 tokens");
 }
 
 #[test]

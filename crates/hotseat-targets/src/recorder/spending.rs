@@ -36,6 +36,8 @@ pub(super) struct SpendingMeter {
     calls: Vec<UsageTotals>,
     /// Usage that the agent reported since the last completed turn.
     reports: Vec<UsageTotals>,
+    /// True if a run of the agent since the last completed turn has usage that cannot be counted.
+    is_partial: bool,
     /// Running model calls: model and estimated input tokens.
     open: HashMap<(Arc<str>, u32), (Arc<str>, u64)>,
 }
@@ -65,9 +67,14 @@ impl SpendingMeter {
                 self.calls.push(UsageTotals { estimated: call.input_tokens.is_none(), ..spent });
             }
             Payload::AgentRunFinished(run) => {
+                let known = self.reports.len();
                 for report in run.usage.iter().flat_map(UsageReport::parse_all) {
-                    self.reports.push(report.into_totals(&self.prices));
+                    match report {
+                        Some(report) => self.reports.push(report.into_totals(&self.prices)),
+                        None => self.is_partial = true,
+                    }
                 }
+                self.is_partial |= self.reports.len() == known;
             }
             _ => {}
         }
@@ -77,7 +84,12 @@ impl SpendingMeter {
     /// about the same tokens.
     pub fn take(&mut self) -> Option<UsageTotals> {
         let (calls, reports) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.reports));
-        UsageTotals::sum(if calls.is_empty() { &reports } else { &calls })
+        let is_partial = std::mem::take(&mut self.is_partial);
+        if calls.is_empty() {
+            UsageTotals::sum(&reports).map(|spent| UsageTotals { partial: is_partial, ..spent })
+        } else {
+            UsageTotals::sum(&calls)
+        }
     }
 }
 
@@ -114,11 +126,19 @@ const CACHED_TOKEN_PATHS: [&[&str]; 6] = [
     &["cachedInputTokens"],
     &["cachedContentTokenCount"],
 ];
+/// Keys of the tokens that were read from a cache, beside the other input.
+const CACHE_READ_KEYS: [&str; 2] = ["cache_read_input_tokens", "cacheReadInputTokens"];
+/// Keys of the tokens that were written to a cache, beside the other input.
+const CACHE_WRITE_KEYS: [&str; 3] =
+    ["cache_creation_input_tokens", "cacheCreationInputTokens", "cacheWriteInputTokens"];
 
 /// Returns the input and output tokens of a usage report; `None` unless it has both.
 pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
     let reports = UsageReport::parse_all(usage);
-    let of = |report: &UsageReport| Some((report.input?, report.output?));
+    let of = |report: &Option<UsageReport>| {
+        let report = report.as_ref()?;
+        Some((report.input?, report.output?))
+    };
     let mut each = reports.iter().map(of);
     let first = each.next()??;
     each.try_fold(first, |(input, output), report| {
@@ -128,8 +148,8 @@ pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
 }
 
 impl UsageReport {
-    /// Parses a usage report of one model or a list of them. Reports without a total token count are ignored.
-    fn parse_all(usage: &Value) -> Vec<UsageReport> {
+    /// Parses a usage report of one model or a list of them. `None` stands for one without a total token count.
+    fn parse_all(usage: &Value) -> Vec<Option<UsageReport>> {
         match usage {
             Value::Array(parts) => parts.iter().flat_map(UsageReport::parse_all).collect(),
             Value::Object(members) => {
@@ -137,7 +157,7 @@ impl UsageReport {
                 let member =
                     |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
                 let number = |names: &[&str]| names.iter().find_map(|name| member(name)?.as_u64());
-                let report = UsageReport {
+                let mut report = UsageReport {
                     model: MODEL_KEYS.iter().find_map(|name| member(name)?.as_str()).map(str::to_string),
                     input: number(&INPUT_TOKEN_KEYS),
                     cached: CACHED_TOKEN_PATHS
@@ -156,10 +176,26 @@ impl UsageReport {
                 };
                 // A total needs both summands.
                 let is_counted = report.total.or(report.input.and(report.output)).is_some();
-                if is_counted { vec![report] } else { Vec::new() }
+                report.add_separate_cache(number(&CACHE_READ_KEYS), number(&CACHE_WRITE_KEYS));
+                vec![is_counted.then_some(report)]
             }
-            _ => Vec::new(),
+            _ => vec![None],
         }
+    }
+
+    /// Adds tokens of a cache that the report counts beside the other input, as in messages. A total tells whether
+    /// it does.
+    fn add_separate_cache(&mut self, read: Option<u64>, written: Option<u64>) {
+        let (Some(input), Some(output), Some(cached)) =
+            (self.input, self.output, read.or(written.map(|_| 0)))
+        else {
+            return;
+        };
+        let input = input.saturating_add(cached).saturating_add(written.unwrap_or(0));
+        if self.total.is_none_or(|total| total == input.saturating_add(output)) {
+            self.input = Some(input);
+        }
+        self.cached = self.cached.max(cached);
     }
 
     fn into_totals(self, prices: &ModelPrices) -> UsageTotals {
@@ -184,6 +220,7 @@ impl UsageReport {
             cost,
             unpriced: if cost.is_none() { vec![model] } else { Vec::new() },
             estimated: false,
+            partial: false,
         }
     }
 }
@@ -197,6 +234,7 @@ mod tests {
     fn figures(usage: &Value) -> Vec<(Option<u64>, Option<u64>, Option<u64>)> {
         UsageReport::parse_all(usage)
             .iter()
+            .flatten()
             .map(|report| (report.input, report.output, report.total))
             .collect()
     }
@@ -220,17 +258,44 @@ mod tests {
     }
 
     #[test]
+    fn adds_tokens_of_a_separate_cache() {
+        for (usage, input) in [
+            (
+                json!({"input_tokens": 1, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 50, "output_tokens": 1}),
+                151,
+            ),
+            (
+                json!({"inputTokens": 1, "cacheReadInputTokens": 100, "outputTokens": 1, "totalTokens": 102}),
+                101,
+            ),
+            (
+                json!({"input_tokens": 1, "cache_creation_input_tokens": 50, "cache_read_input_tokens": null, "output_tokens": 1}),
+                51,
+            ),
+            // The total says that the input includes the cache.
+            (
+                json!({"prompt_tokens": 101, "cache_read_input_tokens": 100, "completion_tokens": 1, "total_tokens": 102}),
+                101,
+            ),
+        ] {
+            let report = UsageReport::parse_all(&usage).remove(0).unwrap();
+            assert_eq!(report.input, Some(input), "{usage}");
+            assert_eq!(report.into_totals(&ModelPrices::default()).total_tokens, input + 1, "{usage}");
+        }
+    }
+
+    #[test]
     fn prices_cached_tokens() {
         let mut prices = ModelPrices::default();
         prices.add("m", TokenPrice { input: 3.0, output: 15.0, cached_input: 0.3 });
         let prices = prices.with_default_model(Some("m".to_string()));
         let usage = json!({"prompt_tokens": 1_000_000, "completion_tokens": 100_000,
             "prompt_tokens_details": {"cached_tokens": 500_000}});
-        let spent = UsageReport::parse_all(&usage).remove(0).into_totals(&prices);
+        let spent = UsageReport::parse_all(&usage).remove(0).unwrap().into_totals(&prices);
         assert_eq!(spent.cost, Some(1.5 + 0.15 + 1.5));
         assert_eq!(spent.total_tokens, 1_100_000);
         let other = json!({"model": "other", "prompt_tokens": 1, "completion_tokens": 1});
-        let spent = UsageReport::parse_all(&other).remove(0).into_totals(&prices);
+        let spent = UsageReport::parse_all(&other).remove(0).unwrap().into_totals(&prices);
         assert_eq!((spent.cost, spent.unpriced), (None, vec!["other".to_string()]));
     }
 }

@@ -19,7 +19,7 @@ optional_members! {
 
 impl SpentRecord {
     pub fn new(spent: UsageTotals) -> Self {
-        let UsageTotals { input_tokens, output_tokens, total_tokens, cost, unpriced: _, estimated } = spent;
+        let UsageTotals { input_tokens, output_tokens, total_tokens, cost, estimated, .. } = spent;
         // Rounds away the error of floating-point sums.
         let cost = cost.map(|cost| (cost * 1e12).round() / 1e12);
         SpentRecord { input_tokens, output_tokens, total_tokens, cost, estimated }
