@@ -74,4 +74,8 @@ impl CheckBehavior for MaxIdle {
     fn is_timing(&self) -> bool {
         true
     }
+
+    fn reads_calls(&self) -> bool {
+        self.idle == IdleScope::BetweenCalls
+    }
 }

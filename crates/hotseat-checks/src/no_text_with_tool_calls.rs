@@ -41,4 +41,8 @@ impl CheckBehavior for NoTextWithToolCalls {
             (beside, _) => CheckDecision::new(false, format_list(beside)),
         }
     }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
 }

@@ -333,7 +333,12 @@ fn mistakes_are_reported_before_anything_is_contacted() {
 fn assertions_about_calls_that_nothing_shows_are_refused() {
     let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
     let target = plain_target(&agent).replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
-    for assertion in ["tools: { forbid: [charge_card] }", "budget: { max_tool_calls: 1 }"] {
+    for assertion in [
+        "tools: { forbid: [charge_card] }",
+        "budget: { max_tool_calls: 1 }",
+        "timing: { max_gap_ms: 1 }",
+        "text: { with_tool_calls: forbid }",
+    ] {
         let suite = format!("name: a\nturns: [{{ user: hi, assert: {{ {assertion} }} }}]\n");
         let output = Project::with_config(&target).suite("a", &suite).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
