@@ -46,8 +46,8 @@ impl CheckDecision {
         let broken = calls.iter().filter(|(_, call)| call.arguments_broken).count();
         let why = match broken {
             0 => "the agent gave no result",
-            _ if broken == calls.len() => "the arguments are not valid JSON",
-            _ => "results are missing or arguments are not valid JSON",
+            _ if broken == calls.len() => "the arguments are unknown or not valid JSON",
+            _ => "results are missing, or arguments are unknown or not valid JSON",
         };
         let calls: Vec<String> = calls.iter().map(|(turn, call)| format_call(*turn, call)).collect();
         CheckDecision::not_applicable(format!("cannot be decided because {why}: {}", format_list(&calls)))

@@ -12,6 +12,9 @@ pub struct ToolCallPiece {
     index: Option<u64>,
     id: Option<String>,
     function: Option<FunctionPiece>,
+    /// Arguments outside of `function` would count as none.
+    #[serde(default, rename = "arguments", deserialize_with = "no_arguments")]
+    _arguments: (),
 }
 
 #[derive(Debug, Deserialize)]
@@ -20,6 +23,23 @@ struct FunctionPiece {
     /// JSON text; some servers send the object itself.
     #[serde(default, deserialize_with = "optional_value")]
     arguments: Option<Value>,
+    /// Wrong names of the arguments.
+    #[serde(
+        default,
+        rename = "args",
+        alias = "input",
+        alias = "parameters",
+        deserialize_with = "no_arguments"
+    )]
+    _others: (),
+}
+
+/// Fails if a member that holds no arguments in this protocol has some.
+fn no_arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    match MisplacedCalls::deserialize(deserializer)?.is_present {
+        true => Err(serde::de::Error::custom("a tool call has arguments outside of `function.arguments`")),
+        false => Ok(()),
+    }
 }
 
 /// Tool calls in a place where the protocol has none, such as `function_call`, or `tool_calls` beside the message. No
@@ -114,10 +134,10 @@ impl ToolCallPieces {
     /// # Errors
     /// If it cannot be decided whether the piece starts a call or continues the name of one.
     pub fn place(&mut self, piece: ToolCallPiece) -> Result<PlacedPiece, AmbiguousName> {
-        let ToolCallPiece { index, id, function } = piece;
+        let ToolCallPiece { index, id, function, .. } = piece;
         let id = id.unwrap_or_default();
         let (name, arguments) = match function {
-            Some(FunctionPiece { name, arguments }) => {
+            Some(FunctionPiece { name, arguments, .. }) => {
                 (name.unwrap_or_default(), arguments.map(arguments_text).unwrap_or_default())
             }
             None => (String::new(), String::new()),

@@ -186,6 +186,28 @@ fn records_every_line_type() {
 }
 
 #[test]
+fn misspelt_arguments_are_unknown() {
+    let assert_outcome = |call: Value, passes: bool| {
+        let agent = answer_script(&[call, json!({"type": "done"})]);
+        let suite = "name: a\nturns: [{ user: hi, assert: { tools: { forbid_calls: [{ name: pay, args_match: { amount: '9' } }] } } }]\n";
+        let tested = script_project(&agent).suite("a", suite).test(&[]);
+        match passes {
+            true => tested.assert_all_passed(),
+            false => tested.assert_failure("a", "assertion", &["the call has no `arguments`, but `args`"]),
+        }
+    };
+    let called = json!({"type": "tool_call", "name": "pay", "turn": 1});
+    assert_outcome(called.clone(), true);
+    let with = |name: &str, value: Value| {
+        let mut call = called.clone();
+        call[name] = value;
+        call
+    };
+    assert_outcome(with("arguments", Value::Null), true);
+    assert_outcome(with("args", json!({"amount": 9})), false);
+}
+
+#[test]
 fn client_tools_are_answered_by_case() {
     let agent = r#"
 read -r message; printf '%s\n' "$message" >> seen.jsonl

@@ -306,6 +306,40 @@ fn records_values_selected_by_paths() {
     );
 }
 
+/// A wrong path of the arguments must not look like calls without arguments.
+#[test]
+fn arguments_in_unread_members_are_unknown() {
+    let map = "{ reply: $.reply, tool_calls: { path: $.calls, name: $.tool } }";
+    let run = |call: Value, assertion: &str| {
+        let answer = json!({"reply": "Done.", "calls": [call]});
+        let server = FakeAgent::start(move |_| FakeReply::json(200, &answer));
+        let suite = format!("name: a\nturns: [{{ user: hello, assert: {assertion} }}]\n");
+        project(&server, &mapping_settings(map)).suite("a", &suite).test(&[])
+    };
+    let forbidden = "{ tools: { forbid_calls: [{ name: pay, args_match: { amount: '9' } }] } }";
+    let negated = "{ type: tool_called, name: pay, arguments: { amount: 9999 }, negate: true }";
+    for call in [
+        json!({"tool": "pay", "input": {"amount": 9999}}),
+        json!({"tool": "pay", "amount": 9999}),
+        json!({"tool": "pay", "input": {"amount": 9999}, "result": "ok"}),
+    ] {
+        for assertion in [forbidden, negated] {
+            let tested = run(call.clone(), assertion);
+            let words = ["the call has no `map.tool_calls.arguments` ($.arguments), but `"];
+            tested.assert_failure("a", "assertion", &words);
+        }
+    }
+    let tested = run(json!({"tool": "pay", "input": {"amount": 9999}}), "{ tools: { require: [pay] } }");
+    tested.assert_all_passed();
+    for call in [
+        json!({"tool": "pay", "type": "call", "id": 1, "result": {"input": 1}}),
+        json!({"tool": "pay", "arguments": null, "took_ms": 5}),
+        json!({"tool": "pay", "arguments": {"amount": 1}, "took_ms": 5}),
+    ] {
+        run(call, forbidden).assert_all_passed();
+    }
+}
+
 #[test]
 fn reads_answer_formats() {
     // A list of calls with the most common names.

@@ -422,7 +422,17 @@ fn keeps_output_before_truncation() {
 fn invalid_completion_is_quoted() {
     const MISPLACED: &str = "has tool calls outside of the `tool_calls` of its message";
     let said_and = |calls: Value| json!({"message": {"content": "Done."}, "tool_calls": calls});
-    let cases: [(FakeReply, &str); 16] = [
+    let call_with = |members: Value| {
+        let mut call = json!({"index": 0, "id": "c", "function": {"name": "pay"}});
+        call.as_object_mut().expect("a call").extend(members.as_object().expect("members").clone());
+        FakeReply::from(ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)))
+    };
+    let cases: [(FakeReply, &str); 18] = [
+        (call_with(json!({"arguments": {"amount": 9}})), "arguments outside of `function.arguments`"),
+        (
+            call_with(json!({"function": {"name": "pay", "args": "{\"amount\":9}"}})),
+            "arguments outside of `function.arguments`",
+        ),
         (FakeReply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
         (
             FakeReply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),

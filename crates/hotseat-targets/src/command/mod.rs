@@ -410,7 +410,6 @@ impl CommandTurn {
             OutputLine::Reasoning(text) => telling.record_reasoning(text),
             OutputLine::ToolCall { id, name, arguments, reply } => {
                 let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, None);
-                let arguments = CallArguments::from_json(arguments);
                 telling.record_arguments(&trace_id, arguments.clone());
                 let is_announced = id.is_some();
                 let id = id.unwrap_or_else(|| trace_id.to_string());

@@ -3,11 +3,12 @@
 use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::connection::lines::check_value_count;
 use crate::message::ToolReply;
 use crate::message::json_text::{joined_except, read_json};
+use crate::target::CallArguments;
 
 /// A parsed line.
 pub(super) enum OutputLine {
@@ -19,7 +20,7 @@ pub(super) enum OutputLine {
     ToolCall {
         id: Option<String>,
         name: String,
-        arguments: Value,
+        arguments: CallArguments,
         reply: Option<ToolReply>,
     },
     ToolResult {
@@ -57,11 +58,16 @@ enum WireLine {
     ToolCall {
         id: Option<String>,
         name: String,
-        #[serde(default)]
-        arguments: Value,
+        #[serde(default, deserialize_with = "present")]
+        arguments: Option<Value>,
         #[serde(default, deserialize_with = "present")]
         result: Option<Value>,
         error: Option<String>,
+        /// Read before.
+        #[serde(rename = "turn")]
+        _turn: Option<Value>,
+        #[serde(flatten)]
+        others: Map<String, Value>,
     },
     ToolResult {
         id: String,
@@ -121,7 +127,7 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         WireLine::ToolCall { name, .. } if name.is_empty() => {
             return Err(wrong("calls a tool without a name".to_string()));
         }
-        WireLine::ToolCall { id, name, arguments, result, error } => {
+        WireLine::ToolCall { id, name, arguments, result, error, others, .. } => {
             let reply = match (result, error) {
                 (None, None) => None,
                 (Some(result), None) => Some(ToolReply::Content(result)),
@@ -129,6 +135,11 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
                 (Some(_), Some(_)) => {
                     return Err(wrong("has both `result` and `error`".to_string()));
                 }
+            };
+            let others: Vec<&str> = others.keys().map(String::as_str).collect();
+            let arguments = match arguments {
+                Some(arguments) => CallArguments::from_json(arguments),
+                None => CallArguments::missing("`arguments`", &others),
             };
             OutputLine::ToolCall { id, name, arguments, reply }
         }

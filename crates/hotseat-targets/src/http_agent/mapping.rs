@@ -385,10 +385,10 @@ impl CallPaths {
             return Err(self.calls.type_error(call, "an object for each call"));
         }
         let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
-        let arguments = self.arguments.first(call).map(|value| CallArguments::from_json(value.clone()));
-        let json = match &arguments {
+        let written = self.arguments.first(call).map(|value| CallArguments::from_json(value.clone()));
+        let json = match &written {
             Some(CallArguments::Json(value)) => Some(value.clone()),
-            Some(CallArguments::Invalid(_)) | None => None,
+            Some(CallArguments::Invalid(_) | CallArguments::Unread(_)) | None => None,
         };
         let reply = match (self.error.first(call).and_then(parse_error), self.result.first(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
@@ -401,6 +401,8 @@ impl CallPaths {
             let name = self.name.first(call).and_then(Value::as_str);
             known.continues_with(name, json.as_ref(), reply.is_some())
         });
+        let is_unknown = known.as_ref().is_none_or(|known| known.arguments.is_none());
+        let arguments = written.or_else(|| if is_unknown { self.unread_arguments(call) } else { None });
         let id = match known {
             Some(known) => {
                 known.arguments = json.or(known.arguments.take());
@@ -431,6 +433,22 @@ impl CallPaths {
         Ok(())
     }
 
+    /// Returns unknown arguments if their path selects nothing, but the call has members that no path reads: a wrong path must
+    /// not look like a call without arguments.
+    fn unread_arguments(&self, call: &Value) -> Option<CallArguments> {
+        if !self.arguments.all(call).is_empty() {
+            return None;
+        }
+        let paths = [&self.name, &self.id, &self.result, &self.error];
+        let read: Vec<&Value> = paths.iter().flat_map(|path| path.all(call)).collect();
+        let mut unread = Vec::new();
+        collect_unread(call, &read, &mut unread);
+        // It says what the object is.
+        unread.retain(|name| *name != "type");
+        let missing = CallArguments::missing(&self.arguments.describe(), &unread);
+        (!unread.is_empty()).then_some(missing)
+    }
+
     fn name<'v>(&self, call: &'v Value) -> Result<&'v str, TurnError> {
         match self.name.first(call) {
             Some(Value::String(name)) if !name.is_empty() => Ok(name),
@@ -442,6 +460,34 @@ impl CallPaths {
             }
         }
     }
+}
+
+/// Adds the names of the members that are not read, and returns true if a part of the value is.
+fn collect_unread<'v>(value: &'v Value, read: &[&Value], unread: &mut Vec<&'v str>) -> bool {
+    if read.iter().any(|read| std::ptr::eq(*read, value)) {
+        return true;
+    }
+    let mut is_read = false;
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let before = unread.len();
+                if collect_unread(member, read, unread) {
+                    is_read = true;
+                } else {
+                    unread.truncate(before);
+                    unread.push(name);
+                }
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                is_read |= collect_unread(value, read, unread);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    is_read
 }
 
 /// Returns true if a path selects at most one value.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
@@ -15,6 +16,9 @@ use crate::message::json_text::{joined, read_json};
 
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
+
+/// Maximum number of members of a call that a message names.
+const MAX_SHOWN_MEMBERS: usize = 10;
 
 /// Records the agent's messages and tool calls in one turn.
 pub(crate) struct TurnRecorder<'a> {
@@ -42,6 +46,8 @@ pub(crate) enum CallArguments {
     Json(Value),
     /// Text that is not JSON.
     Invalid(String),
+    /// The agent sent something else where arguments were expected; this describes it.
+    Unread(String),
 }
 
 impl<'a> TurnRecorder<'a> {
@@ -194,6 +200,10 @@ impl<'a> TurnRecorder<'a> {
                 self.record_note(format!("the arguments of tool call {tool_call_id} are not JSON"));
                 (None, Some(text))
             }
+            CallArguments::Unread(problem) => {
+                self.record_note(format!("the arguments of tool call {tool_call_id} are unknown: {problem}"));
+                (None, Some(problem))
+            }
         };
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
         self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text });
@@ -292,6 +302,16 @@ impl CallArguments {
         }
     }
 
+    /// Arguments of a call that has none at `place`, but these members that nothing reads. Empty without any.
+    pub(crate) fn missing(place: &str, unread: &[&str]) -> Self {
+        if unread.is_empty() {
+            return CallArguments::empty();
+        }
+        let shown: Vec<String> =
+            unread.iter().take(MAX_SHOWN_MEMBERS).map(|name| format!("`{}`", excerpt(name, 60))).collect();
+        CallArguments::Unread(format!("the call has no {place}, but {}", shown.join(", ")))
+    }
+
     /// Reads arguments received as JSON, or as JSON in a string.
     pub(crate) fn from_json(value: Value) -> Self {
         match value {
@@ -306,6 +326,7 @@ impl CallArguments {
         match self {
             CallArguments::Json(value) => value.to_string(),
             CallArguments::Invalid(text) => text.clone(),
+            CallArguments::Unread(_) => CallArguments::empty().to_text(),
         }
     }
 
@@ -313,7 +334,7 @@ impl CallArguments {
     pub(crate) fn to_value(&self) -> Value {
         match self {
             CallArguments::Json(value) => value.clone(),
-            CallArguments::Invalid(text) => Value::String(text.clone()),
+            CallArguments::Invalid(text) | CallArguments::Unread(text) => Value::String(text.clone()),
         }
     }
 }
