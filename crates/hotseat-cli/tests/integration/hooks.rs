@@ -293,6 +293,48 @@ fn target_values_differ_per_case() {
 }
 
 #[test]
+fn inherited_assertions_use_variables_of_each_case() {
+    let agent = echo_agent();
+    let target = |settings: &str| format!("target: {{ endpoint: '{}', {settings} }}\n", agent.url());
+    let case = |word: &str| {
+        format!(
+            "name: {word}\nhooks: [{{ cmd: [echo, '{{\"V\":\"{word}\"}}'] }}]\nturns: [{{ user: a.c }}]\n"
+        )
+    };
+    let suite = [case("a.c"), case("a+c"), case("abc")].join("---\n");
+    let outcomes = |settings: &str| {
+        let tested = Project::with_config(&target(settings)).suite("a", &suite).test(&[]);
+        ["a.c", "a+c", "abc"].map(|name| tested.case(name)["status"] == "passed")
+    };
+    for level in ["assert", "turn_assert"] {
+        let forbidden = format!("{level}: {{ text: {{ must_not_match: '${{V}}' }} }}");
+        assert_eq!(outcomes(&forbidden), [false, true, true], "{level}");
+        let required = format!("{level}: {{ text: {{ must_match: '${{V}}' }} }}");
+        assert_eq!(outcomes(&required), [true, false, false], "{level}");
+    }
+}
+
+#[test]
+fn variable_without_value_in_inherited_assertion_is_refused_before_run() {
+    let agent = echo_agent();
+    let target = format!("target: {{ endpoint: '{}' }}\n", agent.url());
+    let inherited = target.replace(" }", ", assert: { text: { must_not_match: '${V}' } } }");
+    let without = "name: a\nturns: [{ user: hello }]\n";
+    let with = "name: a\nhooks: [{ cmd: [echo, '{\"V\":\"x\"}'] }]\nturns: [{ user: hello }]\n";
+    let criteria = "criteria: { calm: { match: { text: { must_not_match: '${V}' } } } }\n";
+    let simulate = "simulate: { never_says: ['${V}'] }\n";
+    for (config, suite) in
+        [(inherited, without), (format!("{target}{criteria}"), with), (format!("{target}{simulate}"), with)]
+    {
+        let output = Project::with_config(&config).suite("a", suite).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{config}{output}");
+        assert!(output.stderr.contains("variable `V` is not defined"), "{config}{output}");
+        assert!(output.stderr.contains("hotseat.yaml:"), "{config}{output}");
+    }
+    assert_eq!(agent.requests().len(), 0);
+}
+
+#[test]
 fn rejects_address_made_invalid_by_variable() {
     let target = "target: { endpoint: '${URL}' }\n";
     let case = |name: &str, url: &str| {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::agent_name::AgentName;
 use super::assertions::{AssertionBlock, CheckVocabulary};
-use super::awaiting_markers::AwaitingMarkers;
+use super::awaiting_markers::{AwaitingMarkers, awaiting_markers};
 use super::brief::SimulatorBrief;
 use super::case_lines::{document_lines, test_lines};
 use super::checkpoints::{Checkpoint, read_checkpoints};
@@ -31,7 +31,7 @@ use super::scenarios::{
     CaseScenario, MAX_INLINE_SCENARIOS, has_inline_scenarios, read_scenarios, scenario_names,
 };
 use super::script::{read_client_tools, read_interrupt_answers};
-use super::shape::{AWAITING, CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
+use super::shape::{CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
 use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
 use super::variables::{McpAddresses, VariableScope, interpolate, node_mcp_references};
@@ -632,6 +632,7 @@ fn read_case(
         diagnostics.push(wrong);
         &document.inherited
     });
+    let inherited = inherited.filled(variables, diagnostics);
     let every_turn =
         AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto((*inherited.turn).clone());
     // Names are shown in reports; hook variables are not available here.
@@ -859,19 +860,6 @@ fn simulated_user(
         diagnostics.report(template.place.clone(), words);
     }
     Some(CaseSimulator::from_brief(brief, place))
-}
-
-/// Decodes the awaiting markers. Unset values are inherited.
-pub fn awaiting_markers(map: &MapView<'_>, above: &Arc<AwaitingMarkers>) -> Arc<AwaitingMarkers> {
-    let Some(written) = map.get("awaiting").and_then(|view| view.map(&AWAITING)) else {
-        return above.clone();
-    };
-    let tools =
-        written.list("tools").map(|tools| tools.into_iter().filter_map(NodeView::text).map(str::to_string));
-    Arc::new(AwaitingMarkers {
-        tools: tools.map_or_else(|| above.tools.clone(), Iterator::collect),
-        questions: written.bool("questions").unwrap_or(above.questions),
-    })
 }
 
 /// Decodes `expected`. It is a hard check only if there is no other assertion.

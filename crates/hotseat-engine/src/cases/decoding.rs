@@ -1,14 +1,16 @@
 //! What cases inherit, and what they are decoded with.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::agent_name::{AgentName, unknown_agent};
 use super::assertions::AssertionBlock;
-use super::awaiting_markers::AwaitingMarkers;
+use super::awaiting_markers::{AwaitingMarkers, awaiting_markers};
 use super::shared_settings::SharedSettings;
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, SourceText};
+use super::variables::{VariableScope, interpolate, uses_hook_variables};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, Shape, SourceText};
 use hotseat_targets::recorder::SecretRedactor;
 
 /// Parses a source text into a tree.
@@ -23,6 +25,63 @@ pub struct InheritedSettings {
     pub turn: Arc<AssertionBlock>,
     /// Markers that show that the agent waits.
     pub signs: Arc<AwaitingMarkers>,
+    /// The target, if these settings use variables of hooks: each case reads them with its own values.
+    open: Option<Arc<OpenSettings>>,
+}
+
+/// Settings of a target with variables of hooks.
+#[derive(Debug)]
+struct OpenSettings {
+    /// The target, with these settings only.
+    node: DocumentNode,
+    source: Arc<SourceText>,
+    shape: &'static Shape,
+}
+
+/// Keys of a target that cases inherit.
+const INHERITED_KEYS: [&str; 3] = ["assert", "turn_assert", "awaiting"];
+
+impl InheritedSettings {
+    /// Decodes the settings of a target. `written` is the target with its variables.
+    pub fn read(
+        map: &MapView<'_>,
+        written: &DocumentNode,
+        shape: &'static Shape,
+        source: &Arc<SourceText>,
+        diagnostics: &mut Diagnostics,
+    ) -> InheritedSettings {
+        let mut node = written.clone();
+        if let NodeValue::Map(entries) = &mut node.value {
+            entries.retain(|entry| INHERITED_KEYS.contains(&&*entry.key.text));
+        }
+        let is_open = uses_hook_variables(&node);
+        let open = is_open.then(|| Arc::new(OpenSettings { node, source: source.clone(), shape }));
+        InheritedSettings { open, ..InheritedSettings::decode(map, diagnostics) }
+    }
+
+    fn decode(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> InheritedSettings {
+        InheritedSettings {
+            case: AssertionBlock::read(map.get("assert"), diagnostics).into(),
+            turn: AssertionBlock::read(map.get("turn_assert"), diagnostics).into(),
+            signs: awaiting_markers(map, &Arc::default()),
+            open: None,
+        }
+    }
+
+    /// Returns the settings with the variables of a case.
+    pub(super) fn filled(
+        &self,
+        variables: VariableScope<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Cow<'_, InheritedSettings> {
+        let Some(open) = &self.open else { return Cow::Borrowed(self) };
+        let mut node = open.node.clone();
+        interpolate(&mut node, &Kind::Shape(open.shape), variables, &open.source, diagnostics);
+        match MapView::from_node(&node, &open.source, open.shape) {
+            Some(map) => Cow::Owned(InheritedSettings::decode(&map, diagnostics)),
+            None => Cow::Borrowed(self),
+        }
+    }
 }
 
 /// Inherited settings by agent name.

@@ -50,7 +50,6 @@ pub use brief::{
 };
 pub use case::{
     CallOptions, CaseProgram, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, OnComplete, TestCase,
-    awaiting_markers,
 };
 pub use case_lines::test_lines;
 pub use checkpoints::Checkpoint;
@@ -81,5 +80,5 @@ pub use topics::{
 };
 pub use variables::{
     Environment, MODEL_PREFIX, McpAddresses, VariableScope, escape, interpolate, node_mcp_references,
-    references,
+    references, uses_hook_variables,
 };

@@ -169,6 +169,16 @@ pub fn references(text: &str) -> Vec<(&str, bool)> {
     names.collect()
 }
 
+/// True if texts below a node use variables set by hooks.
+pub fn uses_hook_variables(node: &DocumentNode) -> bool {
+    match &node.value {
+        NodeValue::String(text) => references(text).iter().any(|(_, is_environment)| !is_environment),
+        NodeValue::List(nodes) => nodes.iter().any(uses_hook_variables),
+        NodeValue::Map(entries) => entries.iter().any(|entry| uses_hook_variables(&entry.value)),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => false,
+    }
+}
+
 /// Names of the MCP servers whose addresses a text contains. Malformed ones are ignored.
 pub fn mcp_references(text: &str) -> Vec<String> {
     let parts = parse_parts(text).unwrap_or_default();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabilities};
 use super::start::StartCommand;
 use crate::cases::{
-    AssertionBlock, InheritedSettings, MODEL_PREFIX, McpAddresses, TestCase, VariableScope, awaiting_markers,
-    escape, from_millis, interpolate, node_mcp_references, references,
+    InheritedSettings, MODEL_PREFIX, McpAddresses, TestCase, VariableScope, escape, from_millis, interpolate,
+    node_mcp_references, uses_hook_variables,
 };
 use crate::session::SessionTimeouts;
 use hotseat_document::{
@@ -87,11 +87,7 @@ impl ProjectAgent {
 
         let shape = TARGET.shape_of(node).expect("the shape was checked");
         let map = MapView::from_node(&filled, source, shape).expect("the shape was checked");
-        let inherited = InheritedSettings {
-            case: AssertionBlock::read(map.get("assert"), mistakes).into(),
-            turn: AssertionBlock::read(map.get("turn_assert"), mistakes).into(),
-            signs: awaiting_markers(&map, &Arc::default()),
-        };
+        let inherited = InheritedSettings::read(&map, node, shape, source, mistakes);
         let has_start = shape.field("start").is_some() && unset.is_empty();
         let start = if has_start { StartCommand::read(&map, root, mistakes) } else { None };
         if let (None, Some(place)) = (name, map.key_place("folder")) {
@@ -122,7 +118,7 @@ impl ProjectAgent {
                 idle: limit("idle_timeout_ms", DEFAULT_IDLE_TIMEOUT),
                 case: None,
             },
-            uses_hook_variables: contains_hook_variable(node),
+            uses_hook_variables: uses_hook_variables(node),
             mcp_references: mcp_references(node, |key| key != "start"),
             start_mcp_references: mcp_references(node, |key| key == "start"),
             missing_variables: unset,
@@ -333,11 +329,6 @@ fn replay_node(from: &str) -> DocumentNode {
 /// True if texts below a node contain unresolved variables.
 fn contains_variable(node: &DocumentNode) -> bool {
     any_text(node, &|text| text.contains("${"))
-}
-
-/// True if texts below a node use variables set by hooks.
-fn contains_hook_variable(node: &DocumentNode) -> bool {
-    any_text(node, &|text| !references(text).iter().all(|(_, environment)| *environment))
 }
 
 /// MCP servers whose addresses the values of some keys contain.

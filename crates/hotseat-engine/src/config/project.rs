@@ -745,6 +745,7 @@ fn resolve_variables(
     if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
         // Agents and connectors resolve their variables when they are used.
         let used_later = ["target", "agents", "connectors", "hooks"];
+        let shared_texts = ["criteria", "topics", "graph", "simulate", "judge"];
         for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
             if entry.key.text == "scripts" {
                 // Processes resolve their variables when they are called.
@@ -754,6 +755,9 @@ fn resolve_variables(
                 }
                 continue;
             }
+            // No case fills in the variables of its hooks here.
+            let is_shared = shared_texts.contains(&&*entry.key.text);
+            let variables = VariableScope { allow_undefined: !is_shared, ..variables };
             if let Some(field) = PROJECT.field(&entry.key.text) {
                 interpolate(&mut entry.value, &field.kind, variables, source, mistakes);
             }
