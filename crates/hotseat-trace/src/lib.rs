@@ -49,7 +49,7 @@ pub use invariants::{
 };
 pub use json::{RecordedRequest, canonical_text, changes, nearest_request, plain_text};
 pub use optional_members::OptionalContent;
-pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch};
+pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch, is_malformed_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};

@@ -122,6 +122,23 @@ pub fn apply_patch(
     Ok(())
 }
 
+/// True if a patch applies to no document: it is not a list of the operations of RFC 6902 with their members.
+pub fn is_malformed_patch(patch: &Value) -> bool {
+    let is_malformed = |operation: &Value| {
+        // A pointer that is too long is a pointer.
+        let is_pointer =
+            |member| matches!(parse_pointer(operation, member), Ok(_) | Err(PatchProblem::NoSuchPlace));
+        let has_members = match operation.get("op").and_then(Value::as_str) {
+            Some("add" | "replace" | "test") => operation.get("value").is_some(),
+            Some("copy" | "move") => is_pointer("from"),
+            Some("remove") => true,
+            Some(_) | None => false,
+        };
+        !has_members || !is_pointer("path")
+    };
+    patch.as_array().is_none_or(|operations| operations.iter().any(is_malformed))
+}
+
 /// A patch in progress.
 struct PatchApplication<'a> {
     document: &'a mut Value,

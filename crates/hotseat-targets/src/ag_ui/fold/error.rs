@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use hotseat_trace::PatchError;
+
 use super::super::chunks::ChunkError;
 use super::super::thread::TooManySnapshots;
 use super::super::wire::WireError;
@@ -50,6 +52,9 @@ pub enum EventProblem {
         "MESSAGES_SNAPSHOT has a tool call that is not an entry of `toolCalls` with `id` and `function.name`: {0}"
     )]
     InvalidCall(String),
+    /// A patch that applies to no document.
+    #[error("{0} has an invalid patch: {1}")]
+    Patch(&'static str, PatchError),
     #[error("RUN_FINISHED has outcome `interrupt` but lists no interrupts")]
     NoInterrupts,
 }

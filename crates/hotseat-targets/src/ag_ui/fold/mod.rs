@@ -16,7 +16,7 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, Custom, ErrorInfo, Note, Origin, Payload, Raw,
-    StateDelta, StateSnapshot, Step, Subagent, TimeOffset, apply_patch,
+    StateDelta, StateSnapshot, Step, Subagent, TimeOffset, apply_patch, is_malformed_patch,
 };
 use serde_json::{Value, json};
 
@@ -168,7 +168,7 @@ impl RunFold<'_> {
             }
             Event::ToolResult(e) => self.tool_result(*e, Origin::Stream, out),
             Event::StateSnapshot(e) => self.state_snapshot(e, out),
-            Event::StateDelta(e) => self.state_delta(e, out),
+            Event::StateDelta(e) => return self.state_delta(e, out),
             Event::MessagesSnapshot(e) => {
                 // An entry that is not read would be a call that no check sees.
                 if let Some(call) = e.messages.iter().find_map(wire::invalid_call) {
@@ -178,7 +178,7 @@ impl RunFold<'_> {
                 return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
             }
             Event::ActivitySnapshot(e) => self.activity_snapshot(*e, out),
-            Event::ActivityDelta(e) => self.activity_delta(*e, out),
+            Event::ActivityDelta(e) => return self.activity_delta(*e, out),
             Event::Raw(_) => {}
             Event::Custom(e) => self.custom(*e, out),
             Event::RunStarted(e) => self.run_started(e, out),
@@ -239,19 +239,23 @@ impl RunFold<'_> {
         out(StateSnapshot { turn_id: self.turn_id(), state: e.snapshot }.into());
     }
 
-    fn state_delta(&mut self, e: wire::StateDelta, out: PayloadSink<'_>) {
+    fn state_delta(&mut self, e: wire::StateDelta, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         let thread = &mut *self.thread;
         let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
         let (applied, state) = match applied {
             Ok(()) if std::mem::replace(&mut thread.is_state_recorded, true) => (true, None),
             // The state of the request is not in the trace yet.
             Ok(()) => (true, Some(thread.state.clone())),
+            Err(error) if is_malformed_patch(&e.delta) => {
+                return Err(self.at_event(EventProblem::Patch("STATE_DELTA", error)));
+            }
             Err(error) => {
                 self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
                 (false, None)
             }
         };
         out(StateDelta { turn_id: self.turn_id(), patch: e.delta, applied, state }.into());
+        Ok(())
     }
 
     fn run_failed(&mut self, e: wire::RunError, out: PayloadSink<'_>) {
@@ -329,20 +333,28 @@ impl RunFold<'_> {
         out(Custom { turn_id: self.turn_id(), name: "activity.snapshot".to_string(), value }.into());
     }
 
-    fn activity_delta(&mut self, e: wire::ActivityDelta, out: PayloadSink<'_>) {
+    fn activity_delta(
+        &mut self,
+        e: wire::ActivityDelta,
+        out: PayloadSink<'_>,
+    ) -> Result<(), ProtocolViolation> {
         let thread = &mut *self.thread;
         // A delta of an unknown activity is ignored.
-        let Some(content) = thread.activities.get_mut(&e.message_id) else { return };
+        let Some(content) = thread.activities.get_mut(&e.message_id) else { return Ok(()) };
         match apply_patch(content, &e.patch, &mut thread.patching) {
             Ok(()) => {
                 let value =
                     json!({"messageId": e.message_id, "activityType": e.activity_type, "patch": e.patch});
                 out(Custom { turn_id: self.turn_id(), name: "activity.delta".to_string(), value }.into());
             }
+            Err(error) if is_malformed_patch(&e.patch) => {
+                return Err(self.at_event(EventProblem::Patch("ACTIVITY_DELTA", error)));
+            }
             Err(error) => {
-                self.note(out, format!("ACTIVITY_DELTA does not apply and changes nothing: {error}"))
+                self.note(out, format!("ACTIVITY_DELTA does not apply and changes nothing: {error}"));
             }
         }
+        Ok(())
     }
 
     /// Completes open items and reconciles the snapshots.

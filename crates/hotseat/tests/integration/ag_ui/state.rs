@@ -2,10 +2,11 @@
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_trace::FailureKind::ProtocolError;
 use hotseat_trace::TracedConversation;
 use serde_json::{Value, json};
 
-use super::fixture::{ConversationOutcome, TestConversation};
+use super::fixture::{ConversationOutcome, TestConversation, run_turn_with};
 
 /// State after a turn with these events, as the next request sends it.
 fn state_after(first: Value, events: Vec<Value>) -> (Value, ConversationOutcome) {
@@ -85,20 +86,53 @@ fn deltas_are_json_patches() {
     }
 }
 
-/// A374, A376: a patch applies completely or not, and the turn continues.
+/// A374: a patch applies completely or not, and the turn continues.
 #[test]
-fn invalid_patch_changes_nothing_and_is_noted() {
+fn inapplicable_patch_changes_nothing_and_is_noted() {
     for patch in [
         json!([{"op": "add", "path": "/b", "value": 2}, {"op": "test", "path": "/a", "value": 9}]),
         json!([{"op": "add", "path": "/b", "value": 2}, {"op": "remove", "path": "/nowhere"}]),
-        json!([{"op": "add", "path": "/b", "value": 2}, {"op": "shake", "path": "/a"}]),
         json!([{"op": "add", "path": "/l/7", "value": 2}]),
-        json!({"op": "add", "path": "/b", "value": 2}),
-        json!(null),
     ] {
         let (state, told) = state_after(json!({"a": 1, "l": []}), vec![delta(patch.clone())]);
         assert_eq!(state, json!({"a": 1, "l": []}), "{patch}");
         told.assert_note("STATE_DELTA does not apply and changes nothing");
+    }
+}
+
+/// A320, A376: a patch that is none for any document is a protocol error, also where an earlier operation does not apply.
+#[test]
+fn malformed_patch_is_a_protocol_error() {
+    for patch in [
+        json!([{"op": "add", "path": "/b", "value": 2}, {"op": "frob", "path": "/a"}]),
+        json!([{"op": "remove", "path": "/nowhere"}, {"op": "frob", "path": "/a"}]),
+        json!([{"op": "add", "path": "/b"}]),
+        json!([{"op": "move", "path": "/b"}]),
+        json!([{"op": "remove", "path": "a"}]),
+        json!([{"path": "/a"}]),
+        json!([7]),
+        json!({"op": "add", "path": "/b", "value": 2}),
+        json!({"a": 1}),
+        json!(null),
+    ] {
+        let of_state = delta(patch.clone());
+        let activity = json!({"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": {"a": 1}});
+        let of_activity =
+            json!({"type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "PLAN", "patch": patch});
+        for (events, words) in [
+            (vec![of_state], "STATE_DELTA has an invalid patch"),
+            (vec![activity, of_activity], "ACTIVITY_DELTA has an invalid patch"),
+        ] {
+            let told = run_turn_with(move |run| {
+                let started = run.started().state(json!({"a": 1}));
+                events
+                    .iter()
+                    .fold(started, |run, event| run.raw_event(event.clone()))
+                    .text("Done.")
+                    .finished()
+            });
+            told.failed(ProtocolError, words);
+        }
     }
 }
 
