@@ -63,11 +63,8 @@ enum WireLine {
         #[serde(default, deserialize_with = "present")]
         result: Option<Value>,
         error: Option<String>,
-        /// Read before.
-        #[serde(rename = "turn")]
-        _turn: Option<Value>,
         #[serde(flatten)]
-        others: Map<String, Value>,
+        others: Box<Map<String, Value>>,
     },
     ToolResult {
         id: String,
@@ -127,7 +124,7 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         WireLine::ToolCall { name, .. } if name.is_empty() => {
             return Err(wrong("calls a tool without a name".to_string()));
         }
-        WireLine::ToolCall { id, name, arguments, result, error, others, .. } => {
+        WireLine::ToolCall { id, name, arguments, result, error, others } => {
             let reply = match (result, error) {
                 (None, None) => None,
                 (Some(result), None) => Some(ToolReply::Content(result)),
@@ -136,7 +133,8 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
                     return Err(wrong("has both `result` and `error`".to_string()));
                 }
             };
-            let others: Vec<&str> = others.keys().map(String::as_str).collect();
+            let others: Vec<&str> =
+                others.keys().map(String::as_str).filter(|name| *name != "turn").collect();
             let arguments = match arguments {
                 Some(arguments) => CallArguments::from_json(arguments),
                 None => CallArguments::missing("`arguments`", &others),
