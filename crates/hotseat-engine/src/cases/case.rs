@@ -754,7 +754,7 @@ fn read_skip<'a>(map: &MapView<'a>, diagnostics: &mut Diagnostics) -> Option<&'a
     if let Some(word) = reason.filter(is_false) {
         let message = format!("`skip` with the text `{word}` would skip the case");
         let help = "write `skip: false`, or a reason of several words";
-        diagnostics.push(diagnostic_at(map.place_of("skip"), message).help(help));
+        diagnostics.push(Diagnostic::new(message).at(map.place_of("skip")).help(help));
     }
     reason.or_else(|| (map.bool("skip") == Some(true)).then_some("`skip: true`"))
 }

@@ -32,8 +32,8 @@ use crate::target::template::{
     Placeholder, TemplateValues, attachments_json, fill_text, message_json, references, user_message,
 };
 use crate::target::{
-    AgentInput, AgentSession, BoxFuture, CallArguments, HistoryMode, MAX_CLIENT_REQUESTS,
-    ProtocolCapabilities, TurnFuture, TurnRecorder, protocol_error, too_many_requests,
+    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
+    TurnRecorder, protocol_error, too_many_requests,
 };
 
 /// Maximum number of characters of the error output shown with a failure.
