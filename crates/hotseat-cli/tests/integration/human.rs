@@ -88,13 +88,25 @@ fn a_line_that_cannot_be_sent_is_no_end_of_the_input() {
 /// Standard input may be endless, and the agent may always ask.
 #[test]
 fn endless_input_ends_at_the_maximum_of_turns() {
-    let agent = agent();
+    // A program gets one message a turn; the history of 1,000 requests over HTTP takes far longer to read.
+    const SCRIPT: &str = r#"while read -r message; do
+  echo turn >> turns
+  echo '{"type": "text", "text": "Which one?"}'
+  echo '{"type": "done"}'
+done
+"#;
+    let project = |case: Value| {
+        Project::with_config("target:\n  type: command\n  command: [sh, agent.sh]\n")
+            .file("agent.sh", SCRIPT)
+            .file("a.test.jsonl", &case.to_string())
+    };
     let lines = "more\n".repeat(1_100);
-    let tested = run_with_stdin(&project(&agent, &[case("a", json!({}))]), &lines, &[]);
+    let endless = project(case("a", json!({})));
+    let tested = run_with_stdin(&endless, &lines, &[]);
     assert_eq!(tested.case("a")["error_kind"], "max_turns");
     assert_eq!(tested.case("a")["error"], "max turns (1000) exceeded");
-    assert_eq!(agent.requests().len(), 1_000);
-    let tested = run_with_stdin(&project(&agent, &[case("a", json!({"max_turns": 3}))]), &lines, &[]);
+    assert_eq!(endless.workspace.read("turns").lines().count(), 1_000);
+    let tested = run_with_stdin(&project(case("a", json!({"max_turns": 3}))), &lines, &[]);
     assert_eq!(tested.case("a")["error"], "max turns (3) exceeded");
 }
 

@@ -1,17 +1,21 @@
 //! Worker threads for conversations.
 
+use std::future::poll_fn;
 use std::io;
 use std::mem;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::threads::CORE_COUNT;
+use crate::threads::{CORE_COUNT, compute_aside};
 
 /// Maximum number of threads: beyond it, the threads that read and report could not keep up.
 const MAX_WORKER_THREADS: usize = 16;
+/// Duration of a step after which the next steps of a conversation are computed aside.
+const LONG_STEP: Duration = Duration::from_millis(1);
 /// Time limit for dropping conversations at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -59,8 +63,23 @@ impl WorkerPool {
             conversation.await
         };
         // A task is copied several times; the future is large.
-        all.spawn_on(Box::pin(holding), &self.handle)
+        all.spawn_on(give_way(Box::pin(holding)), &self.handle)
     }
+}
+
+/// Lets others use the thread of a conversation that computes long. Once a step has taken long, the next ones are
+/// computed aside: an agent that sends much keeps sending.
+fn give_way<F: Future + Unpin>(mut conversation: F) -> impl Future<Output = F::Output> {
+    let mut computes_long = false;
+    poll_fn(move |context| {
+        if computes_long {
+            return compute_aside(|| conversation.poll_unpin(context));
+        }
+        let started = Instant::now();
+        let progress = conversation.poll_unpin(context);
+        computes_long = started.elapsed() >= LONG_STEP;
+        progress
+    })
 }
 
 impl Drop for WorkerPool {
@@ -81,7 +100,6 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     use super::*;
-    use crate::threads::compute_aside;
 
     const LONG: Duration = Duration::from_secs(30);
 
