@@ -1,6 +1,6 @@
 //! Extracts messages and tool calls from a response by JSONPath, and records them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
@@ -440,7 +440,7 @@ impl CallPaths {
             return None;
         }
         let paths = [&self.name, &self.id, &self.result, &self.error];
-        let read: Vec<&Value> = paths.iter().flat_map(|path| path.all(call)).collect();
+        let read = paths.iter().flat_map(|path| path.all(call)).map(std::ptr::from_ref).collect();
         let mut unread = Vec::new();
         collect_unread(call, &read, &mut unread);
         // It says what the object is.
@@ -463,8 +463,8 @@ impl CallPaths {
 }
 
 /// Adds the names of the members that are not read, and returns true if a part of the value is.
-fn collect_unread<'v>(value: &'v Value, read: &[&Value], unread: &mut Vec<&'v str>) -> bool {
-    if read.iter().any(|read| std::ptr::eq(*read, value)) {
+fn collect_unread<'v>(value: &'v Value, read: &HashSet<*const Value>, unread: &mut Vec<&'v str>) -> bool {
+    if read.contains(&std::ptr::from_ref(value)) {
         return true;
     }
     let mut is_read = false;
