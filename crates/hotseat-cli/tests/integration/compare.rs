@@ -347,6 +347,21 @@ fn dominant_case_does_not_reverse_conclusion() {
 }
 
 #[test]
+fn durations_below_jitter_of_machines_claim_nothing() {
+    let claim = |before: f64, after: f64| {
+        let report = |ms: f64| usage_report(&[1; 30]).replace("1.0", &format!("{ms:?}"));
+        let project =
+            Project::empty().file("before.json", &report(before)).file("after.json", &report(after));
+        let (_, found) = run_compare(&project, &["before.json", "after.json"]);
+        found["figures"][0]["claim"].clone()
+    };
+    assert_eq!(claim(1.0, 4.0), "nothing");
+    assert_eq!(claim(1.0, 9.0), "more");
+    assert_eq!(claim(200.0, 180.5), "nothing", "less than a tenth");
+    assert_eq!(claim(200.0, 170.0), "less");
+}
+
+#[test]
 fn any_number_in_report_can_be_printed() {
     let report = usage_report(&[1]).replace("1.0", "1e30");
     let project = Project::empty().file("before.json", &report).file("after.json", &report);

@@ -43,6 +43,10 @@ pub enum FigureUnit {
 /// networks vary.
 const MIN_TIME_CHANGE: f64 = 0.1;
 
+/// Minimum change of a duration that is reported, in seconds. Fast agents and replayed recordings differ by less
+/// whenever the machine has other work.
+const MIN_SECONDS_CHANGE: f64 = 0.005;
+
 /// Figure whose significance is not decided yet.
 pub(super) struct UndecidedFigure {
     pub figure: ComparedFigure,
@@ -55,8 +59,8 @@ impl UndecidedFigure {
     /// Sets the significance after the joint decision of all figures.
     pub(super) fn decide(mut self, found: bool) -> ComparedFigure {
         let ComparedFigure { before, after, unit, .. } = self.figure;
-        let enough =
-            unit != FigureUnit::Seconds || (after - before).abs() > MIN_TIME_CHANGE * before.max(after);
+        let enough = unit != FigureUnit::Seconds
+            || (after - before).abs() > MIN_SECONDS_CHANGE.max(MIN_TIME_CHANGE * before.max(after));
         // Cases decide but means are displayed. If one case dominates the mean in the other direction,
         // nothing is claimed.
         self.figure.significance = match (self.has_grown, after.total_cmp(&before)) {
