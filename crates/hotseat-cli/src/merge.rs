@@ -1,6 +1,7 @@
 //! `hotseat merge`.
 
-use hotseat_report::store::{RunStore, StoredRun, merge};
+use hotseat_document::Diagnostic;
+use hotseat_report::store::{RunStore, RunStoreError, StoredRun, merge};
 
 use crate::args::{MergeArgs, ShowArgs};
 use crate::context::CliContext;
@@ -21,9 +22,16 @@ fn try_run(args: MergeArgs, context: &CliContext) -> Result<ExitStatus, ExitStat
     let mut runs: Vec<(RunStore, StoredRun)> = Vec::new();
     for named in &args.runs {
         let file = context.folder.join(named);
-        let (path, run) =
-            if file.is_file() { (file.as_path(), "last") } else { (&*place.path, named.as_str()) };
-        let store = RunStore::open(path).map_err(|error| report_store_error(&error, context))?;
+        let is_file = file.is_file();
+        let (path, run) = if is_file { (file.as_path(), "last") } else { (&*place.path, named.as_str()) };
+        let store = RunStore::open(path).map_err(|error| match error {
+            RunStoreError::Unusable(_) if is_file => {
+                let help = "`hotseat show RUN --export FILE` writes a saved run to a file that can be merged; reports \
+                            cannot be merged";
+                context.reject([Diagnostic::new(error.to_string()).help(help)])
+            }
+            error => report_store_error(&error, context),
+        })?;
         let head = store.find(run).map_err(|error| report_store_error(&error, context))?;
         runs.push((store, head));
     }

@@ -416,6 +416,7 @@ fn merges_sharded_runs() {
         (&["last~3", "last~2"][..], "are in none of these runs: 3/3 missing"),
         (&["last~3", "last~2", "third.hotseat", "last~1"], "is in both runs"),
         (&["last~4", "last~3"], "is in both runs"),
+        (&["last~3", "all.json"], "reports cannot be merged"),
     ] {
         let output = project.hotseat(&[&["merge"], parts].concat());
         assert!(output.code == 2 && output.stderr.contains(words), "{parts:?}: {output}");
