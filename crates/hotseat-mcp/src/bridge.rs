@@ -69,19 +69,25 @@ pub async fn run_bridge(
         failed,
     });
     let mut tasks = JoinSet::new();
-    loop {
+    let forwarded = loop {
         let line = tokio::select! {
             line = input.recv() => line,
-            _ = failure.wait_for(|failed| *failed) => return Err(BridgeError::ConnectionLost),
+            _ = failure.wait_for(|failed| *failed) => break Err(BridgeError::ConnectionLost),
         };
         while tasks.try_join_next().is_some() {}
         match line {
-            None => break,
+            None => break bridge.end(&mut tasks).await,
             Some(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Some(line) => bridge.clone().accept(line, &mut tasks).await?,
+            Some(line) => {
+                if let Err(error) = bridge.clone().accept(line, &mut tasks).await {
+                    break Err(error);
+                }
+            }
         }
-    }
-    bridge.end(tasks).await
+    };
+    // Waits for the tasks to be dropped: the client must see the end of the output, which they hold.
+    tasks.shutdown().await;
+    forwarded
 }
 
 struct BridgeState {
@@ -240,7 +246,7 @@ impl BridgeState {
     }
 
     /// Waits for running requests for a short time, and ends the session.
-    async fn end(&self, mut tasks: JoinSet<()>) -> Result<(), BridgeError> {
+    async fn end(&self, tasks: &mut JoinSet<()>) -> Result<(), BridgeError> {
         let requests_end = async {
             while !self.running.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
                 && tasks.join_next().await.is_some()

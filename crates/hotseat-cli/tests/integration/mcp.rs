@@ -825,6 +825,36 @@ fn programs_receive_addresses_in_their_environment() {
     project.test(&[]).assert_all_passed();
 }
 
+/// An agent that starts the bank as its program, calls it after a handshake, and tells how the output of the program ends.
+const PROGRAM_AGENT: &str = r#"import json, subprocess, sys
+for line in sys.stdin:
+    bank = subprocess.Popen([sys.argv[1], "mcp", "bank"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def send(message):
+        bank.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        bank.stdin.flush()
+    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
+    send({"id": 1, "method": "initialize", "params": info})
+    bank.stdout.readline()
+    send({"method": "notifications/initialized"})
+    send({"id": 2, "method": "tools/call", "params": {"name": "charge_card", "arguments": {"order_id": "o-1", "amount": 1}}})
+    answer = bank.stdout.readline() or f"ended with {bank.wait()}"
+    print(json.dumps({"type": "text", "text": answer}))
+    print(json.dumps({"type": "done"}), flush=True)
+"#;
+
+#[test]
+fn a_lost_connection_ends_the_program_of_the_server() {
+    let target = format!("target: {{ type: command, command: [python3, agent.py, '{HOTSEAT}'] }}\n");
+    let case = |fault: &str| {
+        format!(
+            "name: {fault}\nfaults: [{{ do: {fault} }}]\nturns: [{{ user: pay, assert: {{ text: {{ must_match: '^ended with 3$' }} }} }}]\n"
+        )
+    };
+    let suite = [case("lost_answer"), case("disconnect")].join("---\n");
+    let project = Project::with_config(&(target + BANK)).file("agent.py", PROGRAM_AGENT).suite("a", &suite);
+    project.test(&[]).assert_all_passed();
+}
+
 /// An agent in Python that learns the address of the bank when it starts, and lists its tools before it answers.
 const STARTED_AGENT: &str = r#"
 import http.server, json, os, urllib.request

@@ -1,9 +1,9 @@
-//! Programs behind proxied MCP servers that do not start, or end while the agent uses them.
+//! Proxied MCP servers that do not work: programs that do not start or end early, and addresses with broken answers.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use hotseat_testkit::{McpClient, ProgramOutput};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ProgramOutput};
 use serde_json::json;
 
 use crate::common::{HOTSEAT, Project, TestRun};
@@ -112,6 +112,44 @@ fn a_server_that_cannot_be_reached_is_an_error_of_the_test() {
     let proxy = format!("url: '{}'", crate::common::unreachable_address());
     let words = "MCP server `bank` failed: the proxied server cannot be reached";
     run(&proxy, "pay o-1").assert_failure("a", "test_error", &[words]);
+}
+
+/// Runs a case that calls a server whose calls get this reply.
+fn run_at_url(settings: &str, reply: impl Fn() -> FakeReply + Send + Sync + 'static) -> TestRun {
+    let server = FakeAgent::start(move |_: &FakeRequest| reply());
+    let agent = plain_agent();
+    let url = server.url();
+    let config =
+        format!("{}mcp: {{ bank: {{ type: proxy, url: '{url}'{settings} }} }}\n", plain_target(&agent));
+    let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
+    Project::with_config(&config).suite("a", suite).test_in(&[("BANK_TOKEN", SECRET)], &[])
+}
+
+#[test]
+fn a_server_with_broken_answers_is_an_error_of_the_test() {
+    let foreign = json!({"jsonrpc": "2.0", "id": "foreign", "result": {"content": []}});
+    let deep =
+        [r#"{"jsonrpc":"2.0","id":1,"result":"#, &"[".repeat(100_000), &"]".repeat(100_000), "}"].concat();
+    let replies: [(&str, Box<dyn Fn() -> FakeReply + Send + Sync>); 6] = [
+        ("HTTP status 502", Box::new(|| FakeReply::text(502, "bad gateway"))),
+        ("HTTP status 503", Box::new(|| FakeReply::text(503, "later"))),
+        ("HTTP status 307", Box::new(|| FakeReply::status(307).header("location", "http://127.0.0.1:1/"))),
+        ("closed the connection within its answer", Box::new(|| FakeReply::json(200, &json!({})).cut())),
+        ("recursion limit exceeded", Box::new(move || FakeReply::text(200, &deep))),
+        (r#"the id \"foreign\", which no request has"#, Box::new(move || FakeReply::json(200, &foreign))),
+    ];
+    for (words, reply) in replies {
+        run_at_url("", reply).assert_failure("a", "test_error", &["MCP server `bank` failed: ", words]);
+    }
+}
+
+#[test]
+fn a_rejected_key_is_an_error_of_the_test_if_the_test_sends_it() {
+    let reply = || FakeReply::json(401, &json!({"error": "who are you?"}));
+    let run = run_at_url(", headers: { authorization: 'Bearer ${ENV.BANK_TOKEN}' }", reply);
+    run.assert_failure("a", "test_error", &["MCP server `bank` failed: ", "HTTP status 401"]);
+    // The agent may log in.
+    assert_eq!(run_at_url("", reply).count("passed"), 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::faults::SelectedFault;
 use super::rpc_request::McpHttpRequest;
-use super::state::{ConversationState, MAX_WAITING_CALLS, ServerState, WaitingCall};
+use super::state::{AnswerSource, ConversationState, MAX_WAITING_CALLS, ServerState, WaitingCall};
 use crate::answer::McpToolResult;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -48,6 +48,8 @@ pub(super) struct UpstreamError {
     pub(super) error: RpcError,
     /// True if the server may have carried the request out.
     is_broken_off: bool,
+    /// True if the server is at fault, not its client.
+    is_server_failure: bool,
 }
 
 impl UpstreamError {
@@ -59,14 +61,19 @@ impl UpstreamError {
     /// The server got the request, and did not answer it.
     pub(super) fn broken_off(message: impl ToString) -> UpstreamError {
         let error = RpcError::new(error_code::INTERNAL_ERROR, message);
-        UpstreamError { error, is_broken_off: true }
+        UpstreamError { error, is_broken_off: true, is_server_failure: false }
+    }
+
+    /// The same error as one of the test: its server does not work.
+    pub(super) fn of_server(self) -> UpstreamError {
+        UpstreamError { is_server_failure: true, ..self }
     }
 }
 
 impl From<RpcError> for UpstreamError {
     /// The error that the server answered.
     fn from(error: RpcError) -> UpstreamError {
-        UpstreamError { error, is_broken_off: false }
+        UpstreamError { error, is_broken_off: false, is_server_failure: false }
     }
 }
 
@@ -191,7 +198,10 @@ impl ExchangeObserver {
             }
             Ok(frame @ Frame::Notification { .. }) => self.notifications.push(&frame.to_json()),
             Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await,
-            Ok(Frame::Response { .. }) => {}
+            Ok(Frame::Response { id, outcome: Ok(_) }) => {
+                self.fail(UpstreamError::broken_off(foreign_id(&id)).of_server()).await;
+            }
+            Ok(Frame::Response { outcome: Err(_), .. }) => {}
             Err(error) => {
                 let (code, message) = (Some(error.error.code), error.error.message);
                 let message = format!("the proxied server sent an invalid message: {message}");
@@ -218,7 +228,9 @@ impl ExchangeObserver {
 
     /// Observes a JSON body.
     pub(super) async fn observe_body(&mut self, status: StatusCode, body: &[u8]) {
-        let outcome = read_outcome(status, body);
+        let sends_key =
+            matches!(&self.server.source, AnswerSource::Url(upstream) if !upstream.headers.is_empty());
+        let outcome = read_outcome(&self.id, status, body, sends_key);
         self.end(outcome, true).await;
     }
 
@@ -228,6 +240,13 @@ impl ExchangeObserver {
             return;
         }
         let is_broken_off = outcome.as_ref().is_err_and(|failed| failed.is_broken_off);
+        if let Err(failed) = &outcome
+            && failed.is_server_failure
+        {
+            let kind =
+                McpEventKind::ServerFailed { message: failed.error.message.clone(), error_output: None };
+            self.report(Instant::now(), kind).await;
+        }
         let outcome = outcome.map_err(|failed| failed.error);
         let duration = self.arrived.elapsed();
         self.record(&outcome);
@@ -376,17 +395,46 @@ pub(super) fn called_tool(params: &Map<String, Value>) -> (&str, Value) {
     }
 }
 
-/// Reads a JSON body as the outcome of a request.
-pub(super) fn read_outcome(status: StatusCode, body: &[u8]) -> Result<Value, UpstreamError> {
+/// Reads a JSON body as the outcome of the request `id`. `sends_key` says whether the test adds headers to requests.
+///
+/// Errors of the client are part of the protocol: it may have to log in, or to start another session.
+pub(super) fn read_outcome(
+    id: &Value,
+    status: StatusCode,
+    body: &[u8],
+    sends_key: bool,
+) -> Result<Value, UpstreamError> {
     match Frame::parse(body) {
-        Ok(Frame::Response { outcome, .. }) => Ok(outcome?),
-        _ => {
-            let message =
-                format!("the proxied server answered with HTTP status {status} and no JSON-RPC response");
-            match status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE {
+        // An error about a message that the server could not read has no id.
+        Ok(Frame::Response { id: answered, outcome })
+            if answered == *id || (answered.is_null() && outcome.is_err()) =>
+        {
+            Ok(outcome?)
+        }
+        Ok(Frame::Response { id: answered, .. }) => {
+            Err(UpstreamError::broken_off(foreign_id(&answered)).of_server())
+        }
+        invalid => {
+            let reason = match invalid {
+                Err(error) if status.is_success() => format!(": {}", error.error.message),
+                _ => String::new(),
+            };
+            let message = format!(
+                "the proxied server answered with HTTP status {status} and no JSON-RPC response{reason}"
+            );
+            let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            match status.is_client_error() {
+                true if is_refused && sends_key => Err(UpstreamError::without_effect(message).of_server()),
                 true => Err(UpstreamError::without_effect(message)),
-                false => Err(UpstreamError::broken_off(message)),
+                false if status == StatusCode::SERVICE_UNAVAILABLE => {
+                    Err(UpstreamError::without_effect(message).of_server())
+                }
+                false => Err(UpstreamError::broken_off(message).of_server()),
             }
         }
     }
+}
+
+fn foreign_id(id: &Value) -> String {
+    format!("the proxied server answered with the id {id}, which no request has")
 }

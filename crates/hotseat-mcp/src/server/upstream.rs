@@ -1,6 +1,7 @@
 //! Proxied servers over HTTP: requests pass unchanged, answers are observed on their way.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
@@ -47,7 +48,8 @@ async fn send(
     upstream: &UrlUpstream,
     clients: &HttpClients,
 ) -> Result<reqwest::Response, UpstreamError> {
-    let client = clients.client(&upstream.url).map_err(UpstreamError::without_effect)?;
+    let client =
+        clients.client(&upstream.url).map_err(|error| UpstreamError::without_effect(error).of_server())?;
     let mut headers = copy_headers(&request.headers);
     // They replace those of the client, for example its key.
     for (name, value) in &upstream.headers {
@@ -63,15 +65,15 @@ async fn send(
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) if error.is_connect() || error.is_builder() => {
             let message = format!("the proxied server cannot be reached: {}", error.without_url());
-            Err(UpstreamError::without_effect(message))
+            Err(UpstreamError::without_effect(message).of_server())
         }
-        Ok(Err(error)) => Err(UpstreamError::broken_off(format!(
-            "the proxied server did not answer: {}",
-            error.without_url()
-        ))),
+        Ok(Err(error)) => {
+            let message = format!("the proxied server did not answer: {}", error.without_url());
+            Err(UpstreamError::broken_off(message).of_server())
+        }
         Err(_) => {
             let message = format!("the proxied server did not answer within {} s", limit.as_secs());
-            Err(UpstreamError::broken_off(message))
+            Err(UpstreamError::broken_off(message).of_server())
         }
     }
 }
@@ -87,10 +89,12 @@ pub(super) async fn pass_through(
         Ok(response) => response,
         Err(failed) => {
             let message = failed.error.message.clone();
-            let kind = McpEventKind::ServerFailed { message: message.clone(), error_output: None };
-            request.conversation.report(request.server.name(), std::time::Instant::now(), kind).await;
-            if let Some(observer) = &mut observer {
-                observer.fail(failed).await;
+            match &mut observer {
+                Some(observer) => observer.fail(failed).await,
+                None => {
+                    let kind = McpEventKind::ServerFailed { message: message.clone(), error_output: None };
+                    request.conversation.report(request.server.name(), Instant::now(), kind).await;
+                }
             }
             return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, message));
         }
@@ -130,8 +134,8 @@ pub(super) async fn pass_through(
                     observer.observe_body(status, &body).await;
                     Body::from(body)
                 }
-                Err(message) => {
-                    observer.fail(UpstreamError::broken_off(message)).await;
+                Err(error) => {
+                    observer.fail(error.into()).await;
                     return Err(super::outbound::AbortedConnection);
                 }
             }
@@ -159,6 +163,16 @@ enum AnswerError {
     NeverEnds,
     #[error("the conversation is closed")]
     ConversationClosed,
+}
+
+impl From<AnswerError> for UpstreamError {
+    fn from(error: AnswerError) -> UpstreamError {
+        let failed = UpstreamError::broken_off(&error);
+        match error {
+            AnswerError::Closed(_) | AnswerError::TooLong(_) | AnswerError::NeverEnds => failed.of_server(),
+            AnswerError::ConversationClosed => failed,
+        }
+    }
 }
 
 async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, AnswerError> {
@@ -216,7 +230,7 @@ impl ObservedStream {
             Err(_) => "the proxied server closed the connection within its answer".to_string(),
         };
         self.is_ended = true;
-        self.observer.fail(UpstreamError::broken_off(message.as_str())).await;
+        self.observer.fail(UpstreamError::broken_off(message.as_str()).of_server()).await;
         Some(Err(std::io::Error::other(message)))
     }
 }
@@ -228,26 +242,18 @@ pub(super) async fn request_answer(
     request: &RpcRequest,
     notifications: &mut KeptNotifications,
 ) -> Result<Value, UpstreamError> {
-    let mut response = match send(http, upstream, &request.run.clients).await {
-        Ok(response) => response,
-        Err(failed) => {
-            let message = failed.error.message.clone();
-            let kind = McpEventKind::ServerFailed { message, error_output: None };
-            request.report(std::time::Instant::now(), kind).await;
-            return Err(failed);
-        }
-    };
+    let mut response = send(http, upstream, &request.run.clients).await?;
     let status = response.status();
     let limit = request.conversation.limits.max_answer_bytes;
     if !is_event_stream(response.headers()) {
-        let body = read_answer(response, limit).await.map_err(UpstreamError::broken_off)?;
-        return read_outcome(status, &body);
+        let body = read_answer(response, limit).await?;
+        return read_outcome(&request.id, status, &body, !upstream.headers.is_empty());
     }
     let mut scanner = EventScanner::new(limit);
     while let Ok(Some(piece)) = response.chunk().await {
         let events = scanner.push(&piece);
         let undecodable =
-            |error| UpstreamError::broken_off(format!("an event of the proxied server {error}"));
+            |error| UpstreamError::broken_off(format!("an event of the proxied server {error}")).of_server();
         for data in events.map_err(undecodable)? {
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
@@ -256,7 +262,8 @@ pub(super) async fn request_answer(
             }
         }
     }
-    Err(UpstreamError::broken_off("the proxied server closed the connection within its answer"))
+    let message = "the proxied server closed the connection within its answer";
+    Err(UpstreamError::broken_off(message).of_server())
 }
 
 /// Forwards a message before the answer.
