@@ -130,16 +130,20 @@ fn a_server_with_broken_answers_is_an_error_of_the_test() {
     let foreign = json!({"jsonrpc": "2.0", "id": "foreign", "result": {"content": []}});
     let deep =
         [r#"{"jsonrpc":"2.0","id":1,"result":"#, &"[".repeat(100_000), &"]".repeat(100_000), "}"].concat();
-    let replies: [(&str, Box<dyn Fn() -> FakeReply + Send + Sync>); 6] = [
-        ("HTTP status 502", Box::new(|| FakeReply::text(502, "bad gateway"))),
-        ("HTTP status 503", Box::new(|| FakeReply::text(503, "later"))),
-        ("HTTP status 307", Box::new(|| FakeReply::status(307).header("location", "http://127.0.0.1:1/"))),
-        ("closed the connection within its answer", Box::new(|| FakeReply::json(200, &json!({})).cut())),
-        ("recursion limit exceeded", Box::new(move || FakeReply::text(200, &deep))),
-        (r#"the id \"foreign\", which no request has"#, Box::new(move || FakeReply::json(200, &foreign))),
+    let replies = [
+        ("HTTP status 502", FakeReply::text(502, "bad gateway")),
+        ("HTTP status 503", FakeReply::text(503, "later")),
+        ("HTTP status 307", FakeReply::status(307).header("location", "http://127.0.0.1:1/")),
+        ("closed the connection within its answer", FakeReply::json(200, &json!({})).cut()),
+        ("recursion limit exceeded", FakeReply::text(200, &deep)),
+        (r#"the id \"foreign\", which no request has"#, FakeReply::json(200, &foreign)),
     ];
     for (words, reply) in replies {
-        run_at_url("", reply).assert_failure("a", "test_error", &["MCP server `bank` failed: ", words]);
+        run_at_url("", move || reply.clone()).assert_failure(
+            "a",
+            "test_error",
+            &["MCP server `bank` failed: ", words],
+        );
     }
 }
 

@@ -17,7 +17,7 @@ pub use task_run::{TaskNeed, TaskRun};
 pub use token::{WorkflowBranch, WorkflowToken};
 pub use workflow_run::WorkflowRun;
 
-use crate::definition::{Definitions, MemoryAction};
+use crate::definition::MemoryAction;
 use crate::failure::WorkResult;
 use crate::ids::{AgentId, ConversationId, RunId, TokenId, TurnId, WorkflowId};
 
@@ -118,7 +118,7 @@ impl WorkRun {
     }
 
     /// Handles one input.
-    pub fn handle(&mut self, definitions: &Definitions, input: &WorkInput) -> WorkStep {
+    pub fn handle(&mut self, input: &WorkInput) -> WorkStep {
         let mut step = WorkStep::default();
         match self {
             WorkRun::Task(run) => {
@@ -132,7 +132,7 @@ impl WorkRun {
                 };
                 step.effects.push(need.into_effect(TokenId(0)));
             }
-            WorkRun::Workflow(run) => run.handle(definitions, input, &mut step),
+            WorkRun::Workflow(run) => run.handle(input, &mut step),
         }
         step
     }

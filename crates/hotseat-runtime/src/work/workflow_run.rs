@@ -16,7 +16,7 @@ use super::{
     join, route,
 };
 use crate::definition::{
-    BranchJoin, Definitions, NodeWork, OnJoinTimeout, WorkflowDefinition, WorkflowNode, definitions, schema,
+    BranchJoin, NodeWork, OnJoinTimeout, WorkflowDefinition, WorkflowNode, definitions, schema,
 };
 use crate::expression::{Expression, ExpressionScope, set_at_path};
 use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
@@ -67,15 +67,13 @@ impl WorkflowRun {
     }
 
     /// Handles one input.
-    pub(super) fn handle(&mut self, definitions: &Definitions, input: &WorkInput, step: &mut WorkStep) {
+    pub(super) fn handle(&mut self, input: &WorkInput, step: &mut WorkStep) {
         if self.ended {
             return;
         }
         let worked = match input {
-            WorkInput::Start => self.start(definitions, step),
-            WorkInput::Waited { token } => {
-                self.resume_task(definitions, *token, step, TaskRun::resume_after_wait)
-            }
+            WorkInput::Start => self.start(step),
+            WorkInput::Waited { token } => self.resume_task(*token, step, TaskRun::resume_after_wait),
             WorkInput::Answered { token, result } => match self.token(*token).map(|token| token.status) {
                 Some(TokenStatus::WaitingForSubworkflow) => {
                     let result = result.clone().map_err(|failure| match failure {
@@ -86,24 +84,22 @@ impl WorkflowRun {
                             WorkFailure::infrastructure(kind, format!("Subworkflow failed: {message}"))
                         }
                     });
-                    self.finish_node(definitions, *token, result, step)
+                    self.finish_node(*token, result, step)
                 }
-                Some(TokenStatus::WaitingForAgent) => {
-                    self.finish_node(definitions, *token, result.clone(), step)
+                Some(TokenStatus::WaitingForAgent) => self.finish_node(*token, result.clone(), step),
+                Some(_) | None => {
+                    self.resume_task(*token, step, |task, out| task.resume_with_answer(result.clone(), out))
                 }
-                Some(_) | None => self.resume_task(definitions, *token, step, |task, out| {
-                    task.resume_with_answer(result.clone(), out)
-                }),
             },
-            WorkInput::JoinLate { join } => self.handle_join_timeout(definitions, join, step),
+            WorkInput::JoinLate { join } => self.handle_join_timeout(join, step),
         };
-        let worked = worked.and_then(|()| self.settle(definitions, step));
+        let worked = worked.and_then(|()| self.settle(step));
         if let Err(failure) = worked {
             self.fail(failure, step);
         }
     }
 
-    fn start(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), WorkFailure> {
+    fn start(&mut self, step: &mut WorkStep) -> Result<(), WorkFailure> {
         step.events.push(Payload::WorkflowStarted(WorkflowStarted {
             turn_id: self.turn(),
             workflow_id: self.id.0.clone(),
@@ -123,7 +119,7 @@ impl WorkflowRun {
         };
         let Some(first) = first else { return Ok(()) };
         let token = self.create_token(first, None, "root".into(), None, BTreeMap::new(), step)?;
-        self.enter_node(definitions, token, step)
+        self.enter_nodes(vec![token], step)
     }
 
     fn create_token(
@@ -166,16 +162,24 @@ impl WorkflowRun {
         Ok(id)
     }
 
-    /// Starts the work of a token's node.
-    fn enter_node(
-        &mut self,
-        definitions: &Definitions,
-        id: TokenId,
-        step: &mut WorkStep,
-    ) -> Result<(), WorkFailure> {
+    /// Starts the work of the nodes of tokens, one after the other. Nodes that are done at once are left for the nodes
+    /// after them before the next token starts; a loop, not a recursion, because a cycle of such nodes is as long as
+    /// the limit of tokens.
+    fn enter_nodes(&mut self, tokens: Vec<TokenId>, step: &mut WorkStep) -> Result<(), WorkFailure> {
+        let mut waiting: Vec<TokenId> = tokens.into_iter().rev().collect();
+        while let Some(token) = waiting.pop() {
+            if let Some(result) = self.enter_node(token, step)? {
+                waiting.extend(self.leave_node(token, result, step)?.into_iter().rev());
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the work of a token's node. Returns its result if it is done at once.
+    fn enter_node(&mut self, id: TokenId, step: &mut WorkStep) -> Result<Option<WorkResult>, WorkFailure> {
         let workflow = self.workflow.clone();
         let Some(node) = self.token(id).and_then(|token| node_named(&workflow, &token.node)) else {
-            return Ok(());
+            return Ok(None);
         };
         self.set_status(id, TokenStatus::Dispatched, step);
         let scope = self.token_scope(id);
@@ -203,27 +207,26 @@ impl WorkflowRun {
                 let mut task = TaskRun::new(context, task.clone(), input);
                 let need = task.start(&mut step.events);
                 self.tokens[id.0 as usize].task = Some(Box::new(task));
-                self.handle_need(definitions, id, need, step)
+                Ok(handle_need(id, need, step))
             }
             NodeWork::Workflow(reference) => {
                 self.set_status(id, TokenStatus::WaitingForSubworkflow, step);
                 let workflow = definitions::workflow_id(reference);
                 step.effects.push(WorkEffect::Subworkflow { token: id, workflow, input });
-                Ok(())
+                Ok(None)
             }
             NodeWork::Agent(reference) => {
                 self.set_status(id, TokenStatus::WaitingForAgent, step);
                 let agent = definitions::agent_id(reference);
                 let (conversation, input) = (self.conversation_id(id), Arc::unwrap_or_clone(input));
                 step.effects.push(WorkEffect::Agent { token: id, conversation, agent, input });
-                Ok(())
+                Ok(None)
             }
         }
     }
 
     fn resume_task(
         &mut self,
-        definitions: &Definitions,
         id: TokenId,
         step: &mut WorkStep,
         resume: impl FnOnce(&mut TaskRun, &mut Vec<Payload>) -> TaskNeed,
@@ -235,36 +238,33 @@ impl WorkflowRun {
         };
         let Some(task) = &mut token.task else { return Ok(()) };
         let need = resume(task, &mut step.events);
-        self.handle_need(definitions, id, need, step)
-    }
-
-    fn handle_need(
-        &mut self,
-        definitions: &Definitions,
-        id: TokenId,
-        need: TaskNeed,
-        step: &mut WorkStep,
-    ) -> Result<(), WorkFailure> {
-        match need {
-            TaskNeed::Done(result) => self.finish_node(definitions, id, result, step),
-            other => {
-                step.effects.push(other.into_effect(id));
-                Ok(())
-            }
+        match handle_need(id, need, step) {
+            Some(result) => self.finish_node(id, result, step),
+            None => Ok(()),
         }
     }
 
     /// Handles the result of a node and follows its transitions.
     fn finish_node(
         &mut self,
-        definitions: &Definitions,
         id: TokenId,
         result: WorkResult,
         step: &mut WorkStep,
     ) -> Result<(), WorkFailure> {
+        let next = self.leave_node(id, result, step)?;
+        self.enter_nodes(next, step)
+    }
+
+    /// Handles the result of a node. Returns the tokens of the nodes after it.
+    fn leave_node(
+        &mut self,
+        id: TokenId,
+        result: WorkResult,
+        step: &mut WorkStep,
+    ) -> Result<Vec<TokenId>, WorkFailure> {
         let workflow = self.workflow.clone();
         let Some(node) = self.token(id).and_then(|token| node_named(&workflow, &token.node)) else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         let output = match result {
             Ok(output) => output,
@@ -285,14 +285,15 @@ impl WorkflowRun {
                 )
             })?;
         if let Some(fan_in) = transitions.iter().find_map(|way| self.join_of(id, way)) {
-            return self.wait_for_siblings(id, fan_in, step);
+            self.wait_for_siblings(id, fan_in, step);
+            return Ok(Vec::new());
         }
         self.set_status(id, TokenStatus::Completed, step);
         let mut new = Vec::new();
         for way in &transitions {
             new.extend(self.create_tokens(id, way, &transitions, step)?);
         }
-        new.into_iter().try_for_each(|token| self.enter_node(definitions, token, step))
+        Ok(new)
     }
 
     /// Returns the join and its target if the token belongs to a joined branch.
@@ -357,17 +358,11 @@ impl WorkflowRun {
     }
 
     /// Lets a branch wait for its siblings, or cancels it if the join is already complete.
-    fn wait_for_siblings(
-        &mut self,
-        id: TokenId,
-        (fan_in, to): (BranchJoin, String),
-        step: &mut WorkStep,
-    ) -> Result<(), WorkFailure> {
-        let Some(branch) = self.token(id).and_then(|token| token.branch.clone()) else { return Ok(()) };
+    fn wait_for_siblings(&mut self, id: TokenId, (fan_in, to): (BranchJoin, String), step: &mut WorkStep) {
+        let Some(branch) = self.token(id).and_then(|token| token.branch.clone()) else { return };
         let join = join_name(&branch, &to);
         if self.completed_joins.contains(&join) {
-            self.set_status(id, TokenStatus::Cancelled, step);
-            return Ok(());
+            return self.set_status(id, TokenStatus::Cancelled, step);
         }
         self.set_status(id, TokenStatus::WaitingForSiblings, step);
         if let Entry::Vacant(place) = self.open_joins.entry(join) {
@@ -376,15 +371,9 @@ impl WorkflowRun {
             }
             place.insert((fan_in, to));
         }
-        Ok(())
     }
 
-    fn handle_join_timeout(
-        &mut self,
-        definitions: &Definitions,
-        join: &str,
-        step: &mut WorkStep,
-    ) -> Result<(), WorkFailure> {
+    fn handle_join_timeout(&mut self, join: &str, step: &mut WorkStep) -> Result<(), WorkFailure> {
         let Some((fan_in, to)) = self.open_joins.get(join).cloned() else { return Ok(()) };
         match fan_in.timeout {
             Some((millis, OnJoinTimeout::Fail)) => {
@@ -395,16 +384,14 @@ impl WorkflowRun {
                     format!("the branches of {} were not joined within {millis} ms", fan_in.sibling_group);
                 Err(WorkFailure::infrastructure(InfrastructureKind::Timeout, message))
             }
-            Some((_, OnJoinTimeout::Proceed)) | None => {
-                self.complete_join_at(definitions, join, &fan_in, &to, step)
-            }
+            Some((_, OnJoinTimeout::Proceed)) | None => self.complete_join_at(join, &fan_in, &to, step),
         }
     }
 
     /// Completes all joins that are ready, and the run if no token is active.
-    fn settle(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), WorkFailure> {
+    fn settle(&mut self, step: &mut WorkStep) -> Result<(), WorkFailure> {
         while let Some((join, fan_in, to)) = self.complete_join() {
-            self.complete_join_at(definitions, &join, &fan_in, &to, step)?;
+            self.complete_join_at(&join, &fan_in, &to, step)?;
         }
         if self.ended || self.tokens.iter().any(|token| !token.status.is_terminal()) {
             return Ok(());
@@ -448,7 +435,6 @@ impl WorkflowRun {
 
     fn complete_join_at(
         &mut self,
-        definitions: &Definitions,
         join: &str,
         fan_in: &BranchJoin,
         to: &str,
@@ -491,7 +477,7 @@ impl WorkflowRun {
         };
         let path = format!("{}.{}:{to}", branch.path, branch.group).into();
         let next = self.create_token(to.into(), Some(branch.origin), path, outer, branch.taken, step)?;
-        self.enter_node(definitions, next, step)
+        self.enter_nodes(vec![next], step)
     }
 
     fn complete(&mut self, step: &mut WorkStep) -> Result<(), WorkFailure> {
@@ -643,6 +629,17 @@ impl WorkflowRun {
 
     fn turn(&self) -> Option<Arc<str>> {
         self.context.turn.as_ref().map(|turn| turn.0.clone())
+    }
+}
+
+/// Passes on what a task needs. Returns its result if it is done.
+fn handle_need(id: TokenId, need: TaskNeed, step: &mut WorkStep) -> Option<WorkResult> {
+    match need {
+        TaskNeed::Done(result) => Some(result),
+        other => {
+            step.effects.push(other.into_effect(id));
+            None
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl ConversationWorld {
         outcome: &mut DeliveryOutcome,
     ) {
         let Some(running) = self.runs.get_mut(run) else { return };
-        let step = running.machine.handle(&self.definitions, input);
+        let step = running.machine.handle(input);
         let execution = running.execution.clone();
         self.record_events(stamp, &execution, step.events, outcome);
         for effect in step.effects {

@@ -58,6 +58,20 @@ fn fan_out(join: JoinRule, merge: BranchMerge) -> WorkflowDefinition {
 }
 
 #[test]
+fn a_cycle_of_nodes_without_duration_fails() {
+    let cycle = workflow("Cycle")
+        .node(node("one", &computing("One", "{}")))
+        .node(node("other", &computing("Other", "{}")))
+        .transition(transition("one", "other"))
+        .transition(transition("other", "one"));
+    let agent = persona("P").tool(tool("flow").workflow(&cycle));
+    let replies = [at("p", 1, 1).call_tool("flow", json!({})), at("p", 1, 2).say("ok")];
+    let result = Test::new(agent, ["go"], replies).run();
+    completed(&result);
+    assert_eq!(failure(&result), "the workflow has created 10000 tokens without ending");
+}
+
+#[test]
 fn token_passes_through_states() {
     let flow = workflow("One").node(computing("Only", "{a: 1}"));
     let result = run(&flow, json!({}));
