@@ -320,6 +320,15 @@ fn a_conversation_that_a_failed_check_stops_keeps_the_cassette_of_its_case() {
     assert!(run.output.stdout.contains(warning), "{}", run.output);
     assert_eq!(recorded(), before);
 
+    // A check of the last turn ends nothing early.
+    let fails_at_end = suite("charged o-1") + "    assert: { text: { must_match: charged o-9 } }\n";
+    project.workspace.file("a.test.yaml", &fails_at_end);
+    std::fs::remove_dir_all(&folders(&project)[0]).expect("the cassette is removed");
+    let run = project.test(&["--record-cassettes", "cassettes"]);
+    run.assert_failure("c", "assertion", &[]);
+    assert!(!run.output.stdout.contains(warning), "{}", run.output);
+    assert!(recorded().contains("o-2"), "{}", recorded());
+
     // The same of the file of a server.
     project.workspace.file("hotseat.yaml", &config(" record: bank.mcp.jsonl,"));
     project.workspace.file("a.test.yaml", &suite("charged o-1"));

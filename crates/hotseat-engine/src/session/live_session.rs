@@ -497,6 +497,20 @@ impl<'a> Session<'a> {
         self.evaluate_conversation(&failed, &[]).await;
     }
 
+    /// Returns true if nothing more was to be said. A failed check of the last turn in a file ends nothing early.
+    fn has_reached_end(&self) -> bool {
+        let case = self.case;
+        match &self.ending {
+            None | Some(ConversationEnding::Completed) => true,
+            Some(ConversationEnding::Failed(failure)) => {
+                let is_written =
+                    case.program.is_none() && case.simulator.is_none() && case.interactive.is_none();
+                failure.kind == FailureKind::Assertion && is_written && self.turns().len() == case.turns.len()
+            }
+            Some(ConversationEnding::Skipped(_)) => false,
+        }
+    }
+
     /// Ends the conversation, evaluates the checks of the whole case and returns the verdict.
     pub(super) async fn conclude(&mut self) -> Verdict {
         let case = self.case;
@@ -508,11 +522,15 @@ impl<'a> Session<'a> {
                 let _ = self.record_missing_turn(check.clone());
             }
         }
-        if let None | Some(ConversationEnding::Completed) = self.ending
+        self.is_complete = self.has_reached_end();
+        if self.is_complete
             && let SessionCounterpart::Agent(agent) = &mut self.counterpart
             && let Err(failure) = agent.check_trailing_output().await
         {
-            self.ending = Some(ConversationEnding::Failed(failure));
+            self.is_complete = false;
+            if let None | Some(ConversationEnding::Completed) = self.ending {
+                self.ending = Some(ConversationEnding::Failed(failure));
+            }
         }
         if let SessionCounterpart::Recorded(kept) = &self.counterpart {
             kept.replay_late_calls(&mut self.recorder);
@@ -531,7 +549,6 @@ impl<'a> Session<'a> {
         let unreached = unreached_faults(case, self.recorder.conversation());
         let ending = match self.ending.take() {
             None | Some(ConversationEnding::Completed) => {
-                self.is_complete = true;
                 if !self.turns().is_empty() || case.program.is_none() {
                     self.evaluate_all_topics().await;
                     self.evaluate_conversation(&case.checks, &case.final_checks).await;
@@ -543,6 +560,10 @@ impl<'a> Session<'a> {
             }
             // A check that fails first may hide why: the fault that it is about never happened.
             Some(ConversationEnding::Failed(failure)) if failure.kind == FailureKind::Assertion => {
+                // A failed check of the last turn ends nothing early.
+                let is_written =
+                    case.program.is_none() && case.simulator.is_none() && case.interactive.is_none();
+                self.is_complete = is_written && self.turns().len() == case.turns.len();
                 ConversationEnding::Failed(with_unreached_faults(failure, unreached))
             }
             Some(ConversationEnding::Skipped(reason)) => {
