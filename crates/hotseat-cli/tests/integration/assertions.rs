@@ -315,6 +315,15 @@ fn json_path() {
         (json!({"type": "json_path", "path": "$['a b']", "value": true}), Passes),
         (json!({"type": "json_path", "path": "$.items[*].id", "value": [1, 2]}), Passes),
         (json!({"type": "json_path", "path": "$.items[*].id", "value": [1]}), Fails),
+        // One value of several expected ones: the others are missing.
+        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": ["A", "B"]}), Fails),
+        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": ["B"]}), Passes),
+        (
+            json!({"type": "json_path", "path": "$.items[?@.id == 2]['name', 'id']", "value": ["B", 2]}),
+            Passes,
+        ),
+        (json!({"type": "json_path", "path": "$['tags', 'lost']", "value": ["db", "web"]}), Passes),
+        (json!({"type": "json_path", "path": "$.items[*].id", "value": 1}), Undecidable),
         (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": "B"}), Passes),
         // A missing value is neither null nor different from anything; its absence can be asserted.
         (json!({"type": "json_path", "path": "$.missing", "value": null}), Undecidable),
