@@ -191,7 +191,9 @@ impl ShapeChecker<'_> {
             }
             (None, None) => {
                 let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
-                let help = tag_as_key_advice(entries, tagged).unwrap_or_else(|| list_tags(tagged));
+                let help = list_fitting_tags(entries, tagged)
+                    .or_else(|| tag_as_key_advice(entries, tagged))
+                    .unwrap_or_else(|| list_tags(tagged));
                 self.mistakes.push(mistake.at(node.place(self.source)).help(help));
             }
             (Some(tag), _) => {
@@ -324,6 +326,22 @@ fn absent_spellings(shape: &Shape, entries: &[MapEntry]) -> Vec<&'static str> {
     let given: HashSet<&str> = entries.iter().map(|entry| &*entry.key.text).collect();
     let absent = |field: &&Field| !field.spellings().any(|spelling| given.contains(spelling));
     shape.fields.iter().filter(absent).flat_map(Field::spellings).collect()
+}
+
+/// Returns the words of the tag with which the mapping would be complete.
+fn list_fitting_tags(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<String> {
+    let fits = |shape: &&&Shape| {
+        let is_known = |entry: &MapEntry| {
+            let field = shape.field(&entry.key.text);
+            field.is_some_and(|field| field.kind.accepts(type_of(&entry.value)))
+        };
+        let is_given = |field: &Field| field.spellings().any(|key| has_key(entries, key));
+        let mut required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);
+        entries.iter().all(is_known) && required.all(is_given)
+    };
+    let words = tagged.shapes.iter().filter(fits).filter_map(|shape| tagged.words(shape).first());
+    let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
+    (!words.is_empty()).then(|| format!("with these keys, `{}` is one of {}", tagged.key, words.join(", ")))
 }
 
 /// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`.

@@ -296,6 +296,20 @@ fn arguments_that_are_not_json_decide_nothing() {
 }
 
 #[test]
+fn a_missing_type_is_suggested_by_the_keys() {
+    for (assertion, words) in [
+        (r#"{"value": "abc"}"#, "with these keys, `type` is one of `contains`, `not_contains`, `equals`,"),
+        (r#"{"path": "$.a", "value": 1}"#, "with these keys, `type` is one of `json_path`"),
+        (r#"{"contains": "abc"}"#, "write `{ type: contains, value: … }`"),
+        (r#"{"nonsense": 1}"#, "a mapping without it has `tools`"),
+        (r#"{"typ": "contains", "value": "abc"}"#, "did you mean `type`?"),
+        (r#"{"type": "contians", "value": "abc"}"#, "did you mean `contains`?"),
+    ] {
+        assert_rejected_assertion(assertion, words);
+    }
+}
+
+#[test]
 fn json_path() {
     let rows = [
         (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Passes),
