@@ -344,9 +344,11 @@ fn list_fitting_tags(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<Stri
     (!words.is_empty()).then(|| format!("with these keys, `{}` is one of {}", tagged.key, words.join(", ")))
 }
 
-/// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`.
+/// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`. Keys of
+/// all shapes, such as `negate`, may stand before it.
 fn tag_as_key_advice(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<String> {
-    let first = &entries.first()?.key.text;
+    let is_common = |key: &str| tagged.shapes.iter().all(|shape| shape.field(key).is_some());
+    let first = entries.iter().map(|entry| &entry.key.text).find(|key| !is_common(key))?;
     let word = tagged.all_words().find(|word| word == first)?;
     let shape = tagged.shapes.iter().find(|shape| tagged.words(shape).contains(&word))?;
     let required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);
