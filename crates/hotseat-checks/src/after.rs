@@ -46,7 +46,7 @@ impl CheckBehavior for CalledAfter {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }
 

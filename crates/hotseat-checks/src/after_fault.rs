@@ -6,7 +6,7 @@ use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Why the check cannot be decided: the test has injected no fault that it is about.
 const NO_FAULT: &str = "no such fault was injected";
@@ -59,6 +59,10 @@ impl CheckBehavior for AfterFault {
 
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         (!scope.calls().any(|(_, call)| self.is_meant(call))).then(|| NO_FAULT.to_string())
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

@@ -81,6 +81,14 @@ impl CheckBehavior for AllOf {
         }
     }
 
+    fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
+        let mut results = self.checks.iter().map(|check| check.lasting_result(scope));
+        match results.clone().any(|result| result == Some(false)) {
+            true => Some(CheckOutcome::Violated),
+            false => results.all(|result| result == Some(true)).then_some(CheckOutcome::Satisfied),
+        }
+    }
+
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         let CheckOutcome::NotApplicable = self.decide(scope).outcome else { return None };
         self.checks.iter().find_map(|check| check.undecided_reason(scope))

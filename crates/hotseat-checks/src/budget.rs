@@ -2,7 +2,7 @@
 
 use hotseat_trace::{ConversationTurn, TurnScope, UsageTotals};
 
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Upper limit of usage, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,6 +64,10 @@ impl CheckBehavior for UsageBudget {
             UsageBudget::Cost(limit) => format!("a cost of at most {limit}"),
             UsageBudget::ToolCalls(limit) => format!("tools to be called at most {limit} times"),
         }
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

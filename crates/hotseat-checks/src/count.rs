@@ -34,11 +34,10 @@ impl CallCount {
     }
 
     /// The outcome that further calls cannot change.
-    pub(super) fn lasting_outcome(self) -> Option<CheckOutcome> {
-        match (self.min, self.max) {
-            (0, Some(_)) => Some(CheckOutcome::Violated),
-            (_, None) => Some(CheckOutcome::Satisfied),
-            (_, Some(_)) => None,
+    pub(super) fn lasting_outcome(self, counted: u64) -> Option<CheckOutcome> {
+        match self.max {
+            None => Some(CheckOutcome::Satisfied),
+            Some(max) => (counted > max).then_some(CheckOutcome::Violated),
         }
     }
 
@@ -54,9 +53,15 @@ impl CallCount {
     }
 }
 
+impl ToolCount {
+    fn count_calls(&self, scope: TurnScope<'_>) -> u64 {
+        scope.calls().filter(|(_, call)| self.calls.matches(call)).count() as u64
+    }
+}
+
 impl CheckBehavior for ToolCount {
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
-        self.count.lasting_outcome()
+    fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
+        self.count.lasting_outcome(self.count_calls(scope))
     }
 
     fn describe(&self) -> String {
@@ -72,7 +77,7 @@ impl CheckBehavior for ToolCount {
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let counted = scope.calls().filter(|(_, call)| self.calls.matches(call)).count() as u64;
+        let counted = self.count_calls(scope);
         let passed = self.count.allows(counted);
         let unknown = self.calls.undecided_calls(scope);
         let possible = counted..=counted + unknown.len() as u64;

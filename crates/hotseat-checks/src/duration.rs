@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotseat_trace::TurnScope;
 
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// Time from the first input of the scope to the end of its last turn, at most the limit (inclusive). A turn
 /// that is still running at the limit is aborted.
@@ -17,6 +17,10 @@ pub struct MaxDuration {
 impl CheckBehavior for MaxDuration {
     fn describe(&self) -> String {
         format!("a duration of at most {} ms", self.limit.as_millis())
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

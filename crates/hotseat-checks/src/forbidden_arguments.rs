@@ -20,7 +20,7 @@ impl CheckBehavior for ForbiddenArguments {
         format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
     }
 
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }
 

@@ -18,7 +18,7 @@ impl CheckBehavior for ForbiddenCall {
         format!("no call of {}", self.calls.describe())
     }
 
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }
 

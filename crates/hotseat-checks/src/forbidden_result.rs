@@ -22,7 +22,7 @@ impl CheckBehavior for ForbiddenResult {
         format!("no result of {} to match {}", self.calls.describe(), self.pattern)
     }
 
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }
 

@@ -6,7 +6,7 @@ use hotseat_trace::{AgentToolCall, TurnScope, canonical_text};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools, value_at};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Calls of a tool with the same key take effect at most once, however often the agent retries them.
 #[derive(Debug, Clone)]
@@ -53,6 +53,10 @@ impl CheckBehavior for Idempotent {
 
     fn reads_calls(&self) -> bool {
         true
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

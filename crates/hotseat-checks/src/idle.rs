@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotseat_trace::{TimeOffset, TurnScope};
 
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// No idle time exceeds the limit. The run time of a tool is not idle; idle time starts at the end of the
 /// calls before it.
@@ -61,6 +61,10 @@ impl CheckBehavior for MaxIdle {
                 format!("at most {} ms before, between and after tool calls", self.limit.as_millis())
             }
         }
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

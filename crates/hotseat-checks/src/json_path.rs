@@ -14,6 +14,8 @@ use super::{CheckBehavior, CheckDecision};
 pub struct JsonPathQuery {
     source: String,
     path: serde_json_path::JsonPath,
+    /// Whether the path selects at most one value in every document.
+    is_singular: bool,
 }
 
 /// An invalid JSON path.
@@ -41,7 +43,7 @@ impl JsonPathQuery {
             let before = written.get(..source.position().saturating_sub(added));
             JsonPathError { character: before.map_or(1, |before| before.chars().count() + 1), source }
         })?;
-        Ok(JsonPathQuery { source: written.to_string(), path })
+        Ok(JsonPathQuery { source: written.to_string(), path, is_singular: is_singular(&whole) })
     }
 
     /// Returns the path as written in the test.
@@ -54,7 +56,24 @@ impl JsonPathQuery {
         let found: Vec<Value> = self.path.query(value).all().into_iter().cloned().collect();
         match found.is_empty() {
             true => (false, format!("{} selects nothing in {}", self.source, format_json(value))),
-            false => (matches_value(&found, expected), describe_values(&found)),
+            false => (self.is_equal(&found, expected), describe_values(&found)),
+        }
+    }
+
+    /// Returns true if the selected values equal the expected value. The value of a path to one value may equal
+    /// an entry of a list instead. The values of other paths are one list, however many there are, so that a
+    /// missing one is noticed.
+    fn is_equal(&self, found: &[Value], expected: &Value) -> bool {
+        match (found, expected) {
+            ([found], expected) if json_equal(found, expected) => true,
+            ([found], Value::Array(entries)) if self.is_singular => {
+                entries.iter().any(|entry| json_equal(found, entry))
+            }
+            (found, Value::Array(entries)) => {
+                found.len() == entries.len()
+                    && found.iter().zip(entries).all(|(found, entry)| json_equal(found, entry))
+            }
+            _ => false,
         }
     }
 
@@ -124,14 +143,14 @@ pub(super) enum PathSelection {
 pub struct JsonPathCheck {
     /// The path to evaluate.
     pub path: JsonPathQuery,
-    /// The expected value, if any. A list also matches one of its entries.
+    /// The expected value, if any. A list also matches a value that equals one of its entries.
     pub value: Option<Value>,
 }
 
 impl CheckBehavior for JsonPathCheck {
     fn describe(&self) -> String {
         match &self.value {
-            Some(value @ Value::Array(_)) => {
+            Some(value @ Value::Array(_)) if self.path.is_singular => {
                 format!("{} to be {}, or one of these", self.path.source, format_json(value))
             }
             Some(value) => format!("{} to be {}", self.path.source, format_json(value)),
@@ -141,8 +160,13 @@ impl CheckBehavior for JsonPathCheck {
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         match (self.path.select(scope), &self.value) {
+            // Neither equality nor difference is what a comparison of several values with one asserts.
+            (PathSelection::Values(found, at), Some(value)) if found.len() > 1 && !value.is_array() => {
+                let found = format!("{} values: {} in {at}", found.len(), describe_values(&found));
+                CheckDecision::not_applicable(format!("{found}; compare them with a list"))
+            }
             (PathSelection::Values(found, at), Some(value)) => CheckDecision::new(
-                matches_value(&found, value),
+                self.path.is_equal(&found, value),
                 format!("{} in {at}", describe_values(&found)),
             ),
             (PathSelection::Values(found, at), None) => {
@@ -157,17 +181,28 @@ impl CheckBehavior for JsonPathCheck {
     }
 }
 
-/// Returns true if the selected values match the expected value. Several values are compared as a list.
-fn matches_value(found: &[Value], value: &Value) -> bool {
-    match (found, value) {
-        ([found], value) if json_equal(found, value) => true,
-        ([found], Value::Array(values)) => values.iter().any(|value| json_equal(found, value)),
-        (found, Value::Array(values)) => {
-            found.len() == values.len()
-                && found.iter().zip(values).all(|(found, value)| json_equal(found, value))
+/// Returns true if a path selects at most one value: it has only names and indices.
+fn is_singular(path: &str) -> bool {
+    let (mut quote, mut previous) = (None, ' ');
+    for character in path.chars() {
+        match quote {
+            // A pair of backslashes escapes nothing.
+            Some(_) if previous == '\\' => {
+                previous = ' ';
+                continue;
+            }
+            Some(open) if character == open => quote = None,
+            Some(_) => {}
+            None => match character {
+                '\'' | '"' => quote = Some(character),
+                '*' | '?' | ',' | ':' => return false,
+                '.' if previous == '.' => return false,
+                _ => {}
+            },
         }
-        _ => false,
+        previous = character;
     }
+    true
 }
 
 pub(super) fn describe_values(found: &[Value]) -> String {
@@ -180,6 +215,18 @@ pub(super) fn describe_values(found: &[Value]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_names_and_indices_select_one_value() {
+        for path in
+            ["$", "a.b", "a[0].b", "[-1]", "$['a*?,:..']", r#"$["\"*"].x"#, r"$['\\'].x", "$['it\\'s']"]
+        {
+            assert!(JsonPathQuery::parse(path).unwrap().is_singular, "{path}");
+        }
+        for path in ["$.*", "a[*]", "$..a", "a[0,1]", "a[1:]", "a[?@.b]", r"$['\\'][*]", "$['a']['b','c']"] {
+            assert!(!JsonPathQuery::parse(path).unwrap().is_singular, "{path}");
+        }
+    }
 
     #[test]
     fn accepts_paths_without_root() {

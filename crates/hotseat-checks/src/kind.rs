@@ -30,8 +30,9 @@ pub(super) trait CheckBehavior {
         false
     }
 
-    /// Returns the outcome that no further turn can change, if there is one: a call that was made stays made.
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    /// Returns the outcome that no further turn can change once it is decided, if there is one: a call that was
+    /// made stays made.
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         None
     }
 

@@ -333,9 +333,15 @@ impl Check {
 
     /// Returns true if the check has failed and no further turn can change that.
     pub fn is_failed_for_good(&self, scope: TurnScope<'_>) -> bool {
-        let failing = if self.negated { CheckOutcome::Satisfied } else { CheckOutcome::Violated };
+        self.lasting_result(scope) == Some(false)
+    }
+
+    /// Returns whether the check passes, if no further turn can change that.
+    fn lasting_result(&self, scope: TurnScope<'_>) -> Option<bool> {
         let behavior = self.kind.behavior();
-        behavior.lasting_outcome() == Some(failing) && behavior.decide(scope).outcome == failing
+        let outcome = behavior.lasting_outcome(scope)?;
+        let is_decided = behavior.decide(scope).outcome == outcome;
+        is_decided.then_some((outcome == CheckOutcome::Satisfied) != self.negated)
     }
 
     /// Returns true if the check may take long even in a short conversation.

@@ -14,7 +14,7 @@ impl CheckBehavior for NoTextWithToolCalls {
         "the agent to say nothing in messages that call tools".to_string()
     }
 
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }
 

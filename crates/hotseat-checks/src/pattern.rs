@@ -126,6 +126,17 @@ impl Pattern {
         &self.source
     }
 
+    /// Returns true if a match may end with further lines of the text.
+    pub fn depends_on_end(&self) -> bool {
+        match &self.matcher {
+            MatchStrategy::Text { at_end, .. } => *at_end,
+            MatchStrategy::Automaton(_) => parse(&self.source).map_or(true, |hir| {
+                let looks = hir.properties().look_set();
+                looks.contains(Look::End) || looks.contains(Look::EndCRLF)
+            }),
+        }
+    }
+
     /// Returns true if the pattern matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         match &self.matcher {
@@ -140,18 +151,23 @@ impl Pattern {
     }
 }
 
-/// Builds the matcher of an expression.
-fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
+/// Parses an expression with its flags.
+fn parse(written: &str) -> Result<Hir, PatternError> {
     let (expression, flags) = split_flags(written);
     let has = |flag: char| flags.contains(flag);
-    let hir = ParserBuilder::new()
+    ParserBuilder::new()
         .case_insensitive(has('i'))
         .multi_line(has('m'))
         .dot_matches_new_line(has('s'))
         .ignore_whitespace(has('x'))
         .build()
         .parse(&expression)
-        .map_err(|error| PatternError::Syntax(Box::new(error)))?;
+        .map_err(|error| PatternError::Syntax(Box::new(error)))
+}
+
+/// Builds the matcher of an expression.
+fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
+    let hir = parse(written)?;
     if has_empty_alternative(&hir) {
         return Err(PatternError::MatchesEverything);
     }

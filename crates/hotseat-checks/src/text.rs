@@ -33,10 +33,10 @@ impl CheckBehavior for TextPattern {
         }
     }
 
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         // A pattern for the end of the text depends on what follows.
-        let is_about_end = self.pattern.source().contains(['$', '\\']);
-        (self.expected == TextMatch::NoMatch && !is_about_end).then_some(CheckOutcome::Violated)
+        let lasts = self.expected == TextMatch::NoMatch && !self.pattern.depends_on_end();
+        lasts.then_some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

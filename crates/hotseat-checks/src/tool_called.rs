@@ -193,8 +193,9 @@ impl ToolCalled {
 }
 
 impl CheckBehavior for ToolCalled {
-    fn lasting_outcome(&self) -> Option<CheckOutcome> {
-        self.count.lasting_outcome()
+    fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
+        let (counted, ..) = self.count_range(scope);
+        self.count.lasting_outcome(counted)
     }
 
     fn describe(&self) -> String {

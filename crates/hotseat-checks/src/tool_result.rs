@@ -10,7 +10,7 @@ use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::{Pattern, PatternError};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Expected result: JSON in which a text may be a pattern.
 #[derive(Debug, Clone)]
@@ -199,6 +199,10 @@ impl CheckBehavior for ToolResultCheck {
             Some((written, _)) => format!("a call of {tool} to return {}", format_json(written)),
             None => format!("a call of {tool} to succeed"),
         }
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Satisfied)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

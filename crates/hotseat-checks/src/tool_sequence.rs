@@ -9,7 +9,7 @@ use super::calls::{self, NamedTools};
 use super::differences::DifferenceList;
 use super::nearest_call::{Similarity, list_calls, nearest_call};
 use super::tool_called::ArgumentMatch;
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Maximum number of pairs of an expected and an actual call that are compared to explain a wrong order.
 const MAX_EXPLAINED_PAIRS: usize = 100_000;
@@ -99,6 +99,14 @@ impl CheckBehavior for ToolSequence {
 
     fn reads_calls(&self) -> bool {
         true
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        match self.order {
+            SequenceMatch::Subset => Some(CheckOutcome::Violated),
+            SequenceMatch::InOrder | SequenceMatch::Superset => Some(CheckOutcome::Satisfied),
+            SequenceMatch::Strict | SequenceMatch::Unordered => None,
+        }
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

@@ -4,7 +4,7 @@
 
 use hotseat_trace::{TurnScope, Visit};
 
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// The turn, or the conversation at its end, is in a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,10 @@ impl CheckBehavior for TopicReached {
         format!("topic `{}` to be reached", self.name)
     }
 
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Satisfied)
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some(visited) = visited_topics(scope) else {
             return CheckDecision::not_applicable(missing_topics_reason(scope));
@@ -80,6 +84,10 @@ impl CheckBehavior for TopicHistory {
             HistoryOrder::Strict => format!("the topics to be {names}"),
             HistoryOrder::InOrder => format!("the topics to include {names}, in this order"),
         }
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        (self.order == HistoryOrder::InOrder).then_some(CheckOutcome::Satisfied)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// No call that an MCP server of the test received violates the input schema of its tool.
 #[derive(Debug, Clone)]
@@ -31,6 +31,10 @@ impl CheckBehavior for ValidArguments {
 
     fn reads_calls(&self) -> bool {
         true
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        Some(CheckOutcome::Violated)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

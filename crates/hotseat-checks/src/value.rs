@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::topic::{missing_topics_reason, visited_topics};
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// Value of the conversation so far, and its comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,18 @@ impl CheckBehavior for ConversationValue {
             ConversationValue::TurnCount(number) => format!("`turn_count` {}", number.describe()),
             ConversationValue::ToolNames(list) => format!("`tool_names` {}", list.describe()),
             ConversationValue::TopicHistory(list) => format!("`topic_history` {}", list.describe()),
+        }
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        match self {
+            ConversationValue::TurnCount(NumberComparison::AtMost(_)) => Some(CheckOutcome::Violated),
+            ConversationValue::TurnCount(NumberComparison::AtLeast(_))
+            | ConversationValue::ToolNames(ListComparison::Containing(_))
+            | ConversationValue::TopicHistory(ListComparison::Containing(_)) => Some(CheckOutcome::Satisfied),
+            ConversationValue::TurnCount(NumberComparison::Equal(_))
+            | ConversationValue::ToolNames(ListComparison::Equal(_))
+            | ConversationValue::TopicHistory(ListComparison::Equal(_)) => None,
         }
     }
 

@@ -191,7 +191,9 @@ impl ShapeChecker<'_> {
             }
             (None, None) => {
                 let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
-                let help = tag_as_key_advice(entries, tagged).unwrap_or_else(|| list_tags(tagged));
+                let help = list_fitting_tags(entries, tagged)
+                    .or_else(|| tag_as_key_advice(entries, tagged))
+                    .unwrap_or_else(|| list_tags(tagged));
                 self.mistakes.push(mistake.at(node.place(self.source)).help(help));
             }
             (Some(tag), _) => {
@@ -326,9 +328,27 @@ fn absent_spellings(shape: &Shape, entries: &[MapEntry]) -> Vec<&'static str> {
     shape.fields.iter().filter(absent).flat_map(Field::spellings).collect()
 }
 
-/// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`.
+/// Returns the words of the tag with which the mapping would be complete.
+fn list_fitting_tags(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<String> {
+    let fits = |shape: &&&Shape| {
+        let is_known = |entry: &MapEntry| {
+            let field = shape.field(&entry.key.text);
+            field.is_some_and(|field| field.kind.accepts(type_of(&entry.value)))
+        };
+        let is_given = |field: &Field| field.spellings().any(|key| has_key(entries, key));
+        let mut required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);
+        entries.iter().all(is_known) && required.all(is_given)
+    };
+    let words = tagged.shapes.iter().filter(fits).filter_map(|shape| tagged.words(shape).first());
+    let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
+    (!words.is_empty()).then(|| format!("with these keys, `{}` is one of {}", tagged.key, words.join(", ")))
+}
+
+/// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`. Keys of
+/// all shapes, such as `negate`, may stand before it.
 fn tag_as_key_advice(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<String> {
-    let first = &entries.first()?.key.text;
+    let is_common = |key: &str| tagged.shapes.iter().all(|shape| shape.field(key).is_some());
+    let first = entries.iter().map(|entry| &entry.key.text).find(|key| !is_common(key))?;
     let word = tagged.all_words().find(|word| word == first)?;
     let shape = tagged.shapes.iter().find(|shape| tagged.words(shape).contains(&word))?;
     let required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::config::{Project, ScriptScope};
+use hotseat_engine::config::{Project, ScriptScope, missing_path};
 use hotseat_engine::run::{EventRetention, RunChoices, RunContext, RunPlan, RunSettings, RunSummary};
 use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, RunnerError};
 use hotseat_report::store::{RunStore, StoredRun};
@@ -139,12 +139,15 @@ fn prepare(args: &mut TestArgs, task: TestTask, context: &CliContext) -> Result<
             .map_err(|wrong| context.reject([wrong]))?;
     }
     if let Some(TestInput::SuiteFile(path)) = &input {
-        if !context.folder.join(path).exists() {
-            return Err(context.reject([Diagnostic::new(format!("no such file or folder: {path}"))]));
-        }
         args.select.paths.push(path.clone());
     }
     let mut project = open_project(&args.select, Some(&args.call), args.simulator.as_ref(), context)?;
+    if let Some(TestInput::SuiteFile(path)) = &input
+        && !context.folder.join(path).exists()
+    {
+        context.report_errors([missing_path(path, &context.folder, &project)]);
+        return Err(ExitStatus::NothingSelected);
+    }
     if let Some(TestInput::ScriptTests(reference)) = &input {
         let (agent, path) = project.find_script_tests(reference).map_err(|wrong| context.reject([wrong]))?;
         if args.select.agent.is_none() {

@@ -296,6 +296,20 @@ fn arguments_that_are_not_json_decide_nothing() {
 }
 
 #[test]
+fn a_missing_type_is_suggested_by_the_keys() {
+    for (assertion, words) in [
+        (r#"{"value": "abc"}"#, "with these keys, `type` is one of `contains`, `not_contains`, `equals`,"),
+        (r#"{"path": "$.a", "value": 1}"#, "with these keys, `type` is one of `json_path`"),
+        (r#"{"contains": "abc"}"#, "write `{ type: contains, value: … }`"),
+        (r#"{"nonsense": 1}"#, "a mapping without it has `tools`"),
+        (r#"{"typ": "contains", "value": "abc"}"#, "did you mean `type`?"),
+        (r#"{"type": "contians", "value": "abc"}"#, "did you mean `contains`?"),
+    ] {
+        assert_rejected_assertion(assertion, words);
+    }
+}
+
+#[test]
 fn json_path() {
     let rows = [
         (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Passes),
@@ -315,6 +329,15 @@ fn json_path() {
         (json!({"type": "json_path", "path": "$['a b']", "value": true}), Passes),
         (json!({"type": "json_path", "path": "$.items[*].id", "value": [1, 2]}), Passes),
         (json!({"type": "json_path", "path": "$.items[*].id", "value": [1]}), Fails),
+        // One value of several expected ones: the others are missing.
+        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": ["A", "B"]}), Fails),
+        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": ["B"]}), Passes),
+        (
+            json!({"type": "json_path", "path": "$.items[?@.id == 2]['name', 'id']", "value": ["B", 2]}),
+            Passes,
+        ),
+        (json!({"type": "json_path", "path": "$['tags', 'lost']", "value": ["db", "web"]}), Passes),
+        (json!({"type": "json_path", "path": "$.items[*].id", "value": 1}), Undecidable),
         (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": "B"}), Passes),
         // A missing value is neither null nor different from anything; its absence can be asserted.
         (json!({"type": "json_path", "path": "$.missing", "value": null}), Undecidable),

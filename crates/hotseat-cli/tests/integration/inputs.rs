@@ -66,14 +66,26 @@ fn rejects_invalid_input_sources() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url()), ("other", agent.url())]);
     for (args, words) in [
-        (&["-i", "./nope.jsonl", "-n", "mock"][..], "no such file or folder: ./nope.jsonl"),
-        (&["-i", "agnets:x", "-n", "mock"], "did you mean `agents:x`?"),
+        (&["-i", "agnets:x", "-n", "mock"][..], "did you mean `agents:x`?"),
         (&["-i", "hello"], "`-n`"),
         (&["-i", "agents:", "-n", "mock"], "`agents:` does not name an agent, connector or script"),
         (&["-i", "hello", "a.test.yaml"], "cannot be used with"),
     ] {
         let output = project.hotseat(&[&["test"], args].concat());
         assert_exit_code(&output, 2);
+        assert!(output.stderr.contains(words), "{words}\n{output}");
+    }
+    // The same misspelt path selects nothing, with and without `-i`.
+    let project = project.suite("cases", "name: a\nturns: [{ user: hi }]\n");
+    for (args, words) in [
+        (&["-i", "./nope.jsonl"][..], "no such file or folder: ./nope.jsonl"),
+        (&["./nope.jsonl"], "no such file or folder: ./nope.jsonl"),
+        (&["-i", "@nope.txt"], "no such file or folder: nope.txt"),
+        (&["-i", "cass.test.yaml"], "did you mean `cases.test.yaml`?"),
+        (&["cass.test.yaml"], "did you mean `cases.test.yaml`?"),
+    ] {
+        let output = project.hotseat(&[&["test", "-n", "mock"], args].concat());
+        assert_exit_code(&output, 4);
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     assert_eq!(agent.requests().len(), 0);

@@ -249,16 +249,29 @@ fn a_skip_does_not_hide_what_the_agent_did() {
             .text("Anything else?")
             .finished()
     });
+    let satisfy = |checks: Value| json!([{"type": "satisfy", "criteria": [{"description": "is careful", "match": checks}]}]);
+    let never_deletes = json!({"type": "tool_called", "name": "delete", "negate": true});
     let rows = [
         (json!({"tools": {"forbid": ["delete"]}}), "failed"),
         (json!({"tools": {"forbid_calls": [{"name": "delete", "args_match": {"id": "7"}}]}}), "failed"),
         (json!([{"type": "tool_called", "name": "delete", "negate": true}]), "failed"),
         (json!({"text": {"must_not_match": "Anything"}}), "failed"),
+        (json!({"text": {"must_not_match": "\\bother\\b|Any\\w+ else\\?"}}), "failed"),
+        (json!({"text": {"must_not_match": "/else.$/m"}}), "failed"),
+        (json!([{"type": "tool_called", "name": "delete", "count": {"exact": 0}}]), "failed"),
+        (json!([{"type": "tool_result", "tool": "delete", "result": "gone", "negate": true}]), "failed"),
+        (json!([{"type": "tool_sequence", "calls": [{"name": "refund"}], "order": "subset"}]), "failed"),
+        (json!([{"type": "max_tool_calls", "value": 0}]), "failed"),
+        (json!([{"type": "value", "of": "tool_names", "contains": ["delete"], "negate": true}]), "failed"),
+        (satisfy(json!([{"type": "tool_called", "name": "refund"}, never_deletes])), "failed"),
         // A further turn could still satisfy these.
         (json!({"tools": {"require": ["refund"]}}), "skipped"),
         (json!([{"type": "tool_called", "name": "delete", "count": {"exact": 2}}]), "skipped"),
         (json!({"text": {"must_match": "Goodbye"}}), "skipped"),
         (json!({"text": {"must_not_match": "else\\?$"}}), "skipped"),
+        (json!({"text": {"must_not_match": "(else\\?|\\d)$"}}), "skipped"),
+        (json!([{"type": "tool_sequence", "calls": [{"name": "refund"}], "order": "superset"}]), "skipped"),
+        (satisfy(json!([{"type": "tool_called", "name": "refund"}])), "skipped"),
         (json!({"tools": {"forbid": ["refund"]}}), "skipped"),
     ];
     let cases: Vec<Value> = rows

@@ -351,6 +351,41 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
     project.test(&[]).assert_failure("a", "test_error", &["the agent's calls are not visible"]);
 }
 
+/// A list of calls that nothing shows is not an empty list.
+#[test]
+fn scripts_cannot_read_calls_that_nothing_shows() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let target = plain_target(&agent).replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
+    let reads = [
+        "conversation.allToolCalls.length",
+        "conversation.hasToolCall('x')",
+        "conversation.calledTool('x')",
+        "conversation.messages[1].hasToolCall('x')",
+        "conversation.lastTurn.findToolCalls('x')",
+        "agent.toolCalls",
+        "agent.response.hasToolCall('x')",
+        "expect(agent).not.toCallTool('x', { n: (n) => n > 1 })",
+    ];
+    let tests = reads.iter().enumerate().map(|(number, read)| {
+        format!("it('{number}', () => {{ user.says('hi'); try {{ {read}; }} catch {{}} }});\n")
+    });
+    let tests: String = tests.collect();
+    let others = "it('texts', () => {
+      user.says('hi');
+      expect(conversation.messages.map((one) => one.content)).toEqual(['hi', 'Hello.']);
+      expect(JSON.stringify(conversation.turns)).toContain('Hello.');
+    });";
+    let project = Project::with_config(&target).file("a_test.ts", &format!("{IMPORTS}\n{tests}{others}\n"));
+    let tested = project.test(&[]);
+    for (number, read) in reads.iter().enumerate() {
+        let failure = tested.failure(&number.to_string());
+        let message = failure["message"].as_str().unwrap_or_default();
+        assert!(message.contains("calls are not visible"), "{read}: {failure:#}");
+        assert_eq!(failure["fault"], "test", "{read}");
+    }
+    assert_eq!(tested.case("texts")["status"], "passed", "{:#}", tested.case("texts"));
+}
+
 // Faults.
 
 /// A case whose agent loses the answer to its first charge.

@@ -115,6 +115,26 @@ fn assertions_see_the_calls_of_the_model_and_the_results_of_the_agent() {
 }
 
 #[test]
+fn scripts_see_calls_once_the_agent_uses_a_model() {
+    let script = "import { it, user, expect, conversation } from 'hotseat';
+    it('seen', () => {
+      user.says('order o-7');
+      expect(conversation.calledTool('refund')).toBe(1);
+      expect(conversation.turns[0].hasToolCall('refund')).toBe(true);
+    });
+    it('none', () => { user.says('hello'); expect(conversation.allToolCalls.length).toBe(0); });\n";
+    let agent = agent();
+    let project =
+        |headers: &str| Project::with_config(&(target(&agent, headers) + REFUNDS)).file("a_test.ts", script);
+    project(MODEL_HEADER).test(&[]).assert_all_passed();
+    let tested = project("").test(&[]);
+    for case in ["seen", "none"] {
+        let words = ["the agent used no MCP server and no model of the test"];
+        tested.assert_failure(case, "script_error", &words);
+    }
+}
+
+#[test]
 fn a_repeated_request_is_no_second_call() {
     let faults = "    faults: [{ nth: 2, do: overloaded }]\n";
     let once = "{ tools: { require: [{ name: refund, count: { exact: 1 } }] } }";

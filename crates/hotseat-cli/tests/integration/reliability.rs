@@ -185,16 +185,22 @@ fn runs_flag_overrides_reliability_with_warning() {
 }
 
 #[test]
-fn unanswered_case_is_skipped_and_inconclusive() {
+fn unanswered_case_fails_as_inconclusive() {
     let agent = letter_agent();
     let tested =
         project(&agent, &with("wwwwwwww", &format!("type: multi_turn\n{HALF}"))).test(&["--parallel", "1"]);
     assert_eq!(
         reliability_result(&tested, "wwwwwwww"),
-        json!(["skipped", null, "INCONCLUSIVE", 4, 4]),
+        json!(["failed", "inconclusive", "INCONCLUSIVE", 4, 4]),
         "{}",
         tested.output
     );
+    let error = tested.case("wwwwwwww")["error"].as_str().unwrap_or_default();
+    assert!(error.starts_with("INCONCLUSIVE: 0 of 4 runs passed"), "{error}");
+    assert!(error.contains("run 1 was skipped: Agent awaiting input"), "{error}");
+    assert_eq!(tested.output.code, 1);
+    let skipped = project(&agent, &with("wwwwwwww", &format!("skip: true\n{HALF}"))).test(&[]);
+    assert_eq!((&skipped.case("wwwwwwww")["status"], skipped.output.code), (&json!("skipped"), 0));
 }
 
 #[test]

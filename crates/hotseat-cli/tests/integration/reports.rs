@@ -830,6 +830,24 @@ fn junit_is_well_formed_with_correct_counts() {
     }
 }
 
+/// Readers of JUnit know a case by the name of its suite and its own.
+#[test]
+fn junit_tells_cases_of_one_name_apart() {
+    let agent = echo_agent();
+    let case = |id: &str, name: &str| json!({"id": id, "name": name, "input": "hi"}).to_string();
+    let cases =
+        [case("A-1", "greets"), case("A-2", "greets"), case("A-3", "books"), case("greets", "greets")];
+    let project = Project::with_agent(&agent).file("a.test.jsonl", &cases.join("\n"));
+    assert_eq!(project.hotseat(&["test", "-o", "out.xml"]).code, 0);
+    let xml = project.workspace.read("out.xml");
+    let report = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
+    let names: Vec<&str> = report.test_suites[0].test_cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names, ["greets [A-1]", "greets [A-2]", "books", "greets"]);
+    let ids = report.test_suites[0].test_cases.iter().flat_map(|case| &case.properties);
+    let ids: Vec<&str> = ids.filter(|one| one.name.as_str() == "id").map(|one| one.value.as_str()).collect();
+    assert_eq!(ids, ["A-1", "A-2", "A-3"]);
+}
+
 #[test]
 fn junit_accepts_any_file_name() {
     let agent = echo_agent();

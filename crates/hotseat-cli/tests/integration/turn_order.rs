@@ -33,20 +33,21 @@ fn agent_finishes_before_all_turns_are_sent() {
         case.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
         case
     };
-    let tested = run_cases(
-        &agent,
-        &[
-            case("usual", json!({})),
-            case("continue", json!({"on_complete": "continue"})),
-            case("stop", json!({"on_complete": "stop"})),
-            case("fail", json!({"on_complete": "fail"})),
-        ],
-    );
+    let case_with = |policy: &str| case(policy, json!({"on_complete": policy}));
+    let cases = [case("usual", json!({})), case_with("continue"), case_with("stop"), case_with("fail")];
+    let tested = run_cases(&agent, &cases);
     for (name, status, turns) in
         [("usual", "failed", 3), ("continue", "failed", 3), ("stop", "passed", 2), ("fail", "failed", 2)]
     {
         let case = tested.case(name);
         assert_eq!((&case["status"], &case["total_turns"]), (&json!(status), &json!(turns)), "{name}");
+    }
+    for (case, words) in [("stop", Some("PASSED")), ("fail", Some("└─ Turn 3: not run")), ("continue", None)]
+    {
+        let stdout = run_cases(&agent, &[case_with(case)]).output.stdout;
+        let line = stdout.lines().find(|line| line.contains("urn 3: not run"));
+        assert_eq!(line.is_some(), words.is_some(), "{stdout}");
+        assert!(words.is_none_or(|words| line.is_some_and(|line| line.contains(words))), "{stdout}");
     }
     let error = tested.case("fail")["error"].as_str().unwrap();
     assert_eq!(

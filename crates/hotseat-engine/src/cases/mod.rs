@@ -63,7 +63,9 @@ pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy,
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
-pub use mcp::{DefinitionContext, McpFault, McpServer, McpSettings, MockAnswers, ProxyMode, hidden_calls};
+pub use mcp::{
+    DefinitionContext, McpFault, McpServer, McpSettings, MockAnswers, ProxyMode, SHOW_CALLS, hidden_calls,
+};
 pub use mcp_shape::MCP_KIND;
 pub use mcp_tools::ToolReference;
 pub use models::{CassetteFiles, ModelOpening, ModelSettings, PlacedFault, RelayMode};

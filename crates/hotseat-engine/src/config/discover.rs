@@ -140,8 +140,8 @@ pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<
     nearest(written.trim_end_matches('/'), all).map(str::to_string)
 }
 
-/// Diagnostic for a path that does not exist, with the most similar suite.
-fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
+/// Returns the error of a path that does not exist, with the most similar suite.
+pub fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
     let file = split_part(written).map_or(written, |(file, _)| file);
     if folder.join(file).exists() {
         let message = format!("{file} is neither a file nor a folder, so it cannot be read several times");

@@ -115,8 +115,15 @@ impl AggregateVerdict {
     /// The verdict of the case; `telling` is the representative attempt.
     pub(super) fn to_verdict(&self, stability: &CaseStability, telling: &Attempt) -> Verdict {
         let (words, number) = (&self.summary, telling.number);
+        let is_unanswered = stability.passed == 0 && telling.verdict.status == VerdictStatus::Skipped;
         match self.outcome {
             AggregateOutcome::Enough => Verdict::passed(),
+            // A case that never got an answer has not the reliability that it declares.
+            AggregateOutcome::Undecided if is_unanswered => {
+                let reason = telling.verdict.skip_reason.as_deref().unwrap_or_default();
+                let message = format!("{words}; run {number} was skipped: {reason}");
+                Verdict::failed(AttemptFailure::new(FailureKind::Inconclusive, message))
+            }
             _ if stability.passed + stability.failed == 0 => telling.verdict.clone(),
             AggregateOutcome::CutShort => Verdict::skipped(format!("{words}: the run was interrupted")),
             AggregateOutcome::TooFew => {

@@ -191,17 +191,16 @@ impl RepeatSeries {
     /// True if the case can no longer pass.
     pub(super) fn is_lost(&self) -> bool {
         let AttemptCounts { failed, skipped, invalid, test_faults, all } = self.ended;
-        // A case with only skipped attempts is skipped.
-        let some = skipped < all;
         match self.until {
             StopRule::Made { runs, least } => {
                 let missing = test_faults + invalid - self.replacements();
-                failed + skipped + missing > runs - least.required_passes(runs) && some
+                // A case with only skipped attempts is skipped.
+                failed + skipped + missing > runs - least.required_passes(runs) && skipped < all
             }
-            StopRule::Known(_) => {
-                let missing = self.lacks_attempts() && self.conclusion().is_none();
-                (self.conclusion() == Some(RateDecision::Missed) || missing) && some
-            }
+            StopRule::Known(_) => match self.conclusion() {
+                Some(decision) => decision == RateDecision::Missed,
+                None => self.lacks_attempts(),
+            },
         }
     }
 

@@ -4,11 +4,22 @@
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use crate::cases::{CaseTopics, CaseTurn, hidden_calls};
+use crate::cases::{CaseTopics, CaseTurn, SHOW_CALLS, hidden_calls};
 use crate::session::{EndedCaseError, Session};
 use hotseat_checks::{Check, JudgeSettings};
 use hotseat_targets::CallVisibility;
 use hotseat_targets::message::media_parts;
+
+const UNSEEN_CALLS: &str = "the agent's tool calls are not visible";
+
+/// The reason why a program cannot read tool calls.
+#[derive(Debug)]
+pub struct UnseenCalls {
+    /// The reason, with advice.
+    pub reason: String,
+    /// True if calls become visible once the agent uses a service of the test.
+    pub may_change: bool,
+}
 
 impl Session<'_> {
     /// Resolves the references of checks and their judges. Returns the problems found, except unknown topics.
@@ -42,23 +53,45 @@ impl Session<'_> {
 
     /// Returns the problem of a check about tool calls if nothing has shown the agent's calls so far.
     pub(super) fn unseen_calls(&self, check: &Check) -> Option<Diagnostic> {
-        if self.capabilities().calls != CallVisibility::Services || !check.reads_calls() {
+        if !check.reads_calls() {
+            return None;
+        }
+        let (why, help) = self.unused_services()?;
+        let problem = Diagnostic::new(format!("{UNSEEN_CALLS}: {why}"));
+        Some(problem.help(help).at(check.place.clone()))
+    }
+
+    /// Returns why the agent's tool calls are not visible at the moment, if they are not.
+    pub fn unseen_calls_reason(&self) -> Option<UnseenCalls> {
+        match self.capabilities().calls {
+            CallVisibility::Protocol => None,
+            CallVisibility::Services => {
+                let (why, help) = self.unused_services()?;
+                Some(UnseenCalls { reason: format!("{UNSEEN_CALLS}: {why}; {help}"), may_change: true })
+            }
+            CallVisibility::Hidden => {
+                Some(UnseenCalls { reason: format!("{UNSEEN_CALLS}: {SHOW_CALLS}"), may_change: false })
+            }
+        }
+    }
+
+    /// Returns why nothing has shown the calls of an agent that only services of the test show, and advice.
+    fn unused_services(&self) -> Option<(&str, &'static str)> {
+        if self.capabilities().calls != CallVisibility::Services {
             return None;
         }
         let used = &self.recorder.conversation().services;
-        let (why, help) = match &used.unreadable_reply {
-            Some(problem) => (
+        match &used.unreadable_reply {
+            Some(problem) => Some((
                 problem.as_str(),
                 "let the agent wait for all replies, and use a provider that follows its protocol",
-            ),
-            None if used.has_connected || used.has_called_model => return None,
-            None => (
+            )),
+            None if used.has_connected || used.has_called_model => None,
+            None => Some((
                 "the agent used no MCP server and no model of the test",
                 "pass `${MCP.NAME.url}` or `${MODELS.NAME.url}` to the agent",
-            ),
-        };
-        let problem = Diagnostic::new(format!("the agent's tool calls are not visible: {why}"));
-        Some(problem.help(help).at(check.place.clone()))
+            )),
+        }
     }
 
     /// Returns the parts of a turn that the target does not support.

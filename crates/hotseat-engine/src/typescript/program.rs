@@ -64,6 +64,7 @@ impl TypeScriptTest {
             "kind": self.kind,
             "name": self.name,
             "ctx": *session.case().target.identity.ctx,
+            "unseen": to_json::unseen_calls(session),
         });
         let (file, excerpt, wanted) = (self.file.clone(), self.excerpt.clone(), self.wanted());
         let begun = RunningScript::start(move |stop| {
@@ -90,6 +91,7 @@ impl TypeScriptTest {
                     taken += since.elapsed();
                     let mut told = execute_command(&command, session, &self.file).await;
                     told["turns"] = to_json::turns_from(&session.conversation().turns, asked.known_turns()).into();
+                    told["unseen"] = to_json::unseen_calls(session);
                     asked.reply(told);
                 }
                 Some(job) = doings.next() => {

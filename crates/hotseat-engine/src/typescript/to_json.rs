@@ -3,7 +3,16 @@
 use hotseat_trace::{AgentToolCall, ConversationTurn, TracedConversation, TurnOutcome};
 use serde_json::{Map, Value, json};
 
-use crate::session::CheckResult;
+use crate::session::{CheckResult, Session, UnseenCalls};
+
+/// Returns why tool calls cannot be read at the moment; null if they can.
+pub fn unseen_calls(session: &Session<'_>) -> Value {
+    let unseen = session.unseen_calls_reason();
+    unseen.map_or(
+        Value::Null,
+        |UnseenCalls { reason, may_change }| json!({"reason": reason, "mayChange": may_change}),
+    )
+}
 
 /// Returns the turns from an index on.
 pub fn turns_from(turns: &[ConversationTurn], from: usize) -> Vec<Value> {

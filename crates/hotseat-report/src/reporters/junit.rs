@@ -1,7 +1,8 @@
 //! `.xml`: JUnit for CI servers. Each suite file is one `testsuite`, in the order of the files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, TurnItem, VerdictS
 use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
-use super::xml::XmlElement;
+use super::xml::{XmlElement, attribute_text};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary};
 use hotseat_engine::session::{CheckResult, CheckState};
@@ -29,8 +30,19 @@ pub struct JUnitReporter {
 struct SuiteElement {
     counts: ElementCounts,
     time: Duration,
-    /// Index of each case, with its XML element.
-    cases: Vec<(usize, SpoolPiece)>,
+    cases: Vec<CaseElement>,
+}
+
+/// The element of a case.
+struct CaseElement {
+    index: usize,
+    /// Hash of the name, to find equal ones.
+    name_hash: u64,
+    start: SpoolPiece,
+    /// The name, alone and with the id, of which one is written.
+    name: SpoolPiece,
+    name_with_id: SpoolPiece,
+    rest: SpoolPiece,
 }
 
 /// Numbers of cases.
@@ -56,20 +68,27 @@ impl JUnitReporter {
     }
 
     fn add_outcome(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
-        let name = outcome.case_ref.suite.shown.to_string();
-        let (case, status) = case_element(outcome);
-        self.add_case(name, outcome.case_ref.index, case, status, outcome.duration())
+        let (case_ref, case) = (&outcome.case_ref, &outcome.case_ref.case);
+        let (element, status) = case_element(outcome);
+        let with_id = match case.id == case.name {
+            true => case.name.clone(),
+            false => format!("{} [{}]", case.name, case.id),
+        };
+        let names = (&*case.name, &*with_id);
+        self.add_case(&case_ref.suite.shown, (case_ref.index, names), &element, status, outcome.duration())
     }
 
+    /// Adds the element of a case, which lacks its name. Readers tell cases apart by their names: if two cases of
+    /// a suite have the same one, both have their ids beside it.
     fn add_case(
         &mut self,
-        suite: String,
-        index: usize,
-        case: XmlElement,
+        suite: &str,
+        (index, (name, name_with_id)): (usize, (&str, &str)),
+        case: &XmlElement,
         status: Option<&'static str>,
         time: Duration,
     ) -> io::Result<()> {
-        let suite = self.suites.entry(suite).or_default();
+        let suite = self.suites.entry(suite.to_string()).or_default();
         suite.counts.tests += 1;
         match status {
             None => {}
@@ -78,7 +97,16 @@ impl JUnitReporter {
             Some(_) => suite.counts.errors += 1,
         }
         suite.time += time;
-        suite.cases.push((index, self.spool.add(case.to_text(CASE_DEPTH).as_bytes())?));
+        let (start, rest) = case.to_parts(CASE_DEPTH);
+        let mut spooled = |text: &str| self.spool.add(text.as_bytes());
+        suite.cases.push(CaseElement {
+            index,
+            name_hash: hash(name),
+            start: spooled(&start)?,
+            name: spooled(&attribute_text("name", name))?,
+            name_with_id: spooled(&attribute_text("name", name_with_id))?,
+            rest: spooled(&rest)?,
+        });
         Ok(())
     }
 
@@ -86,8 +114,9 @@ impl JUnitReporter {
         if let Some(why) = &summary.broken {
             // A run that could not be completed must not look like a run without failures.
             let error = XmlElement::new(ERROR).attribute("message", why).attribute("type", "run_error");
-            let case = XmlElement::new("testcase").attribute("name", REPORT_NAME).child(error);
-            self.add_case(REPORT_NAME.to_string(), usize::MAX, case, Some(ERROR), Duration::ZERO)?;
+            let case = XmlElement::new("testcase").child(error);
+            let place = (usize::MAX, (REPORT_NAME, REPORT_NAME));
+            self.add_case(REPORT_NAME, place, &case, Some(ERROR), Duration::ZERO)?;
         }
         let suites = mem::take(&mut self.suites);
         let total = suites.values().fold(ElementCounts::default(), |total, suite| ElementCounts {
@@ -102,15 +131,29 @@ impl JUnitReporter {
         write!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}", report.start_tag(0))?;
         for (name, mut suite) in suites {
             write!(out, "{}", counted("testsuite", &name, suite.counts, suite.time).start_tag(1))?;
-            suite.cases.sort_unstable();
-            for (_, case) in suite.cases {
-                spool.copy(case, &mut out)?;
+            suite.cases.sort_unstable_by_key(|case| case.index);
+            let mut equal_names: HashMap<u64, usize> = HashMap::new();
+            for case in &suite.cases {
+                *equal_names.entry(case.name_hash).or_default() += 1;
+            }
+            for case in suite.cases {
+                let is_unique = equal_names[&case.name_hash] == 1;
+                let name = if is_unique { case.name } else { case.name_with_id };
+                for piece in [case.start, name, case.rest] {
+                    spool.copy(piece, &mut out)?;
+                }
             }
             out.write_all(b"\n    </testsuite>")?;
         }
         out.write_all(b"\n</testsuites>\n")?;
         out.flush()
     }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Creates an element with its numbers of cases.
@@ -143,7 +186,7 @@ impl Reporter for JUnitReporter {
     }
 }
 
-/// Builds the element of a case, and the name of its status if it has not passed. As in reports of Surefire, the first
+/// Builds the element of a case without its name, and the name of its status if it has not passed. As in reports of Surefire, the first
 /// failed attempt is the failure of a failed case, later ones are reruns, and failed attempts of a passed case are flaky
 /// failures.
 fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
@@ -176,13 +219,13 @@ fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
     };
     let took = if outcome.stability.is_some() { outcome.duration() } else { told.duration };
     let mut element = XmlElement::new("testcase")
-        .attribute("name", &case.name)
         .attribute("classname", &outcome.case_ref.suite.shown)
         .attribute("time", seconds(took))
         .attribute("file", case.place.file())
         .attribute("line", case.place.line())
         .attribute("timestamp", rfc3339(told.started_at));
     let mut properties: Vec<XmlElement> = Vec::new();
+    properties.extend((case.id != case.name).then(|| property("id", &case.id)));
     properties.extend(outcome.stability.iter().flat_map(stability_properties));
     let soft = told.checks.iter().filter(|finding| !finding.check.is_hard());
     properties.extend(soft.map(soft_check_property));

@@ -29,7 +29,7 @@ impl XmlElement {
     }
 
     pub(super) fn attribute(mut self, name: &str, value: impl ToString) -> XmlElement {
-        self.attributes += &format!(" {name}=\"{}\"", escape(&value.to_string()));
+        self.attributes += &attribute_text(name, value);
         self
     }
 
@@ -52,16 +52,28 @@ impl XmlElement {
 
     /// Returns the element, on lines of its own.
     pub(super) fn to_text(&self, depth: usize) -> String {
-        let start = format!("{}<{}{}", line_start(depth), self.name, self.attributes);
-        match &self.content {
-            XmlContent::Children(children) if children.is_empty() => start + "/>",
+        let (start, rest) = self.to_parts(depth);
+        start + &rest
+    }
+
+    /// Returns the text before the attributes, and the text from them on.
+    pub(super) fn to_parts(&self, depth: usize) -> (String, String) {
+        let XmlElement { name, attributes, content } = self;
+        let rest = match content {
+            XmlContent::Children(children) if children.is_empty() => format!("{attributes}/>"),
             XmlContent::Children(children) => {
                 let children: String = children.iter().map(|child| child.to_text(depth + 1)).collect();
-                format!("{start}>{children}{}</{}>", line_start(depth), self.name)
+                format!("{attributes}>{children}{}</{name}>", line_start(depth))
             }
-            XmlContent::Text(text) => format!("{start}>{text}</{}>", self.name),
-        }
+            XmlContent::Text(text) => format!("{attributes}>{text}</{name}>"),
+        };
+        (format!("{}<{name}", line_start(depth)), rest)
     }
+}
+
+/// Returns an attribute after a space.
+pub(super) fn attribute_text(name: &str, value: impl ToString) -> String {
+    format!(" {name}=\"{}\"", escape(&value.to_string()))
 }
 
 fn line_start(depth: usize) -> String {

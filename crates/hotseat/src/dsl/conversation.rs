@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotseat_trace::{self as trace, TurnScope};
 
-use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnOptionsMap};
+use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes};
 
 /// Snapshot of the session that the example can read.
 #[derive(Debug, Clone, Default)]
@@ -14,8 +14,7 @@ pub(super) struct SessionView {
     pub example: String,
     pub conversation: Arc<trace::TracedConversation>,
     pub evaluations: Arc<Vec<Evaluation>>,
-    /// Options that were sent to the agent with each turn.
-    pub options: TurnOptionsMap,
+    pub notes: TurnNotes,
     /// Addresses of MCP servers and served models by name.
     pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
@@ -30,9 +29,12 @@ tokio::task_local! {
     pub(super) static CURRENT_VIEW: SharedView;
 }
 
-/// Returns the options sent to the agent so far, in the example whose command is being executed.
-pub(super) fn current_options() -> TurnOptionsMap {
-    CURRENT_VIEW.try_with(|view| lock(view).options.clone()).unwrap_or_default()
+/// Returns the notes on turns so far, in the example whose command is being executed.
+pub(super) fn current_notes() -> TurnNotes {
+    let mut notes = CURRENT_VIEW.try_with(|view| lock(view).notes.clone()).unwrap_or_default();
+    // The agent may have used a service since the snapshot.
+    notes.unseen_calls.take_if(|unseen| unseen.may_change);
+    notes
 }
 
 /// Locks a mutex, also if a thread panicked while it held the lock.
@@ -52,7 +54,7 @@ pub(super) enum ConversationSource {
     /// The running session.
     Live(SharedView),
     /// The turns recorded up to some turn.
-    Recorded(Arc<trace::TracedConversation>, TurnOptionsMap),
+    Recorded(Arc<trace::TracedConversation>, TurnNotes),
 }
 
 impl Conversation {
@@ -69,7 +71,7 @@ impl Conversation {
         let mut conversation = trace::TracedConversation::default();
         conversation.turns = scope.turns_up_to_end().to_vec();
         conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
-        Conversation { source: ConversationSource::Recorded(Arc::new(conversation), current_options()) }
+        Conversation { source: ConversationSource::Recorded(Arc::new(conversation), current_notes()) }
     }
 
     /// Returns the messages of user and agent, in order.
@@ -91,8 +93,8 @@ impl Conversation {
     /// # }
     /// ```
     pub fn turns(&self) -> Vec<Turn> {
-        let (conversation, options) = (self.recorded(), self.options());
-        conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()), &options)).collect()
+        let (conversation, notes) = (self.recorded(), self.notes());
+        conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()), &notes)).collect()
     }
 
     /// Returns the number of turns.
@@ -102,7 +104,7 @@ impl Conversation {
 
     /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
-        self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &self.options()))
+        self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &self.notes()))
     }
 
     /// Returns the last user message.
@@ -137,7 +139,7 @@ impl Conversation {
 
     /// Returns true if a tool was called.
     pub fn has_tool_call(&self, name: &str) -> bool {
-        self.recorded().turns.iter().any(|turn| turn.tool_calls.iter().any(|call| *call.name == *name))
+        self.turns().iter().any(|turn| turn.has_tool_call(name))
     }
 
     /// Returns how many times a tool was called.
@@ -194,10 +196,10 @@ impl Conversation {
         self.evaluation_results().into_iter().filter(|evaluation| evaluation.hard).collect()
     }
 
-    fn options(&self) -> TurnOptionsMap {
+    fn notes(&self) -> TurnNotes {
         match &self.source {
-            ConversationSource::Live(view) => lock(view).options.clone(),
-            ConversationSource::Recorded(_, options) => options.clone(),
+            ConversationSource::Live(view) => lock(view).notes.clone(),
+            ConversationSource::Recorded(_, notes) => notes.clone(),
         }
     }
 

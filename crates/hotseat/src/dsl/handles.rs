@@ -223,7 +223,7 @@ impl Agent {
     /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
         let seen = self.channel.view();
-        seen.conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &seen.options))
+        seen.conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &seen.notes))
     }
 
     /// Returns the last response. Fails the example before the first message.

@@ -9,10 +9,16 @@ use hotseat_trace as trace;
 use serde_json::Value;
 
 use hotseat_checks::CheckStrength;
-use hotseat_engine::session::CheckResult;
+use hotseat_engine::session::{CheckResult, UnseenCalls};
 
-/// Options that were sent to the agent, by turn number.
-pub(super) type TurnOptionsMap = Arc<BTreeMap<usize, Value>>;
+/// What turns show beside their records.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TurnNotes {
+    /// Options that were sent to the agent, by turn number.
+    pub options: Arc<BTreeMap<usize, Value>>,
+    /// Why tool calls cannot be read at the moment, if they cannot.
+    pub unseen_calls: Option<Arc<UnseenCalls>>,
+}
 
 /// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,17 +131,29 @@ impl ToolCall {
 }
 
 /// A user input and everything that the agent did in response.
+///
+/// Reading the tool calls panics if they are not visible: if neither the protocol of the agent nor a service of the
+/// test shows them. An empty list would say that there were none.
 #[derive(Clone)]
 pub struct Turn {
     turn: Arc<trace::ConversationTurn>,
     /// Options that were sent with the user message; null if there are none.
     options: Value,
+    unseen_calls: Option<Arc<UnseenCalls>>,
 }
 
 impl Turn {
-    pub(super) fn new(turn: Arc<trace::ConversationTurn>, options: &TurnOptionsMap) -> Turn {
-        let options = options.get(&turn.number).cloned();
-        Turn { turn, options: options.unwrap_or(Value::Null) }
+    pub(super) fn new(turn: Arc<trace::ConversationTurn>, notes: &TurnNotes) -> Turn {
+        let options = notes.options.get(&turn.number).cloned().unwrap_or(Value::Null);
+        Turn { turn, options, unseen_calls: notes.unseen_calls.clone() }
+    }
+
+    #[track_caller]
+    fn calls(&self) -> &[trace::AgentToolCall] {
+        match &self.unseen_calls {
+            None => &self.turn.tool_calls,
+            Some(unseen) => panic!("{}", unseen.reason),
+        }
     }
 
     /// Returns the number of the turn, from 1.
@@ -171,23 +189,27 @@ impl Turn {
     }
 
     /// Returns the tool calls, in the order in which they started.
+    #[track_caller]
     pub fn tool_calls(&self) -> Vec<ToolCall> {
-        self.turn.tool_calls.iter().map(ToolCall::from_trace).collect()
+        self.calls().iter().map(ToolCall::from_trace).collect()
     }
 
     /// Returns true if the agent called this tool.
+    #[track_caller]
     pub fn has_tool_call(&self, name: &str) -> bool {
-        self.turn.tool_calls.iter().any(|call| *call.name == *name)
+        self.calls().iter().any(|call| *call.name == *name)
     }
 
     /// Returns all calls of this tool.
+    #[track_caller]
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
-        self.turn.tool_calls.iter().filter(|call| *call.name == *name).map(ToolCall::from_trace).collect()
+        self.calls().iter().filter(|call| *call.name == *name).map(ToolCall::from_trace).collect()
     }
 
     /// Returns the first call of this tool.
+    #[track_caller]
     pub fn tool_call(&self, name: &str) -> Option<ToolCall> {
-        self.turn.tool_calls.iter().find(|call| *call.name == *name).map(ToolCall::from_trace)
+        self.calls().iter().find(|call| *call.name == *name).map(ToolCall::from_trace)
     }
 
     /// Returns the duration from the input to the end of the turn.
@@ -222,7 +244,7 @@ impl Turn {
             })
             .collect();
         if let Some(last) = said.last_mut() {
-            last.tool_calls = self.tool_calls();
+            last.tool_calls = self.turn.tool_calls.iter().map(ToolCall::from_trace).collect();
         }
         messages.extend(said);
         messages
@@ -264,16 +286,19 @@ impl AgentResponse {
     }
 
     /// Returns the tool calls.
+    #[track_caller]
     pub fn tool_calls(&self) -> Vec<ToolCall> {
         self.turn.tool_calls()
     }
 
     /// Returns true if the agent called this tool.
+    #[track_caller]
     pub fn has_tool_call(&self, name: &str) -> bool {
         self.turn.has_tool_call(name)
     }
 
     /// Returns all calls of this tool.
+    #[track_caller]
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
         self.turn.tool_calls_for(name)
     }

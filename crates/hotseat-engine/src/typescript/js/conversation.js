@@ -10,6 +10,18 @@ class ToolCall {
   }
 }
 
+/** Guards the list of an object against being read while calls are not visible: an empty list would say that there were none. */
+function guardCalls(object) {
+  if (current.unseen === null) return;
+  const calls = object.toolCalls;
+  const get = () => {
+    // A judging function may run before the host says that the agent uses a service.
+    if (current.unseen !== null && !(current.judging && current.unseen.mayChange)) throw misuse(current.unseen.reason);
+    return calls;
+  };
+  Object.defineProperty(object, "toolCalls", { get, enumerable: false });
+}
+
 function callsOf(calls, name, expected) {
   if (expected !== undefined) part("values").definite(expected);
   return calls.filter((call) => call.name === name && (expected === undefined || part("values").holds(call.arguments, expected)));
@@ -18,6 +30,7 @@ function callsOf(calls, name, expected) {
 class Message {
   constructor(message) {
     Object.assign(this, message);
+    if (this.isAgent) guardCalls(this);
   }
   get isUser() {
     return this.role === "user";
@@ -33,6 +46,7 @@ class Message {
 class AgentResponse {
   constructor(text, toolCalls, metadata) {
     Object.assign(this, { text, toolCalls, metadata });
+    guardCalls(this);
   }
   get length() {
     return [...this.text].length;
@@ -73,6 +87,7 @@ class Turn {
     const contents = metadata.messages.length === 0 && toolCalls.length > 0 ? [""] : metadata.messages;
     const messages = contents.map((content, at) => said(content, at === contents.length - 1 ? toolCalls : []));
     this.messages = spoken ? [this.userMessage, ...messages] : messages;
+    guardCalls(this);
   }
   hasToolCall(name, expected) {
     return callsOf(this.toolCalls, name, expected).length > 0;

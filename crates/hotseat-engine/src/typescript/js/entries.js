@@ -1,7 +1,8 @@
 // Entry points for the host: list the declarations of a file, and run one test.
 
 /** Runs a test. The host knows its result; returns whether it was stopped. */
-async function run(namespace, { kind, name, ctx }) {
+async function run(namespace, { kind, name, ctx, unseen }) {
+  current.unseen = unseen;
   // Only the test that runs was kept.
   const test = kind === "test" ? { group: file } : tests[0];
   if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, but is no longer declared`);

@@ -66,6 +66,8 @@ const current = {
   group: undefined,
   scenario: undefined,
   topics: { current: null, history: [], visits: [] },
+  /** Why tool calls cannot be read at the moment. Null if they can. */
+  unseen: null,
   /** True while the host waits for a function of the test to judge. */
   judging: false,
   /** Error message of a forbidden request by such a function. */
@@ -83,6 +85,7 @@ function ask(command) {
   const asked = { ...command, known: turns.length };
   let reply = isOwnWork(command) ? hidden.tell(asked) : hidden.ask(asked);
   for (;;) {
+    if (reply.unseen !== undefined) current.unseen = reply.unseen;
     for (const turn of reply.turns ?? []) turns[turn.number - 1] = new Turn(turn);
     if (reply.topics !== undefined) part("conversation").follow(reply.topics);
     if (reply.call === undefined) break;

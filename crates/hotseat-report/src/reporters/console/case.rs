@@ -9,7 +9,7 @@ use super::conversation::{
 };
 use super::label::{case_label, verdict_word};
 use super::options::{ConsoleOptions, TextStyle};
-use super::tree::DURATION_COLUMNS;
+use super::tree::{DURATION_COLUMNS, not_run_turns};
 use super::turn::DetailLevel;
 use super::{attempts, failure};
 use crate::reporters::text::{columns, format_count, format_duration, one_line, preview, safe_lines, wrap};
@@ -169,6 +169,9 @@ fn result_note(attempt: &Attempt, mode: ConversationMode) -> String {
     let turns = format_count(attempt.conversation.turns.len(), "turn");
     let turns = (mode == ConversationMode::Dynamic).then_some(turns);
     let nothing = asserts_nothing(attempt).then(|| NOTHING_ASSERTED.to_string());
-    let parts: Vec<String> = [turns, checkpoint_count(attempt), nothing].into_iter().flatten().collect();
+    let is_short = attempt.verdict.status == VerdictStatus::Passed;
+    let not_run = if is_short { not_run_turns(attempt, ["turn", "turns"]) } else { None };
+    let parts = [turns, checkpoint_count(attempt), not_run, nothing];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!(" - {}", parts.join(", ")) }
 }

@@ -57,6 +57,16 @@ impl TreeBranch {
     }
 }
 
+/// Names the written turns that were not sent: after a failed turn, or with `on_complete: stop`.
+pub(super) fn not_run_turns(attempt: &Attempt, [one, several]: [&str; 2]) -> Option<String> {
+    let (held, written) = (attempt.conversation.turns.len(), attempt.case_ref.case.turns);
+    match written.saturating_sub(held) {
+        0 => None,
+        1 => Some(format!("{one} {written}: not run")),
+        _ => Some(format!("{several} {}-{written}: not run", held + 1)),
+    }
+}
+
 impl<'a> ConversationTree<'a> {
     /// Creates the tree of an attempt. With `has_more`, more branches follow below it.
     pub(super) fn new(
@@ -79,8 +89,10 @@ impl<'a> ConversationTree<'a> {
     /// Writes all turns with their checks, and the checks of the whole conversation.
     pub(super) fn multi_turn(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
-        let (of_all, not_run) =
-            (self.conversation_checks(), self.not_run_turns().or_else(|| simulation_summary(self.attempt)));
+        let (of_all, not_run) = (
+            self.conversation_checks(),
+            not_run_turns(self.attempt, ["Turn", "Turns"]).or_else(|| simulation_summary(self.attempt)),
+        );
         for group in turn_groups(self.attempt, self.look.verbose) {
             let is_last =
                 group.end == turns.len() && not_run.is_none() && of_all.is_empty() && !self.has_more;
@@ -265,18 +277,6 @@ impl<'a> ConversationTree<'a> {
                 (ResultLabel::Failed.capitals(), TextStyle::Result(ResultLabel::Failed.color()))
             }
             label => (label.capitals(), TextStyle::Result(label.color())),
-        }
-    }
-
-    /// Names the written turns that were not sent after a failed turn.
-    fn not_run_turns(&self) -> Option<String> {
-        let (held, written) = (self.attempt.conversation.turns.len(), self.attempt.case_ref.case.turns);
-        let failed = self.attempt.verdict.status == VerdictStatus::Failed;
-        match written.saturating_sub(held) {
-            0 => None,
-            _ if !failed => None,
-            1 => Some(format!("Turn {written}: not run")),
-            _ => Some(format!("Turns {}-{written}: not run", held + 1)),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Runs the selected examples, as `hotseat test` runs cases.
 
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Diagnostics};
@@ -29,10 +30,9 @@ use hotseat_report::runner::{FinishedRun, ReporterSet, RunBuilder, RunnerError};
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::connection::http::HttpClient;
 
-/// A created report file.
-struct HarnessReportFile {
-    name: String,
-    file: std::fs::File,
+/// A requested report file.
+struct HarnessReportFile<'a> {
+    path: &'a Path,
     format: ReportFormat,
 }
 
@@ -45,7 +45,7 @@ impl Harness {
     ) -> Result<u8, u8> {
         let project = self.project(arguments)?;
         let options = self.options(arguments, &project)?;
-        let outputs = self.create_report_files(arguments)?;
+        let outputs = self.report_files(arguments)?;
         let suites = self.build_suites(&examples, &project)?;
         let among = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
         let selection = CaseSelection { among, ..CaseSelection::default() };
@@ -80,7 +80,7 @@ impl Harness {
         let choices = RunChoices {
             options,
             parallel_asked: arguments.parallel.is_some(),
-            outputs: outputs.iter().map(|output| output.name.clone()).collect(),
+            outputs: outputs.iter().map(|output| output.path.display().to_string()).collect(),
             agent: arguments.agent.clone(),
             rerun: rerun_commands(self.file, arguments, is_kept),
             ..RunChoices::default()
@@ -183,24 +183,24 @@ impl Harness {
         requested.resolve(project).map_err(|wrong| self.usage_error([wrong]))
     }
 
-    /// Creates the report files.
-    fn create_report_files(&self, arguments: &HarnessArguments) -> Result<Vec<HarnessReportFile>, u8> {
-        let mut outputs = Vec::new();
-        for path in &arguments.outputs {
-            let name = path.display().to_string();
-            let Some(format) = ReportFormat::from_path(path) else {
-                let message = format!(
-                    "--output {name}: unknown extension, expected one of {}",
-                    reporters::REPORT_EXTENSIONS
-                );
-                return Err(self.usage_error([Diagnostic::new(message)]));
-            };
-            let file = reporters::create_file(&self.context.folder.join(path));
-            let file =
-                file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
-            outputs.push(HarnessReportFile { name, file, format });
-        }
-        Ok(outputs)
+    /// Returns the requested report files. They are created when the run starts: a run that is refused leaves
+    /// the reports of the last one.
+    fn report_files<'a>(&self, arguments: &'a HarnessArguments) -> Result<Vec<HarnessReportFile<'a>>, u8> {
+        let file = |path: &'a PathBuf| match ReportFormat::from_path(path) {
+            Some(format) => Ok(HarnessReportFile { path, format }),
+            None => {
+                let (name, known) = (path.display(), reporters::REPORT_EXTENSIONS);
+                let message = format!("--output {name}: unknown extension, expected one of {known}");
+                Err(self.usage_error([Diagnostic::new(message)]))
+            }
+        };
+        arguments.outputs.iter().map(file).collect()
+    }
+
+    /// Creates a file in place of an existing one.
+    fn create_file(&self, path: &Path) -> Result<File, u8> {
+        let file = reporters::create_file(&self.context.folder.join(path));
+        file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))
     }
 
     /// Groups the examples into suites: one for each sequence of examples with the same agent.
@@ -255,22 +255,19 @@ impl Harness {
     fn reporters(
         &self,
         arguments: &HarnessArguments,
-        outputs: Vec<HarnessReportFile>,
+        outputs: Vec<HarnessReportFile<'_>>,
         setting: &Arc<RunSettings>,
     ) -> Result<ReporterSet, u8> {
         let mut all = ReporterSet::default();
-        for HarnessReportFile { name, file, format } in outputs {
-            let report = reporters::open_report(file, format, &name, setting.clone());
-            let report = report.map_err(|error| {
-                self.run_error(ReportWriteError::new(Path::new(&name), error).to_string())
-            })?;
+        for HarnessReportFile { path, format } in outputs {
+            let name = path.display().to_string();
+            let report = reporters::open_report(self.create_file(path)?, format, &name, setting.clone());
+            let report =
+                report.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
             all.reporters.push((name, report));
         }
         if let Some(path) = &arguments.trace {
-            let file = reporters::create_file(&self.context.folder.join(path));
-            let file =
-                file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
-            all.add(path.display().to_string(), TraceReporter::new(file));
+            all.add(path.display().to_string(), TraceReporter::new(self.create_file(path)?));
         }
         let look = ConsoleOptions {
             color: match arguments.color {

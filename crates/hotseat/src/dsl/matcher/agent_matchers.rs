@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::value_matchers::{ContainsMatcher, EMPTY_CONTAINS, PatternMatcher};
 use super::{Assertion, AssertionKind, ExpectedValue, IntoExpectedValue, IntoStrings, Matcher, NotMatcher};
-use crate::dsl::conversation::{Conversation, current_options};
+use crate::dsl::conversation::{Conversation, current_notes};
 use crate::dsl::handles::Agent;
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
@@ -409,9 +409,9 @@ impl<F: Fn(&Turn) -> bool + Send + Sync + 'static> TurnMatcher for PredicateMatc
         Assertion::from_kind(AssertionKind::Function(RustCheck::new(
             self.name,
             move |scope: TurnScope<'_>| {
-                let options = current_options();
+                let notes = current_notes();
                 let turns: Vec<Turn> =
-                    scope.turns().iter().map(|turn| Turn::new(Arc::new(turn.clone()), &options)).collect();
+                    scope.turns().iter().map(|turn| Turn::new(Arc::new(turn.clone()), &notes)).collect();
                 let broken = panics::catch(|| turns.iter().find(|turn| !function(turn)))?;
                 Ok(match broken {
                     None => (true, format!("it holds of {} turns", turns.len())),

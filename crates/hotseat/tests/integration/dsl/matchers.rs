@@ -1,11 +1,12 @@
 //! Assertions on calls and answers against a known call.
 
+use std::fs;
 use std::path::Path;
 
 use hotseat::dsl::prelude::*;
 use hotseat::dsl::{Matcher, TurnMatcher, one_of};
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::json;
 
 use super::harness::{echo_agent, run_examples, run_examples_in};
@@ -173,4 +174,38 @@ fn agent_behavior_can_be_asserted_in_topics() {
     about_turns(call_tool("a").with("n", ge(1)));
     about_turns(not(matches("error|sorry")));
     about_turns(satisfies("short", |turn| turn.text().len() < 500));
+}
+
+/// A list of calls that nothing shows is not an empty list.
+#[test]
+fn calls_that_nothing_shows_cannot_be_read() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let config = format!(
+        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
+        agent.url()
+    );
+    let write = |folder: &Path| fs::write(folder.join("hotseat.yaml"), config).unwrap();
+    let ran = run_examples_in(write, &[], |s| {
+        s.it("all", async |t| {
+            t.user.says("hi").await;
+            assert!(t.conversation.all_tool_calls().is_empty());
+        });
+        s.it("of a tool", async |t| {
+            t.user.says("hi").await;
+            assert!(!t.conversation.has_tool_call("refund"));
+        });
+        s.it("of the last turn", async |t| {
+            let response = t.user.says("hi").await;
+            assert!(!response.has_tool_call("refund"));
+        });
+        s.it("texts", async |t| {
+            t.user.says("hi").await;
+            assert_eq!(t.conversation.messages()[1].content, "Hello.");
+        });
+    });
+    for case in ["all", "of a tool", "of the last turn"] {
+        let (_, message) = ran.failure(case);
+        assert!(message.contains("the agent's tool calls are not visible"), "{message}");
+    }
+    assert_eq!(ran.case("texts")["status"], "passed", "{ran:?}");
 }

@@ -1,8 +1,10 @@
 //! Selection of examples.
 
+use std::path::Path;
+
 use hotseat::dsl::prelude::*;
 
-use super::harness::{echo_agent, run_examples_with};
+use super::harness::{echo_agent, run_examples_in, run_examples_with};
 
 fn tree(s: &mut Group) {
     echo_agent(s);
@@ -113,5 +115,13 @@ fn errors_are_reported_before_run() {
     assert_eq!(run_examples_with(&[], named).code, 2);
     assert_eq!(run_examples_with(&["--no-such-flag"], tree).code, 2);
     assert_eq!(run_examples_with(&["--output=report.pdf"], tree).code, 2);
+    // A refused run keeps the reports of the last one.
+    let with_reports = |folder: &Path| {
+        for name in ["report.json", "trace.jsonl"] {
+            std::fs::write(folder.join(name), "{}").unwrap();
+        }
+    };
+    let ran = run_examples_in(with_reports, &["--trace=trace.jsonl"], without_agent);
+    assert_eq!((ran.code, &*ran.files["report.json"], &*ran.files["trace.jsonl"]), (2, "{}", "{}"));
     assert_eq!(run_examples_with(&["--output=/proc/none/report.json"], tree).code, 3);
 }
