@@ -160,6 +160,22 @@ impl MappingPath {
 
     fn describe(&self) -> String {
         format!("`{}` ({})", self.key, self.text)
+    /// Returns the selected value, or a list if there are several: one of them must not look like all. Nulls are no values.
+    fn whole(&self, value: &Value) -> Option<Value> {
+        let mut selected: Vec<&Value> = self.all(value);
+        selected.retain(|value| !value.is_null());
+        match selected.as_slice() {
+            [] => None,
+            [value] => Some((*value).clone()),
+            values => Some(values.iter().copied().cloned().collect()),
+        }
+    }
+
+    /// Returns the first error among the selected values.
+    fn error(&self, value: &Value) -> Option<ErrorInfo> {
+        self.all(value).into_iter().find_map(parse_error)
+    }
+
     }
 
     /// Returns the failure of a path that selects a value of the wrong type.
@@ -242,7 +258,7 @@ impl ResponseMapping {
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        if let Some(error) = self.error.as_ref().and_then(|path| path.first(answer)).and_then(parse_error) {
+        if let Some(error) = self.error.as_ref().and_then(|path| path.error(answer)) {
             heard.end_message(telling);
             telling.run_failed(&error);
             return Err(TurnError::Run(error));
@@ -254,7 +270,7 @@ impl ResponseMapping {
         heard.awaiting = self.read_awaiting(answer)?.or(heard.awaiting);
         heard.hint = first(&self.hint).map(|hint| plain_text(&hint)).or(heard.hint.take());
         heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
-        heard.usage = first(&self.usage).or(heard.usage.take());
+        heard.usage = self.read_usage(answer).or(heard.usage.take());
         let reason = first(&self.finish_reason).map(|reason| plain_text(&reason).into());
         heard.finish_reason = reason.or(heard.finish_reason.take());
         Ok(())
@@ -324,6 +340,16 @@ impl ResponseMapping {
 
     fn read_conversation_id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
         let Some(path) = &self.conversation_id else { return Ok(None) };
+    /// Returns the selected usage: a list, if the path selects several values, since each is a part of it.
+    fn read_usage(&self, answer: &Value) -> Option<Value> {
+        let path = self.usage.as_ref()?;
+        match path.all(answer).as_slice() {
+            parts if parts.iter().all(|part| part.is_null()) => None,
+            [usage] => Some((*usage).clone()),
+            parts => Some(parts.iter().copied().cloned().collect()),
+        }
+    }
+
         match path.first(answer) {
             Some(Value::String(id)) => Ok(Some(id.clone())),
             Some(Value::Number(id)) => Ok(Some(id.to_string())),
@@ -385,14 +411,20 @@ impl CallPaths {
             return Err(self.calls.type_error(call, "an object for each call"));
         }
         let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
-        let written = self.arguments.first(call).map(|value| CallArguments::from_json(value.clone()));
+        let several = || format!("{} selects several values in a tool call", self.arguments.describe());
+        let selected = self.arguments.all(call).into_iter().filter(|value| !value.is_null());
+        let written = match selected.collect::<Vec<_>>().as_slice() {
+            [] => None,
+            [value] => Some(CallArguments::from_json((*value).clone())),
+            _ => Some(CallArguments::Unread(several())),
+        };
         let json = match &written {
             Some(CallArguments::Json(value)) => Some(value.clone()),
             Some(CallArguments::Invalid(_) | CallArguments::Unread(_)) | None => None,
         };
-        let reply = match (self.error.first(call).and_then(parse_error), self.result.first(call)) {
+        let reply = match (self.error.error(call), self.result.whole(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
-            (None, Some(result)) => Some(ToolReply::Content(parse_content_output(result))),
+            (None, Some(result)) => Some(ToolReply::Content(parse_content_output(&result))),
             (None, None) => None,
         };
         // A stream may report a call several times: its start and its result.
