@@ -11,7 +11,7 @@ use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
 use hotseat_document::json::{any_value, objects, optional_value};
-use hotseat_model::{MisplacedCalls, is_call_part};
+use hotseat_model::{MisplacedCalls, ToolCallPiece, is_call_part};
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -429,7 +429,7 @@ pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
     }
     let invalid = match message.get("toolCalls") {
         None | Some(Value::Null) => None,
-        Some(Value::Array(calls)) => calls.iter().find(|call| call_in_message(call).is_none()),
+        Some(Value::Array(calls)) => calls.iter().find(|call| !is_whole_call(call)),
         Some(other) => Some(other),
     };
     let foreign = || {
@@ -445,6 +445,11 @@ pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
 
 fn call_entries(message: &MessageObject) -> &[Value] {
     message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns true if a call is readable, and has no arguments where none are read, which would count as none.
+fn is_whole_call(call: &Value) -> bool {
+    call_in_message(call).is_some() && ToolCallPiece::deserialize(call).is_ok()
 }
 
 fn call_in_message(call: &Value) -> Option<CallInMessage<'_>> {
