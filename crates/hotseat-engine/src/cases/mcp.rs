@@ -607,9 +607,9 @@ fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Ups
     }
 }
 
-/// Diagnostic of an assertion about tool calls that nothing shows.
+/// Diagnostic of an assertion or a trigger about tool calls that nothing shows.
 pub fn hidden_calls(place: &SourceSpan) -> Diagnostic {
-    let message = "this asserts something about tool calls, but the agent's calls are not visible";
+    let message = "this depends on tool calls, but the agent's calls are not visible";
     let help = "map them in the project file (`map: tool_calls` of an HTTP agent), or let the agent use servers under `mcp` or models under `models`";
     Diagnostic::new(message).at(place.clone()).help(help)
 }
