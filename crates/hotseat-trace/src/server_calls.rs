@@ -418,6 +418,7 @@ mod tests {
                     tool_call_id: "a".into(),
                     input: Some(json!({"n": 1, "m": 2})),
                     text: None,
+                    ended_us: None,
                 },
             )
             .seen(3, "s1", "pay", json!({"m": 2, "n": 1.0}))

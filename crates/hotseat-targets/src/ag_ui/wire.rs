@@ -91,7 +91,11 @@ bodies! {
         #[serde(default)] parent_message_id: Option<Arc<str>>,
     }
     ToolArgs { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>, delta: String }
-    ToolEnd { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str> }
+    ToolEnd {
+        #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
+        /// True if the agent did not mark the end: its next event implies it.
+        #[serde(skip)] is_implied: bool,
+    }
     ToolChunk {
         #[serde(default)] tool_call_id: Option<Arc<str>>,
         #[serde(default)] tool_call_name: Option<Arc<str>>,
@@ -443,13 +447,13 @@ pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
     invalid.or_else(foreign).or_else(|| parts().find(is_call))
 }
 
-fn call_entries(message: &MessageObject) -> &[Value] {
-    message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
 /// Returns true if a call is readable, and has no arguments where none are read, which would count as none.
 fn is_whole_call(call: &Value) -> bool {
     call_in_message(call).is_some() && ToolCallPiece::deserialize(call).is_ok()
+}
+
+fn call_entries(message: &MessageObject) -> &[Value] {
+    message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn call_in_message(call: &Value) -> Option<CallInMessage<'_>> {

@@ -91,6 +91,8 @@ pub(super) struct MappedResponse {
     pub(super) finish_reason: Option<Arc<str>>,
     /// The message that is being received in pieces.
     open_message: Option<(String, TimeOffset)>,
+    /// True if the response arrives as a whole.
+    is_whole: bool,
     /// True if there was any text.
     has_text: bool,
     /// True if there was any tool call.
@@ -158,8 +160,6 @@ impl MappingPath {
         self.all(value).into_iter().find(|value| !value.is_null())
     }
 
-    fn describe(&self) -> String {
-        format!("`{}` ({})", self.key, self.text)
     /// Returns the selected value, or a list if there are several: one of them must not look like all. Nulls are no values.
     fn whole(&self, value: &Value) -> Option<Value> {
         let mut selected: Vec<&Value> = self.all(value);
@@ -176,6 +176,8 @@ impl MappingPath {
         self.all(value).into_iter().find_map(parse_error)
     }
 
+    fn describe(&self) -> String {
+        format!("`{}` ({})", self.key, self.text)
     }
 
     /// Returns the failure of a path that selects a value of the wrong type.
@@ -207,7 +209,7 @@ impl ResponseMapping {
         if keep_raw {
             telling.record_raw(answer.clone());
         }
-        let mut heard = MappedResponse::default();
+        let mut heard = MappedResponse { is_whole: true, ..MappedResponse::default() };
         self.read_members(&answer, &mut heard, telling)?;
         if let Some(calls) = &self.calls
             && calls.calls.all(&answer).is_empty()
@@ -338,8 +340,6 @@ impl ResponseMapping {
         }
     }
 
-    fn read_conversation_id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
-        let Some(path) = &self.conversation_id else { return Ok(None) };
     /// Returns the selected usage: a list, if the path selects several values, since each is a part of it.
     fn read_usage(&self, answer: &Value) -> Option<Value> {
         let path = self.usage.as_ref()?;
@@ -350,6 +350,8 @@ impl ResponseMapping {
         }
     }
 
+    fn read_conversation_id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
+        let Some(path) = &self.conversation_id else { return Ok(None) };
         match path.first(answer) {
             Some(Value::String(id)) => Ok(Some(id.clone())),
             Some(Value::Number(id)) => Ok(Some(id.to_string())),
@@ -386,17 +388,17 @@ impl CallPaths {
         if let Some(scalar) = self.calls.scalar_list(answer) {
             return Err(self.calls.type_error(scalar, "a list of calls"));
         }
-        for selected in self.calls.all(answer) {
-            let calls = match selected {
-                Value::Array(calls) => calls.as_slice(),
-                Value::Null => &[],
-                call => std::slice::from_ref(call),
-            };
-            for call in calls {
-                heard.end_message(telling);
-                self.read_call(call, heard, telling)?;
-                heard.has_calls = true;
-            }
+        let calls = self.calls.all(answer).into_iter().flat_map(|selected| match selected {
+            Value::Array(calls) => calls.as_slice(),
+            Value::Null => &[],
+            call => std::slice::from_ref(call),
+        });
+        let calls: Vec<&Value> = calls.collect();
+        let origin = if heard.is_whole || calls.len() > 1 { Origin::Snapshot } else { Origin::Stream };
+        for call in calls {
+            heard.end_message(telling);
+            self.read_call(call, origin, heard, telling)?;
+            heard.has_calls = true;
         }
         Ok(())
     }
@@ -404,6 +406,7 @@ impl CallPaths {
     fn read_call(
         &self,
         call: &Value,
+        origin: Origin,
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
@@ -443,7 +446,7 @@ impl CallPaths {
             }
             None => {
                 let name = self.name(call)?;
-                let id = telling.record_call(&own_id, name, None);
+                let id = telling.record_call(&own_id, name, origin);
                 if !own_id.is_empty() {
                     let reported = ReportedCall {
                         id: id.clone(),
