@@ -26,12 +26,15 @@ pub enum IdleScope {
 }
 
 impl MaxIdle {
-    /// Returns the longest idle time and the names of the events before and after it.
+    /// Returns the longest idle time and the names of the events before and after it. A call at an unknown time can only
+    /// shorten an idle time, so without such calls it is the longest possible one.
     fn longest(&self, scope: TurnScope<'_>) -> Option<(Duration, String, String)> {
+        let has_untimed = self.has_untimed_calls(scope);
+        let timed = scope.calls().filter(|(_, call)| !has_untimed || call.has_times());
         let mut busy: Vec<(TimeOffset, TimeOffset, String)> =
-            scope.calls().map(|(_, call)| (call.started, call.ended, call.name.to_string())).collect();
+            timed.map(|(_, call)| (call.started, call.ended, call.name.to_string())).collect();
         busy.sort();
-        if self.idle == IdleScope::Anywhere {
+        if self.idle == IdleScope::Anywhere || has_untimed {
             busy.insert(0, (scope.started(), scope.started(), "the start".to_string()));
             busy.push((scope.ended(), scope.ended(), "the end".to_string()));
         }
@@ -48,6 +51,12 @@ impl MaxIdle {
             }
         }
         longest
+    }
+
+    /// Returns true if times of calls that count are unknown.
+    fn has_untimed_calls(&self, scope: TurnScope<'_>) -> bool {
+        let counts = self.idle == IdleScope::Anywhere || scope.calls().nth(1).is_some();
+        counts && scope.calls().any(|(_, call)| !call.has_times())
     }
 }
 
@@ -73,6 +82,16 @@ impl CheckBehavior for MaxIdle {
         };
         let actual = format!("{} ms between {from} and {to}", longest.as_millis());
         CheckDecision::new(longest <= self.limit, actual)
+    }
+
+    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+        let is_exceeded = self.longest(scope).is_some_and(|(longest, ..)| longest > self.limit);
+        let mut untimed = scope.calls().filter(|(_, call)| !call.has_times());
+        let (turn, call) = untimed.next().filter(|_| is_exceeded && self.has_untimed_calls(scope))?;
+        Some(format!(
+            "the time of the call of {} in turn {turn} is unknown: it arrived together with the rest of the answer",
+            call.name
+        ))
     }
 
     fn is_timing(&self) -> bool {

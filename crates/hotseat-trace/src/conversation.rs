@@ -289,6 +289,13 @@ impl AgentToolCall {
         *self.name == *tool || self.server_call.as_ref().is_some_and(at_server)
     }
 
+    /// Returns true if its times are known. The agent tells those of a call after the fact together with others, unless the
+    /// client answers it or an MCP server of the test receives it.
+    pub fn has_times(&self) -> bool {
+        let is_answered_here = self.result.as_ref().is_some_and(|result| result.origin == Origin::Client);
+        self.origin != Origin::Snapshot || is_answered_here || self.server_call.is_some()
+    }
+
     /// Returns the MCP server of the test that received the call.
     pub fn server(&self) -> Option<&str> {
         self.server_call.as_ref().map(|call| &*call.server)
@@ -339,6 +346,10 @@ impl AgentToolCall {
             self.result.clone_from(&call.result);
             self.ended = call.ended.unwrap_or(self.ended);
             self.completed_at = call.completed_at;
+        } else if let Some(call) = &self.server_call
+            && self.origin == Origin::Snapshot
+        {
+            self.ended = call.ended.unwrap_or(self.ended);
         }
     }
 }
@@ -680,7 +691,7 @@ impl TracedConversation {
             };
             call.arguments_broken = p.input.is_none() || call.arguments.is_string();
             if call.result.is_none() {
-                call.ended = at;
+                call.ended = p.ended_us.unwrap_or(at);
             }
         });
     }

@@ -215,7 +215,8 @@ fn find_partner(
 }
 
 /// Pairs calls of the same tool if the arguments of one have all members of the other: clients add a key or a default, or
-/// remove what the server does not know. Returns the calls without a counterpart.
+/// remove what the server does not know. Unknown arguments of a reported call may be any. Returns the calls without a
+/// counterpart.
 fn pair_by_members(
     mut seen: Vec<ServerCall>,
     reported: &[AgentToolCall],
@@ -234,7 +235,7 @@ fn pair_by_members(
                 let candidate = &reported[*place];
                 !is_over(candidate, call.started)
                     && (!overlapping || starts_in_time(candidate, &call))
-                    && is_part_of_other(&candidate.arguments, &call.arguments)
+                    && (candidate.arguments_broken || is_part_of_other(&candidate.arguments, &call.arguments))
             };
             let found = reported_tool_names(&call.server, &call.tool).iter().find_map(|name| {
                 let queue = queues.get_mut(name.as_str())?;
@@ -417,6 +418,7 @@ mod tests {
                     tool_call_id: "a".into(),
                     input: Some(json!({"n": 1, "m": 2})),
                     text: None,
+                    ended_us: None,
                 },
             )
             .seen(3, "s1", "pay", json!({"m": 2, "n": 1.0}))

@@ -67,6 +67,23 @@ fn repeated_key_is_an_error() {
     assert_failed(&over_lines(line), "protocol_error", r#"has a duplicate key \"name\""#);
 }
 
+/// Arguments beside `function` would count as none.
+#[test]
+fn misplaced_arguments_in_a_snapshot_are_an_error() {
+    let whole = json!({"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}});
+    let mut beside = whole.clone();
+    beside["arguments"] = json!({"id": 7});
+    let mut renamed = whole.clone();
+    renamed["function"]["input"] = json!({"id": 7});
+    for call in [beside, renamed] {
+        let message = json!({"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [call]});
+        let tested = over_ag_ui(move |run| run.messages_snapshot(vec![message.clone()]));
+        assert_failed(&tested, "protocol_error", "MESSAGES_SNAPSHOT has a tool call that is not an entry of");
+    }
+    let message = json!({"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [whole]});
+    over_ag_ui(move |run| run.messages_snapshot(vec![message.clone()])).assert_all_passed();
+}
+
 /// Within members that hold any JSON, a parser would keep the last value.
 #[test]
 fn repeated_key_within_a_member_is_an_error() {

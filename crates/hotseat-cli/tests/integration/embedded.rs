@@ -61,6 +61,21 @@ fn model_receives_turn_metadata() {
 }
 
 #[test]
+fn failed_tools_are_issues_of_their_turn() {
+    let suite = "name: a\nturns: [{ user: hello }, { user: thanks }]\n";
+    let project = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: Adder\ntools: [{ name: add, task: { steps: [{ mock: { returns: 2 } }] } }]\n")
+        .file("script.yaml", "use: always\nrules:\n  - { when: { tool_result: { tool: subtract } }, reply: No. }\n  - { when: { user: thanks }, reply: Bye. }\n  - reply: { text: Let me see., tool_calls: [{ name: subtract, arguments: {} }] }\n")
+        .suite("a", suite);
+    let tested = project.test(&["--trace", "out/trace.jsonl"]);
+    tested.assert_all_passed();
+    let trace = project.workspace.read("out/trace.jsonl");
+    let completed: Vec<&str> = trace.lines().filter(|line| line.contains("turn.completed")).collect();
+    assert!(completed[0].contains("\"issues\":{\"toolFailures\":1}"), "{completed:#?}");
+    assert!(!completed[1].contains("issues"), "{completed:#?}");
+}
+
+#[test]
 fn rejects_attachments() {
     let image = json!({"type": "image", "source": "data:image/png;base64,AA"});
     for case in [

@@ -323,9 +323,10 @@ fn variable_without_value_in_inherited_assertion_is_refused_before_run() {
     let with = "name: a\nhooks: [{ cmd: [echo, '{\"V\":\"x\"}'] }]\nturns: [{ user: hello }]\n";
     let criteria = "criteria: { calm: { match: { text: { must_not_match: '${V}' } } } }\n";
     let simulate = "simulate: { never_says: ['${V}'] }\n";
-    for (config, suite) in
-        [(inherited, without), (format!("{target}{criteria}"), with), (format!("{target}{simulate}"), with)]
-    {
+    let mcp = "mcp: { bank: { type: mock, tools: [{ name: pay, answers: [{ content: '${V}' }] }] } }\n";
+    let models = "models: { m: { rules: [{ reply: '${V}' }] } }\n";
+    let shared = [criteria, simulate, mcp, models].map(|shared| (format!("{target}{shared}"), with));
+    for (config, suite) in [(inherited, without)].into_iter().chain(shared) {
         let output = Project::with_config(&config).suite("a", suite).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{config}{output}");
         assert!(output.stderr.contains("variable `V` is not defined"), "{config}{output}");

@@ -340,6 +340,45 @@ fn arguments_in_unread_members_are_unknown() {
     }
 }
 
+/// A part of the usage must not look like all of it.
+#[test]
+fn every_selected_usage_counts() {
+    let map = "{ reply: $.reply, usage: '$.steps[*].usage' }";
+    let run = |steps: Value, limit: u64| {
+        let answer = json!({"reply": "Done.", "steps": steps});
+        let server = FakeAgent::start(move |_| FakeReply::json(200, &answer));
+        let suite =
+            format!("name: a\nturns: [{{ user: hello, assert: {{ budget: {{ max_tokens: {limit} }} }} }}]\n");
+        project(&server, &mapping_settings(map)).suite("a", &suite).test(&[])
+    };
+    let steps = json!([{"usage": {"total_tokens": 10}}, {"usage": {"total_tokens": 90}}]);
+    run(steps.clone(), 100).assert_all_passed();
+    run(steps, 99).assert_failure("a", "assertion", &["100 tokens"]);
+    let partly = json!([{"usage": {"total_tokens": 10}}, {"usage": null}]);
+    run(partly, 100).assert_failure("a", "usage_error", &[]);
+    run(json!([{"usage": {"total_tokens": 10}}]), 10).assert_all_passed();
+}
+
+#[test]
+fn every_selected_error_and_result_counts() {
+    let run = |map: &str, answer: Value, assertion: &str| {
+        let server = FakeAgent::start(move |_| FakeReply::json(200, &answer));
+        let suite = format!("name: a\nturns: [{{ user: hello, assert: {assertion} }}]\n");
+        project(&server, &mapping_settings(map)).suite("a", &suite).test(&[])
+    };
+    let steps = json!({"reply": "Done.", "steps": [{"error": false}, {"error": "declined"}]});
+    let tested = run("{ reply: $.reply, error: '$.steps[*].error' }", steps, "{}");
+    tested.assert_failure("a", "agent_error", &["declined"]);
+    let map = "{ reply: $.reply, tool_calls: { path: $.calls, name: $.tool, arguments: '$.parts[*].in', result: '$.parts[*].out' } }";
+    let call =
+        json!({"tool": "pay", "parts": [{"in": {"a": 1}, "out": "ok"}, {"in": {"b": 2}, "out": "leaked"}]});
+    let answer = json!({"reply": "Done.", "calls": [call]});
+    let forbidden = "{ tools: { require: [{ name: pay, result_not_match: leaked }] } }";
+    run(map, answer.clone(), forbidden).assert_failure("a", "assertion", &["leaked"]);
+    let forbidden = "{ tools: { forbid_calls: [{ name: pay, args_match: { b: '2' } }] } }";
+    run(map, answer, forbidden).assert_failure("a", "assertion", &["selects several values in a tool call"]);
+}
+
 #[test]
 fn reads_answer_formats() {
     // A list of calls with the most common names.

@@ -6,6 +6,7 @@ mod agents;
 mod assertions;
 mod budgets;
 mod call_differences;
+mod call_times;
 mod case_files;
 mod cassettes;
 mod command;

@@ -344,6 +344,10 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains("the agent's calls are not visible"), "{output}");
     }
+    let trigger = "name: a\nclassify_topics: triggers\ntopics:\n  start: {}\n  paid: { triggers: [{ on_tool_call: pay }] }\ngraph: { start: paid, paid: start }\nturns: [{ user: hi }]\n";
+    let output = Project::with_config(&target).suite("a", trigger).hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("the agent's calls are not visible\n --> a.test.yaml:5"), "{output}");
     assert_eq!(agent.requests().len(), 0);
     let written =
         format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toCallTool('x'); }});\n");

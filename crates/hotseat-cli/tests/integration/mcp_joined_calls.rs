@@ -90,6 +90,25 @@ turns:
     assert_eq!(calls[0]["seen_by"], json!(["agent", "mcp"]));
 }
 
+/// Members that no path reads are no reason to count a call twice: the server knows its arguments.
+#[test]
+fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = bank(request);
+        let pay = |order: &str| bank.call("charge_card", &json!({"order_id": order})).expect("an answer");
+        let results = ["o-2", "o-1"].map(pay);
+        let calls = results.map(|result| json!({"name": "charge_card", "took_ms": 5, "result": result}));
+        FakeReply::json(200, &json!({"reply": "Paid.", "calls": calls}))
+    });
+    let target = format!(
+        "target:\n  type: http\n  endpoint: {}\n{BANK_HEADER}  body: '{{{{message}}}}'\n  map: {{ reply: $.reply, tool_calls: $.calls }}\n{RECEIPTS}",
+        agent.url()
+    );
+    let joined = run_joined(&target, 2);
+    assert_eq!(results(&joined), ["call o-2 receipt of o-2", "call#2 o-1 first receipt"]);
+    assert!(calls(&joined, "a").iter().all(|call| call["args_broken"] != json!(true)));
+}
+
 #[test]
 fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
     let orders = ["o-1", "o-2", "o-1", "o-3"];

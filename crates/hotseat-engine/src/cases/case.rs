@@ -21,7 +21,7 @@ use super::hook::{self, HookCommand, NamedHook};
 use super::input_sources::{self, CaseSimulator, HumanInput, OnMissingInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
-use super::mcp::McpSettings;
+use super::mcp::{McpSettings, hidden_calls};
 use super::mcp_tools::ToolReference;
 use super::models::ModelSettings;
 use super::patterns::read_pattern;
@@ -244,6 +244,14 @@ impl TestCase {
         let of_turns = of_turns.chain(&self.turn_defaults.checks);
         let of_case = self.checks.iter().chain(&self.final_checks);
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// Diagnostic of the first assertion about tool calls, or trigger that fires at them, for an agent whose calls nothing shows.
+    pub fn hidden_calls(&self) -> Option<Diagnostic> {
+        let check =
+            self.every_check().find(|check| check.reads_calls()).map(|check| hidden_calls(&check.place));
+        let trigger = || self.topics.iter().find_map(|topics| topics.call_triggers().next());
+        check.or_else(|| Some(hidden_calls(trigger()?)))
     }
 
     /// Diagnostic of an assertion about faults, if the case injects none.

@@ -610,8 +610,8 @@ fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Ups
 /// Advice for agents whose tool calls nothing shows.
 pub const SHOW_CALLS: &str = "map them in the project file (`map: tool_calls` of an HTTP agent), or let the agent use servers under `mcp` or models under `models`";
 
-/// Diagnostic of an assertion about tool calls that nothing shows.
+/// Diagnostic of an assertion or a trigger about tool calls that nothing shows.
 pub fn hidden_calls(place: &SourceSpan) -> Diagnostic {
-    let message = "this asserts something about tool calls, but the agent's calls are not visible";
+    let message = "this depends on tool calls, but the agent's calls are not visible";
     Diagnostic::new(message).at(place.clone()).help(SHOW_CALLS)
 }

@@ -51,8 +51,8 @@ impl TopicDefinition {
 /// A condition that assigns a turn to a topic.
 #[derive(Debug, Clone)]
 pub enum TopicTrigger {
-    /// A tool call, optionally with these arguments.
-    ToolCall(String, Option<ExpectedResult>),
+    /// A tool call, optionally with these arguments, and its position in the source.
+    ToolCall(String, Option<ExpectedResult>, SourceSpan),
     /// A pattern for the agent's text.
     Response(Pattern),
     /// A pattern for the user's text.
@@ -67,8 +67,8 @@ impl TopicTrigger {
     /// Description of the trigger.
     pub fn describe(&self) -> String {
         match self {
-            TopicTrigger::ToolCall(name, None) => format!("calls {name}"),
-            TopicTrigger::ToolCall(name, Some(_)) => format!("calls {name} with matching arguments"),
+            TopicTrigger::ToolCall(name, None, _) => format!("calls {name}"),
+            TopicTrigger::ToolCall(name, Some(_), _) => format!("calls {name} with matching arguments"),
             TopicTrigger::Response(pattern) => format!("the agent says {pattern}"),
             TopicTrigger::User(pattern) => format!("the user says {pattern}"),
             TopicTrigger::TurnsIn(topic, 1) => format!("1 turn in {topic}"),
@@ -145,6 +145,14 @@ impl CaseTopics {
                 _ => None,
             });
             topic.checks.iter().chain(&topic.turn_checks).chain(conditions)
+        })
+    }
+
+    /// Positions of the triggers that fire at tool calls.
+    pub fn call_triggers(&self) -> impl Iterator<Item = &SourceSpan> {
+        self.topics.iter().flat_map(|topic| &topic.triggers).filter_map(|trigger| match trigger {
+            TopicTrigger::ToolCall(_, _, place) => Some(place),
+            _ => None,
         })
     }
 
@@ -305,7 +313,7 @@ fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Topi
                     return None;
                 }
             };
-            TopicTrigger::ToolCall(map.text(kind)?.to_string(), arguments)
+            TopicTrigger::ToolCall(map.text(kind)?.to_string(), arguments, place)
         }
         "on_response_match" => TopicTrigger::Response(read_pattern(map.get(kind)?, diagnostics)?),
         "on_user_match" => TopicTrigger::User(read_pattern(map.get(kind)?, diagnostics)?),

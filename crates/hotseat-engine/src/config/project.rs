@@ -745,7 +745,7 @@ fn resolve_variables(
     if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
         // Agents and connectors resolve their variables when they are used.
         let used_later = ["target", "agents", "connectors", "hooks"];
-        let shared_texts = ["criteria", "topics", "graph", "simulate", "judge"];
+        let shared_texts = ["criteria", "topics", "graph", "simulate", "judge", "mcp", "models"];
         for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
             if entry.key.text == "scripts" {
                 // Processes resolve their variables when they are called.

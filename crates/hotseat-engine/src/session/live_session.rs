@@ -17,9 +17,7 @@ use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rer
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
 use super::turn::{DeadlineSource, TurnInput, execute_turn, judge_turn_end};
-use crate::cases::{
-    CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase, hidden_calls,
-};
+use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase};
 use crate::scripts::ScriptCapabilities;
 use crate::session::{CheckResult, ConversationResult, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
@@ -106,10 +104,10 @@ fn check_capabilities(case: &TestCase, agent: &mut dyn AgentSession) -> Result<(
     if options && !carries.options {
         return cannot("`options`");
     }
-    if let Some(check) =
-        case.every_check().find(|check| carries.calls == CallVisibility::Hidden && check.reads_calls())
+    if carries.calls == CallVisibility::Hidden
+        && let Some(hidden) = case.hidden_calls()
     {
-        return Err(test_error(hidden_calls(&check.place).into()));
+        return Err(test_error(hidden.into()));
     }
     agent.seed_history(&case.opening.messages)?;
     check_timestamps(agent.has_timestamps(), case)

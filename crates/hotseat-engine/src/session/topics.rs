@@ -129,11 +129,11 @@ impl Session<'_> {
             return Ok(false);
         }
         Ok(match trigger {
-            TopicTrigger::ToolCall(name, arguments) => turn.tool_calls.iter().any(|call| {
+            TopicTrigger::ToolCall(name, arguments, _) => turn.tool_calls.iter().any(|call| {
                 let fits = |arguments: &hotseat_checks::ExpectedResult| {
                     !call.arguments_broken && arguments.matches(&call.arguments)
                 };
-                *call.name == **name && arguments.as_ref().is_none_or(fits)
+                call.is_named(name) && arguments.as_ref().is_none_or(fits)
             }),
             TopicTrigger::Response(pattern) => {
                 let scope = self.conversation().turn_scope(place);

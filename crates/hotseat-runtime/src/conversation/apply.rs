@@ -540,7 +540,13 @@ impl DecisionApplier<'_> {
             let notice = context::edited_notice(operation, input);
             entry.notices.push(notice);
             let (turn_id, tool_call_id) = (turn.0.clone(), call.0.clone());
-            self.out.event(ToolArguments { turn_id, tool_call_id, input: Some(input.clone()), text: None });
+            self.out.event(ToolArguments {
+                turn_id,
+                tool_call_id,
+                input: Some(input.clone()),
+                text: None,
+                ended_us: None,
+            });
         }
         self.state.outstanding.remove(&EffectKey::Approval(at));
         Ok(())

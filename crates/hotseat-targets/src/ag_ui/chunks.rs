@@ -274,7 +274,7 @@ impl OpenLane {
         match self.open {
             OpenItem::Text { id, .. } => Event::TextEnd(Ended { message_id: id, subagent_run_id, metadata }),
             OpenItem::Tool { id, .. } => {
-                Event::ToolEnd(ToolEnd { tool_call_id: id, subagent_run_id, metadata })
+                Event::ToolEnd(ToolEnd { tool_call_id: id, subagent_run_id, metadata, is_implied: true })
             }
             OpenItem::Reasoning { id } => {
                 Event::ReasoningMessageEnd(Span { message_id: Some(id), subagent_run_id, metadata })

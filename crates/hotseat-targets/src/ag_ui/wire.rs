@@ -11,7 +11,7 @@ use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
 use hotseat_document::json::{any_value, objects, optional_value};
-use hotseat_model::{MisplacedCalls, is_call_part};
+use hotseat_model::{MisplacedCalls, ToolCallPiece, is_call_part};
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -91,7 +91,11 @@ bodies! {
         #[serde(default)] parent_message_id: Option<Arc<str>>,
     }
     ToolArgs { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>, delta: String }
-    ToolEnd { #[serde(deserialize_with = "shared")] tool_call_id: Arc<str> }
+    ToolEnd {
+        #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
+        /// True if the agent did not mark the end: its next event implies it.
+        #[serde(skip)] is_implied: bool,
+    }
     ToolChunk {
         #[serde(default)] tool_call_id: Option<Arc<str>>,
         #[serde(default)] tool_call_name: Option<Arc<str>>,
@@ -429,7 +433,7 @@ pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
     }
     let invalid = match message.get("toolCalls") {
         None | Some(Value::Null) => None,
-        Some(Value::Array(calls)) => calls.iter().find(|call| call_in_message(call).is_none()),
+        Some(Value::Array(calls)) => calls.iter().find(|call| !is_whole_call(call)),
         Some(other) => Some(other),
     };
     let foreign = || {
@@ -441,6 +445,11 @@ pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
     let parts = || message.get("content").and_then(Value::as_array).into_iter().flatten();
     let is_call = |part: &&Value| part.get("type").and_then(Value::as_str).is_some_and(is_call_part);
     invalid.or_else(foreign).or_else(|| parts().find(is_call))
+}
+
+/// Returns true if a call is readable, and has no arguments where none are read, which would count as none.
+fn is_whole_call(call: &Value) -> bool {
+    call_in_message(call).is_some() && ToolCallPiece::deserialize(call).is_ok()
 }
 
 fn call_entries(message: &MessageObject) -> &[Value] {

@@ -146,7 +146,7 @@ impl CodeAgentSession {
             Ok(Ok(answer)) => answer,
         };
         for call in answer.calls {
-            let id = telling.record_call("", &call.name, None);
+            let id = telling.record_call("", &call.name, Origin::Snapshot);
             telling.record_arguments(&id, CallArguments::from_json(call.arguments));
             if let Some(result) = call.result {
                 telling.record_result(&id, result, Origin::Stream);

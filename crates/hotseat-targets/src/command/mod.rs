@@ -140,6 +140,8 @@ impl CommandSession {
                         Ok(line) => line,
                         Err(failure) => break Err(failure.into()),
                     };
+                    heard.is_flushed_late =
+                        matches!(line, OutputLine::ToolCall { .. }) && program.is_flushed_late();
                     match heard.process_line(line, &mut self.calls, script, telling) {
                         Ok(LineAction::Done) => break Ok(()),
                         Ok(LineAction::More) => {}
@@ -354,6 +356,8 @@ pub fn fold_lines(printed: &[u8]) -> Vec<hotseat_trace::Payload> {
 #[derive(Default)]
 struct CommandTurn {
     lines: u64,
+    /// True if the program shows its calls only at the end of the turn.
+    is_flushed_late: bool,
     /// The message that is being received in pieces.
     open_message: Option<(String, TimeOffset)>,
     answered_calls: usize,
@@ -409,7 +413,8 @@ impl CommandTurn {
             OutputLine::Text(text) => telling.record_message(text, None, None),
             OutputLine::Reasoning(text) => telling.record_reasoning(text),
             OutputLine::ToolCall { id, name, arguments, reply } => {
-                let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, None);
+                let origin = if self.is_flushed_late { Origin::Snapshot } else { Origin::Stream };
+                let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, origin);
                 telling.record_arguments(&trace_id, arguments.clone());
                 let is_announced = id.is_some();
                 let id = id.unwrap_or_else(|| trace_id.to_string());

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::settings::CommandTarget;
+use super::wire::has_call_and_end;
 use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReaderThread, arrival_channel};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
@@ -33,6 +34,8 @@ pub(super) struct RunningProgram {
     input: Option<UnboundedSender<Vec<u8>>>,
     output: ArrivalReceiver,
     unread: LineBuffer,
+    /// True if several calls and the end of their turn arrived together; `None` until it is asked.
+    is_flushed_late: Option<bool>,
     /// The task that collects its error output; `None` after it was awaited.
     errors: Option<JoinHandle<()>>,
 }
@@ -79,7 +82,15 @@ impl RunningProgram {
         tokio::spawn(arriving.forward(OutputPipe(stdout)));
         let stderr = child.stderr.take().expect("stderr is piped");
         let errors = Some(tokio::spawn(errors.clone().collect(stderr)));
-        Ok(RunningProgram { child, group, input: Some(input), output, unread: LineBuffer::default(), errors })
+        Ok(RunningProgram {
+            child,
+            group,
+            input: Some(input),
+            output,
+            unread: LineBuffer::default(),
+            is_flushed_late: None,
+            errors,
+        })
     }
 
     pub(super) fn send_line(&self, line: &Value) {
@@ -138,6 +149,7 @@ impl RunningProgram {
             Ok(Some(bytes)) => {
                 limits.count_received(bytes.len());
                 self.unread.buffer_mut().extend_from_slice(&bytes);
+                self.is_flushed_late = None;
                 Ok(true)
             }
             Ok(None) => Ok(false),
@@ -145,6 +157,12 @@ impl RunningProgram {
                 format!("the program's output cannot be read: {error}")
             })),
         }
+    }
+
+    /// Returns true if the call that was read last arrived together with others and with the end of the turn: the program does
+    /// not flush its output.
+    pub(super) fn is_flushed_late(&mut self) -> bool {
+        *self.is_flushed_late.get_or_insert_with(|| has_call_and_end(self.unread.buffer_mut()))
     }
 
     /// Returns the arrival time of the output read last.

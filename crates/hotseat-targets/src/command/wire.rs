@@ -1,5 +1,7 @@
 //! The output lines of a program.
 
+use std::borrow::Cow;
+
 use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde::Deserialize;
@@ -96,6 +98,25 @@ enum WireLine {
 /// Distinguishes a member that is `null` from a missing one.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// Returns true if a call and the end of its turn are in a piece of output.
+pub(super) fn has_call_and_end(output: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct LineType<'a> {
+        r#type: Cow<'a, str>,
+    }
+    if memchr::memmem::find(output, b"\"done\"").is_none() {
+        return false;
+    }
+    let lines = output.split(|byte| *byte == b'\n');
+    let types = lines.filter_map(|line| Some(serde_json::from_slice::<LineType<'_>>(line).ok()?.r#type));
+    let (mut has_call, mut has_end) = (false, false);
+    for name in types {
+        has_call |= name == "tool_call";
+        has_end |= name == "done";
+    }
+    has_call && has_end
 }
 
 /// Parses a line; `number` is its number in the turn.

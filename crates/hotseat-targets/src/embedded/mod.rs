@@ -364,7 +364,10 @@ impl EmbeddedTurn<'_> {
         match &mut payload {
             // Recorded by the session itself.
             Payload::TurnStarted(_) | Payload::UserMessage(_) if is_own => return Ok(TurnAction::Continue),
-            Payload::TurnCompleted(_) if is_own => return Ok(TurnAction::Done),
+            Payload::TurnCompleted(completion) if is_own => {
+                self.recorder.set_turn_issues(completion.issues.take());
+                return Ok(TurnAction::Done);
+            }
             Payload::TurnFailed(failed) if is_own => {
                 let error = failed.error.clone();
                 self.recorder.emit(AgentRunFailed { turn_id: self.id.clone(), error: error.clone() });

@@ -91,6 +91,8 @@ pub(super) struct MappedResponse {
     pub(super) finish_reason: Option<Arc<str>>,
     /// The message that is being received in pieces.
     open_message: Option<(String, TimeOffset)>,
+    /// True if the response arrives as a whole.
+    is_whole: bool,
     /// True if there was any text.
     has_text: bool,
     /// True if there was any tool call.
@@ -158,6 +160,22 @@ impl MappingPath {
         self.all(value).into_iter().find(|value| !value.is_null())
     }
 
+    /// Returns the selected value, or a list if there are several: one of them must not look like all. Nulls are no values.
+    fn whole(&self, value: &Value) -> Option<Value> {
+        let mut selected: Vec<&Value> = self.all(value);
+        selected.retain(|value| !value.is_null());
+        match selected.as_slice() {
+            [] => None,
+            [value] => Some((*value).clone()),
+            values => Some(values.iter().copied().cloned().collect()),
+        }
+    }
+
+    /// Returns the first error among the selected values.
+    fn error(&self, value: &Value) -> Option<ErrorInfo> {
+        self.all(value).into_iter().find_map(parse_error)
+    }
+
     fn describe(&self) -> String {
         format!("`{}` ({})", self.key, self.text)
     }
@@ -191,7 +209,7 @@ impl ResponseMapping {
         if keep_raw {
             telling.record_raw(answer.clone());
         }
-        let mut heard = MappedResponse::default();
+        let mut heard = MappedResponse { is_whole: true, ..MappedResponse::default() };
         self.read_members(&answer, &mut heard, telling)?;
         if let Some(calls) = &self.calls
             && calls.calls.all(&answer).is_empty()
@@ -242,7 +260,7 @@ impl ResponseMapping {
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        if let Some(error) = self.error.as_ref().and_then(|path| path.first(answer)).and_then(parse_error) {
+        if let Some(error) = self.error.as_ref().and_then(|path| path.error(answer)) {
             heard.end_message(telling);
             telling.run_failed(&error);
             return Err(TurnError::Run(error));
@@ -254,7 +272,7 @@ impl ResponseMapping {
         heard.awaiting = self.read_awaiting(answer)?.or(heard.awaiting);
         heard.hint = first(&self.hint).map(|hint| plain_text(&hint)).or(heard.hint.take());
         heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
-        heard.usage = first(&self.usage).or(heard.usage.take());
+        heard.usage = self.read_usage(answer).or(heard.usage.take());
         let reason = first(&self.finish_reason).map(|reason| plain_text(&reason).into());
         heard.finish_reason = reason.or(heard.finish_reason.take());
         Ok(())
@@ -322,6 +340,16 @@ impl ResponseMapping {
         }
     }
 
+    /// Returns the selected usage: a list, if the path selects several values, since each is a part of it.
+    fn read_usage(&self, answer: &Value) -> Option<Value> {
+        let path = self.usage.as_ref()?;
+        match path.all(answer).as_slice() {
+            parts if parts.iter().all(|part| part.is_null()) => None,
+            [usage] => Some((*usage).clone()),
+            parts => Some(parts.iter().copied().cloned().collect()),
+        }
+    }
+
     fn read_conversation_id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
         let Some(path) = &self.conversation_id else { return Ok(None) };
         match path.first(answer) {
@@ -360,17 +388,17 @@ impl CallPaths {
         if let Some(scalar) = self.calls.scalar_list(answer) {
             return Err(self.calls.type_error(scalar, "a list of calls"));
         }
-        for selected in self.calls.all(answer) {
-            let calls = match selected {
-                Value::Array(calls) => calls.as_slice(),
-                Value::Null => &[],
-                call => std::slice::from_ref(call),
-            };
-            for call in calls {
-                heard.end_message(telling);
-                self.read_call(call, heard, telling)?;
-                heard.has_calls = true;
-            }
+        let calls = self.calls.all(answer).into_iter().flat_map(|selected| match selected {
+            Value::Array(calls) => calls.as_slice(),
+            Value::Null => &[],
+            call => std::slice::from_ref(call),
+        });
+        let calls: Vec<&Value> = calls.collect();
+        let origin = if heard.is_whole || calls.len() > 1 { Origin::Snapshot } else { Origin::Stream };
+        for call in calls {
+            heard.end_message(telling);
+            self.read_call(call, origin, heard, telling)?;
+            heard.has_calls = true;
         }
         Ok(())
     }
@@ -378,6 +406,7 @@ impl CallPaths {
     fn read_call(
         &self,
         call: &Value,
+        origin: Origin,
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
@@ -385,14 +414,20 @@ impl CallPaths {
             return Err(self.calls.type_error(call, "an object for each call"));
         }
         let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
-        let written = self.arguments.first(call).map(|value| CallArguments::from_json(value.clone()));
+        let several = || format!("{} selects several values in a tool call", self.arguments.describe());
+        let selected = self.arguments.all(call).into_iter().filter(|value| !value.is_null());
+        let written = match selected.collect::<Vec<_>>().as_slice() {
+            [] => None,
+            [value] => Some(CallArguments::from_json((*value).clone())),
+            _ => Some(CallArguments::Unread(several())),
+        };
         let json = match &written {
             Some(CallArguments::Json(value)) => Some(value.clone()),
             Some(CallArguments::Invalid(_) | CallArguments::Unread(_)) | None => None,
         };
-        let reply = match (self.error.first(call).and_then(parse_error), self.result.first(call)) {
+        let reply = match (self.error.error(call), self.result.whole(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
-            (None, Some(result)) => Some(ToolReply::Content(parse_content_output(result))),
+            (None, Some(result)) => Some(ToolReply::Content(parse_content_output(&result))),
             (None, None) => None,
         };
         // A stream may report a call several times: its start and its result.
@@ -411,7 +446,7 @@ impl CallPaths {
             }
             None => {
                 let name = self.name(call)?;
-                let id = telling.record_call(&own_id, name, None);
+                let id = telling.record_call(&own_id, name, origin);
                 if !own_id.is_empty() {
                     let reported = ReportedCall {
                         id: id.clone(),

@@ -103,6 +103,8 @@ struct PartialCall {
     /// Name and trace id, once the name is known.
     started: Option<(String, Arc<str>)>,
     arguments: String,
+    /// Arrival of the last part.
+    last_part: Option<TimeOffset>,
 }
 
 /// Reads one reply.
@@ -121,6 +123,8 @@ pub(super) struct CompletionReader {
     has_choice: bool,
     has_further_choices: bool,
     done: bool,
+    /// True if the reply arrives as a whole.
+    is_whole: bool,
 }
 
 impl CompletionReader {
@@ -140,6 +144,7 @@ impl CompletionReader {
             has_choice: false,
             has_further_choices: false,
             done: false,
+            is_whole: false,
         }
     }
 
@@ -173,6 +178,7 @@ impl CompletionReader {
 
     /// Reads a whole completion.
     pub(super) fn read_whole(&mut self, body: &str, telling: &mut TurnRecorder<'_>) -> Result<(), TurnError> {
+        self.is_whole = true;
         self.read_data(body, "the answer", telling)?;
         self.done = true;
         Ok(())
@@ -248,8 +254,10 @@ impl CompletionReader {
                 append_piece(&mut self.text, &content);
             }
         }
-        for call in message.tool_calls.into_iter().flatten() {
-            self.read_call(call, telling)
+        let calls = message.tool_calls.unwrap_or_default();
+        let origin = if self.is_whole || calls.len() > 1 { Origin::Snapshot } else { Origin::Stream };
+        for call in calls {
+            self.read_call(call, origin, telling)
                 .map_err(|error| protocol_error(format!("{what} is ambiguous: {error}")))?;
         }
         Ok(())
@@ -274,6 +282,7 @@ impl CompletionReader {
     fn read_call(
         &mut self,
         piece: ToolCallPiece,
+        origin: Origin,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), AmbiguousName> {
         let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece)?;
@@ -284,11 +293,11 @@ impl CompletionReader {
         if call.started.is_none() && !name.is_empty() {
             // A call counts once its name is known, even if the stream breaks before its arguments are
             // complete.
-            let began = telling.now();
-            let trace_id = telling.record_call(self.pieces.id(number), &name, Some(began));
+            let trace_id = telling.record_call(self.pieces.id(number), &name, origin);
             call.started = Some((name, trace_id));
         }
         call.arguments.push_str(&arguments);
+        call.last_part = Some(telling.now());
         Ok(())
     }
 
@@ -307,7 +316,7 @@ impl CompletionReader {
                 continue;
             };
             let arguments = CallArguments::from_text(arriving.arguments.clone());
-            telling.record_arguments(&trace_id, arguments.clone());
+            telling.record_streamed_arguments(&trace_id, arguments.clone(), arriving.last_part);
             // Results refer to calls by id, so each call needs a unique one.
             let sent = self.pieces.id(number);
             let is_usable = !sent.is_empty() && !ids.contains(sent);

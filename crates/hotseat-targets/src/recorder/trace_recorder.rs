@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    Event, EventRecord, ExecutionInfo, Millis, Payload, TimeOffset, TracedConversation, TurnSpent,
+    Event, EventRecord, ExecutionInfo, Millis, Payload, TimeOffset, TracedConversation, TurnIssues, TurnSpent,
 };
 
 use super::clock::SessionClock;
@@ -29,6 +29,8 @@ pub struct TraceRecorder {
     /// The events, if they are to be kept.
     records: Option<SharedEvents>,
     meter: SpendingMeter,
+    /// Issues of the current turn that the agent itself reports.
+    turn_issues: Option<TurnIssues>,
     traffic: Arc<TrafficMeter>,
     inbox: EventInbox,
 }
@@ -46,6 +48,7 @@ impl TraceRecorder {
             conversation: TracedConversation::default(),
             records,
             meter: SpendingMeter::default(),
+            turn_issues: None,
             traffic: Arc::default(),
             inbox: EventInbox::default(),
         }
@@ -155,8 +158,13 @@ impl TraceRecorder {
 
     /// Adds an event that happened at `at` but is known only now.
     pub fn emit_at(&mut self, at: TimeOffset, payload: impl Into<Payload>) {
-        let payload = payload.into();
+        let mut payload = payload.into();
         self.meter.observe(&payload);
+        match &mut payload {
+            Payload::TurnCompleted(completion) => completion.issues = self.turn_issues.take(),
+            Payload::TurnFailed(_) => self.turn_issues = None,
+            _ => {}
+        }
         // Usage of a turn is known at its end and belongs to the turn.
         if let Payload::TurnCompleted(_) | Payload::TurnFailed(_) = &payload
             && let Some((turn_id, spent)) = payload.turn_id().cloned().zip(self.meter.take())
@@ -164,6 +172,12 @@ impl TraceRecorder {
             self.append(at, TurnSpent { turn_id, spent }.into());
         }
         self.append(at, payload);
+    }
+
+    /// Sets the issues with which the current turn will complete.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn set_turn_issues(&mut self, issues: Option<TurnIssues>) {
+        self.turn_issues = issues;
     }
 
     /// Adds an event of an execution with its own trace: a conversation between agents, or a workflow run. It

@@ -139,7 +139,7 @@ recorded_events! {
             Field::optional("arguments", Kind::Json, "The arguments."),
             Field::optional("arguments_text", Kind::Text, "The arguments, if they are not valid JSON.")
         ] read_arguments write_arguments,
-        /// `snapshot`: seen only in a snapshot of the messages. `model`: seen only in the reply of a served model.
+        /// `snapshot`: seen only after the fact, in a snapshot or an answer that arrived as a whole. `model`: seen only in the reply of a served model.
         origin: Origin = optional Kind::Choice(&["snapshot", "model"]), from origin,
         /// Sub-agent that caused the event.
         subagent: Option<String> = optional Kind::Text,

@@ -335,7 +335,8 @@ impl TurnReplay<'_> {
                     RecordedArguments::Json(value) => (Some(value.clone()), None),
                     RecordedArguments::Broken(text) => (None, Some(text.clone())),
                 };
-                ToolArguments { turn_id, tool_call_id: id.as_str().into(), input, text }.into()
+                ToolArguments { turn_id, tool_call_id: id.as_str().into(), input, text, ended_us: None }
+                    .into()
             }
             RecordedEventKind::ToolResult { id, result, origin: Origin::Client } => {
                 let reply = self.answer_call(id, result, event)?;

@@ -148,8 +148,8 @@ impl<'a> TurnRecorder<'a> {
     }
 
     /// Records the start of a call and returns its id in the trace: the agent's id, with a number if it is
-    /// already used.
-    pub(crate) fn record_call(&mut self, id: &str, name: &str, started: Option<TimeOffset>) -> Arc<str> {
+    /// already used. The origin of calls that arrive together is [`Origin::Snapshot`]: their times are unknown.
+    pub(crate) fn record_call(&mut self, id: &str, name: &str, origin: Origin) -> Arc<str> {
         let known = |id: &str| self.recorder.conversation().call(id).is_some();
         let id = if id.is_empty() { "call" } else { id };
         let mut tool_call_id = id.to_string();
@@ -182,8 +182,8 @@ impl<'a> TurnRecorder<'a> {
             target_id: None,
             r#async: false,
             input: None,
-            started_us: started,
-            origin: Origin::Stream,
+            started_us: None,
+            origin,
             subagent: None,
             message_id: None,
         });
@@ -191,6 +191,16 @@ impl<'a> TurnRecorder<'a> {
     }
 
     pub(crate) fn record_arguments(&mut self, tool_call_id: &Arc<str>, arguments: CallArguments) {
+        self.record_streamed_arguments(tool_call_id, arguments, None);
+    }
+
+    /// Records arguments that were received in parts, the last of them at `ended_us`.
+    pub(crate) fn record_streamed_arguments(
+        &mut self,
+        tool_call_id: &Arc<str>,
+        arguments: CallArguments,
+        ended_us: Option<TimeOffset>,
+    ) {
         if let Some(&(message, place)) = self.call_positions.get(tool_call_id) {
             self.messages[message].tool_calls[place].arguments = arguments.to_text();
         }
@@ -206,7 +216,7 @@ impl<'a> TurnRecorder<'a> {
             }
         };
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
-        self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text });
+        self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text, ended_us });
     }
 
     pub(crate) fn record_result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {

@@ -334,7 +334,7 @@ pub enum Origin {
     /// The agent's event stream, live.
     #[default]
     Stream,
-    /// A snapshot of the messages, after the fact.
+    /// After the fact: a snapshot of the messages, or an answer that arrived as a whole.
     Snapshot,
     /// The client: the answer of a client-side tool.
     Client,

@@ -120,6 +120,8 @@ members! {
             input?: Option<Value>,
             /// Arguments as received; present only if the text is not JSON.
             text?: Option<String>,
+            /// When the arguments were complete if before the event: the arrival of their last part.
+            ended_us?: Option<TimeOffset>,
         }
         /// `tool.completed`
         ToolCompleted {

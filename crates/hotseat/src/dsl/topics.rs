@@ -249,7 +249,7 @@ impl Trigger {
         };
         Ok(match &self.0 {
             TriggerKind::ToolCall(name, arguments) if arguments.is_empty() => {
-                Fires::ToolCall(name.clone(), None)
+                Fires::ToolCall(name.clone(), None, at.place())
             }
             TriggerKind::ToolCall(name, arguments) => {
                 let wrong = |(argument, wanted): &(String, ExpectedValue)| {
@@ -261,8 +261,10 @@ impl Trigger {
                 let (name, arguments) = (name.clone(), arguments.clone());
                 let words = format!("calls {name} with matching arguments");
                 condition_trigger(words, at, move |scope| {
-                    let mut fitting =
-                        scope.calls().filter(|(_, call)| *call.name == *name).map(|(_, call)| {
+                    let mut fitting = scope
+                        .calls()
+                        .filter(|(_, call)| call.is_named(&name) && !call.arguments_broken)
+                        .map(|(_, call)| {
                             let mut wanted = arguments.iter();
                             wanted.try_fold(true, |fits, (key, wanted)| {
                                 Ok(fits && wanted.is_met_by(call.arguments.get(key))?)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cases::{CallOptions, TestCase, hidden_calls};
+use crate::cases::{CallOptions, TestCase};
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
 use hotseat_targets::message::{MediaAttachment, media_parts};
@@ -150,13 +150,11 @@ impl TargetCapabilities {
 
     /// Diagnostics of assertions about tool calls which nothing shows.
     pub(in crate::config) fn hidden_calls(&self, case: &TestCase) -> Vec<Diagnostic> {
-        let mut checks = case.every_check().filter(|check| check.reads_calls());
+        let checks = case.every_check().filter(|check| check.reads_calls());
         match self.call_visibility(case) {
             CallVisibility::Protocol => Vec::new(),
             CallVisibility::Services => checks.flat_map(|check| case.unseen_tools(check)).collect(),
-            CallVisibility::Hidden => {
-                checks.next().map(|check| hidden_calls(&check.place)).into_iter().collect()
-            }
+            CallVisibility::Hidden => case.hidden_calls().into_iter().collect(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hotseat_trace::{ErrorInfo, Origin, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
+use hotseat_trace::{ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
 use serde_json::Value;
 
 use super::super::history::ResultMessage;
@@ -16,7 +16,7 @@ use crate::message::{is_content_parts, parse_content_output};
 impl RunFold<'_> {
     /// Processes the announcement of a call. Within a turn an id means one call, even if a resumed run
     /// announces it again; in a later turn it is a new call, since some servers restart their numbering.
-    pub(super) fn tool_start(&mut self, e: wire::ToolStart, out: PayloadSink<'_>) {
+    pub(super) fn tool_start(&mut self, e: wire::ToolStart, at: TimeOffset, out: PayloadSink<'_>) {
         let id = self.thread.known_id(e.tool_call_id);
         let known = self.thread.call_of_turn(&id);
         let other_tool = known.is_some_and(|call| call.name != e.tool_call_name);
@@ -53,12 +53,13 @@ impl RunFold<'_> {
                     self.tool_end(&id, out);
                 }
                 let text = if goes_on { open.text } else { String::new() };
-                open = OpenCall { text, is_complete: false, reannounced: again };
+                open = OpenCall { text, reannounced: again, ..OpenCall::default() };
             }
         }
         self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_ref());
         self.add_call_metadata(&id, e.metadata);
         self.add_to_run(&id);
+        open.last_part = Some(at);
         self.open_calls.insert(id, open);
     }
 
@@ -103,12 +104,13 @@ impl RunFold<'_> {
         .into());
     }
 
-    pub(super) fn tool_arguments(&mut self, e: wire::ToolArgs) {
+    pub(super) fn tool_arguments(&mut self, e: wire::ToolArgs, at: TimeOffset) {
         let id = self.thread.known_id(e.tool_call_id);
         self.add_call_metadata(&id, e.metadata);
         if let Some(open) = self.open_calls.get_mut(&id) {
             open.text.push_str(&e.delta);
             open.is_complete = false;
+            open.last_part = Some(at);
             return;
         }
         // Arguments after the end of a call still belong to it; for an unknown call they wait for its
@@ -117,7 +119,8 @@ impl RunFold<'_> {
             Some(KnownArguments::Invalid(text)) => text.clone(),
             _ => String::new(),
         };
-        self.open_calls.insert(id, OpenCall { text: before + &e.delta, ..OpenCall::default() });
+        self.open_calls
+            .insert(id, OpenCall { text: before + &e.delta, last_part: Some(at), ..OpenCall::default() });
     }
 
     /// Completes the arguments of a call.
@@ -133,18 +136,18 @@ impl RunFold<'_> {
             // Announced again after its end or its result, with different arguments: a second call.
             Some(again) if !silent && known.arguments.contradicts(&arguments) => {
                 self.record_second_call(id, again, out);
-                self.set_arguments(id, arguments, Some(open.text), out);
+                self.set_arguments(id, arguments, Some(open), out);
             }
             Some(again) => {
                 if !same {
-                    self.set_arguments(id, arguments, Some(open.text.clone()), out);
+                    self.set_arguments(id, arguments, Some(open.clone()), out);
                 }
                 // It may still get a second result.
                 self.open_calls
                     .insert(id.clone(), OpenCall { is_complete: true, reannounced: Some(again), ..open });
             }
             None if silent => {}
-            None => self.set_arguments(id, arguments, Some(open.text), out),
+            None => self.set_arguments(id, arguments, Some(open), out),
         }
     }
 
@@ -160,12 +163,12 @@ impl RunFold<'_> {
         self.thread.add_second_call_entry(id, &again.name);
     }
 
-    /// Sets the arguments of a call; `written` is the agent's text, if the history does not have it yet.
+    /// Sets the arguments of a call; `streamed` contains the agent's text, if the history does not have it yet.
     pub(super) fn set_arguments(
         &mut self,
         id: &Arc<str>,
         arguments: KnownArguments,
-        written: Option<String>,
+        streamed: Option<OpenCall>,
         out: PayloadSink<'_>,
     ) {
         let Some(call) = self.thread.calls.get_mut(id) else { return };
@@ -181,7 +184,8 @@ impl RunFold<'_> {
         }
         call.arguments = arguments.clone();
         let tool_call_id = call.trace_id.clone();
-        if let Some(text) = written.filter(|text| !text.is_empty()) {
+        let ended_us = streamed.as_ref().and_then(|streamed| streamed.last_part);
+        if let Some(OpenCall { text, .. }) = streamed.filter(|streamed| !streamed.text.is_empty()) {
             self.thread.set_call_arguments(id, text);
         }
         let (input, text) = match arguments {
@@ -192,7 +196,7 @@ impl RunFold<'_> {
             }
             KnownArguments::Unknown => (None, None),
         };
-        out(ToolArguments { turn_id: self.turn_id(), tool_call_id, input, text }.into());
+        out(ToolArguments { turn_id: self.turn_id(), tool_call_id, input, text, ended_us }.into());
     }
 
     pub(super) fn tool_result(&mut self, mut e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {

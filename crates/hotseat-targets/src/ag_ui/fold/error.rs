@@ -49,7 +49,7 @@ pub enum EventProblem {
     #[error("{0} has a tool call without a name")]
     NamelessCall(&'static str),
     #[error(
-        "MESSAGES_SNAPSHOT has a tool call that is not an entry of `toolCalls` with `id` and `function.name`: {0}"
+        "MESSAGES_SNAPSHOT has a tool call that is not an entry of `toolCalls` with `id`, `function.name` and `function.arguments`: {0}"
     )]
     InvalidCall(String),
     /// A patch that applies to no document.

@@ -159,11 +159,16 @@ impl RunFold<'_> {
             Event::ToolStart(e) if e.tool_call_name.is_empty() => {
                 return Err(self.at_event(EventProblem::NamelessCall("TOOL_CALL_START")));
             }
-            Event::ToolStart(e) => self.tool_start(e, out),
-            Event::ToolArgs(e) => self.tool_arguments(e),
+            Event::ToolStart(e) => self.tool_start(e, at, out),
+            Event::ToolArgs(e) => self.tool_arguments(e, at),
             Event::ToolEnd(e) => {
                 let id = self.thread.known_id(e.tool_call_id);
                 self.add_call_metadata(&id, e.metadata);
+                if !e.is_implied
+                    && let Some(open) = self.open_calls.get_mut(&id)
+                {
+                    open.last_part = None;
+                }
                 self.tool_end(&id, out);
             }
             Event::ToolResult(e) => self.tool_result(*e, Origin::Stream, out),

@@ -124,10 +124,12 @@ pub struct RunFold<'t> {
 }
 
 /// A call whose arguments are being streamed, or that may turn out to be two calls.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct OpenCall {
     /// The arguments so far.
     pub(super) text: String,
+    /// Arrival of the last part, unless the agent marked the end of the call.
+    pub(super) last_part: Option<TimeOffset>,
     /// True if the arguments are complete. Only calls with `reannounced` are kept then.
     pub(super) is_complete: bool,
     /// Set if the call had ended in this run, or had a result, when it was announced again.

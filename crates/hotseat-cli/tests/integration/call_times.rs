@@ -1,0 +1,155 @@
+//! Times of tool calls, as far as protocols show them.
+use std::time::Duration;
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ReplyStep};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun};
+use crate::mcp::BANK;
+
+/// Longer than the limit that the agents exceed.
+const PAUSE: Duration = Duration::from_millis(150);
+const SUITE: &str = "name: short gap
+turns: [{ user: hello, assert: { timing: { max_gap_ms: 50 } } }]
+---
+name: long gap
+turns: [{ user: hello, assert: { timing: { max_gap_ms: 60000 } } }]
+---
+name: short idle time
+turns: [{ user: hello, assert: { timing: { max_idle_ms: 50 } } }]
+---
+name: long idle time
+turns: [{ user: hello, assert: { timing: { max_idle_ms: 60000 } } }]
+";
+
+fn run(target: &str) -> TestRun {
+    Project::with_config(target).suite("a", SUITE).test(&[])
+}
+
+/// Asserts that short times are undecided, and that long ones pass: the turn itself is shorter.
+#[track_caller]
+fn assert_unknown(tested: &TestRun) {
+    for name in ["short gap", "short idle time"] {
+        let words = ["the time of the call of search in turn 1 is unknown"];
+        tested.assert_failure(name, "test_error", &words);
+    }
+    for name in ["long gap", "long idle time"] {
+        assert_eq!(tested.case(name)["status"], "passed", "{}", tested.output);
+    }
+}
+
+#[test]
+fn calls_of_one_document_have_no_times() {
+    let answer = json!({"reply": "Done.", "calls": [{"name": "search"}, {"name": "pay"}]});
+    let http = FakeAgent::start(move |_| FakeReply::json(200, &answer).first(ReplyStep::Pause(PAUSE)));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: $.calls }} }}\n",
+        http.url()
+    );
+    assert_unknown(&run(&target));
+    let call =
+        |name: &str| json!({"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [call("search"), call("pay")]});
+    let chat =
+        FakeAgent::start(move |_| complete_reply(message.clone(), "stop").first(ReplyStep::Pause(PAUSE)));
+    assert_unknown(&run(&format!(
+        "target: {{ type: openai, base_url: '{}', model: m, stream: false }}\n",
+        chat.url()
+    )));
+}
+
+#[test]
+fn calls_of_a_program_that_flushes_at_the_end_have_no_times() {
+    let program = |between: &str| {
+        let call =
+            |name: &str| format!("{{\"type\":\"tool_call\",\"name\":\"{name}\",\"arguments\":{{}}}}\\n");
+        let (search, pay) = (call("search"), call("pay"));
+        let program =
+            format!("read -r line; sleep 0.15; printf '{search}{between}{pay}{{\"type\":\"done\"}}\\n'\n");
+        Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+            .file("agent.sh", &program)
+            .suite("a", SUITE)
+            .test(&[])
+    };
+    assert_unknown(&program(""));
+    let flushed = program("'; sleep 0.15; printf '");
+    flushed.assert_failure("short gap", "assertion", &["between search and pay"]);
+    assert_eq!(flushed.case("long gap")["status"], "passed", "{}", flushed.output);
+}
+
+#[test]
+fn one_call_has_no_gap() {
+    let answer = json!({"reply": "Done.", "calls": [{"name": "search"}]});
+    let http = FakeAgent::start(move |_| FakeReply::json(200, &answer).first(ReplyStep::Pause(PAUSE)));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: $.calls }} }}\n",
+        http.url()
+    );
+    assert_eq!(run(&target).case("short gap")["status"], "passed");
+}
+
+#[test]
+fn a_server_of_the_test_knows_the_times_of_its_calls() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let call = |order: &str| {
+            let arguments = json!({"order_id": order, "amount": 5});
+            let result = bank.call("charge_card", &arguments).expect("an answer");
+            json!({"name": "charge_card", "arguments": arguments, "result": result})
+        };
+        let first = call("o-1");
+        let second = call("o-1");
+        FakeReply::json(200, &json!({"reply": "Paid.", "calls": [first, second]}))
+            .first(ReplyStep::Pause(PAUSE))
+    });
+    let target = format!(
+        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: '{{{{message}}}}'\n  map: {{ reply: $.reply, tool_calls: $.calls }}\n{BANK}",
+        agent.url()
+    );
+    let tested = run(&target);
+    for name in ["long gap", "long idle time"] {
+        assert_eq!(tested.case(name)["status"], "passed", "{}", tested.output);
+    }
+    tested.assert_failure("short idle time", "assertion", &["ms between charge_card and the end"]);
+}
+
+/// What follows a call without an end says nothing about its time.
+#[test]
+fn calls_without_an_end_last_until_their_last_part() {
+    let start =
+        |id: &str, name: &str| json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name});
+    let arguments = |id: &str| json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": "{\"a\":1}"});
+    let chunks = |run: FakeRun| {
+        let run = run.tool_chunks("c1", "search", &json!({"a": 1}), None).pause(PAUSE);
+        run.tool_chunks("c2", "pay", &json!({"a": 1}), None)
+    };
+    let open = move |run: FakeRun| {
+        let run = run.raw_event(start("c1", "search")).raw_event(arguments("c1")).pause(PAUSE);
+        run.raw_event(start("c2", "pay")).raw_event(arguments("c2"))
+    };
+    let runs: [Box<dyn Fn(FakeRun) -> FakeRun + Send + Sync>; 2] = [Box::new(chunks), Box::new(open)];
+    for calls in runs {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            calls(FakeRun::for_request(request).started()).text("Done.").finished()
+        });
+        let tested = Project::with_agent(&agent).suite("a", SUITE).test(&[]);
+        tested.assert_failure("short gap", "assertion", &["ms between search and pay"]);
+        assert_eq!(tested.case("long gap")["status"], "passed", "{}", tested.output);
+    }
+}
+
+#[test]
+fn calls_of_a_message_snapshot_have_no_times() {
+    let call = |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+    let messages = move |request: &FakeRequest| -> Vec<Value> {
+        let mut messages = request.input().messages().to_vec();
+        messages.push(json!({"id": "a", "role": "assistant", "content": "Done.", "toolCalls": [call("c1", "search"), call("c2", "pay")]}));
+        messages
+    };
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        FakeRun::for_request(request).started().pause(PAUSE).messages_snapshot(messages(request)).finished()
+    });
+    assert_unknown(&Project::with_agent(&agent).suite("a", SUITE).test(&[]));
+}
