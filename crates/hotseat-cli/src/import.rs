@@ -99,6 +99,10 @@ fn describe_import(imported: &ImportSummary, args: &TranscriptArgs) -> String {
         "conversation",
         ": no calls are expected, so nothing is asserted (--writes TOOL,… names tools that must not be called)",
     );
+    if !imported.unknown_writes.is_empty() {
+        let tools: Vec<String> = imported.unknown_writes.iter().map(|tool| format!("`{tool}`")).collect();
+        lines.push(format!("- --writes: no conversation calls or expects {}", tools.join(", ")));
+    }
     let path = format!("{folder}/{suite}");
     let next = match &imported.recordings {
         Some(_) => {

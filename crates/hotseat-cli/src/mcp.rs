@@ -93,6 +93,13 @@ fn read_lines(max_bytes: usize, lines: &tokio::sync::mpsc::Sender<Vec<u8>>) {
 
 /// Serves one server over HTTP until Ctrl-C.
 async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
+    if let (Some(file), Some(_)) = (&args.file, &args.record) {
+        context.report_error(format!(
+            "--record needs a server to pass requests on to, with --url or a command: {} answers by itself",
+            file.display()
+        ));
+        return ExitStatus::Usage;
+    }
     let (definition, answerer) = match definition_of(args, context) {
         Ok(definition) => definition,
         Err(message) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::json::{JsonReadError, read_bytes};
+use hotseat_document::nearest;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{AnswerFuture, McpAnswer, McpCall, McpToolResult, ToolAnswerer};
@@ -11,6 +12,24 @@ use crate::definition::{
     DefinitionProblem, McpPrompt, McpResource, McpTool, MockContent, ServerDefinition, ServerKind,
 };
 use crate::fixed::{FixedAnswer, FixedAnswerError};
+
+/// Members of a definition.
+const MEMBERS: [&str; 7] =
+    ["name", "instructions", "pageSize", "tools", "resources", "resourceTemplates", "prompts"];
+/// Members of a tool: those of the protocol, and those of mocks.
+const TOOL_MEMBERS: [&str; 11] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "icons",
+    "execution",
+    "_meta",
+    "answer",
+    "offeredAfter",
+];
 
 /// Answers calls with fixed answers, by the name of the tool.
 #[derive(Debug, Default)]
@@ -58,8 +77,14 @@ impl ToolAnswerer for FixedAnswerer {
 pub enum MockFileError {
     #[error("the definition {0}")]
     NoJson(#[from] JsonReadError),
-    #[error("`{0}` must be a list")]
-    NoList(&'static str),
+    #[error("the definition must be an object with the `tools` of the mock")]
+    NoObject,
+    #[error("`{member}` is unknown: a definition has {}", MEMBERS.map(|member| format!("`{member}`")).join(", "))]
+    UnknownMember { member: String },
+    #[error("`{0}` must be {1}")]
+    WrongType(&'static str, &'static str),
+    #[error("tool `{tool}`: `{member}` is unknown; did you mean `{nearest}`?")]
+    MisspeltMember { tool: String, member: String, nearest: &'static str },
     #[error("an entry must be an object")]
     NoEntry,
     #[error("an entry needs `{0}`")]
@@ -79,21 +104,38 @@ pub enum MockFileError {
 /// `prompts` (entries of their lists, each with `contents`, or `messages` and `ask`). Fails if the definition
 /// is no JSON, or a member has the wrong type.
 pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), MockFileError> {
-    let file = read_bytes(text.as_bytes())?;
-    let name = file.get("name").and_then(Value::as_str).unwrap_or("mock");
+    let Value::Object(file) = read_bytes(text.as_bytes())? else { return Err(MockFileError::NoObject) };
+    if let Some(member) = file.keys().find(|member| !MEMBERS.contains(&member.as_str())) {
+        return Err(MockFileError::UnknownMember { member: member.clone() });
+    }
+    let text = |key: &'static str| match file.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(MockFileError::WrongType(key, "a text")),
+    };
     let list = |key: &'static str| match file.get(key) {
         None => Ok(&[][..]),
         Some(Value::Array(items)) => Ok(items.as_slice()),
-        Some(_) => Err(MockFileError::NoList(key)),
+        Some(_) => Err(MockFileError::WrongType(key, "a list")),
+    };
+    let page_size = match file.get("pageSize") {
+        None => None,
+        Some(size) => {
+            match size.as_u64().and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0) {
+                Some(size) => Some(size),
+                None => return Err(MockFileError::WrongType("pageSize", "a number of entries")),
+            }
+        }
     };
     let mut answers = BTreeMap::new();
     let mut content = MockContent {
-        instructions: file.get("instructions").and_then(Value::as_str).map(str::to_string),
-        page_size: file.get("pageSize").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok()),
+        instructions: text("instructions")?.map(str::to_string),
+        page_size,
         ..MockContent::default()
     };
     for entry in list("tools")? {
         let mut tool = McpTool::from_json(entry)?;
+        check_members(&tool)?;
         if let Some(answer) = tool.extra.shift_remove("answer") {
             let answer = FixedAnswer::from_json(&answer)
                 .map_err(|source| MockFileError::ToolAnswer { tool: tool.name.clone(), source })?;
@@ -119,8 +161,24 @@ pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), M
         let (entry, name, answer) = split_entry(entry, "name", "messages")?;
         content.prompts.push(McpPrompt { name, entry, answer });
     }
+    let name = text("name")?.unwrap_or("mock");
     let definition = ServerDefinition::new(name, ServerKind::Mock(Box::new(content)));
     Ok((definition, Arc::new(FixedAnswerer::new(answers))))
+}
+
+/// Fails if a member that is no part of the protocol looks like one that is. Other members are entries of `tools/list`.
+fn check_members(tool: &McpTool) -> Result<(), MockFileError> {
+    let misspelt = tool.extra.keys().filter(|member| !TOOL_MEMBERS.contains(&member.as_str()));
+    for member in misspelt {
+        if let Some(nearest) = nearest(member, TOOL_MEMBERS) {
+            return Err(MockFileError::MisspeltMember {
+                tool: tool.name.clone(),
+                member: member.clone(),
+                nearest,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Splits an entry of a definition into the entry of the list, its identifier and its answer.

@@ -211,6 +211,8 @@ fn imports_expectations_as_assertions() {
         let output = run_import(&project, &[&["four.jsonl", "-o", "out"], flags].concat());
         assert!(output.code == 0 && output.stdout.contains(notes), "{flags:?}: {output}");
         assert_eq!(output.stdout.contains("no calls are expected"), notes != "Next", "{output}");
+        let unknown = output.stdout.contains("--writes: no conversation calls or expects `cancel`\n");
+        assert_eq!(unknown, flags.contains(&"pay,cancel"), "{output}");
         let tested = replay(&project, "out/four.test.jsonl");
         for result in tested.report["results"].as_array().unwrap() {
             let name = result["name"].as_str().unwrap();

@@ -439,7 +439,7 @@ turns: [{ user: pay o-1 }]
 ");
     let words = [
         "fault `timeout` on charge_card of MCP server `bank` was not reached",
-        "called 1 times",
+        "called once, and the fault selects none of these calls",
         "a.test.yaml:2",
     ];
     run.assert_failure("a", "test_error", &words);

@@ -70,6 +70,27 @@ fn an_agent_talks_to_a_mock_over_standard_input_and_output() {
 }
 
 #[test]
+fn mistakes_in_a_mock_are_refused() {
+    let workspace = TestWorkspace::new();
+    workspace.file("bank.json", MOCK);
+    workspace.file("kept.mcp.jsonl", "kept");
+    for (definition, words) in [
+        ("[]", "must be an object"),
+        (r#"{"tols": []}"#, "`tols` is unknown: a definition has `name`, `instructions`"),
+        (r#"{"name": 1}"#, "`name` must be a text"),
+        (r#"{"pageSize": -1}"#, "`pageSize` must be a number"),
+        (r#"{"tools": [{"name": "charge", "answr": "x"}]}"#, "`answr` is unknown; did you mean `answer`?"),
+    ] {
+        workspace.file("wrong.json", definition);
+        let output = workspace.run(HOTSEAT, &["mcp", "serve", "wrong.json"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{definition}: {output}");
+    }
+    let output = workspace.run(HOTSEAT, &["mcp", "serve", "bank.json", "--record", "kept.mcp.jsonl"]);
+    assert!(output.code == 2 && output.stderr.contains("--record needs a server"), "{output}");
+    assert_eq!(workspace.read("kept.mcp.jsonl"), "kept");
+}
+
+#[test]
 fn the_tools_of_a_program_are_recorded_and_served_again() {
     let workspace = TestWorkspace::new();
     workspace.file("bank.json", MOCK);

@@ -180,7 +180,7 @@ assert:
     // Both rounds are one call, so the fault of the second call is not reached.
     let agent = patient_agent();
     let unreached = project(&agent, suite).test(&[]);
-    unreached.assert_failure("a", "test_error", &["was not reached: it was called 1 times"]);
+    unreached.assert_failure("a", "test_error", &["was not reached: it was called once"]);
     let suite = suite.replace("faults: [{ tool: charge_card, nth: 2, do: is_error }]\n", "");
     let run = project(&agent, &suite).test(&[]);
     run.assert_all_passed();

@@ -62,6 +62,8 @@ pub struct ImportSummary {
     pub expect_no_call: usize,
     /// Number of conversations without assertions because their data lists no expected calls.
     pub expect_unknown: usize,
+    /// Tools with side effects that no conversation calls or expects.
+    pub unknown_writes: Vec<String>,
     /// Statistics of omitted parts.
     pub omitted: OmittedParts,
 }
@@ -105,7 +107,9 @@ pub fn openai_transcripts(
     let recordings = (!options.cases_only).then(|| folder.join(RECORDINGS_FOLDER));
     let made = recordings.as_deref().unwrap_or(folder);
     std::fs::create_dir_all(made).map_err(not_writable(made))?;
-    let mut imported = ImportSummary { suite: suite.clone(), recordings, ..ImportSummary::default() };
+    let unknown_writes = options.writes.clone();
+    let mut imported =
+        ImportSummary { suite: suite.clone(), recordings, unknown_writes, ..ImportSummary::default() };
     let mut file = recording::create_temporary(folder).map_err(not_writable(&suite))?;
     let mut out = BufWriter::new(file.as_file_mut());
     for transcript in open()? {
@@ -116,6 +120,7 @@ pub fn openai_transcripts(
         imported.conversations += 1;
         imported.turns += transcript.turns.len();
         imported.omitted.add(transcript.omitted);
+        imported.unknown_writes.retain(|tool| !transcript.mentions(tool));
         if options.expect != ExpectedCallsMode::Nothing {
             match transcript.expected.as_deref() {
                 None => imported.expect_unknown += 1,

@@ -60,6 +60,15 @@ pub(super) struct ConversationTranscript {
     pub(super) omitted: OmittedParts,
 }
 
+impl ConversationTranscript {
+    /// Returns true if a turn calls the tool, or the data expects a call of it.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        let calls = |kind: &RecordedEventKind| matches!(kind, RecordedEventKind::ToolCall { tool, .. } if tool == name);
+        let mut events = self.turns.iter().flat_map(|turn| &turn.events);
+        events.any(|event| calls(&event.kind)) || self.expected.iter().flatten().any(|call| call.name == name)
+    }
+}
+
 /// A call that the data expects.
 #[derive(Debug)]
 pub(super) struct TranscriptCall {

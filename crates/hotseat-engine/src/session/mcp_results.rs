@@ -20,6 +20,21 @@ pub(super) fn late_call(conversation: &TracedConversation) -> Option<AttemptFail
     })
 }
 
+/// Says how often a tool was called although its fault was not reached. Each call says whether another fault broke it.
+fn describe_unselected(calls: impl Iterator<Item = bool>) -> String {
+    let (mut made, mut broken) = (0, 0);
+    calls.for_each(|is_broken| (made, broken) = (made + 1, broken + usize::from(is_broken)));
+    let times = |number: usize| match number {
+        1 => "once".to_string(),
+        number => format!("{number} times"),
+    };
+    match (made, broken) {
+        (0, _) => "it was not called".to_string(),
+        (_, 0) => format!("it was called {}, and the fault selects none of these calls", times(made)),
+        _ => format!("it was called {}, and another fault came first {}", times(made), times(broken)),
+    }
+}
+
 /// Returns the failure of a test whose faults were not all reached.
 pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversation) -> Option<AttemptFailure> {
     let calls = conversation.turns.iter().flat_map(|turn| &turn.tool_calls);
@@ -39,7 +54,9 @@ pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversatio
                 *call.server == *name && rule.tool.as_deref().is_none_or(|tool| *call.tool == *tool)
             };
             let why = match conversation.services.has_connected || !calls.is_empty() {
-                true => format!("it was called {} times", calls.iter().filter(is_of_tool).count()),
+                true => {
+                    describe_unselected(calls.iter().filter(is_of_tool).map(|call| !call.faults.is_empty()))
+                }
                 false => format!(
                     "the agent connected to no MCP server of the test; `${{MCP.{name}.url}}` is the address"
                 ),
