@@ -65,7 +65,7 @@ impl UpstreamError {
     }
 
     /// The same error as one of the test: its server does not work.
-    pub(super) fn of_server(self) -> UpstreamError {
+    pub(super) fn into_server_failure(self) -> UpstreamError {
         UpstreamError { is_server_failure: true, ..self }
     }
 }
@@ -199,7 +199,7 @@ impl ExchangeObserver {
             Ok(frame @ Frame::Notification { .. }) => self.notifications.push(&frame.to_json()),
             Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await,
             Ok(Frame::Response { id, outcome: Ok(_) }) => {
-                self.fail(UpstreamError::broken_off(foreign_id(&id)).of_server()).await;
+                self.fail(UpstreamError::broken_off(foreign_id(&id)).into_server_failure()).await;
             }
             Ok(Frame::Response { outcome: Err(_), .. }) => {}
             Err(error) => {
@@ -412,7 +412,7 @@ pub(super) fn read_outcome(
             Ok(outcome?)
         }
         Ok(Frame::Response { id: answered, .. }) => {
-            Err(UpstreamError::broken_off(foreign_id(&answered)).of_server())
+            Err(UpstreamError::broken_off(foreign_id(&answered)).into_server_failure())
         }
         invalid => {
             let reason = match invalid {
@@ -424,12 +424,14 @@ pub(super) fn read_outcome(
             );
             let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             match status.is_client_error() {
-                true if is_refused && sends_key => Err(UpstreamError::without_effect(message).of_server()),
+                true if is_refused && sends_key => {
+                    Err(UpstreamError::without_effect(message).into_server_failure())
+                }
                 true => Err(UpstreamError::without_effect(message)),
                 false if status == StatusCode::SERVICE_UNAVAILABLE => {
-                    Err(UpstreamError::without_effect(message).of_server())
+                    Err(UpstreamError::without_effect(message).into_server_failure())
                 }
-                false => Err(UpstreamError::broken_off(message).of_server()),
+                false => Err(UpstreamError::broken_off(message).into_server_failure()),
             }
         }
     }

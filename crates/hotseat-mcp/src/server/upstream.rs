@@ -48,8 +48,9 @@ async fn send(
     upstream: &UrlUpstream,
     clients: &HttpClients,
 ) -> Result<reqwest::Response, UpstreamError> {
-    let client =
-        clients.client(&upstream.url).map_err(|error| UpstreamError::without_effect(error).of_server())?;
+    let client = clients
+        .client(&upstream.url)
+        .map_err(|error| UpstreamError::without_effect(error).into_server_failure())?;
     let mut headers = copy_headers(&request.headers);
     // They replace those of the client, for example its key.
     for (name, value) in &upstream.headers {
@@ -65,15 +66,15 @@ async fn send(
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) if error.is_connect() || error.is_builder() => {
             let message = format!("the proxied server cannot be reached: {}", error.without_url());
-            Err(UpstreamError::without_effect(message).of_server())
+            Err(UpstreamError::without_effect(message).into_server_failure())
         }
         Ok(Err(error)) => {
             let message = format!("the proxied server did not answer: {}", error.without_url());
-            Err(UpstreamError::broken_off(message).of_server())
+            Err(UpstreamError::broken_off(message).into_server_failure())
         }
         Err(_) => {
             let message = format!("the proxied server did not answer within {} s", limit.as_secs());
-            Err(UpstreamError::broken_off(message).of_server())
+            Err(UpstreamError::broken_off(message).into_server_failure())
         }
     }
 }
@@ -169,7 +170,9 @@ impl From<AnswerError> for UpstreamError {
     fn from(error: AnswerError) -> UpstreamError {
         let failed = UpstreamError::broken_off(&error);
         match error {
-            AnswerError::Closed(_) | AnswerError::TooLong(_) | AnswerError::NeverEnds => failed.of_server(),
+            AnswerError::Closed(_) | AnswerError::TooLong(_) | AnswerError::NeverEnds => {
+                failed.into_server_failure()
+            }
             AnswerError::ConversationClosed => failed,
         }
     }
@@ -230,7 +233,7 @@ impl ObservedStream {
             Err(_) => "the proxied server closed the connection within its answer".to_string(),
         };
         self.is_ended = true;
-        self.observer.fail(UpstreamError::broken_off(message.as_str()).of_server()).await;
+        self.observer.fail(UpstreamError::broken_off(message.as_str()).into_server_failure()).await;
         Some(Err(std::io::Error::other(message)))
     }
 }
@@ -252,8 +255,9 @@ pub(super) async fn request_answer(
     let mut scanner = EventScanner::new(limit);
     while let Ok(Some(piece)) = response.chunk().await {
         let events = scanner.push(&piece);
-        let undecodable =
-            |error| UpstreamError::broken_off(format!("an event of the proxied server {error}")).of_server();
+        let undecodable = |error| {
+            UpstreamError::broken_off(format!("an event of the proxied server {error}")).into_server_failure()
+        };
         for data in events.map_err(undecodable)? {
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
@@ -263,7 +267,7 @@ pub(super) async fn request_answer(
         }
     }
     let message = "the proxied server closed the connection within its answer";
-    Err(UpstreamError::broken_off(message).of_server())
+    Err(UpstreamError::broken_off(message).into_server_failure())
 }
 
 /// Forwards a message before the answer.
