@@ -67,7 +67,7 @@ pub use contains::ContainsText;
 pub use count::{CallCount, ToolCount};
 pub use criterion_ref::CriterionRef;
 pub use duration::MaxDuration;
-pub use equality::json_equal;
+pub use equality::{contains_value, json_equal};
 pub use equals::AnswerEquals;
 pub use forbidden_arguments::ForbiddenArguments;
 pub use forbidden_call::ForbiddenCall;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Words that mark a name as secret.
-const SECRET_WORDS: [&str; 9] = [
+const SECRET_WORDS: [&str; 11] = [
     "TOKEN",
     "SECRET",
     "PASSWORD",
@@ -14,6 +14,8 @@ const SECRET_WORDS: [&str; 9] = [
     "ACCESSKEY",
     "PRIVATEKEY",
     "CREDENTIAL",
+    "AUTHORIZATION",
+    "BEARER",
 ];
 
 /// Suffixes that mark a name as secret.
@@ -136,12 +138,19 @@ mod tests {
 
     #[test]
     fn detects_secret_names_in_any_spelling() {
-        for name in
-            ["OPENAI_API_KEY", "apiKey", "SIGNING_KEY", "DB_PASS", "DB_PWD", "db-password", "githubToken"]
-        {
+        for name in [
+            "OPENAI_API_KEY",
+            "apiKey",
+            "SIGNING_KEY",
+            "DB_PASS",
+            "DB_PWD",
+            "db-password",
+            "githubToken",
+            "Authorization",
+        ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in ["KEYBOARD", "COMPASS", "MONKEY", "PATH", "PWDS", "KEY"] {
+        for name in ["KEYBOARD", "COMPASS", "MONKEY", "PATH", "PWDS", "KEY", "AUTHOR"] {
             assert!(!is_secret_name(name), "{name}");
         }
     }

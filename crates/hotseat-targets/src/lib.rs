@@ -24,6 +24,4 @@ pub mod replay;
 pub mod target;
 
 pub use connection::{TurnError, TurnLimits};
-pub use target::{
-    AgentInput, AgentSession, BoxFuture, CallVisibility, HistoryMode, ProtocolCapabilities, TurnFuture,
-};
+pub use target::{AgentInput, AgentSession, BoxFuture, HistoryMode, ProtocolCapabilities, TurnFuture};

@@ -37,6 +37,8 @@ pub struct TracedConversation {
     pub simulations: Vec<SimulationSpan>,
     /// Use of the MCP servers and models of the test.
     pub services: ServiceUse,
+    /// What shows the tool calls of the agent.
+    pub call_visibility: CallVisibility,
     /// Remaining budget for copies made by state patches.
     patch_budget: PatchBudget,
     /// Position of each tool call: turn index and index in the turn.
@@ -45,6 +47,29 @@ pub struct TracedConversation {
     server_calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of sub-agents, mapped to the index of the calling turn and the sub-agent's id.
     subagent_turns: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
+}
+
+/// What shows the tool calls of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallVisibility {
+    /// Its protocol.
+    #[default]
+    Protocol,
+    /// The MCP servers and models of the test, as far as the agent uses them.
+    Services,
+    /// Nothing.
+    Hidden,
+}
+
+/// Why the tool calls of an agent are not visible. A list of them would be empty, as if there were none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnseenCalls<'a> {
+    /// Nothing shows them.
+    Hidden,
+    /// Only services of the test show them, and the agent used none of them so far.
+    UnusedServices,
+    /// A reply of a model, which could not be read, may have had some: the problem.
+    UnreadableReply(&'a str),
 }
 
 /// What the agent used of the MCP servers and models of the test. They show its tool calls if its protocol does not.
@@ -701,6 +726,19 @@ impl TracedConversation {
         self.calls.get(id).map(|&(turn, index)| &self.turns[turn].tool_calls[index])
     }
 
+    /// Returns why the tool calls of the agent are not visible so far, if they are not.
+    pub fn unseen_calls(&self) -> Option<UnseenCalls<'_>> {
+        match (self.call_visibility, &self.services.unreadable_reply) {
+            (CallVisibility::Protocol, _) => None,
+            (CallVisibility::Hidden, _) => Some(UnseenCalls::Hidden),
+            (CallVisibility::Services, Some(problem)) => Some(UnseenCalls::UnreadableReply(problem)),
+            (CallVisibility::Services, None) => {
+                let has_used = self.services.has_connected || self.services.has_called_model;
+                (!has_used).then_some(UnseenCalls::UnusedServices)
+            }
+        }
+    }
+
     /// Returns the total usage of all turns that report one.
     pub fn usage_totals(&self) -> Option<UsageTotals> {
         UsageTotals::sum(self.turns.iter().filter_map(|turn| turn.usage_totals.as_ref()))
@@ -708,7 +746,7 @@ impl TracedConversation {
 
     /// Returns a scope with all turns.
     pub fn scope(&self) -> TurnScope<'_> {
-        TurnScope { turns_up_to_end: &self.turns, first: 0 }
+        TurnScope { conversation: self, first: 0, end: self.turns.len(), is_condition: false }
     }
 
     /// Returns a scope with one turn, by index.
@@ -718,8 +756,9 @@ impl TracedConversation {
 
     /// Returns a scope with a range of turns, by index.
     pub fn turns_scope(&self, turns: Range<usize>) -> Option<TurnScope<'_>> {
-        let so_far = self.turns.get(..turns.end)?;
-        (turns.start <= turns.end).then_some(TurnScope { turns_up_to_end: so_far, first: turns.start })
+        let exists = turns.start <= turns.end && turns.end <= self.turns.len();
+        let (first, end) = (turns.start, turns.end);
+        exists.then_some(TurnScope { conversation: self, first, end, is_condition: false })
     }
 
     /// Sets the topic of a turn and of all later turns.
@@ -936,21 +975,42 @@ impl CallingMessages<'_> {
 /// The turns that a check is evaluated on: one, a range, or all.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnScope<'a> {
-    /// All turns up to the last turn of the scope.
-    turns_up_to_end: &'a [ConversationTurn],
+    conversation: &'a TracedConversation,
     /// Index of the first turn of the scope.
     first: usize,
+    /// Index after the last turn of the scope.
+    end: usize,
+    /// True for a condition that decides how the conversation goes on: the agent may still use a service of the test.
+    is_condition: bool,
 }
 
 impl<'a> TurnScope<'a> {
     /// Returns the turns of the scope.
     pub fn turns(self) -> &'a [ConversationTurn] {
-        &self.turns_up_to_end[self.first..]
+        &self.conversation.turns[self.first..self.end]
     }
 
     /// Returns all turns of the conversation up to the last turn of the scope.
     pub fn turns_up_to_end(self) -> &'a [ConversationTurn] {
-        self.turns_up_to_end
+        &self.conversation.turns[..self.end]
+    }
+
+    /// Returns the conversation, also with later turns.
+    pub fn conversation(self) -> &'a TracedConversation {
+        self.conversation
+    }
+
+    /// Marks the scope as that of a condition, which decides how the conversation goes on.
+    #[must_use]
+    pub fn for_condition(self) -> TurnScope<'a> {
+        TurnScope { is_condition: true, ..self }
+    }
+
+    /// Returns why the tool calls of the agent are not visible, if they are not. In a condition, an agent that used no
+    /// service of the test so far has called nothing so far.
+    pub fn unseen_calls(self) -> Option<UnseenCalls<'a>> {
+        let unseen = self.conversation.unseen_calls()?;
+        (!self.is_condition || unseen != UnseenCalls::UnusedServices).then_some(unseen)
     }
 
     /// Returns all tool calls with their turn numbers, in start order.
@@ -978,7 +1038,7 @@ impl<'a> TurnScope<'a> {
     /// Restricts the scope to its last turn.
     #[must_use]
     pub fn last_turn(self) -> TurnScope<'a> {
-        TurnScope { first: self.first.max(self.turns_up_to_end.len().saturating_sub(1)), ..self }
+        TurnScope { first: self.first.max(self.end.saturating_sub(1)), ..self }
     }
 
     /// Returns the start of the first turn.

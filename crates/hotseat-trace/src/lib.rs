@@ -37,9 +37,9 @@ pub use comparison::{
     CallComparison, ComparedPart, ComparisonLine, DifferenceReason, MissingCall, NearestCall, ValueDifference,
 };
 pub use conversation::{
-    AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallingMessages, ConversationTurn,
-    ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem, TurnOutcome,
-    TurnScope, UNREADABLE_REPLY,
+    AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallVisibility, CallingMessages,
+    ConversationTurn, ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem,
+    TurnOutcome, TurnScope, UNREADABLE_REPLY, UnseenCalls,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;

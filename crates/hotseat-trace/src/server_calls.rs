@@ -78,6 +78,11 @@ impl ServerCall {
         })
     }
 
+    /// Returns the names under which agents report the tool.
+    pub fn reported_names(&self) -> Vec<String> {
+        reported_tool_names(&self.server, &self.tool)
+    }
+
     /// True if the tool took effect, or may have: it ran and did not fail, whether or not its answer arrived.
     pub fn has_effect(&self) -> bool {
         let took_effect = match (self.lost_success, &self.result) {

@@ -298,7 +298,14 @@ fn rejects_invalid_context_file_with_location() {
 fn redacts_context_file_secrets() {
     let server =
         FakeAgent::start(|request| FakeReply::json(200, &json!({"reply": request.json().to_string()})));
-    let file = json!({"metadata": {"api_token": "plain-0123456789", "from": "${ENV.MY_PASSWORD}"}});
+    let file = json!({"metadata": {
+        "api_token": "plain-0123456789",
+        "from": "${ENV.MY_PASSWORD}",
+        "Authorization": "header-0123456789",
+        "pin_password": 1_234_567_890_123_u64,
+        "session_tokens": ["listed-0123456789"],
+        "credentials": {"login": "nested-0123456789"},
+    }});
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
     let project = http_project(&server).suite("a", suite).file("ctx.json", &file.to_string());
     let tested = project.test_in(
@@ -308,7 +315,14 @@ fn redacts_context_file_secrets() {
     assert_eq!(tested.failure("a")["kind"], "assertion");
     let sent = server.requests()[0].json().to_string();
     let all = format!("{}{}{}", tested.output, tested.report, project.workspace.read("out/t.jsonl"));
-    for secret in ["plain-0123456789", "hidden-0123456789"] {
+    for secret in [
+        "plain-0123456789",
+        "hidden-0123456789",
+        "header-0123456789",
+        "1234567890123",
+        "listed-0123456789",
+        "nested-0123456789",
+    ] {
         assert!(sent.contains(secret) && !all.contains(secret), "{secret}: {all}");
     }
     assert!(all.contains("[redacted:ctx.metadata.api_token]"), "{all}");

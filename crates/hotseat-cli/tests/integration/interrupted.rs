@@ -1,6 +1,6 @@
 //! Interrupted runs: finished cases are kept and the remaining ones can be resumed.
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
@@ -152,10 +152,17 @@ fn interrupted_run_resumes() {
     let project = Project::with_agent(&agent).suite("a", &suite);
     let mut running = project.command(&["test", "--parallel", "1"]).spawn();
     agent.wait_at_gate("open", TEST_TIMEOUT);
+    // The store is written behind the run.
+    let begun = Instant::now();
+    loop {
+        let listed = project.hotseat(&["runs"]);
+        if listed.stdout.contains("1 of 3 (running)") {
+            break;
+        }
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{listed}");
+    }
     let busy = project.hotseat(&["resume"]);
     assert!(busy.code == 2 && busy.stderr.contains("is still running in another process"), "{busy}");
-    let listed = project.hotseat(&["runs"]);
-    assert!(listed.stdout.contains("1 of 3 (running)"), "{listed}");
     running.interrupt();
     running.wait_for_stdout("no new cases");
     agent.release("open");

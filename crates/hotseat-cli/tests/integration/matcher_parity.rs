@@ -401,7 +401,7 @@ fn declare_topics(group: &mut Group) {
     group.criterion("friendly", FRIENDLY);
     group.criterion("talks", "").matches_messages(|messages| {
         let is_user: Vec<bool> = messages.iter().map(Message::is_user).collect();
-        is_user == [true, false, true, false] && !messages[1].tool_calls.is_empty()
+        is_user == [true, false, true, false] && !messages[1].tool_calls().is_empty()
     });
     group
         .criterion("books", "")

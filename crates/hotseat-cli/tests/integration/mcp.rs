@@ -390,6 +390,49 @@ fn scripts_cannot_read_calls_that_nothing_shows() {
     assert_eq!(tested.case("texts")["status"], "passed", "{:#}", tested.case("texts"));
 }
 
+/// Functions that decide a check see that nothing shows calls, or has shown them so far; a condition sees no calls so far.
+#[test]
+fn functions_that_check_cannot_read_calls_that_nothing_shows() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let services = plain_target(&agent);
+    let hidden = services.replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
+    let functions = "export const none = (output, input, expected, context) => context.tool_calls.length === 0;
+export const noneInTurn = (turn) => turn.tool_calls.every((call) => call.name !== 'pay');
+export const noneInMessages = (messages) => messages.every((one) => one.role === 'user' || one.tool_calls.length === 0);
+";
+    let suite = "name: script
+turns: [{ user: hi, assert: [{ type: script, use: 'scripts:f.none' }] }]
+---
+name: criterion
+turns: [{ user: hi, assert: [{ type: satisfy, criteria: 'scripts:f.noneInTurn' }] }]
+---
+name: messages
+criteria: { none: { match_messages: 'scripts:f.noneInMessages' } }
+turns: [{ user: hi, assert: [{ type: satisfy, criteria: none }] }]
+";
+    let test = format!(
+        "{IMPORTS}
+it('in a topic', {{ classifyTopics: 'triggers', decideTopics: 'always' }}, () => {{
+  expectConversationTo({{ all: {{ characteristic: 'x', expect: {{ 'no call': (turn) => turn.toolCalls.length === 0 }} }} }});
+  user.says('hi');
+}});
+"
+    );
+    for (target, words) in [
+        (&hidden, "map them in the project file"),
+        (&(services + BANK), "the agent used no MCP server and no model of the test"),
+    ] {
+        let project = Project::with_config(target).suite("b", suite).file("f.ts", functions);
+        let tested = project.file("a_test.ts", &test).test(&[]);
+        for case in ["script", "criterion", "messages", "in a topic"] {
+            let failure = tested.failure(case);
+            assert_eq!(failure["fault"], "test", "{failure:#}");
+            let shown = failure.to_string();
+            assert!(shown.contains("calls are not visible") && shown.contains(words), "{case}: {failure:#}");
+        }
+    }
+}
+
 // Faults.
 
 /// A case whose agent loses the answer to its first charge.
@@ -598,6 +641,31 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
     assert_eq!(swept(&limited[0]), swept(&limited[1]));
     assert_eq!(swept(&limited[0]).len(), 2);
     assert!(limited[0].output.stdout.contains("faults: 2 conversations of 6 combinations"));
+}
+
+/// An agent may do the work again at another server. The same name there is the same work.
+#[test]
+fn a_sweep_sees_the_same_tool_at_other_servers() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let pay = |server: &str| {
+            let server = McpClient::new(request.header(server).expect("the address of a server"));
+            server.call("charge_card", &json!({"order_id": "o-1"}))
+        };
+        let reply = pay("x-bank").or_else(|_| pay("x-other")).map_or("not paid", |_| "paid");
+        FakeReply::json(200, &json!({"reply": reply}))
+    });
+    let target = plain_target(&agent);
+    let target =
+        target.replace("x-bank: '${MCP.bank.url}'", "x-bank: '${MCP.bank.url}', x-other: '${MCP.other.url}'");
+    let mock = "{ type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] }";
+    let servers = format!("mcp: {{ bank: {mock}, other: {mock} }}\n");
+    let project = Project::with_config(&(target + &servers)).suite("a", "name: a\nturns: [{ user: pay }]\n");
+    let run =
+        project.test(&["--faults", "sweep", "--fault-kinds", "is_error,lost_answer", "-o", "report.md"]);
+    let expected =
+        ["a: charge_card 1 is_error: called_again 1", "a: charge_card 1 lost_answer: acted_twice 1"];
+    assert_eq!(swept(&run), expected, "{}", run.output);
+    assert!(!run.output.stdout.contains("charge_card at bank"), "{}", run.output);
 }
 
 #[test]

@@ -90,6 +90,39 @@ turns:
     assert_eq!(calls[0]["seen_by"], json!(["agent", "mcp"]));
 }
 
+/// Tests in TypeScript and script functions know the other names too.
+#[test]
+fn scripts_know_the_names_of_tools_of_servers() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let arguments = json!({"amount": 5, "order_id": "o-1"});
+        let result = bank(request).call("charge_card", &arguments).expect("an answer");
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
+    });
+    let test = "import { it, user, expect, agent, conversation } from 'hotseat';
+it('a', () => {
+  user.says('pay');
+  const charged = (call) => call !== undefined && call.server === 'bank' && call.serverTool === 'charge_card';
+  expect(agent).toCallTool('charge_card', { amount: (amount) => amount > 4 });
+  expect(agent).not.toCallTool('bank_charge_card', { amount: (amount) => amount > 5 });
+  expect(conversation.hasToolCall('charge_card')).toBe(true);
+  expect(conversation.hasToolCall('charge_card', { amount: 5 })).toBe(true);
+  expect(conversation.hasToolCall('charge')).toBe(false);
+  expect(conversation.calledTool('bank_charge_card')).toBe(1);
+  expect(conversation.messages[1].hasToolCall('charge_card')).toBe(true);
+  expect(charged(conversation.lastTurn.toolCall('charge_card'))).toBe(true);
+  expect(Object.keys(conversation.lastTurn.toolCalls[0])).toEqual(['id', 'name', 'arguments', 'result', 'turn']);
+});
+";
+    let check = "export function bank(output, input, expected, context) {
+  return context.tool_calls.every((call) => call.server === 'bank' && call.server_tool === 'charge_card');
+}
+";
+    let suite = "name: b\nturns: [{ user: pay, assert: [{ type: script, use: 'scripts:f.bank' }] }]\n";
+    let project = Project::with_config(&(agui_target(&agent) + BANK)).suite("b", suite);
+    project.file("a_test.ts", test).file("f.ts", check).test(&[]).assert_all_passed();
+}
+
 /// Members that no path reads are no reason to count a call twice: the server knows its arguments.
 #[test]
 fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {

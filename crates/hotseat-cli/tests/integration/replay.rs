@@ -742,3 +742,26 @@ fn unwritable_recordings_end_run() {
     assert!(output.code == 3 && output.stderr.contains("recordings in gone"), "{output}");
     assert!(!gone.exists());
 }
+
+/// A recording of an agent whose calls nothing shows says nothing about them, also when it is replayed and checked again.
+#[test]
+fn a_recording_without_visible_calls_decides_nothing_about_calls() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
+        agent.url()
+    );
+    let hello = "name: a\nturns: [{ user: hi, assert: { text: { must_match: Hello } } }]\n";
+    let project = Project::with_config(&target).suite("a", hello);
+    project.test(&["--record", "rec"]).assert_all_passed();
+    assert_eq!(recording(&project, "rec").1["hides_calls"], true);
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
+    let negative = "name: a\nturns: [{ user: hi, assert: { tools: { forbid: [refund] } } }]\n";
+    let project = project.suite("a", negative);
+    let words = ["the agent's calls are not visible"];
+    project.test(&["-n", "replay:rec"]).assert_failure("a", "test_error", &words);
+    let project = project.suite("a", hello);
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
+    let rechecked = project.suite("a", negative).hotseat(&["recheck"]);
+    assert!(rechecked.code == 1 && rechecked.stdout.contains("calls are not visible"), "{rechecked}");
+}

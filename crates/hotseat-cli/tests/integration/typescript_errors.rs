@@ -398,6 +398,31 @@ fn judge_functions_can_only_judge() {
     assert_eq!(tested.case("looks")["status"], "passed", "{}", tested.output);
 }
 
+/// No part of a declaration of a topic is dropped.
+#[test]
+fn every_assertion_and_condition_of_a_topic_counts() {
+    let script = "
+      const declare = (topic) => () => { expectConversationTo({ all: { characteristic: 'y', ...topic } }); user.says('hi'); };
+      const options = { classifyTopics: 'triggers', decideTopics: 'always' };
+      it('both kinds', options, declare({ assert: [{ type: 'contains', value: 'zzz' }], expect: { match: /./ } }));
+      it('both kinds of turns', options, declare({ turn_assert: [{ type: 'contains', value: 'zzz' }], expect: { yes: () => true } }));
+      it('two kinds of trigger', options, declare({ triggers: [{ onToolCall: { name: 'never' }, onCondition: () => true }] }));
+      it('tools alone', options, declare({ expect: { fromTools: ['a'], match: /./ } }));
+      it('a function as a criterion', options, declare({ expect: { satisfy: () => true } }));
+    ";
+    let tested = run_script(script);
+    for name in ["both kinds", "both kinds of turns"] {
+        assert_eq!(tested.failure(name)["kind"], "assertion", "{:#}", tested.failure(name));
+    }
+    for (name, words) in [
+        ("two kinds of trigger", "has `onToolCall` and `onCondition`: write a trigger for each"),
+        ("tools alone", "`fromTools` of the topic `all` needs `grounded`"),
+        ("a function as a criterion", "give a function a name"),
+    ] {
+        tested.assert_failure(name, "script_error", &[words]);
+    }
+}
+
 #[test]
 fn file_declarations_apply_to_test_functions() {
     let script = "

@@ -16,9 +16,10 @@ use hotseat_document::{
     self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
 };
 use hotseat_runtime::files::ConnectorSet;
-use hotseat_targets::CallVisibility;
+
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::recorder::SecretRedactor;
+use hotseat_trace::CallVisibility;
 
 /// Default time limit of a turn.
 const DEFAULT_TURN_TIMEOUT: Duration = Duration::from_secs(120);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map as Members, Value, json};
 
-use super::agent_targets::is_secret;
+use super::agent_targets::collect_secrets;
 use crate::cases::{
     CallOptions, CaseTarget, Environment, McpAddresses, TestCase, VariableScope, interpolate,
 };
@@ -115,7 +115,7 @@ impl ContextFile {
             Some(map) if mistakes.is_empty() => {
                 let members = map.to_json();
                 let mut secrets = Vec::new();
-                collect_secrets("ctx", &members, &mut secrets);
+                collect_secrets("ctx", &members, false, &mut secrets);
                 Ok(ContextFile { members, secrets })
             }
             _ => Err(mistakes),
@@ -124,23 +124,6 @@ impl ContextFile {
 
     fn text(&self, pointer: &str) -> Option<&str> {
         self.members.pointer(pointer)?.as_str()
-    }
-}
-
-/// Collects the texts of members whose names look like secrets.
-fn collect_secrets(path: &str, value: &Value, secrets: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                let path = format!("{path}.{name}");
-                match value {
-                    Value::String(text) if is_secret(name, text) => secrets.push((path, text.clone())),
-                    value => collect_secrets(&path, value, secrets),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect_secrets(path, item, secrets)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

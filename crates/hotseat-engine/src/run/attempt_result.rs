@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict, optional_members,
+    AttemptFailure, CallVisibility, EventRecord, FailureKind, Millis, TracedConversation, Verdict,
+    optional_members,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,6 +59,8 @@ optional_members! {
         /// True if the conversation was replayed from a recording without timestamps.
         #[serde(rename = "timeless")]
         pub lacks_timestamps?: bool,
+        /// True if nothing could show the tool calls of the agent.
+        pub hides_calls?: bool,
         /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
         #[serde(rename = "last_words")]
         pub agent_diagnostics?: Option<String>,
@@ -86,6 +89,7 @@ impl Attempt {
             duration: Duration::ZERO,
             hook_variables: BTreeMap::new(),
             lacks_timestamps: false,
+            hides_calls: false,
             agent_diagnostics: None,
         };
         let conversation = TracedConversation::default();
@@ -119,6 +123,7 @@ impl Attempt {
         own.limit = result.limit;
         own.logs.extend(result.logs);
         own.lacks_timestamps = result.is_untimed;
+        own.hides_calls = result.conversation.call_visibility == CallVisibility::Hidden;
         (self.conversation, self.events) = (result.conversation, result.events);
     }
 

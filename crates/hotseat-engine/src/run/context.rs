@@ -16,7 +16,7 @@ use crate::cases::{
     HookCommand, HumanInput, McpAddresses, OnMissingInput, PromptPolicy, TestCase, VariableScope,
 };
 use crate::config::{
-    BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, is_secret, named_secrets, secret_text,
+    BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, collect_secrets, named_secrets,
 };
 use crate::session::HumanPrompter;
 use hotseat_document::Diagnostics;
@@ -184,9 +184,10 @@ impl RunContext {
         hook_variables: &BTreeMap<String, Value>,
     ) -> SecretRedactor {
         let (environment, named) = (self.project.environment(), &self.project.secrets);
-        let of_hooks =
-            hook_variables.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
-        let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
+        let mut of_hooks = Vec::new();
+        for (name, value) in hook_variables {
+            collect_secrets(name, value, named.contains(name), &mut of_hooks);
+        }
         let of_target = of_target.iter().cloned();
         SecretRedactor::new(
             of_target

@@ -18,8 +18,9 @@ use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
     rerun_required,
 };
-use hotseat_targets::CallVisibility;
+
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
+use hotseat_trace::CallVisibility;
 
 impl RecheckSource {
     /// Adds the number of saved attempts to a case.
@@ -78,7 +79,11 @@ pub(super) async fn recheck_attempt(
     let came_to = RecordedOutcome {
         verdict: kept.result.verdict,
         limit: kept.result.limit,
-        calls: agent.map_or(CallVisibility::Protocol, |agent| agent.call_visibility(&selected.case)),
+        calls: match agent {
+            _ if kept.result.hides_calls => CallVisibility::Hidden,
+            Some(agent) => agent.call_visibility(&selected.case),
+            None => CallVisibility::Protocol,
+        },
         is_untimed: kept.result.lacks_timestamps,
     };
     match prepare_recheck(&selected, &kept.result.hook_variables, &kept.events, outside, recheck) {

@@ -211,12 +211,13 @@ impl ProcessCaller {
         };
         let limits = TurnLimits::new(Instant::now() + agent.timeouts.turn, agent.timeouts.idle);
         let mut recorder = TraceRecorder::new(SecretRedactor::default(), noted.is_some());
+        recorder.set_call_visibility(session.capabilities().calls);
         let outcome = run_single_turn(session, script, spoken, limits, &mut recorder).await;
         let outcome = outcome.map_err(|unanswered| match unanswered {
             RoleError::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()).into(),
             other => HostCallError::from_error(other),
         });
-        let answer = response_json(&recorder.conversation().turns);
+        let answer = response_json(recorder.conversation().scope());
         if let Some(OverheardTurnLog { turns, tested }) = noted {
             let message = outcome.as_ref().err().map(HostCallError::to_string);
             let is_tested = tested.as_ref().is_none_or(|tested| Arc::ptr_eq(tested, &agent));

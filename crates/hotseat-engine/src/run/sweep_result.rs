@@ -27,7 +27,7 @@ pub(super) struct CleanRun {
     pub(super) calls: Vec<SweptCall>,
     /// True if the case injects faults itself.
     pub(super) has_faults: bool,
-    effects: Vec<(String, String)>,
+    effects: Vec<String>,
     text: String,
 }
 
@@ -124,7 +124,8 @@ impl SweepOutcome {
         attempt: &Attempt,
     ) -> (SweepOutcome, usize) {
         let broken = CleanRun::new(&attempt.conversation, usize::MAX);
-        let is_of_tool = |one: &&SweptCall| one.server == call.server && one.tool == call.tool;
+        // An agent may do the work again with the same tool of another server.
+        let is_of_tool = |one: &&SweptCall| one.tool == call.tool;
         let count = |run: &CleanRun| run.calls.iter().filter(is_of_tool).count();
         let calls_again = count(&broken).saturating_sub(count(clean));
         let (before, after) = (clean.effects_of(call), broken.effects_of(call));
@@ -210,7 +211,7 @@ impl CleanRun {
             calls.push(SweptCall { server: call.server.to_string(), tool: call.tool.to_string(), nth: *nth });
         }
         let effects = seen.iter().filter(|call| call.has_effect());
-        let effects = effects.map(|call| (call.server.to_string(), call.tool.to_string()));
+        let effects = effects.map(|call| call.tool.to_string());
         let messages = conversation.turns.iter().flat_map(|turn| &turn.messages);
         CleanRun {
             calls,
@@ -220,10 +221,9 @@ impl CleanRun {
         }
     }
 
-    /// Number of effects of the tool of a call.
+    /// Number of effects of the tool of a call, at all servers.
     fn effects_of(&self, call: &SweptCall) -> usize {
-        let is_meant = |effect: &&(String, String)| effect.0 == call.server && effect.1 == call.tool;
-        self.effects.iter().filter(is_meant).count()
+        self.effects.iter().filter(|tool| **tool == call.tool).count()
     }
 }
 
@@ -286,6 +286,16 @@ impl SweepReport {
         let counts: Vec<String> =
             counts.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
         counts.join(" · ")
+    }
+
+    /// Names of the tools of the rows, with their servers if there are several.
+    pub fn tool_labels(&self) -> Vec<String> {
+        let has_several = self.rows.windows(2).any(|pair| pair[0].server != pair[1].server);
+        let label = |row: &SweepRow| match has_several {
+            true => format!("{} at {}", row.tool, row.server),
+            false => row.tool.clone(),
+        };
+        self.rows.iter().map(label).collect()
     }
 
     /// Number of conversations that show a defect, or have no result.

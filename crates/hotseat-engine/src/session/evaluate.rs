@@ -25,6 +25,8 @@ pub(super) enum CheckScope {
     Whole { is_final: bool },
     /// Consecutive turns, by the index of the first one and the index after the last.
     Turns { start: usize, end: usize },
+    /// Like `Turns`, for a check that decides how the conversation goes on.
+    Condition { start: usize, end: usize },
 }
 
 /// Evaluates checks over a running conversation.
@@ -65,7 +67,7 @@ impl CheckEvaluator<'_> {
         let (turn, is_final) = match looked {
             CheckScope::Turn(place) => (Some(place + 1), false),
             CheckScope::Whole { is_final } => (None, is_final),
-            CheckScope::Turns { .. } => (None, false),
+            CheckScope::Turns { .. } | CheckScope::Condition { .. } => (None, false),
         };
         CheckResult { turn, is_final, ..self.evaluate_check(check, looked, recorder).await }
     }
@@ -141,9 +143,9 @@ impl CheckEvaluator<'_> {
         looked: CheckScope,
         recorder: &TraceRecorder,
     ) -> CheckResult {
-        let (so_far, looked_at) = (looked.turns_so_far(recorder), looked.scope(recorder).turns());
+        let scope = looked.scope(recorder);
         let of_program = self.roles.program_checks.as_ref();
-        if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, so_far, looked_at)) {
+        if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, scope)) {
             return match judged.await {
                 Err(error) => {
                     let words = format!("{}: {error}", scripted.function);
@@ -159,12 +161,7 @@ impl CheckEvaluator<'_> {
         let Some(function) = self.roles.function(&scripted.function) else {
             return CheckResult::errored(check, format!("`{}` is not there", scripted.function));
         };
-        let input = ScriptInput {
-            test_id: &self.case.id,
-            opening: &self.case.opening.messages,
-            turns: so_far,
-            evaluated: looked_at,
-        };
+        let input = ScriptInput { test_id: &self.case.id, opening: &self.case.opening.messages, scope };
         let ScriptVerdict { judgement, console_lines } = run_script_check(function, scripted, input).await;
         let result = match judgement {
             Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
@@ -225,7 +222,7 @@ impl CheckScope {
         match self {
             CheckScope::Turn(place) => &turns[..=place],
             CheckScope::Whole { .. } => turns,
-            CheckScope::Turns { end, .. } => &turns[..end],
+            CheckScope::Turns { end, .. } | CheckScope::Condition { end, .. } => &turns[..end],
         }
     }
 
@@ -236,6 +233,9 @@ impl CheckScope {
             CheckScope::Whole { .. } => conversation.scope(),
             CheckScope::Turns { start, end } => {
                 conversation.turns_scope(start..end).unwrap_or_else(|| conversation.scope())
+            }
+            CheckScope::Condition { start, end } => {
+                CheckScope::Turns { start, end }.scope(recorder).for_condition()
             }
         }
     }

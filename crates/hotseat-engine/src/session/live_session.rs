@@ -24,7 +24,8 @@ use hotseat_checks::Check;
 use hotseat_document::Diagnostic;
 use hotseat_targets::message::{ScriptedAnswers, media_parts};
 use hotseat_targets::recorder::TraceRecorder;
-use hotseat_targets::{AgentSession, CallVisibility, ProtocolCapabilities, TurnError, TurnLimits};
+use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits};
+use hotseat_trace::CallVisibility;
 
 /// Default time limit of open-ended conversations: those with a simulated user or driven by a program.
 const DEFAULT_OPEN_ENDED_TIMEOUT: Duration = Duration::from_secs(300);
@@ -104,12 +105,13 @@ fn check_capabilities(case: &TestCase, agent: &mut dyn AgentSession) -> Result<(
     if options && !carries.options {
         return cannot("`options`");
     }
-    if carries.calls == CallVisibility::Hidden
+    agent.seed_history(&case.opening.messages)?;
+    // A replay reads its recording with the history.
+    if agent.capabilities().calls == CallVisibility::Hidden
         && let Some(hidden) = case.hidden_calls()
     {
         return Err(test_error(hidden.into()));
     }
-    agent.seed_history(&case.opening.messages)?;
     check_timestamps(agent.has_timestamps(), case)
 }
 
@@ -168,8 +170,9 @@ impl<'a> Session<'a> {
         script: ScriptedAnswers,
         timeouts: SessionTimeouts,
         partners: SessionRoles,
-        recorder: TraceRecorder,
+        mut recorder: TraceRecorder,
     ) -> Session<'a> {
+        recorder.set_call_visibility(counterpart.capabilities().calls);
         let mut session = Session {
             case,
             evaluator: CheckEvaluator { case, session_id: counterpart.conversation_id(), roles: partners },

@@ -20,7 +20,8 @@ use hotseat_targets::message::{
     InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, joined_text, media_parts,
 };
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
-use hotseat_targets::{AgentSession, CallVisibility, ProtocolCapabilities, TurnError};
+use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError};
+use hotseat_trace::CallVisibility;
 
 /// Hint shown if a conversation cannot be re-evaluated.
 pub const RERUN_HINT: &str = "run it again with `hotseat test`";

@@ -2,23 +2,35 @@
 //! error, even for soft checks.
 
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind, UnseenCalls};
 
 use crate::cases::{CaseTopics, CaseTurn, SHOW_CALLS, hidden_calls};
 use crate::session::{EndedCaseError, Session};
 use hotseat_checks::{Check, JudgeSettings};
-use hotseat_targets::CallVisibility;
+
 use hotseat_targets::message::media_parts;
 
 const UNSEEN_CALLS: &str = "the agent's tool calls are not visible";
+const UNUSED_SERVICES: &str = "the agent used no MCP server and no model of the test";
 
-/// The reason why a program cannot read tool calls.
-#[derive(Debug)]
-pub struct UnseenCalls {
-    /// The reason, with advice.
-    pub reason: String,
-    /// True if calls become visible once the agent uses a service of the test.
-    pub may_change: bool,
+/// Says why the tool calls of the agent are not visible, with advice.
+pub fn unseen_calls_reason(unseen: UnseenCalls<'_>) -> String {
+    let advice = unseen_calls_advice(unseen);
+    match unseen {
+        UnseenCalls::Hidden => format!("{UNSEEN_CALLS}: {advice}"),
+        UnseenCalls::UnusedServices => format!("{UNSEEN_CALLS}: {UNUSED_SERVICES}; {advice}"),
+        UnseenCalls::UnreadableReply(problem) => format!("{UNSEEN_CALLS}: {problem}; {advice}"),
+    }
+}
+
+fn unseen_calls_advice(unseen: UnseenCalls<'_>) -> &'static str {
+    match unseen {
+        UnseenCalls::Hidden => SHOW_CALLS,
+        UnseenCalls::UnusedServices => "pass `${MCP.NAME.url}` or `${MODELS.NAME.url}` to the agent",
+        UnseenCalls::UnreadableReply(_) => {
+            "let the agent wait for all replies, and use a provider that follows its protocol"
+        }
+    }
 }
 
 impl Session<'_> {
@@ -34,9 +46,6 @@ impl Session<'_> {
                 Err(wrong) => diagnostics.push(wrong),
                 Ok(()) if check.is_timing() && !self.counterpart.has_timestamps() => {
                     diagnostics.push(missing_times(&check.place));
-                }
-                Ok(()) if check.reads_calls() && self.capabilities().calls == CallVisibility::Hidden => {
-                    diagnostics.push(hidden_calls(&check.place));
                 }
                 Ok(()) if let Some(problem) = self.unseen_calls(check) => diagnostics.push(problem),
                 Ok(()) => {
@@ -56,42 +65,14 @@ impl Session<'_> {
         if !check.reads_calls() {
             return None;
         }
-        let (why, help) = self.unused_services()?;
+        let unseen = self.recorder.conversation().unseen_calls()?;
+        let why = match unseen {
+            UnseenCalls::Hidden => return Some(hidden_calls(&check.place)),
+            UnseenCalls::UnusedServices => UNUSED_SERVICES,
+            UnseenCalls::UnreadableReply(problem) => problem,
+        };
         let problem = Diagnostic::new(format!("{UNSEEN_CALLS}: {why}"));
-        Some(problem.help(help).at(check.place.clone()))
-    }
-
-    /// Returns why the agent's tool calls are not visible at the moment, if they are not.
-    pub fn unseen_calls_reason(&self) -> Option<UnseenCalls> {
-        match self.capabilities().calls {
-            CallVisibility::Protocol => None,
-            CallVisibility::Services => {
-                let (why, help) = self.unused_services()?;
-                Some(UnseenCalls { reason: format!("{UNSEEN_CALLS}: {why}; {help}"), may_change: true })
-            }
-            CallVisibility::Hidden => {
-                Some(UnseenCalls { reason: format!("{UNSEEN_CALLS}: {SHOW_CALLS}"), may_change: false })
-            }
-        }
-    }
-
-    /// Returns why nothing has shown the calls of an agent that only services of the test show, and advice.
-    fn unused_services(&self) -> Option<(&str, &'static str)> {
-        if self.capabilities().calls != CallVisibility::Services {
-            return None;
-        }
-        let used = &self.recorder.conversation().services;
-        match &used.unreadable_reply {
-            Some(problem) => Some((
-                problem.as_str(),
-                "let the agent wait for all replies, and use a provider that follows its protocol",
-            )),
-            None if used.has_connected || used.has_called_model => None,
-            None => Some((
-                "the agent used no MCP server and no model of the test",
-                "pass `${MCP.NAME.url}` or `${MODELS.NAME.url}` to the agent",
-            )),
-        }
+        Some(problem.help(unseen_calls_advice(unseen)).at(check.place.clone()))
     }
 
     /// Returns the parts of a turn that the target does not support.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hotseat_trace::{ConversationTurn, Visit};
+use hotseat_trace::{AgentToolCall, ConversationTurn, TurnScope, UnseenCalls, Visit};
 use serde_json::{Map, Value, json};
 
+use super::resolve_references::unseen_calls_reason;
 use crate::roles::Dialogue;
 use crate::scripts::{BoundFunction, ScriptOutput};
 use hotseat_checks::{AnswerContent, ScriptCheck, ScriptInputKind, ScriptJudgementError, find_json};
@@ -18,10 +19,8 @@ pub(super) const DEFAULT_FUNCTION_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct ScriptInput<'a> {
     pub test_id: &'a str,
     pub opening: &'a [ConversationMessage],
-    /// The turns up to the evaluated one.
-    pub turns: &'a [ConversationTurn],
     /// The evaluated turns.
-    pub evaluated: &'a [ConversationTurn],
+    pub scope: TurnScope<'a>,
 }
 
 /// Result of a check function.
@@ -40,6 +39,9 @@ pub(super) enum ScriptCheckError {
     /// Shown with its place in the script.
     #[error("{error}\n{shown}", error = .0, shown = .0.diagnostic().render(false, 100))]
     Script(#[from] ScriptError),
+    /// Why there are no lists of calls comes after the error.
+    #[error("{error}\n{shown}\n`tool_calls` is null: {reason}", error = .0, shown = .0.diagnostic().render(false, 100), reason = .1)]
+    ScriptWithoutCalls(#[source] ScriptError, String),
 }
 
 /// Calls a check function.
@@ -51,60 +53,75 @@ pub(super) async fn run_script_check(
     let ScriptOutput { result, console: console_lines } =
         function.call(arguments(scripted, &input), scripted.timeout, DEFAULT_FUNCTION_TIMEOUT).await;
     let parsed = result.map(|returned| ScriptCheck::parse_judgement(&returned));
-    let judgement = parsed.map_err(Into::into).and_then(|parsed| parsed.map_err(Into::into));
+    let judgement = parsed.map_err(|error| match input.scope.unseen_calls() {
+        // A function that reads calls that are not visible reads null.
+        Some(unseen) => ScriptCheckError::ScriptWithoutCalls(error, unseen_calls_reason(unseen)),
+        None => error.into(),
+    });
+    let judgement = judgement.and_then(|parsed| parsed.map_err(Into::into));
     ScriptVerdict { judgement, console_lines }
 }
 
-/// Returns the tool calls of a turn as JSON.
-fn calls_json(turn: &ConversationTurn) -> Vec<Value> {
-    let calls = turn.tool_calls.iter().map(|call| {
-        let mut members = Map::new();
-        members.insert("id".to_string(), json!(call.id));
-        members.insert("name".to_string(), json!(call.name));
-        members.insert("args".to_string(), call.arguments.clone());
-        members.insert("turn".to_string(), json!(turn.number));
-        if let Some(result) = &call.result {
-            let key = if result.failed { "error" } else { "result" };
-            members.insert(key.to_string(), result.value.clone());
-        }
-        Value::Object(members)
-    });
+/// Returns the tool calls of turns as JSON; null if calls are not visible.
+fn calls_json(turns: &[ConversationTurn], unseen: Option<UnseenCalls<'_>>) -> Value {
+    if unseen.is_some() {
+        return Value::Null;
+    }
+    let calls = turns.iter().flat_map(|turn| turn.tool_calls.iter().map(|call| call_json(turn, call)));
     calls.collect()
+}
+
+fn call_json(turn: &ConversationTurn, call: &AgentToolCall) -> Value {
+    let mut members = Map::new();
+    members.insert("id".to_string(), json!(call.id));
+    members.insert("name".to_string(), json!(call.name));
+    members.insert("args".to_string(), call.arguments.clone());
+    members.insert("turn".to_string(), json!(turn.number));
+    if let Some(received) = &call.server_call {
+        members.insert("server".to_string(), json!(received.server));
+        members.insert("server_tool".to_string(), json!(received.tool));
+    }
+    if let Some(result) = &call.result {
+        let key = if result.failed { "error" } else { "result" };
+        members.insert(key.to_string(), result.value.clone());
+    }
+    Value::Object(members)
 }
 
 /// Returns the arguments: `(output, input, expected, context)`, or `(subject, context)`.
 fn arguments(scripted: &ScriptCheck, input: &ScriptInput<'_>) -> Vec<Value> {
-    let last = input.evaluated.last();
+    let (turns, unseen) = (input.scope.turns_up_to_end(), input.scope.unseen_calls());
+    let last = input.scope.turns().last();
     let output = last.and_then(|turn| turn.answer()).unwrap_or_default();
-    let response = response_json(input.evaluated);
+    let response = response_json(input.scope);
     let context = json!({
         "test_id": input.test_id,
         "metadata": scripted.options.get("metadata").cloned().unwrap_or_else(|| json!({})),
         "tool_calls": response["tool_calls"],
         "response": response,
-        "topic": input.turns.last().and_then(|turn| turn.topic.as_ref()),
-        "topic_history": Visit::from_turns(input.turns).into_iter().map(|visit| visit.topic).collect::<Vec<_>>(),
-        "conversation": Dialogue { opening: input.opening, turns: input.turns }.to_json(),
+        "topic": turns.last().and_then(|turn| turn.topic.as_ref()),
+        "topic_history": Visit::from_turns(turns).into_iter().map(|visit| visit.topic).collect::<Vec<_>>(),
+        "conversation": Dialogue { opening: input.opening, turns }.to_json(),
     });
     let subject = match scripted.input_kind {
         ScriptInputKind::Answer => {
             let user = json!(last.and_then(|turn| turn.user.as_ref()));
             return vec![json!(output), user, json!(scripted.expected), context];
         }
-        ScriptInputKind::Turn => last.map_or(Value::Null, turn_json),
+        ScriptInputKind::Turn => last.map_or(Value::Null, |turn| turn_json(turn, unseen)),
         ScriptInputKind::Conversation => json!({
             "messages": messages_json(input),
-            "turns": input.turns.iter().map(turn_json).collect::<Vec<_>>(),
-            "tool_calls": input.turns.iter().flat_map(calls_json).collect::<Vec<_>>(),
+            "turns": turns.iter().map(|turn| turn_json(turn, unseen)).collect::<Vec<_>>(),
+            "tool_calls": calls_json(turns, unseen),
         }),
         ScriptInputKind::Messages => Value::Array(messages_json(input)),
     };
     vec![subject, context]
 }
 
-/// Returns the agent's response in some turns, as passed to script functions.
-pub fn response_json(turns: &[ConversationTurn]) -> Value {
-    let last = turns.last();
+/// Returns the agent's response in the turns of a scope, as passed to script functions.
+pub fn response_json(scope: TurnScope<'_>) -> Value {
+    let last = scope.turns().last();
     let output = last.and_then(|turn| turn.answer()).unwrap_or_default();
     let json = match find_json(output) {
         AnswerContent::Json(value, _) => Some(value),
@@ -114,7 +131,7 @@ pub fn response_json(turns: &[ConversationTurn]) -> Value {
         "content": output,
         "json": json,
         "messages": last.map(|turn| turn.messages.iter().map(|message| &message.content).collect::<Vec<_>>()),
-        "tool_calls": turns.iter().flat_map(calls_json).collect::<Vec<_>>(),
+        "tool_calls": calls_json(scope.turns(), scope.unseen_calls()),
         "result": last.and_then(|turn| turn.result.as_ref()),
         "state": last.and_then(|turn| turn.state.as_deref()),
         "finish_reason": last.and_then(|turn| turn.finish_reason.as_ref()),
@@ -122,13 +139,13 @@ pub fn response_json(turns: &[ConversationTurn]) -> Value {
 }
 
 /// Returns a turn as passed to script functions.
-fn turn_json(turn: &ConversationTurn) -> Value {
+fn turn_json(turn: &ConversationTurn, unseen: Option<UnseenCalls<'_>>) -> Value {
     json!({
         "number": turn.number,
         "user": turn.user,
         "text": turn.messages.iter().map(|message| &*message.content).collect::<Vec<_>>().join("\n"),
         "messages": turn.messages.iter().map(|message| &message.content).collect::<Vec<_>>(),
-        "tool_calls": calls_json(turn),
+        "tool_calls": calls_json(std::slice::from_ref(turn), unseen),
     })
 }
 
@@ -138,7 +155,8 @@ fn messages_json(input: &ScriptInput<'_>) -> Vec<Value> {
         let role = if message.role == MessageRole::Assistant { "agent" } else { message.role.name() };
         json!({"role": role, "content": joined_text(&message.content), "turn": 0})
     });
-    let messages = input.turns.iter().flat_map(|turn| {
+    let unseen = input.scope.unseen_calls();
+    let messages = input.scope.turns_up_to_end().iter().flat_map(|turn| {
         let user = turn.user.iter().map(|text| json!({"role": "user", "content": text, "turn": turn.number}));
         let mut contents: Vec<&str> = turn.messages.iter().map(|message| &*message.content).collect();
         if contents.is_empty() && !turn.tool_calls.is_empty() {
@@ -147,7 +165,8 @@ fn messages_json(input: &ScriptInput<'_>) -> Vec<Value> {
         let last = contents.len().saturating_sub(1);
         let agent = contents.into_iter().enumerate().map(move |(place, content)| {
             // Calls belong to the turn: the message that made them is not always known.
-            let calls = if place == last { calls_json(turn) } else { Vec::new() };
+            let own = if place == last { std::slice::from_ref(turn) } else { &[] };
+            let calls = calls_json(own, unseen);
             json!({"role": "agent", "content": content, "turn": turn.number, "tool_calls": calls})
         });
         user.chain(agent).collect::<Vec<_>>()

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
-use hotseat_targets::{
-    AgentInput, AgentSession, BoxFuture, CallVisibility, ProtocolCapabilities, TurnFuture,
-};
+use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture};
+use hotseat_trace::CallVisibility;
 use hotseat_trace::{AttemptFailure, Note, Payload};
 
 /// Time that the answers of calls get to be reported after the end of their turn. A service reports an answer as it sends it, but

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hotseat_checks::{JudgeSelector, JudgeSettings, RoleReference};
 use hotseat_document::SourceSpan;
 use hotseat_targets::BoxFuture;
-use hotseat_trace::ConversationTurn;
+use hotseat_trace::TurnScope;
 
 use super::direct_turns::DirectTurns;
 use super::human::HumanPrompter;
@@ -68,13 +68,11 @@ pub trait RoleLookup: Send + Sync {
 
 /// Check functions of the program that drives the conversation.
 pub trait ProgramChecks: Send + Sync {
-    /// Evaluates a function on the last of the `evaluated` turns. Returns `None` if the program has no such
-    /// function.
+    /// Evaluates a function on the turns of a scope. Returns `None` if the program has no such function.
     fn evaluate<'a>(
         &'a self,
         function: &'a str,
-        turns: &'a [ConversationTurn],
-        evaluated: &'a [ConversationTurn],
+        scope: TurnScope<'a>,
     ) -> Option<BoxFuture<'a, Result<bool, ProgramCheckError>>>;
 }
 

@@ -169,7 +169,7 @@ impl Session<'_> {
             return Ok(false);
         };
         let begun = Instant::now();
-        let looked = CheckScope::Whole { is_final: false };
+        let looked = CheckScope::Condition { start: 0, end: self.turns().len() };
         let decided = self.evaluator.evaluate(&brief.stop_when, looked, &mut self.recorder).await;
         self.paused += begun.elapsed();
         if let Some((kind, words)) = decided.iter().find_map(CheckResult::evaluation_error) {

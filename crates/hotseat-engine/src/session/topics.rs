@@ -145,8 +145,8 @@ impl Session<'_> {
                 turns.iter().filter(|turn| turn.topic.as_deref() == Some(topic)).count() >= *count
             }
             TopicTrigger::Condition(check) => {
-                let checked =
-                    self.evaluator.evaluate_one(check, CheckScope::Turn(place), &mut self.recorder).await;
+                let looked = CheckScope::Condition { start: place, end: place + 1 };
+                let checked = self.evaluator.evaluate_one(check, looked, &mut self.recorder).await;
                 if let Some((kind, words)) = checked.evaluation_error() {
                     return Err(role_failure(kind, words));
                 }

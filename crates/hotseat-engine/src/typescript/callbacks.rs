@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hotseat_trace::ConversationTurn;
+use hotseat_trace::{ConversationTurn, TurnScope};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as Waiting, mpsc, oneshot};
 
 use super::to_json;
-use crate::session::{ProgramCheckError, ProgramChecks};
+use crate::session::{ProgramCheckError, ProgramChecks, unseen_calls_reason};
 use hotseat_targets::BoxFuture;
 
 /// A command of a test, and the channel for its reply.
@@ -55,15 +55,16 @@ impl TestChannel {
         }
     }
 
-    /// Calls a function of the test on consecutive turns, given by the numbers of the first and last one.
-    async fn call(
-        &self,
-        function: usize,
-        so_far: &[ConversationTurn],
-        [first, last]: [Option<usize>; 2],
-    ) -> Result<bool, ProgramCheckError> {
-        let turns = to_json::turns_from(so_far, self.known_turns());
-        self.reply(json!({"call": function, "first": first, "turn": last, "turns": turns}));
+    /// Calls a function of the test on the turns of a scope.
+    async fn call(&self, function: usize, scope: TurnScope<'_>) -> Result<bool, ProgramCheckError> {
+        let number = |turn: Option<&ConversationTurn>| turn.map(|turn| turn.number);
+        self.reply(json!({
+            "call": function,
+            "first": number(scope.turns().first()),
+            "turn": number(scope.turns().last()),
+            "turns": to_json::turns_from(scope.turns_up_to_end(), self.known_turns()),
+            "unseen": scope.unseen_calls().map(unseen_calls_reason),
+        }));
         match tokio::time::timeout(self.within, self.next()).await {
             Err(_) => Err(ProgramCheckError::Timeout(self.within)),
             Ok(None) => Err(ProgramCheckError::Ended),
@@ -80,11 +81,9 @@ impl ProgramChecks for TestChannel {
     fn evaluate<'a>(
         &'a self,
         function: &'a str,
-        so_far: &'a [ConversationTurn],
-        looked_at: &'a [ConversationTurn],
+        scope: TurnScope<'a>,
     ) -> Option<BoxFuture<'a, Result<bool, ProgramCheckError>>> {
         let number = function.strip_suffix(" of the test)")?.rsplit_once("(function ")?.1.parse().ok()?;
-        let of = [looked_at.first(), looked_at.last()].map(|turn| turn.map(|turn| turn.number));
-        Some(Box::pin(self.call(number, so_far, of)))
+        Some(Box::pin(self.call(number, scope)))
     }
 }

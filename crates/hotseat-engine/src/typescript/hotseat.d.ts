@@ -247,6 +247,10 @@ declare module "hotseat" {
     readonly error?: any;
     /** Turn of the call, from 1. */
     readonly turn: number;
+    /** The MCP server of the test that received the call. */
+    readonly server?: string;
+    /** Name of the tool at that server. */
+    readonly serverTool?: string;
     argument(name: string): any;
   }
 

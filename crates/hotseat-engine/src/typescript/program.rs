@@ -15,7 +15,7 @@ use super::commands::{execute_command, script_failure};
 use super::engine::{MODULE_NAME, TestFile};
 use super::excerpts::TestExcerpts;
 use super::to_json;
-use crate::session::{CaseBody, CheckResult, Session};
+use crate::session::{CaseBody, CheckResult, Session, unseen_calls_reason};
 use hotseat_targets::BoxFuture;
 
 /// Default time limit of a script, not counting time spent in the agent and judges.
@@ -64,7 +64,7 @@ impl TypeScriptTest {
             "kind": self.kind,
             "name": self.name,
             "ctx": *session.case().target.identity.ctx,
-            "unseen": to_json::unseen_calls(session),
+            "unseen": unseen_calls(session),
         });
         let (file, excerpt, wanted) = (self.file.clone(), self.excerpt.clone(), self.wanted());
         let begun = RunningScript::start(move |stop| {
@@ -91,7 +91,7 @@ impl TypeScriptTest {
                     taken += since.elapsed();
                     let mut told = execute_command(&command, session, &self.file).await;
                     told["turns"] = to_json::turns_from(&session.conversation().turns, asked.known_turns()).into();
-                    told["unseen"] = to_json::unseen_calls(session);
+                    told["unseen"] = unseen_calls(session).into();
                     asked.reply(told);
                 }
                 Some(job) = doings.next() => {
@@ -115,6 +115,11 @@ impl TypeScriptTest {
             }
         }
     }
+}
+
+/// Returns why tool calls cannot be read at the moment; none if they can.
+fn unseen_calls(session: &Session<'_>) -> Option<String> {
+    session.conversation().unseen_calls().map(unseen_calls_reason)
 }
 
 /// Checks that a stopped test was stopped by the end of its case or by a failed check. Fails if there is no

@@ -3,16 +3,7 @@
 use hotseat_trace::{AgentToolCall, ConversationTurn, TracedConversation, TurnOutcome};
 use serde_json::{Map, Value, json};
 
-use crate::session::{CheckResult, Session, UnseenCalls};
-
-/// Returns why tool calls cannot be read at the moment; null if they can.
-pub fn unseen_calls(session: &Session<'_>) -> Value {
-    let unseen = session.unseen_calls_reason();
-    unseen.map_or(
-        Value::Null,
-        |UnseenCalls { reason, may_change }| json!({"reason": reason, "mayChange": may_change}),
-    )
-}
+use crate::session::CheckResult;
 
 /// Returns the turns from an index on.
 pub fn turns_from(turns: &[ConversationTurn], from: usize) -> Vec<Value> {
@@ -74,6 +65,11 @@ fn call(call: &AgentToolCall) -> Value {
     members.insert("id".to_string(), json!(call.id));
     members.insert("name".to_string(), json!(call.name));
     members.insert("arguments".to_string(), call.arguments.clone());
+    if let Some(received) = &call.server_call {
+        members.insert("server".to_string(), json!(received.server));
+        members.insert("serverTool".to_string(), json!(received.tool));
+        members.insert("names".to_string(), json!(received.reported_names()));
+    }
     if let Some(result) = &call.result {
         let key = if result.failed { "error" } else { "result" };
         members.insert(key.to_string(), result.value.clone());

@@ -140,12 +140,13 @@ impl Reporter for MarkdownReporter {
 /// Formats the outcomes of a sweep of faults: their numbers, and the defects.
 fn sweep_section(report: &SweepReport) -> String {
     let mut out = format!("\n### Faults\n\n{}\n", report.totals());
-    let bad = report.rows.iter().filter(|row| row.outcome.is_bad());
+    let rows = report.rows.iter().zip(report.tool_labels());
+    let bad = rows.filter(|(row, _)| row.outcome.is_bad());
     let shown: Vec<String> = bad
         .clone()
         .take(MAX_SWEEP_ROWS)
-        .map(|row| {
-            let (case, tool) = (escape_inline(&row.case), format_code(&row.tool));
+        .map(|(row, tool)| {
+            let (case, tool) = (escape_inline(&row.case), format_code(&tool));
             let (fault, outcome) = (format_code(row.fault), row.outcome);
             format!("- {case}: {tool} #{}, {fault}: **{outcome}**\n", row.nth)
         })

@@ -42,6 +42,7 @@ impl Reporter for RecordingsReporter {
             case: selected.case.id.clone(),
             agent: self.setting.agent_of_case(selected).and_then(|agent| agent.name.clone()),
             recorded_at: Some(rfc3339(attempt.started_at)),
+            hides_calls: attempt.conversation.unseen_calls().is_some(),
             turns,
         };
         recording::write(&self.folder, &recording)

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    Event, EventRecord, ExecutionInfo, Millis, Payload, TimeOffset, TracedConversation, TurnIssues, TurnSpent,
+    CallVisibility, Event, EventRecord, ExecutionInfo, Millis, Payload, TimeOffset, TracedConversation,
+    TurnIssues, TurnSpent,
 };
 
 use super::clock::SessionClock;
@@ -58,6 +59,11 @@ impl TraceRecorder {
     pub fn with_prices(mut self, prices: ModelPrices) -> Self {
         self.meter = SpendingMeter::new(prices);
         self
+    }
+
+    /// Sets what shows the tool calls of the agent.
+    pub fn set_call_visibility(&mut self, calls: CallVisibility) {
+        self.conversation.call_visibility = calls;
     }
 
     /// Sets the meter that counts the agent's traffic.

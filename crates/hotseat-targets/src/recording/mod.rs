@@ -36,6 +36,8 @@ pub struct AgentRecording {
     pub agent: Option<String>,
     /// Recording time, as RFC 3339.
     pub recorded_at: Option<String>,
+    /// True if nothing showed the tool calls of the agent. The turns then have no calls, whatever it called.
+    pub hides_calls: bool,
     /// Turns in order.
     pub turns: Vec<RecordedTurn>,
 }

@@ -46,6 +46,7 @@ pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingErr
         case: text("case").unwrap_or_default(),
         agent: text("agent"),
         recorded_at: text("recorded_at"),
+        hides_calls: map.bool("hides_calls").unwrap_or(false),
         turns: turns.map(|turn| read_turn(&turn, &mut known, &mut mistakes)).collect(),
     };
     if mistakes.is_empty() { Ok(recording) } else { Err(ReadRecordingError::Invalid(mistakes)) }

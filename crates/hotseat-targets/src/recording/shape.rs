@@ -19,6 +19,8 @@ document_shape! {
         optional "agent" = Kind::Text,
         /// Time of the recording.
         optional "recorded_at" = Kind::Text,
+        /// True if nothing showed the tool calls of the agent: assertions about calls are errors of the test.
+        optional "hides_calls" = Kind::Bool,
         /// Turns in order. The first turn of a case is served from the first one.
         required "turns" = Kind::NonEmptyList(&Kind::Shape(&TURN)),
     }

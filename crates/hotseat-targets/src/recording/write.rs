@@ -34,7 +34,7 @@ pub fn create_temporary(folder: &Path) -> io::Result<NamedTempFile> {
 }
 
 fn write_recording(out: &mut impl Write, recording: &AgentRecording) -> io::Result<()> {
-    let AgentRecording { suite, case, agent, recorded_at, turns } = recording;
+    let AgentRecording { suite, case, agent, recorded_at, hides_calls, turns } = recording;
     writeln!(out, "{{\n  \"version\": 1,")?;
     let texts = [
         ("suite", suite.as_ref()),
@@ -46,6 +46,9 @@ fn write_recording(out: &mut impl Write, recording: &AgentRecording) -> io::Resu
         if let Some(text) = text {
             writeln!(out, "  {}: {},", json!(key), json!(text))?;
         }
+    }
+    if *hides_calls {
+        writeln!(out, "  \"hides_calls\": true,")?;
     }
     writeln!(out, "  \"turns\": [")?;
     for (number, turn) in turns.iter().enumerate() {

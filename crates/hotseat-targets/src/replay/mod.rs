@@ -11,8 +11,8 @@ use std::time::Duration;
 use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
-    ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, Note, Origin, Payload, ReasoningMessage,
-    StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
+    CallVisibility, ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, Note, Origin, Payload,
+    ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -507,7 +507,9 @@ impl AgentSession for ReplaySession {
 
     /// The recorded agent received everything that the case sends.
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities::ALL
+        let hides_calls = self.recording.as_ref().is_some_and(|recording| recording.hides_calls);
+        let calls = if hides_calls { CallVisibility::Hidden } else { CallVisibility::Protocol };
+        ProtocolCapabilities { calls, ..ProtocolCapabilities::ALL }
     }
 
     fn seed_history(&mut self, _messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

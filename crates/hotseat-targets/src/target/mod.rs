@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hotseat_trace::AttemptFailure;
+use hotseat_trace::{AttemptFailure, CallVisibility};
 use serde_json::Value;
 
 pub(crate) use client_requests::{
@@ -122,18 +122,6 @@ impl ProtocolCapabilities {
         options: true,
         calls: CallVisibility::Protocol,
     };
-}
-
-/// What shows the tool calls of an agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CallVisibility {
-    /// Its protocol.
-    #[default]
-    Protocol,
-    /// The MCP servers and models of the test, as far as the agent uses them.
-    Services,
-    /// Nothing.
-    Hidden,
 }
 
 /// The part of the conversation sent with each input.

@@ -386,8 +386,10 @@ fn to_message(heard: &CodeAgentMessage) -> Message {
                 arguments: arguments(&call.arguments),
                 result: None,
                 error: None,
+                server_tool: None,
             })
             .collect(),
+        unseen_calls: None,
         metadata: heard.options.clone().unwrap_or(Value::Null),
     }
 }

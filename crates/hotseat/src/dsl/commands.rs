@@ -85,7 +85,6 @@ impl CommandHandler<'_, '_> {
         seen.ended = self.session.ensure_open().is_err();
         if said {
             seen.conversation = Arc::new(self.session.conversation().clone());
-            seen.notes.unseen_calls = self.session.unseen_calls_reason().map(Arc::new);
         }
         let known = seen.evaluations.len();
         if self.session.checks().len() > known {
@@ -104,7 +103,7 @@ impl CommandHandler<'_, '_> {
         if let Some(options) = options {
             let number = self.session.conversation().turns.len() + 1;
             let mut seen = lock(&self.view);
-            Arc::make_mut(&mut seen.notes.options).insert(number, options);
+            Arc::make_mut(&mut seen.turn_options).insert(number, options);
         }
         self.session.send_turn(turn).await
     }

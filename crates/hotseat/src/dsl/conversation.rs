@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotseat_trace::{self as trace, TurnScope};
 
-use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes};
+use hotseat_engine::session::unseen_calls_reason;
+
+use super::views::{
+    AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnOptions, UnseenReason,
+};
 
 /// Snapshot of the session that the example can read.
 #[derive(Debug, Clone, Default)]
@@ -14,7 +18,7 @@ pub(super) struct SessionView {
     pub example: String,
     pub conversation: Arc<trace::TracedConversation>,
     pub evaluations: Arc<Vec<Evaluation>>,
-    pub notes: TurnNotes,
+    pub turn_options: TurnOptions,
     /// Addresses of MCP servers and served models by name.
     pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
@@ -29,12 +33,20 @@ tokio::task_local! {
     pub(super) static CURRENT_VIEW: SharedView;
 }
 
-/// Returns the notes on turns so far, in the example whose command is being executed.
-pub(super) fn current_notes() -> TurnNotes {
-    let mut notes = CURRENT_VIEW.try_with(|view| lock(view).notes.clone()).unwrap_or_default();
-    // The agent may have used a service since the snapshot.
-    notes.unseen_calls.take_if(|unseen| unseen.may_change);
-    notes
+/// Returns the options of the turns so far, in the example whose command is being executed.
+fn current_options() -> TurnOptions {
+    CURRENT_VIEW.try_with(|view| lock(view).turn_options.clone()).unwrap_or_default()
+}
+
+/// Returns the turns of a scope.
+pub(super) fn turns_of(scope: TurnScope<'_>) -> Vec<Turn> {
+    let (options, unseen) = (current_options(), unseen_reason(scope.unseen_calls()));
+    let turns = scope.turns().iter();
+    turns.map(|turn| Turn::new(Arc::new(turn.clone()), &options, unseen.clone())).collect()
+}
+
+fn unseen_reason(unseen: Option<trace::UnseenCalls<'_>>) -> UnseenReason {
+    unseen.map(|unseen| unseen_calls_reason(unseen).into())
 }
 
 /// Locks a mutex, also if a thread panicked while it held the lock.
@@ -54,7 +66,7 @@ pub(super) enum ConversationSource {
     /// The running session.
     Live(SharedView),
     /// The turns recorded up to some turn.
-    Recorded(Arc<trace::TracedConversation>, TurnNotes),
+    Recorded(Arc<trace::TracedConversation>, TurnOptions, UnseenReason),
 }
 
 impl Conversation {
@@ -66,12 +78,20 @@ impl Conversation {
         }
     }
 
+    /// Creates the conversation of a running session.
+    pub(super) fn of_session(view: SharedView) -> Conversation {
+        Conversation { source: ConversationSource::Live(view) }
+    }
+
     /// Creates the conversation up to the last of these turns.
     pub(super) fn up_to(scope: TurnScope<'_>) -> Conversation {
         let mut conversation = trace::TracedConversation::default();
         conversation.turns = scope.turns_up_to_end().to_vec();
         conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
-        Conversation { source: ConversationSource::Recorded(Arc::new(conversation), current_notes()) }
+        let unseen = unseen_reason(scope.unseen_calls());
+        Conversation {
+            source: ConversationSource::Recorded(Arc::new(conversation), current_options(), unseen),
+        }
     }
 
     /// Returns the messages of user and agent, in order.
@@ -93,8 +113,9 @@ impl Conversation {
     /// # }
     /// ```
     pub fn turns(&self) -> Vec<Turn> {
-        let (conversation, notes) = (self.recorded(), self.notes());
-        conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()), &notes)).collect()
+        let (conversation, options, unseen) = self.turn_sources();
+        let turns = conversation.turns.iter();
+        turns.map(|turn| Turn::new(Arc::new(turn.clone()), &options, unseen.clone())).collect()
     }
 
     /// Returns the number of turns.
@@ -104,7 +125,8 @@ impl Conversation {
 
     /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
-        self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &self.notes()))
+        let (conversation, options, unseen) = self.turn_sources();
+        conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &options, unseen))
     }
 
     /// Returns the last user message.
@@ -196,10 +218,17 @@ impl Conversation {
         self.evaluation_results().into_iter().filter(|evaluation| evaluation.hard).collect()
     }
 
-    fn notes(&self) -> TurnNotes {
+    /// Returns the conversation, the options of its turns, and why its tool calls cannot be read, if they cannot.
+    fn turn_sources(&self) -> (Arc<trace::TracedConversation>, TurnOptions, UnseenReason) {
         match &self.source {
-            ConversationSource::Live(view) => lock(view).notes.clone(),
-            ConversationSource::Recorded(_, notes) => notes.clone(),
+            ConversationSource::Live(view) => {
+                let seen = lock(view);
+                let unseen = unseen_reason(seen.conversation.unseen_calls());
+                (seen.conversation.clone(), seen.turn_options.clone(), unseen)
+            }
+            ConversationSource::Recorded(conversation, options, unseen) => {
+                (conversation.clone(), options.clone(), unseen.clone())
+            }
         }
     }
 
@@ -207,7 +236,7 @@ impl Conversation {
     pub fn recorded(&self) -> Arc<trace::TracedConversation> {
         match &self.source {
             ConversationSource::Live(view) => lock(view).conversation.clone(),
-            ConversationSource::Recorded(conversation, _) => conversation.clone(),
+            ConversationSource::Recorded(conversation, ..) => conversation.clone(),
         }
     }
 }

@@ -24,7 +24,6 @@ use super::session_channel::{SessionChannel, SessionCommand};
 use super::test::Test;
 use super::test_function::TestFunction;
 use super::tree::ExampleSpec;
-use super::views::TurnNotes;
 use hotseat_engine::session::{CaseBody, Session};
 use hotseat_targets::BoxFuture;
 
@@ -59,9 +58,8 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
     let (time, time_receiver) = watch::channel(TimeBudget::Remaining);
     let services = Arc::new(session.service_addresses());
     let facts = example.facts.clone();
-    let unseen_calls = session.unseen_calls_reason().map(Arc::new);
-    let notes = TurnNotes { unseen_calls, ..TurnNotes::default() };
-    let view = SessionView { example: facts.name.clone(), services, notes, ..SessionView::default() };
+    let conversation = Arc::new(session.conversation().clone());
+    let view = SessionView { example: facts.name.clone(), services, conversation, ..SessionView::default() };
     let view = Arc::new(Mutex::new(view));
     let questions = match &example.settings.agent {
         Some(AgentChoice::InProgram(program)) => program.take_requests(&session.id()),

@@ -2,13 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::caller_location::CallerLocation;
+use super::conversation::Conversation;
 use super::matcher::Matcher;
 use super::session_channel::{AssertionRequest, SessionChannel, SessionCommand};
 use super::simulator::{SimulationResult, SimulatorSettings};
@@ -222,8 +222,7 @@ pub struct Agent {
 impl Agent {
     /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
-        let seen = self.channel.view();
-        seen.conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &seen.notes))
+        Conversation::of_session(self.channel.session()).last_turn()
     }
 
     /// Returns the last response. Fails the example before the first message.

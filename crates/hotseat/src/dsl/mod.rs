@@ -79,7 +79,7 @@ pub use topics::{
 };
 pub use tree::{ExampleBuilder, Group};
 pub use user_turn::Attachment;
-pub use views::{AgentResponse, Evaluation, Message, Role, ToolCall, TopicVisit, Turn};
+pub use views::{AgentResponse, Evaluation, Message, Role, ServerTool, ToolCall, TopicVisit, Turn};
 
 pub use crate::{evaluate, expect, graph};
 pub use hotseat_targets::code_agent::{CodeAgentAnswer, CodeAgentCall};

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::caller_location::CallerLocation;
-use super::conversation::{Conversation, ConversationSource};
+use super::conversation::Conversation;
 use super::fixture::FixtureValues;
 use super::handles::{Agent, User};
 use super::scenario::Scenario;
@@ -45,7 +45,7 @@ impl Test {
         Test {
             user: User { channel: line.clone() },
             agent: Agent { channel: line.clone() },
-            conversation: Conversation { source: ConversationSource::Live(line.session()) },
+            conversation: Conversation::of_session(line.session()),
             channel: line,
             fixture_values: Rc::default(),
         }

@@ -258,9 +258,9 @@ impl Trigger {
                 if let Some(wrong) = arguments.iter().find_map(wrong) {
                     return Err(wrong);
                 }
-                let (name, arguments) = (name.clone(), arguments.clone());
                 let words = format!("calls {name} with matching arguments");
-                condition_trigger(words, at, move |scope| {
+                let (tool, name, arguments) = (name, name.clone(), arguments.clone());
+                condition_trigger(words, Some(tool), at, move |scope| {
                     let mut fitting = scope
                         .calls()
                         .filter(|(_, call)| call.is_named(&name) && !call.arguments_broken)
@@ -278,7 +278,7 @@ impl Trigger {
             TriggerKind::TurnsIn(topic, count) => Fires::TurnsIn(topic.clone(), *count),
             TriggerKind::Condition(asked) => {
                 let asked = asked.clone();
-                condition_trigger("a test function returns true".to_string(), at, move |scope| {
+                condition_trigger("a test function returns true".to_string(), None, at, move |scope| {
                     let conversation = Conversation::up_to(scope);
                     Ok(conversation.last_turn().is_some_and(|turn| asked(&turn, &conversation)))
                 })
@@ -289,6 +289,7 @@ impl Trigger {
 
 fn condition_trigger(
     words: String,
+    tool: Option<&str>,
     at: CallerLocation,
     fires: impl Fn(TurnScope<'_>) -> Result<bool, Undecidable> + Send + Sync + 'static,
 ) -> Fires {
@@ -296,6 +297,10 @@ fn condition_trigger(
         let holds = panics::catch(|| fires(scope))??;
         Ok((holds, format!("the function returned {holds}")))
     });
+    let native = match tool {
+        Some(name) => native.with_tool(name),
+        None => native,
+    };
     Fires::Condition(Box::new(Check::new(CheckKind::RustFunction(native), at.place())))
 }
 

@@ -9,15 +9,21 @@ use hotseat_trace as trace;
 use serde_json::Value;
 
 use hotseat_checks::CheckStrength;
-use hotseat_engine::session::{CheckResult, UnseenCalls};
+use hotseat_engine::session::CheckResult;
 
-/// What turns show beside their records.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TurnNotes {
-    /// Options that were sent to the agent, by turn number.
-    pub options: Arc<BTreeMap<usize, Value>>,
-    /// Why tool calls cannot be read at the moment, if they cannot.
-    pub unseen_calls: Option<Arc<UnseenCalls>>,
+/// Options that were sent to the agent, by turn number.
+pub(super) type TurnOptions = Arc<BTreeMap<usize, Value>>;
+
+/// Why tool calls cannot be read at the moment, if they cannot.
+pub(super) type UnseenReason = Option<Arc<str>>;
+
+/// Returns a list of tool calls. Panics if they cannot be read.
+#[track_caller]
+fn readable<'a, T>(calls: &'a [T], unseen: &UnseenReason) -> &'a [T] {
+    match unseen {
+        None => calls,
+        Some(reason) => panic!("{reason}"),
+    }
 }
 
 /// Author of a message.
@@ -54,10 +60,10 @@ pub struct Message {
     pub content: String,
     /// Start of the user turn or end of the agent turn; none if unknown.
     pub timestamp: Option<SystemTime>,
-    /// Tool calls of the turn. Only the last message of an agent turn has them.
-    pub tool_calls: Vec<ToolCall>,
     /// Options that were sent with a user message; null if there are none.
     pub metadata: Value,
+    pub(super) tool_calls: Vec<ToolCall>,
+    pub(super) unseen_calls: UnseenReason,
 }
 
 impl Message {
@@ -71,9 +77,22 @@ impl Message {
         self.role == Role::Agent
     }
 
+    /// Returns the tool calls of the turn. Only the last message of an agent turn has them.
+    ///
+    /// # Panics
+    /// If they are not visible, as [`Turn::tool_calls`].
+    #[track_caller]
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        readable(&self.tool_calls, &self.unseen_calls)
+    }
+
     /// Returns true if it has a call of this tool.
+    ///
+    /// # Panics
+    /// If tool calls are not visible, as [`Turn::tool_calls`].
+    #[track_caller]
     pub fn has_tool_call(&self, name: &str) -> bool {
-        self.tool_calls.iter().any(|call| call.name == name)
+        self.tool_calls().iter().any(|call| call.is_named(name))
     }
 }
 
@@ -90,6 +109,17 @@ pub struct ToolCall {
     pub result: Option<Value>,
     /// Error of the tool, if it failed.
     pub error: Option<String>,
+    /// The MCP server of the test that received the call, and its tool there.
+    pub server_tool: Option<ServerTool>,
+}
+
+/// A tool of an MCP server of the test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerTool {
+    /// Name of the server.
+    pub server: String,
+    /// Name of the tool at the server.
+    pub tool: String,
 }
 
 impl ToolCall {
@@ -105,12 +135,21 @@ impl ToolCall {
     ///     arguments: json!({"room": "Blue Room"}),
     ///     result: None,
     ///     error: None,
+    ///     server_tool: None,
     /// };
     /// assert_eq!(call.argument("room"), "Blue Room");
     /// assert!(call.argument("time").is_null());
     /// ```
     pub fn argument(&self, name: &str) -> Value {
         self.arguments.get(name).cloned().unwrap_or(Value::Null)
+    }
+
+    /// Returns true if this tool was called: by the name that the agent reports, or by a name that agents use for the tool of
+    /// the MCP server of the test that received the call, as `mcp__bank__charge_card`.
+    pub fn is_named(&self, tool: &str) -> bool {
+        let at_server =
+            |called: &ServerTool| trace::is_reported_tool_name(&called.server, &called.tool, tool);
+        self.name == tool || self.server_tool.as_ref().is_some_and(at_server)
     }
 
     fn from_trace(call: &trace::AgentToolCall) -> ToolCall {
@@ -126,6 +165,10 @@ impl ToolCall {
             arguments: call.arguments.clone(),
             result: fine,
             error: failed,
+            server_tool: call.server_call.as_ref().map(|received| ServerTool {
+                server: received.server.to_string(),
+                tool: received.tool.to_string(),
+            }),
         }
     }
 }
@@ -139,21 +182,22 @@ pub struct Turn {
     turn: Arc<trace::ConversationTurn>,
     /// Options that were sent with the user message; null if there are none.
     options: Value,
-    unseen_calls: Option<Arc<UnseenCalls>>,
+    unseen_calls: UnseenReason,
 }
 
 impl Turn {
-    pub(super) fn new(turn: Arc<trace::ConversationTurn>, notes: &TurnNotes) -> Turn {
-        let options = notes.options.get(&turn.number).cloned().unwrap_or(Value::Null);
-        Turn { turn, options, unseen_calls: notes.unseen_calls.clone() }
+    pub(super) fn new(
+        turn: Arc<trace::ConversationTurn>,
+        options: &TurnOptions,
+        unseen_calls: UnseenReason,
+    ) -> Turn {
+        let options = options.get(&turn.number).cloned().unwrap_or(Value::Null);
+        Turn { turn, options, unseen_calls }
     }
 
     #[track_caller]
     fn calls(&self) -> &[trace::AgentToolCall] {
-        match &self.unseen_calls {
-            None => &self.turn.tool_calls,
-            Some(unseen) => panic!("{}", unseen.reason),
-        }
+        readable(&self.turn.tool_calls, &self.unseen_calls)
     }
 
     /// Returns the number of the turn, from 1.
@@ -172,8 +216,9 @@ impl Turn {
             role: Role::User,
             content: self.turn.user.clone().unwrap_or_default(),
             timestamp: system_time(self.turn.started_at),
-            tool_calls: Vec::new(),
             metadata: self.options.clone(),
+            tool_calls: Vec::new(),
+            unseen_calls: None,
         }
     }
 
@@ -197,19 +242,19 @@ impl Turn {
     /// Returns true if the agent called this tool.
     #[track_caller]
     pub fn has_tool_call(&self, name: &str) -> bool {
-        self.calls().iter().any(|call| *call.name == *name)
+        self.calls().iter().any(|call| call.is_named(name))
     }
 
     /// Returns all calls of this tool.
     #[track_caller]
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
-        self.calls().iter().filter(|call| *call.name == *name).map(ToolCall::from_trace).collect()
+        self.calls().iter().filter(|call| call.is_named(name)).map(ToolCall::from_trace).collect()
     }
 
     /// Returns the first call of this tool.
     #[track_caller]
     pub fn tool_call(&self, name: &str) -> Option<ToolCall> {
-        self.calls().iter().find(|call| *call.name == *name).map(ToolCall::from_trace)
+        self.calls().iter().find(|call| call.is_named(name)).map(ToolCall::from_trace)
     }
 
     /// Returns the duration from the input to the end of the turn.
@@ -239,8 +284,9 @@ impl Turn {
                 role: Role::Agent,
                 content,
                 timestamp: system_time(self.turn.ended_at.unwrap_or(self.turn.started_at)),
-                tool_calls: Vec::new(),
                 metadata: Value::Null,
+                tool_calls: Vec::new(),
+                unseen_calls: self.unseen_calls.clone(),
             })
             .collect();
         if let Some(last) = said.last_mut() {

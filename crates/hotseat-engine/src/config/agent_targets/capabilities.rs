@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::cases::{CallOptions, TestCase};
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
+use hotseat_targets::ProtocolCapabilities;
 use hotseat_targets::message::{MediaAttachment, media_parts};
 use hotseat_targets::target::template::{Placeholder, PlaceholderRef};
-use hotseat_targets::{CallVisibility, ProtocolCapabilities};
+use hotseat_trace::CallVisibility;
 
 /// Resolves a connector that turns name: `None` if the agent receives the name only.
 type ResolveConnector = fn(

@@ -316,17 +316,44 @@ fn tool_json(name: &str, description: &str, parameters: &Value) -> Value {
     serde_json::json!({"name": name, "description": description, "parameters": parameters})
 }
 
-/// True if a variable has the name of a secret. Short values such as `true` are not secrets.
+/// Shorter values of members with the name of a secret, such as `true`, are not secrets.
+const MIN_SECRET_BYTES: usize = 8;
+
+/// True if a variable has the name of a secret and a value that can be one.
 pub fn is_secret(name: &str, value: &str) -> bool {
-    const MIN_VALUE_BYTES: usize = 8;
-    value.len() >= MIN_VALUE_BYTES && is_secret_name(name)
+    value.len() >= MIN_SECRET_BYTES && is_secret_name(name)
 }
 
-/// Text of a JSON value, if it is a text or a number.
-pub fn secret_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+/// Returns the number of bytes from which the texts of a value with this name are secrets; none if the name is not one of
+/// a secret.
+fn min_secret_bytes(name: &str) -> Option<usize> {
+    is_secret_name(name).then_some(MIN_SECRET_BYTES)
+}
+
+/// Collects the secrets in a value and their paths: all texts and numbers in members with the name of a secret, on any level.
+/// `is_declared` marks the whole value as secret.
+pub fn collect_secrets(name: &str, value: &Value, is_declared: bool, secrets: &mut Vec<(String, String)>) {
+    collect_marked(name, value, if is_declared { Some(0) } else { min_secret_bytes(name) }, secrets);
+}
+
+/// Collects the texts and numbers of a value that are at least as long as `min_bytes`, if it is marked as secret.
+fn collect_marked(path: &str, value: &Value, min_bytes: Option<usize>, secrets: &mut Vec<(String, String)>) {
+    let text = match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let min_bytes = min_bytes.or_else(|| min_secret_bytes(name));
+                collect_marked(&format!("{path}.{name}"), value, min_bytes, secrets);
+            }
+            return;
+        }
+        Value::Array(items) => {
+            return items.iter().for_each(|item| collect_marked(path, item, min_bytes, secrets));
+        }
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) => return,
+    };
+    if min_bytes.is_some_and(|min_bytes| text.len() >= min_bytes) {
+        secrets.push((path.to_string(), text));
     }
 }

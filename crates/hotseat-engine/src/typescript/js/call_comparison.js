@@ -1,6 +1,6 @@
 // Tool calls that this library compares, because a function decides about an argument.
 
-const { needsTurn, part, turns } = core;
+const { isNamed, needsTurn, part, turns } = core;
 const { compare, holds, show, tried } = part("values");
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
@@ -13,7 +13,7 @@ function compareCalls(names, expected, count, way) {
   const { exact, max } = count ?? {};
   const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
   const most = exact ?? max ?? Infinity;
-  const of = called(way).filter((call) => names.includes(call.name));
+  const of = called(way).filter((call) => names.some((name) => isNamed(call, name)));
   const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
   const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool calls";
   const found = () => {

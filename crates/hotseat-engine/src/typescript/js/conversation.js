@@ -1,9 +1,11 @@
 // The turns of the conversation as scripts see them, and the user's input.
 
 class ToolCall {
-  constructor(call, turn) {
+  constructor({ names, server, serverTool, ...call }, turn) {
     Object.assign(this, call);
     this.turn = turn;
+    // Not compared when a test compares calls.
+    for (const [key, value] of Object.entries({ names, server, serverTool })) Object.defineProperty(this, key, { value, enumerable: false });
   }
   argument(key) {
     return isObject(this.arguments) ? this.arguments[key] : undefined;
@@ -15,16 +17,27 @@ function guardCalls(object) {
   if (current.unseen === null) return;
   const calls = object.toolCalls;
   const get = () => {
-    // A judging function may run before the host says that the agent uses a service.
-    if (current.unseen !== null && !(current.judging && current.unseen.mayChange)) throw misuse(current.unseen.reason);
+    if (current.unseen !== null) throw misuse(current.unseen);
     return calls;
   };
   Object.defineProperty(object, "toolCalls", { get, enumerable: false });
 }
 
+/** True if the agent reports the tool by this name, or an MCP server of the test has it. */
+const isNamed = (call, name) => call.name === name || call.names?.includes(name) === true;
+
 function callsOf(calls, name, expected) {
-  if (expected !== undefined) part("values").definite(expected);
-  return calls.filter((call) => call.name === name && (expected === undefined || part("values").holds(call.arguments, expected)));
+  const own = calls.filter((call) => isNamed(call, name));
+  if (expected === undefined) return own;
+  part("values").definite(expected);
+  // Arguments that are a string are not valid JSON, so they are unknown.
+  if (own.some((call) => typeof call.arguments === "string")) throw misuse(`the arguments of a call of ${name} are not valid JSON`);
+  return own.filter((call) => part("values").holds(call.arguments, expected));
+}
+
+function hasCallOf(calls, name, expected) {
+  const readable = calls.filter((call) => typeof call.arguments !== "string");
+  return (expected !== undefined && callsOf(readable, name, expected).length > 0) || callsOf(calls, name, expected).length > 0;
 }
 
 class Message {
@@ -61,7 +74,7 @@ class AgentResponse {
     return this.text.includes(text);
   }
   hasToolCall(name, expected) {
-    return callsOf(this.toolCalls, name, expected).length > 0;
+    return hasCallOf(this.toolCalls, name, expected);
   }
   findToolCalls(name, expected) {
     return callsOf(this.toolCalls, name, expected);
@@ -90,13 +103,13 @@ class Turn {
     guardCalls(this);
   }
   hasToolCall(name, expected) {
-    return callsOf(this.toolCalls, name, expected).length > 0;
+    return hasCallOf(this.toolCalls, name, expected);
   }
   findToolCalls(name, expected) {
     return callsOf(this.toolCalls, name, expected);
   }
   toolCall(name) {
-    return this.toolCalls.find((call) => call.name === name);
+    return this.toolCalls.find((call) => isNamed(call, name));
   }
 }
 

@@ -1,6 +1,6 @@
 // The conversation and the agent as scripts see them, and functions of the test that judge them.
 
-const { ask, at, callsOf, current, decided, functions, part, thrownWords, turns, within } = core;
+const { ask, at, callsOf, current, decided, functions, hasCallOf, part, thrownWords, turns, within } = core;
 
 /** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
@@ -81,7 +81,7 @@ const conversation = Object.freeze({
   get isEmpty() {
     return turns.length === 0;
   },
-  hasToolCall: (name, expected) => callsOf(conversation.allToolCalls, name, expected).length > 0,
+  hasToolCall: (name, expected) => hasCallOf(conversation.allToolCalls, name, expected),
   calledTool: (name, expected) => callsOf(conversation.allToolCalls, name, expected).length,
   toolCallsFor: (name, expected) => callsOf(conversation.allToolCalls, name, expected),
   inTopic: (name) => current.topics.current === name,

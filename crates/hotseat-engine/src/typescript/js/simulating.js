@@ -25,6 +25,8 @@ function invariants(said, of) {
     }
     const { satisfy, match, matchAny, notMatch, contain, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
     const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
+    if (list(satisfy).some((one) => typeof one === "function")) throw misuse(`\`satisfy\` of the topic \`${of}\` needs names or texts of criteria; give a function a name: { "its name": function }`);
+    if (fromTools !== undefined && grounded === undefined) throw misuse(`\`fromTools\` of the topic \`${of}\` needs \`grounded\``);
     for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: isObject(one) ? one.name : one });
     if (match !== undefined) whole.push(asRegex("match", list(match), "all"));
     if (matchAny !== undefined) whole.push(asRegex("matchAny", list(matchAny), "any"));
@@ -53,10 +55,12 @@ function asTopic(name, definition) {
   ];
   const asserted = invariants([...(hard === undefined ? [] : list(hard)), ...forbidden], name);
   const made = { ...rest };
+  // Assertions in the form of case files stay.
+  const own = (key) => (made[key] === undefined ? [] : list(made[key]));
   if (triggers !== undefined) made.triggers = list(triggers).flatMap((one) => asTrigger(name, one));
   for (const [key, { whole, each }] of [["assert", asserted], ["evaluate", measured]]) {
-    if (whole.length > 0) made[key] = whole;
-    if (each.length > 0) made[`turn_${key}`] = each;
+    if (whole.length > 0) made[key] = [...own(key), ...whole];
+    if (each.length > 0) made[`turn_${key}`] = [...own(`turn_${key}`), ...each];
   }
   return made;
 }
@@ -64,6 +68,8 @@ function asTopic(name, definition) {
 function asTrigger(name, one) {
   if (!isObject(one)) throw misuse(`a trigger of the topic \`${name}\` must be an object, got ${shown(one)}`);
   const { onToolCall, onCondition, afterTurnsIn, ...rest } = one;
+  const kinds = Object.entries({ onToolCall, onCondition, afterTurnsIn }).filter(([, value]) => value !== undefined);
+  if (kinds.length > 1) throw misuse(`a trigger of the topic \`${name}\` has ${kinds.map(([kind]) => `\`${kind}\``).join(" and ")}: write a trigger for each`);
   if (typeof onCondition === "function") return { ...rest, onCondition: reference("onCondition", onCondition) };
   if (isObject(afterTurnsIn)) return { ...rest, afterTurnsIn: topicNamed(afterTurnsIn.topic), count: afterTurnsIn.count };
   if (!isObject(onToolCall)) return one;

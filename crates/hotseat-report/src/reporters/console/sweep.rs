@@ -23,8 +23,8 @@ pub(super) fn announcement(runs: usize, combinations: usize) -> String {
 pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
     let mut lines = vec![["CASE", "CALL", "FAULT", "OUTCOME"].map(str::to_string)];
     let mut above: Option<&SweepRow> = None;
-    for row in &report.rows {
-        lines.push(cells(row, above.replace(row)));
+    for (row, tool) in report.rows.iter().zip(report.tool_labels()) {
+        lines.push(cells(row, &tool, above.replace(row)));
     }
     let mut widths = [0; 4];
     for line in &lines {
@@ -70,7 +70,7 @@ pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
 }
 
 /// The cells of a row. A case and a call are named once.
-fn cells(row: &SweepRow, above: Option<&SweepRow>) -> [String; 4] {
+fn cells(row: &SweepRow, tool: &str, above: Option<&SweepRow>) -> [String; 4] {
     let again = match row.calls_again {
         0 => String::new(),
         times => format!(" ({} more)", format_count(times, "call")),
@@ -83,7 +83,7 @@ fn cells(row: &SweepRow, above: Option<&SweepRow>) -> [String; 4] {
     let named = |is_same: bool, name: String| if is_same { String::new() } else { name };
     [
         named(same_case, one_line(&row.case, MAX_NAME_COLUMNS)),
-        named(same_call, format!("{} #{}", one_line(&row.tool, MAX_NAME_COLUMNS), row.nth)),
+        named(same_call, format!("{} #{}", one_line(tool, MAX_NAME_COLUMNS), row.nth)),
         row.fault.to_string(),
         format!("{}{again}", row.outcome),
     ]

@@ -152,6 +152,7 @@ const SWEEP_BAD = ['did_not_notice', 'acted_twice', 'failed', 'hung', 'error'];
 function faultSweep(sweep) {
   if (!sweep?.rows.length) return null;
   const head = h('tr', {}, ['Case', 'Call', 'Fault', 'Outcome'].map((name) => h('th', { scope: 'col' }, name)));
+  const several = new Set(sweep.rows.map((one) => one.server)).size > 1;
   const row = (one, at) => {
     const above = sweep.rows[at - 1];
     const sameCase = above && above.suite === one.suite && above.case === one.case;
@@ -159,7 +160,7 @@ function faultSweep(sweep) {
     const bad = SWEEP_BAD.includes(one.outcome);
     const again = one.calls_again > 0 && h('small', {}, ` ${count(one.calls_again, 'call')} more`);
     return h('tr', {},
-      h('td', {}, !sameCase && line(one.case, 60)), h('td', {}, !sameCall && `${line(one.tool, 40)} #${one.nth}`), h('td', {}, one.fault),
+      h('td', {}, !sameCase && line(one.case, 60)), h('td', {}, !sameCall && `${line(several ? `${one.tool} at ${one.server}` : one.tool, 40)} #${one.nth}`), h('td', {}, one.fault),
       h('td', { title: one.message || '' }, h(bad ? 'span.tag.bad' : 'span.tag', {}, one.outcome.replaceAll('_', ' ')), again));
   };
   return h('section.panel', { 'aria-label': 'Faults' }, h('h2', {}, 'Faults', h('small', {}, ' what the agent did after each')),

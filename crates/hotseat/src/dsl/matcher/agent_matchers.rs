@@ -1,13 +1,11 @@
 //! Matchers of texts and tool calls of the agent, in the last turn, the whole conversation or a topic visit.
 
-use std::sync::Arc;
-
 use hotseat_trace::TurnScope;
 use serde_json::{Map, Value, json};
 
 use super::value_matchers::{ContainsMatcher, EMPTY_CONTAINS, PatternMatcher};
 use super::{Assertion, AssertionKind, ExpectedValue, IntoExpectedValue, IntoStrings, Matcher, NotMatcher};
-use crate::dsl::conversation::{Conversation, current_notes};
+use crate::dsl::conversation::{Conversation, turns_of};
 use crate::dsl::handles::Agent;
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
@@ -208,13 +206,14 @@ impl ToolCallMatcher {
             (min, Some(max)) => format!("to be called {min} to {max} times"),
         };
         let words = format!("{} with {} {often}", self.name, given.join(", "));
-        RustCheck::new(words, move |scope: TurnScope<'_>| {
+        let tool = self.name.clone();
+        let check = RustCheck::new(words, move |scope: TurnScope<'_>| {
             let fits = |arguments: &Value| {
                 let mut wanted = call.arguments.iter();
                 wanted
                     .try_fold(true, |fits, (name, wanted)| Ok(fits && wanted.is_met_by(arguments.get(name))?))
             };
-            let calls = scope.calls().filter(|(_, made)| *made.name == *call.name);
+            let calls = scope.calls().filter(|(_, made)| made.is_named(&call.name));
             let (unknown, known): (Vec<_>, Vec<_>) = calls.partition(|(_, made)| made.arguments_broken);
             let fitting: Result<Vec<bool>, Undecidable> =
                 panics::catch(|| known.iter().map(|(_, made)| fits(&made.arguments)).collect())?;
@@ -226,7 +225,8 @@ impl ToolCallMatcher {
                 true => Ok((holds, made)),
                 false => Err(Undecidable::new(format!("the arguments of a call are not valid JSON: {made}"))),
             }
-        })
+        });
+        check.with_tool(&tool)
     }
 }
 
@@ -409,9 +409,7 @@ impl<F: Fn(&Turn) -> bool + Send + Sync + 'static> TurnMatcher for PredicateMatc
         Assertion::from_kind(AssertionKind::Function(RustCheck::new(
             self.name,
             move |scope: TurnScope<'_>| {
-                let notes = current_notes();
-                let turns: Vec<Turn> =
-                    scope.turns().iter().map(|turn| Turn::new(Arc::new(turn.clone()), &notes)).collect();
+                let turns = turns_of(scope);
                 let broken = panics::catch(|| turns.iter().find(|turn| !function(turn)))?;
                 Ok(match broken {
                     None => (true, format!("it holds of {} turns", turns.len())),

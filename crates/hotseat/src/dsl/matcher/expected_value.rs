@@ -9,7 +9,7 @@ use super::NotMatcher;
 use super::value_matchers::{
     ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, OneOfMatcher, PatternMatcher,
 };
-use hotseat_checks::{Undecidable, json_equal};
+use hotseat_checks::{Undecidable, contains_value};
 use hotseat_engine::cases::parse_condition;
 
 /// Expected value of a tool argument: a value, a comparison, a pattern or a function.
@@ -54,12 +54,12 @@ pub enum ExpectedValue {
 }
 
 impl ExpectedValue {
-    /// Returns true if an argument meets the expectation. A missing argument does not. Fails if the
-    /// comparison is impossible.
+    /// Returns true if an argument meets the expectation; objects may have more members. A missing argument does not.
+    /// Fails if the comparison is impossible.
     pub(in crate::dsl) fn is_met_by(&self, found: Option<&Value>) -> Result<bool, Undecidable> {
         match (self, found) {
             (_, None) => Ok(false),
-            (ExpectedValue::Value(wanted), Some(found)) => Ok(json_equal(found, wanted)),
+            (ExpectedValue::Value(wanted), Some(found)) => Ok(contains_value(found, wanted)),
             (ExpectedValue::Condition(written), found) => {
                 let condition = parse_condition(written).map_err(Undecidable::new)?;
                 condition.is_met(found).map_err(Undecidable::new)

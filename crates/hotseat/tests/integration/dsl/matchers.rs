@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Matcher, TurnMatcher, one_of};
+use hotseat::dsl::{DecideTopics, Matcher, TurnMatcher, one_of};
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
 use serde_json::json;
 
 use super::harness::{echo_agent, run_examples, run_examples_in};
@@ -198,14 +198,110 @@ fn calls_that_nothing_shows_cannot_be_read() {
             let response = t.user.says("hi").await;
             assert!(!response.has_tool_call("refund"));
         });
+        s.it("of a message", async |t| {
+            t.user.says("hi").await;
+            assert!(!t.conversation.messages()[1].has_tool_call("refund"));
+        });
+        s.it("with an argument", async |t| {
+            t.user.says("hi").await;
+            expect!(t.agent, not(call_tool("refund").with("amount", that(|amount| amount.is_number()))));
+        });
+        s.criterion("no refund", "").matches(|conversation| !conversation.has_tool_call("refund"));
+        s.it("in a criterion", async |t| {
+            t.user.says("hi").await;
+            expect!(t.agent, satisfy("no refund"));
+        });
+        s.criterion("no call", "").matches_messages(|all| all.iter().all(|one| one.tool_calls().is_empty()));
+        s.it("in a criterion of messages", async |t| {
+            t.user.says("hi").await;
+            expect!(t.agent, satisfy("no call"));
+        });
         s.it("texts", async |t| {
             t.user.says("hi").await;
             assert_eq!(t.conversation.messages()[1].content, "Hello.");
         });
     });
-    for case in ["all", "of a tool", "of the last turn"] {
+    for case in [
+        "all",
+        "of a tool",
+        "of the last turn",
+        "of a message",
+        "with an argument",
+        "in a criterion",
+        "in a criterion of messages",
+    ] {
         let (_, message) = ran.failure(case);
-        assert!(message.contains("the agent's tool calls are not visible"), "{message}");
+        assert!(message.contains("calls are not visible"), "{case}: {message}");
     }
     assert_eq!(ran.case("texts")["status"], "passed", "{ran:?}");
+}
+
+/// A tool of an MCP server of the test has the names that agents give it, whatever is compared.
+#[test]
+fn tools_of_servers_have_other_names() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let arguments = json!({"order": {"id": "o-1", "amount": 5}});
+        let result = bank.call("refund", &arguments).expect("an answer");
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "mcp__bank__refund", &arguments, Some(result)).text("Paid.").finished()
+    });
+    let config = format!(
+        "target: {{ endpoint: '{}', headers: {{ x-bank: '${{MCP.bank.url}}' }} }}\nmcp: {{ bank: {{ type: mock, tools: [{{ name: refund, answers: [{{ content: paid }}] }}] }} }}\n",
+        agent.url()
+    );
+    let write = |folder: &Path| fs::write(folder.join("hotseat.yaml"), config).unwrap();
+    let ran = run_examples_in(write, &[], |s| {
+        s.it("a", async |t| {
+            let response = t.user.says("hi").await;
+            assert!(response.has_tool_call("refund") && response.has_tool_call("mcp__bank__refund"));
+            assert_eq!(t.conversation.called_tool("refund"), 1);
+            assert!(t.conversation.messages()[1].has_tool_call("bank_refund"));
+            let call = response.turn().tool_call("refund").expect("a call");
+            let known = call.server_tool.expect("the server received it");
+            assert_eq!((known.server.as_str(), known.tool.as_str()), ("bank", "refund"));
+            // A function changes how the other arguments are compared in nothing.
+            let refunded = || call_tool("refund").with("order", json!({"id": "o-1"}));
+            expect!(t.agent, refunded());
+            expect!(t.agent, refunded().with("order", that(|order| order["amount"] == 5)));
+            expect!(t.agent, not(refunded().with("order", that(|order| order["amount"] == 6))));
+        });
+    });
+    assert_eq!(ran.case("a")["status"], "passed", "{ran:#?}");
+}
+
+/// Functions that check see that nothing has shown calls yet, also in topics.
+#[test]
+fn functions_cannot_read_calls_before_a_service_is_used() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
+        agent.url()
+    );
+    let config = format!(
+        "{target}mcp: {{ bank: {{ type: mock, tools: [{{ name: refund, answers: [{{ content: paid }}] }}] }} }}\n"
+    );
+    let write = |folder: &Path| fs::write(folder.join("hotseat.yaml"), config).unwrap();
+    let ran = run_examples_in(write, &[], |s| {
+        s.decide_topics(DecideTopics::Always);
+        s.criterion("no refund", "").matches(|conversation| !conversation.has_tool_call("refund"));
+        s.it("in a criterion", async |t| {
+            t.user.says("hi").await;
+            expect!(t.agent, satisfy("no refund"));
+        });
+        s.topic("start")
+            .characteristic("Anything")
+            .expect(satisfies("no call", |turn| turn.tool_calls().is_empty()));
+        s.it("in a topic", async |t| {
+            t.expect_conversation_to(graph! { start });
+            t.user.says("hi").await;
+        });
+    });
+    for case in ["in a criterion", "in a topic"] {
+        let (_, message) = ran.failure(case);
+        assert!(
+            message.contains("the agent used no MCP server and no model of the test"),
+            "{case}: {message}"
+        );
+    }
 }
