@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotseat_trace::Trace;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{SemaphorePermit, mpsc, oneshot};
 
 use super::error::HostError;
 use super::message::{ActorMessage, ReplySender, SendOutcome};
@@ -69,6 +69,11 @@ impl ConversationHandle {
         self.agent().await?;
         let records = self.inner.shared.options.store.records(&self.inner.id).await?;
         Ok(Trace::new(records))
+    }
+
+    /// Waits until few traces are being read, so that many readers do not hold as many traces in memory.
+    pub async fn wait_to_read(&self) -> Option<SemaphorePermit<'_>> {
+        self.inner.shared.readers.acquire().await.ok()
     }
 
     /// Returns a watcher for all later signals.

@@ -10,7 +10,7 @@ use super::actor::{ConversationActor, MissingPolicy};
 use super::error::HostError;
 use super::handle::ConversationHandle;
 use super::models::ModelRegistry;
-use super::state::{HostOptions, HostState, LoadedConversation};
+use super::state::{HostOptions, HostState, LoadedConversation, MAX_TRACE_READERS};
 use super::watch::WatcherList;
 use crate::definition::Definitions;
 use crate::ids::{AgentId, ConversationId};
@@ -35,6 +35,7 @@ impl ConversationHost {
                 models,
                 options,
                 calls,
+                readers: Semaphore::new(MAX_TRACE_READERS),
                 generations: AtomicU64::new(0),
                 loaded,
             }),

@@ -38,12 +38,17 @@ impl Default for HostOptions {
     }
 }
 
+/// Maximum number of traces that are read at the same time.
+pub(super) const MAX_TRACE_READERS: usize = 2;
+
 /// State shared by the host and its conversations.
 pub(super) struct HostState {
     pub(super) definitions: Arc<Definitions>,
     pub(super) models: ModelRegistry,
     pub(super) options: HostOptions,
     pub(super) calls: Arc<Semaphore>,
+    /// Permits to read whole traces.
+    pub(super) readers: Semaphore,
     /// Number of conversations loaded so far.
     pub(super) generations: AtomicU64,
     pub(super) loaded: Mutex<HashMap<ConversationId, LoadedConversation>>,

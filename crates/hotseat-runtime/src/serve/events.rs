@@ -19,8 +19,8 @@ use crate::live::{ConversationHandle, Signal, Watcher};
 pub struct ThreadStream {
     conversation: ConversationId,
     /// Stored events that have not been sent yet.
-    stored: VecDeque<EventRecord>,
-    /// Number of the last event that was sent or skipped.
+    stored: VecDeque<Bytes>,
+    /// Number of the last event that was sent, skipped or stored.
     seen: u64,
     watcher: Watcher,
 }
@@ -33,19 +33,20 @@ impl ThreadStream {
     pub async fn open(handle: &ConversationHandle, seen: u64) -> Result<ThreadStream, RequestError> {
         // Events that occur between these two calls arrive twice and are sent once.
         let watcher = handle.watch();
+        let _reader = handle.wait_to_read().await;
         let trace = handle.trace().await.map_err(host_error)?;
-        let kept = trace.all().iter().cloned().collect();
-        Ok(ThreadStream { conversation: handle.id().clone(), stored: kept, seen, watcher })
+        let mut stream =
+            ThreadStream { conversation: handle.id().clone(), stored: VecDeque::new(), seen, watcher };
+        // A trace is much larger than what clients see of it.
+        stream.stored = trace.all().iter().filter_map(|record| stream.event(record)).collect();
+        Ok(stream)
     }
 
     /// Returns the next event, or `None` if the conversation cannot continue.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(record) = self.stored.pop_front() {
-                if let Some(event) = self.event(&record) {
-                    return Some(event);
-                }
-                continue;
+            if let Some(event) = self.stored.pop_front() {
+                return Some(event);
             }
             let event = match self.watcher.next().await? {
                 Signal::Event(record) => self.event(&record),
