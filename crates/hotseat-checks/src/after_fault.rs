@@ -50,7 +50,11 @@ impl CheckBehavior for AfterFault {
 
     fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let tools = self.tool.as_deref().into_iter().collect();
-        vec![NamedTools { server: self.server.as_deref(), tools }]
+        let forbidden = self.forbid.iter().map(String::as_str).collect();
+        vec![
+            NamedTools { server: self.server.as_deref(), tools },
+            NamedTools { server: None, tools: forbidden },
+        ]
     }
 
     fn reads_calls(&self) -> bool {

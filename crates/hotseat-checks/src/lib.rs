@@ -311,9 +311,9 @@ impl Check {
         self.kind.behavior().needs_answer()
     }
 
-    /// Returns true if the check holds in a conversation without tool calls.
+    /// Returns true if the check holds in a conversation without tool calls, or without calls after a fault.
     pub fn passes_without_calls(&self) -> bool {
-        self.decide(TracedConversation::default().scope()).passed
+        self.needs_fault() || self.decide(TracedConversation::default().scope()).passed
     }
 
     /// Returns the reason if the check cannot be decided although it needs no judge or script.

@@ -94,7 +94,9 @@ impl CheckBehavior for ToolSequence {
 
     fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let calls = self.calls.iter();
-        calls.map(|call| NamedTools { server: call.server.as_deref(), tools: vec![&call.name] }).collect()
+        let calls = calls.map(|call| NamedTools { server: call.server.as_deref(), tools: vec![&call.name] });
+        let only = self.only.iter().flatten().map(|name| NamedTools { server: None, tools: vec![name] });
+        calls.chain(only).collect()
     }
 
     fn reads_calls(&self) -> bool {

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::topic::{missing_topics_reason, visited_topics};
-use super::{CheckBehavior, CheckDecision, CheckOutcome};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, NamedTools};
 
 /// Value of the conversation so far, and its comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,11 +69,12 @@ impl CheckBehavior for ConversationValue {
                 CheckDecision::new(number.matches(turns.len() as u64), turns.len().to_string())
             }
             ConversationValue::ToolNames(list) => {
-                let calls = turns.iter().flat_map(|turn| &turn.tool_calls);
-                list.decide(&calls.map(|call| call.name.to_string()).collect::<Vec<_>>())
+                let calls: Vec<_> = turns.iter().flat_map(|turn| &turn.tool_calls).collect();
+                let names: Vec<String> = calls.iter().map(|call| call.name.to_string()).collect();
+                list.decide(&names, |place, name| calls[place].is_named(name))
             }
             ConversationValue::TopicHistory(list) => match visited_topics(scope) {
-                Some(visited) => list.decide(&visited),
+                Some(visited) => list.decide(&visited, |place, name| visited[place] == name),
                 None => CheckDecision::not_applicable(missing_topics_reason(scope)),
             },
         }
@@ -81,6 +82,17 @@ impl CheckBehavior for ConversationValue {
 
     fn reads_calls(&self) -> bool {
         matches!(self, ConversationValue::ToolNames(_))
+    }
+
+    fn named_tools(&self) -> Vec<NamedTools<'_>> {
+        match self {
+            ConversationValue::ToolNames(
+                ListComparison::Equal(names) | ListComparison::Containing(names),
+            ) => {
+                vec![NamedTools { server: None, tools: names.iter().map(String::as_str).collect() }]
+            }
+            ConversationValue::TurnCount(_) | ConversationValue::TopicHistory(_) => Vec::new(),
+        }
     }
 
     fn topics(&self) -> Option<&[String]> {
@@ -119,10 +131,15 @@ impl ListComparison {
         }
     }
 
-    fn decide(&self, found: &[String]) -> CheckDecision {
+    /// Compares the found names. `is_same` compares the one at a place with an expected name.
+    fn decide(&self, found: &[String], is_same: impl Fn(usize, &str) -> bool) -> CheckDecision {
         let holds = match self {
-            ListComparison::Equal(names) => found == names,
-            ListComparison::Containing(names) => names.iter().all(|name| found.contains(name)),
+            ListComparison::Equal(names) => {
+                found.len() == names.len() && (0..).zip(names).all(|(place, name)| is_same(place, name))
+            }
+            ListComparison::Containing(names) => {
+                names.iter().all(|name| (0..found.len()).any(|place| is_same(place, name)))
+            }
         };
         CheckDecision::new(holds, format!("[{}]", quoted(found)))
     }

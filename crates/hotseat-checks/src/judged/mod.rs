@@ -66,4 +66,16 @@ impl CheckBehavior for JudgedCheck {
     fn needs_answer(&self) -> bool {
         true
     }
+
+    /// Claims are compared with the results of calls.
+    fn reads_calls(&self) -> bool {
+        match &self.criterion {
+            JudgeCriterion::Grounded(_) => true,
+            JudgeCriterion::Claims(claims) => !claims.absolute,
+            JudgeCriterion::FreeForm(_)
+            | JudgeCriterion::Criterion(_)
+            | JudgeCriterion::Intent(_)
+            | JudgeCriterion::Goal(_) => false,
+        }
+    }
 }

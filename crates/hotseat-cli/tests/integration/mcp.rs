@@ -668,6 +668,27 @@ fn a_sweep_sees_the_same_tool_at_other_servers() {
     assert!(!run.output.stdout.contains("charge_card at bank"), "{}", run.output);
 }
 
+/// The same number of effects is not the same work.
+#[test]
+fn a_sweep_compares_the_arguments_of_effects() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let charge = |order: &str| bank.call("charge_card", &json!({"order_id": order}));
+        for order in ["o-1", "o-2"] {
+            // After a failure it charges the wrong order.
+            let _ = charge(order).or_else(|_| charge("o-1"));
+        }
+        FakeReply::json(200, &json!({"reply": "Both are paid."}))
+    });
+    let mock =
+        "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
+    let project =
+        Project::with_config(&(plain_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
+    let run = project.test(&["--faults", "sweep", "--fault-kinds", "is_error"]);
+    let expected = ["a: charge_card 1 is_error: called_again 1", "a: charge_card 2 is_error: acted_twice 1"];
+    assert_eq!(swept(&run), expected, "{}", run.output);
+}
+
 #[test]
 fn a_sweep_without_a_defect_passes() {
     let agent = plain_agent();

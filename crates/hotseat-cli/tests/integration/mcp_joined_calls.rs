@@ -82,6 +82,10 @@ turns:
           - { name: charge_card, server: bank, count: { exact: 1 } }
           - { name: mcp__bank__charge_card, count: { exact: 1 } }
       budget: { max_tool_calls: 1 }
+assert:
+  - { type: value, of: tool_names, contains: charge_card }
+  - { type: value, of: tool_names, equals: [bank_charge_card] }
+  - { type: value, of: tool_names, contains: charge, negate: true }
 ";
     let run = Project::with_config(&(target + BANK)).suite("a", suite).test(&[]);
     run.assert_all_passed();

@@ -1,9 +1,10 @@
 //! Results of a sweep of faults: what the agent did after each fault, read from the traces.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use hotseat_mcp::FaultKind;
-use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus};
+use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments};
 use serde::Serialize;
 
 use super::attempt_result::Attempt;
@@ -27,7 +28,10 @@ pub(super) struct CleanRun {
     pub(super) calls: Vec<SweptCall>,
     /// True if the case injects faults itself.
     pub(super) has_faults: bool,
-    effects: Vec<String>,
+    /// Tools that took effect, with their arguments.
+    effects: Vec<(String, String)>,
+    /// Number of calls of each tool with valid arguments.
+    counts: HashMap<String, usize>,
     text: String,
 }
 
@@ -125,14 +129,18 @@ impl SweepOutcome {
     ) -> (SweepOutcome, usize) {
         let broken = CleanRun::new(&attempt.conversation, usize::MAX);
         // An agent may do the work again with the same tool of another server.
-        let is_of_tool = |one: &&SweptCall| one.tool == call.tool;
-        let count = |run: &CleanRun| run.calls.iter().filter(is_of_tool).count();
+        let count = |run: &CleanRun| run.counts.get(&call.tool).copied().unwrap_or_default();
         let calls_again = count(&broken).saturating_sub(count(clean));
         let (before, after) = (clean.effects_of(call), broken.effects_of(call));
         let has_same_text = clean.text == broken.text;
         let passed = attempt.verdict.status == VerdictStatus::Passed;
         let outcome = match attempt.verdict.failure.as_ref().map(|failure| failure.kind) {
-            _ if broken.has_faults && after > before && !harmless => SweepOutcome::ActedTwice,
+            _ if broken.has_faults
+                && !harmless
+                && (after > before || broken.repeats_effect_of(clean, call)) =>
+            {
+                SweepOutcome::ActedTwice
+            }
             Some(FailureKind::Timeout) => SweepOutcome::Hung,
             Some(
                 FailureKind::AgentError
@@ -203,27 +211,46 @@ impl CleanRun {
             .collect();
         seen.sort_by_key(|call| call.sequence);
         let mut calls: Vec<SweptCall> = Vec::new();
-        let mut numbers: std::collections::HashMap<(&str, &str), u64> = Default::default();
+        let mut numbers: HashMap<(&str, &str), u64> = HashMap::new();
         // Calls with invalid arguments get no fault.
-        for call in seen.iter().filter(|call| call.argument_errors.is_empty()).take(max_calls) {
+        let valid = || seen.iter().filter(|call| call.argument_errors.is_empty());
+        for call in valid().take(max_calls) {
             let nth = numbers.entry((&*call.server, &*call.tool)).or_default();
             *nth += 1;
             calls.push(SweptCall { server: call.server.to_string(), tool: call.tool.to_string(), nth: *nth });
         }
         let effects = seen.iter().filter(|call| call.has_effect());
-        let effects = effects.map(|call| call.tool.to_string());
+        let effects = effects.map(|call| (call.tool.to_string(), canonical_arguments(&call.arguments)));
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for call in valid() {
+            *counts.entry(call.tool.to_string()).or_default() += 1;
+        }
         let messages = conversation.turns.iter().flat_map(|turn| &turn.messages);
         CleanRun {
             calls,
             has_faults: seen.iter().any(|call| !call.faults.is_empty()),
             effects: effects.collect(),
+            counts,
             text: messages.map(|message| &*message.content).collect::<Vec<_>>().join("\n"),
         }
     }
 
     /// Number of effects of the tool of a call, at all servers.
     fn effects_of(&self, call: &SweptCall) -> usize {
-        self.effects.iter().filter(|tool| **tool == call.tool).count()
+        self.effects.iter().filter(|(tool, _)| *tool == call.tool).count()
+    }
+
+    /// True if the tool of a call took an effect of another conversation, with the same arguments, more often than there.
+    fn repeats_effect_of(&self, other: &CleanRun, call: &SweptCall) -> bool {
+        let count = |run: &CleanRun| {
+            let mut counts: HashMap<String, usize> = HashMap::new();
+            for (_, arguments) in run.effects.iter().filter(|(tool, _)| *tool == call.tool) {
+                *counts.entry(arguments.clone()).or_default() += 1;
+            }
+            counts
+        };
+        let (before, after) = (count(other), count(self));
+        before.iter().any(|(arguments, times)| after.get(arguments).is_some_and(|again| again > times))
     }
 }
 

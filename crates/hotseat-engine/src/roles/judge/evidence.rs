@@ -224,8 +224,8 @@ fn build_entries(shown: EvidenceScope<'_>) -> Vec<EvidenceLine> {
     entries
 }
 
-fn is_included(tools: &[String], name: &str) -> bool {
-    tools.is_empty() || tools.iter().any(|tool| tool == name)
+fn is_included(tools: &[String], is_named: impl Fn(&str) -> bool) -> bool {
+    tools.is_empty() || tools.iter().any(|tool| is_named(tool))
 }
 
 /// Entries of the messages before the first turn.
@@ -240,7 +240,7 @@ fn opening_entries(message: &ConversationMessage, tools: &[String]) -> Vec<Evide
     match message.role {
         Speaker::Tool => {
             let name = message.name.as_deref().unwrap_or_default();
-            if is_included(tools, name) {
+            if is_included(tools, |tool| tool == name) {
                 add(json!({"tool": name, "returned": text}));
             }
         }
@@ -249,7 +249,8 @@ fn opening_entries(message: &ConversationMessage, tools: &[String]) -> Vec<Evide
                 let speaker = if message.role == Speaker::Assistant { "agent" } else { message.role.name() };
                 add(json!({speaker: text}));
             }
-            for call in message.tool_calls.iter().filter(|call| is_included(tools, &call.name)) {
+            for call in message.tool_calls.iter().filter(|call| is_included(tools, |tool| tool == call.name))
+            {
                 let arguments =
                     serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
                 add(json!({"tool": call.name, "arguments": arguments}));
@@ -268,7 +269,7 @@ fn turn_entries(turn: &ConversationTurn, tools: &[String]) -> Vec<Map<String, Va
             None => json!({"user": said}),
         });
     }
-    let calls = turn.tool_calls.iter().filter(|call| is_included(tools, &call.name));
+    let calls = turn.tool_calls.iter().filter(|call| is_included(tools, |tool| call.is_named(tool)));
     let mut doings: Vec<_> = calls.map(|call| (call.started, self::call_entry(call))).collect();
     doings.extend(turn.messages.iter().map(|message| {
         let at = message.started.unwrap_or(message.ended);
