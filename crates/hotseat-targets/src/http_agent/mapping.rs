@@ -446,6 +446,7 @@ impl CallPaths {
             }
             None => {
                 let name = self.name(call)?;
+                let origin = if reply.is_some() { Origin::Snapshot } else { origin };
                 let id = telling.record_call(&own_id, name, origin);
                 if !own_id.is_empty() {
                     let reported = ReportedCall {
