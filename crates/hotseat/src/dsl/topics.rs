@@ -260,7 +260,7 @@ impl Trigger {
                 }
                 let (name, arguments) = (name.clone(), arguments.clone());
                 let words = format!("calls {name} with matching arguments");
-                condition_trigger(words, at, move |scope| {
+                condition_trigger(words, at, Some(name.clone()), move |scope| {
                     let mut fitting = scope
                         .calls()
                         .filter(|(_, call)| call.is_named(&name) && !call.arguments_broken)
@@ -278,7 +278,7 @@ impl Trigger {
             TriggerKind::TurnsIn(topic, count) => Fires::TurnsIn(topic.clone(), *count),
             TriggerKind::Condition(asked) => {
                 let asked = asked.clone();
-                condition_trigger("a test function returns true".to_string(), at, move |scope| {
+                condition_trigger("a test function returns true".to_string(), at, None, move |scope| {
                     let conversation = Conversation::up_to(scope);
                     Ok(conversation.last_turn().is_some_and(|turn| asked(&turn, &conversation)))
                 })
@@ -290,13 +290,14 @@ impl Trigger {
 fn condition_trigger(
     words: String,
     at: CallerLocation,
+    tool: Option<String>,
     fires: impl Fn(TurnScope<'_>) -> Result<bool, Undecidable> + Send + Sync + 'static,
 ) -> Fires {
     let native = RustCheck::new(words, move |scope: TurnScope<'_>| {
         let holds = panics::catch(|| fires(scope))??;
         Ok((holds, format!("the function returned {holds}")))
     });
-    Fires::Condition(Box::new(Check::new(CheckKind::RustFunction(native), at.place())))
+    Fires::Condition(Box::new(Check::new(CheckKind::RustFunction(native), at.place())), tool)
 }
 
 /// Selects the conversations that evaluate assertions of topics; see
