@@ -123,6 +123,9 @@ fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
 /// Maximum number of reported calls whose arguments are compared with those of one call at a server.
 const MAX_COMPARED_CALLS: usize = 64;
 
+/// Positions of reported calls without a counterpart, by their tools and arguments.
+type CallQueues = HashMap<String, HashMap<String, VecDeque<usize>>>;
+
 /// Joins the calls of a turn that the agent reports with those that MCP servers saw. A pair has the same id if
 /// the client passed it. Otherwise it has the same tool and arguments, and overlaps in time; a call that is
 /// reported afterwards is paired with the first one left. Then calls are paired whose arguments the client extended or cut.
@@ -134,11 +137,11 @@ pub(crate) fn join_server_calls(
     seen.sort_by_key(|call| call.started);
     let mut partners: Vec<Option<ServerCall>> = reported.iter().map(|_| None).collect();
     let mut unreported = pair_by_id(&mut seen, &reported, &mut partners);
-    let mut queues: HashMap<(String, String), VecDeque<usize>> = HashMap::new();
+    let mut queues = CallQueues::new();
     for (place, call) in reported.iter().enumerate() {
         if may_be_remote(call) && partners[place].is_none() {
-            let key = (call.name.to_string(), canonical_arguments(&call.arguments));
-            queues.entry(key).or_default().push_back(place);
+            let of_tool = queues.entry(call.name.to_string()).or_default();
+            of_tool.entry(canonical_arguments(&call.arguments)).or_default().push_back(place);
         }
     }
     let mut left = Vec::new();
@@ -202,12 +205,19 @@ fn pair_by_id(
 fn find_partner(
     call: &ServerCall,
     reported: &[AgentToolCall],
-    queues: &mut HashMap<(String, String), VecDeque<usize>>,
+    queues: &mut CallQueues,
     overlapping: bool,
 ) -> Option<usize> {
+    let mut names = reported_tool_names(&call.server, &call.tool);
+    names.retain(|name| queues.contains_key(name));
+    if names.is_empty() {
+        return None;
+    }
     let arguments = canonical_arguments(&call.arguments);
-    for name in reported_tool_names(&call.server, &call.tool) {
-        let Some(queue) = queues.get_mut(&(name, arguments.clone())) else { continue };
+    for name in names {
+        let Some(queue) = queues.get_mut(&name).and_then(|of_tool| of_tool.get_mut(&arguments)) else {
+            continue;
+        };
         // A call that ended before this one began is another one; so it is for all later ones.
         while queue.front().is_some_and(|place| is_over(&reported[*place], call.started)) {
             queue.pop_front();

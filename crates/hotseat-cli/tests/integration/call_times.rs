@@ -79,6 +79,38 @@ fn calls_of_a_program_that_flushes_at_the_end_have_no_times() {
     assert_eq!(flushed.case("long gap")["status"], "passed", "{}", flushed.output);
 }
 
+/// The tool may have run all the time before its result. What follows the result is idle.
+#[test]
+fn calls_that_arrive_with_their_results_have_no_start() {
+    let answered = |name: &str| json!({"type": "tool_call", "name": name, "arguments": {}, "result": "ok"});
+    let open = |name: &str| json!({"type": "tool_call", "name": name, "arguments": {}});
+    let run_all = |first: Value, second: Value| {
+        let done = "{\"type\":\"done\"}";
+        let program =
+            format!("read -r line; printf '{first}\\n'; sleep 0.15; printf '{second}\\n{done}\\n'\n");
+        let command = Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+            .file("agent.sh", &program)
+            .suite("a", SUITE)
+            .test(&[]);
+        let agent = FakeAgent::start(move |_| {
+            let first = FakeReply::sse().event(json!({"call": first})).pause(PAUSE);
+            first.event(json!({"call": second})).event(json!({"text": "Done.", "end": true}))
+        });
+        let http = run(&format!(
+            "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', stream: sse, map: {{ reply: $.text, tool_calls: $.call, done: $.end }} }}\n",
+            agent.url()
+        ));
+        [command, http]
+    };
+    for tested in run_all(answered("search"), answered("pay")) {
+        assert_unknown(&tested);
+    }
+    for tested in run_all(answered("search"), open("pay")) {
+        tested.assert_failure("short gap", "assertion", &["ms between search and pay"]);
+        assert_eq!(tested.case("long gap")["status"], "passed", "{}", tested.output);
+    }
+}
+
 #[test]
 fn one_call_has_no_gap() {
     let answer = json!({"reply": "Done.", "calls": [{"name": "search"}]});

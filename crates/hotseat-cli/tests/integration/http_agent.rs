@@ -380,6 +380,29 @@ fn every_selected_error_and_result_counts() {
 }
 
 #[test]
+fn every_selected_sign_and_reason_counts() {
+    let steps = json!([{"waits": false, "why": "stop"}, {"waits": true, "why": "length"}, {"why": null}]);
+    let answer = json!({"reply": "Hm", "steps": steps});
+    for awaiting in ["'$.steps[*].waits'", "{ path: '$.steps[*].why', equals: length }"] {
+        let map = format!("{{ reply: $.reply, awaiting: {awaiting}, finish_reason: '$.steps[*].why' }}");
+        let agent = answer.clone();
+        let server = FakeAgent::start(move |_| FakeReply::json(200, &agent));
+        let project = project(&server, &mapping_settings(&map)).suite("a", HELLO);
+        project.test(&["--trace", "out/trace.jsonl"]).assert_all_passed();
+        let trace = project.workspace.read("out/trace.jsonl");
+        let reason = r#""finishReason":"[\"stop\",\"length\"]""#;
+        assert!(trace.contains(r#""awaiting":true"#) && trace.contains(reason), "{trace}");
+    }
+    let wrong = json!({"reply": "Hm", "steps": [{"waits": false}, {"waits": "yes"}]});
+    let tested = run_with_answer("{ reply: $.reply, awaiting: '$.steps[*].waits' }", wrong);
+    assert_failed(&tested, 1, "protocol_error", "selects the text \"yes\"");
+    let map = "{ reply: $.delta, done: { path: '$.states[*]', equals: end } }";
+    let server = FakeAgent::start(|_| sse(&[json!({"delta": "Hello.", "states": ["sent", "end"]})]));
+    let settings = format!("{}  stream: sse\n", mapping_settings(map));
+    project(&server, &settings).suite("a", HELLO).test(&[]).assert_all_passed();
+}
+
+#[test]
 fn reads_answer_formats() {
     // A list of calls with the most common names.
     let answer =

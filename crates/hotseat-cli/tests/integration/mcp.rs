@@ -348,7 +348,24 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
     let output = Project::with_config(&target).suite("a", trigger).hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("the agent's calls are not visible\n --> a.test.yaml:5"), "{output}");
+    let trigger = trigger.replace("pay", "charge_crad");
+    let output = bank_project(&agent, &trigger).hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    let words =
+        "no MCP server of the test has a tool `charge_crad`, and nothing else shows the agent's calls";
+    assert!(
+        output.stderr.contains(words) && output.stderr.contains("did you mean `charge_card`"),
+        "{output}"
+    );
     assert_eq!(agent.requests().len(), 0);
+    let graph = "topic('start', {}); topic('paid', { triggers: [{ onToolCall: 'charge_crad' }] });
+it('a', { classifyTopics: 'triggers' }, () => { expectConversationTo({ start: 'paid', paid: null }); user.says('hi'); });";
+    for (config, words) in
+        [(target.clone(), "the agent's calls are not visible"), (plain_target(&agent) + BANK, words)]
+    {
+        let project = Project::with_config(&config).file("a_test.ts", &format!("{IMPORTS}\n{graph}\n"));
+        project.test(&[]).assert_failure("a", "test_error", &[words]);
+    }
     let written =
         format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toCallTool('x'); }});\n");
     let project = Project::with_config(&target).file("a_test.ts", &written);

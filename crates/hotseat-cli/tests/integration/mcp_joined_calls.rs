@@ -127,6 +127,32 @@ it('a', () => {
     project.file("a_test.ts", test).file("f.ts", check).test(&[]).assert_all_passed();
 }
 
+/// The trace has the result that the agent reports, which may hide what the server answered.
+#[test]
+fn a_reported_result_that_the_server_did_not_answer_is_noted() {
+    let notes = |reported: Value| {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let arguments = json!({"order_id": "o-1", "amount": 5});
+            bank(request).call("charge_card", &arguments).expect("an answer");
+            let run = FakeRun::for_request(request).started();
+            run.tool("c1", "charge_card", &arguments, Some(reported.clone())).text("Paid.").finished()
+        });
+        let suite = "name: a\nturns: [{ user: pay, assert: { budget: { max_tool_calls: 1 } } }]\n";
+        let run = Project::with_config(&(agui_target(&agent) + BANK)).suite("a", suite).test(&[]);
+        run.assert_all_passed();
+        run.case("a")["turns"][0]["notes"].to_string()
+    };
+    let words = "the agent reports another result of charge_card than MCP server `bank` answered; that of the agent counts: ";
+    for other in [json!({"charged": false}), json!([{"refunded": true}])] {
+        let notes = notes(other);
+        assert!(notes.contains(words) && notes.contains("not {\\\"charged\\\":true}"), "{notes}");
+    }
+    let wrapped = json!({"content": [{"type": "text", "text": "{\"charged\": true}"}], "isError": false});
+    for same in [json!({"charged": true}), wrapped, json!("{'charged': True}"), json!("Charged the card.")] {
+        assert_eq!(notes(same), "null");
+    }
+}
+
 /// Members that no path reads are no reason to count a call twice: the server knows its arguments.
 #[test]
 fn a_call_whose_arguments_are_unknown_has_those_of_the_server() {

@@ -7,7 +7,7 @@ use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, ProgramOutpu
 use serde_json::json;
 
 use crate::common::{HOTSEAT, Project, TestRun};
-use crate::mcp::{plain_agent, plain_target};
+use crate::mcp::{BANK, plain_agent, plain_target};
 
 /// A server that prints a secret and a control character, and ends when it is asked.
 const DYING: &str = "import os, sys
@@ -98,6 +98,62 @@ fn a_program_may_answer_notifications() {
     let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
     let run = Project::with_config(&config).file("bank.py", ANSWERS_EVERYTHING).suite("a", suite).test(&[]);
     assert_eq!(run.count("passed"), 1, "{}", run.output);
+}
+
+/// Runs the case with a program that treats the call in this way.
+fn run_program(answer: &str, turn: &str) -> TestRun {
+    let agent = plain_agent();
+    let config =
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+    let program = ANSWERS_EVERYTHING
+        .replace("        answer['result'] = {'content': [{'type': 'text', 'text': 'charged'}]}\n", answer);
+    let suite = format!("name: a\nturns: [{{ user: pay o-1{turn} }}]\n");
+    Project::with_config(&config).file("bank.py", &program).suite("a", &suite).test(&[])
+}
+
+#[test]
+fn a_timeout_says_that_a_server_of_the_test_had_not_answered() {
+    let words = "MCP server `bank` had not answered its call of charge_card for ";
+    let hanging = "        continue\n";
+    let run = run_program(hanging, ", timeout: 1s");
+    run.assert_failure("a", "timeout", &["the turn timed out after 1000 ms", words]);
+    assert!(run.output.stdout.contains(words), "{}", run.output);
+    // The limit of a check is no failure of its own.
+    let run = run_program(hanging, ", assert: { timing: { max_duration_ms: 1000 } }");
+    run.assert_failure("a", "assertion", &[]);
+    let notes = run.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains(words), "{notes}");
+    // A fault of the test is expected to hang.
+    let agent = plain_agent();
+    let suite =
+        "name: a\nfaults: [{ tool: charge_card, do: timeout }]\nturns: [{ user: pay o-1, timeout: 500ms }]\n";
+    let run = Project::with_config(&(plain_target(&agent) + BANK)).suite("a", suite).test(&[]);
+    run.assert_failure("a", "timeout", &["the turn timed out after 500 ms"]);
+    assert!(!run.failure("a").to_string().contains(words), "{}", run.output);
+}
+
+#[test]
+fn a_second_answer_to_one_request_is_an_error_of_the_test() {
+    let twice = "        answer['result'] = {'content': [{'type': 'text', 'text': 'charged'}]}
+        sys.stdout.write(json.dumps(answer) + '\\n')
+";
+    let run = run_program(twice, "");
+    let words = "MCP server `bank` failed: the program `python3` answered a request twice (its id is ";
+    run.assert_failure("a", "test_error", &[words]);
+    let answer = |request: &FakeRequest| {
+        let charged = json!({"content": [{"type": "text", "text": "charged"}]});
+        json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": charged})
+    };
+    let server = FakeAgent::start(move |request: &FakeRequest| {
+        FakeReply::sse().event(answer(request)).event(answer(request))
+    });
+    let agent = plain_agent();
+    let config =
+        format!("{}mcp: {{ bank: {{ type: proxy, url: '{}' }} }}\n", plain_target(&agent), server.url());
+    let suite = "name: a\nturns: [{ user: pay o-1 }]\n";
+    let run = Project::with_config(&config).suite("a", suite).test(&[]);
+    let words = "MCP server `bank` failed: the proxied server answered a request twice";
+    run.assert_failure("a", "test_error", &[words]);
 }
 
 #[test]

@@ -135,6 +135,17 @@ fn a_function_answers_a_tool_of_the_client() {
 }
 
 #[test]
+fn a_timeout_says_that_a_function_had_not_answered() {
+    let functions = "export const hangs = () => { for (;;); };\n";
+    let suite = "name: a\ntools: [{ name: confirm, answers: [{ use: scripts:client.hangs }] }]\nturns: [{ user: pay, timeout: 1s }]\n";
+    let run =
+        Project::with_agent(&asking_agent()).file("src/client.ts", functions).suite("a", suite).test(&[]);
+    let words =
+        ["the turn timed out after 1000 ms", "the test had not answered the call of its tool confirm for "];
+    run.assert_failure("a", "timeout", &words);
+}
+
+#[test]
 fn a_test_in_typescript_names_its_functions() {
     let agent = plain_agent();
     let script = "import { it, user, expect, agent } from 'hotseat';

@@ -251,7 +251,7 @@ impl TestCase {
         let check =
             self.every_check().find(|check| check.reads_calls()).map(|check| hidden_calls(&check.place));
         let trigger = || self.topics.iter().find_map(|topics| topics.call_triggers().next());
-        check.or_else(|| Some(hidden_calls(trigger()?)))
+        check.or_else(|| Some(hidden_calls(trigger()?.1)))
     }
 
     /// Diagnostic of an assertion about faults, if the case injects none.
@@ -287,6 +287,15 @@ impl TestCase {
     /// Without a diagnostic, such calls would count as not made.
     pub fn unseen_tools(&self, check: &Check) -> Vec<Diagnostic> {
         if self.models.is_empty() { self.mcp.unseen_tools(check) } else { Vec::new() }
+    }
+
+    /// Diagnostics of triggers at calls of tools that no MCP server of the case has, if nothing else shows the calls of the agent:
+    /// they could never fire.
+    pub fn unseen_triggers(&self, topics: &CaseTopics) -> Vec<Diagnostic> {
+        if !self.models.is_empty() {
+            return Vec::new();
+        }
+        topics.call_triggers().flat_map(|(tool, place)| self.mcp.unknown_to_all(vec![tool], place)).collect()
     }
 
     /// Tools of MCP servers that faults and assertions name.

@@ -98,7 +98,7 @@ fn canonical_topics(topics: &CaseTopics) -> String {
             .triggers
             .iter()
             .map(|trigger| match trigger {
-                TopicTrigger::Condition(check) => canonical_check(check),
+                TopicTrigger::Condition(check, _) => canonical_check(check),
                 other => format!("{other:?}"),
             })
             .collect();

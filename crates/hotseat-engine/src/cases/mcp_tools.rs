@@ -89,6 +89,12 @@ impl McpSettings {
         if !check.passes_without_calls() {
             return Vec::new();
         }
+        let named = check.named_tools().into_iter().filter(|named| named.server.is_none());
+        self.unknown_to_all(named.flat_map(|named| named.tools).collect(), &check.place)
+    }
+
+    /// Diagnostics of tools that no server has. Needs servers whose tools the test defines.
+    pub(super) fn unknown_to_all(&self, tools: Vec<&str>, place: &SourceSpan) -> Vec<Diagnostic> {
         let servers = self.iter().map(|(name, _)| Some((name, self.defined_tools(name)?)));
         let Some(servers) = servers.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
             return Vec::new();
@@ -99,8 +105,7 @@ impl McpSettings {
             };
             tool.contains("${") || servers.iter().any(is_of)
         };
-        let named = check.named_tools().into_iter().filter(|named| named.server.is_none());
-        let unseen = named.flat_map(|named| named.tools).filter(|tool| !is_known(tool));
+        let unseen = tools.into_iter().filter(|tool| !is_known(tool));
         let all = || servers.iter().flat_map(|(_, tools)| tools).map(String::as_str);
         let diagnostic = |tool: &str| {
             let message = format!(
@@ -110,7 +115,7 @@ impl McpSettings {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the servers have {}", all().collect::<Vec<_>>().join(", ")),
             };
-            Diagnostic::new(message).at(check.place.clone()).help(help)
+            Diagnostic::new(message).at(place.clone()).help(help)
         };
         unseen.map(diagnostic).collect()
     }

@@ -59,8 +59,8 @@ pub enum TopicTrigger {
     User(Pattern),
     /// A number of turns in a topic.
     TurnsIn(String, usize),
-    /// A script function.
-    Condition(Box<Check>),
+    /// A function, and the tool if it only reads the arguments of calls of one.
+    Condition(Box<Check>, Option<String>),
 }
 
 impl TopicTrigger {
@@ -73,7 +73,7 @@ impl TopicTrigger {
             TopicTrigger::User(pattern) => format!("the user says {pattern}"),
             TopicTrigger::TurnsIn(topic, 1) => format!("1 turn in {topic}"),
             TopicTrigger::TurnsIn(topic, count) => format!("{count} turns in {topic}"),
-            TopicTrigger::Condition(check) => match &check.kind {
+            TopicTrigger::Condition(check, _) => match &check.kind {
                 // The description of the check is an expectation; a trigger reports what happened.
                 CheckKind::Script(script) if script.text.is_none() => format!("{} passes", script.function),
                 _ => check.describe(),
@@ -141,17 +141,18 @@ impl CaseTopics {
     pub fn every_check(&self) -> impl Iterator<Item = &Check> {
         self.topics.iter().flat_map(|topic| {
             let conditions = topic.triggers.iter().filter_map(|trigger| match trigger {
-                TopicTrigger::Condition(check) => Some(&**check),
+                TopicTrigger::Condition(check, _) => Some(&**check),
                 _ => None,
             });
             topic.checks.iter().chain(&topic.turn_checks).chain(conditions)
         })
     }
 
-    /// Positions of the triggers that fire at tool calls.
-    pub fn call_triggers(&self) -> impl Iterator<Item = &SourceSpan> {
+    /// Tools of the triggers that fire at tool calls, and the positions of these triggers.
+    pub fn call_triggers(&self) -> impl Iterator<Item = (&str, &SourceSpan)> {
         self.topics.iter().flat_map(|topic| &topic.triggers).filter_map(|trigger| match trigger {
-            TopicTrigger::ToolCall(_, _, place) => Some(place),
+            TopicTrigger::ToolCall(tool, _, place) => Some((tool.as_str(), place)),
+            TopicTrigger::Condition(check, Some(tool)) => Some((tool.as_str(), &check.place)),
             _ => None,
         })
     }
@@ -321,7 +322,7 @@ fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Topi
             let count = map.size("count").unwrap_or(1);
             TopicTrigger::TurnsIn(map.text(kind)?.to_string(), count)
         }
-        _ => TopicTrigger::Condition(Box::new(function_check(map.text(kind)?, place))),
+        _ => TopicTrigger::Condition(Box::new(function_check(map.text(kind)?, place)), None),
     })
 }
 

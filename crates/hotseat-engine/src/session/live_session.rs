@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, ConversationTurn as Turned, FailureKind, TimeOffset, TracedConversation, Verdict,
+    AttemptFailure, ConversationTurn as Turned, FailureKind, Note, TimeOffset, TracedConversation, Verdict,
 };
 use tokio::time::Instant;
 
 use super::checkpoints::CheckpointResult;
 use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
-use super::mcp_results::{late_call, unreached_faults, with_unreached_faults};
+use super::mcp_results::{
+    differing_results, late_answers, late_call, unreached_faults, with_unreached_faults,
+};
 use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rerun_required};
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
@@ -435,7 +437,19 @@ impl<'a> Session<'a> {
                 (outcome, DeadlineSource::Check)
             }
         };
+        let late = match outcome {
+            Err(TurnError::Deadline) => late_answers(self.recorder.conversation(), &self.script),
+            Ok(()) | Err(TurnError::Run(_) | TurnError::Failed(_)) => Vec::new(),
+        };
         let ended = judge_turn_end(&input.turn, outcome, cause, &self.script);
+        let mut notes = self.turns().get(place).map(differing_results).unwrap_or_default();
+        if matches!(ended, Err(None)) {
+            notes.extend_from_slice(&late);
+        }
+        for message in notes {
+            let turn_id = self.turns()[place].id.clone();
+            self.recorder.emit(Note { turn_id, message, event: None });
+        }
 
         // A turn that was stopped by the limit of a check is still evaluated, and fails by that check.
         let judged = ended.is_ok() || ended.as_ref().is_err_and(Option::is_none);
@@ -455,7 +469,8 @@ impl<'a> Session<'a> {
         }
         let failure = match ended {
             Ok(()) => failure_from_checks(&self.checks),
-            Err(Some(failure)) => return Err(failure),
+            Err(Some(failure)) if late.is_empty() => return Err(failure),
+            Err(Some(failure)) => return Err(failure.with_detail(late.join("\n"))),
             Err(None) => {
                 // The limit may belong to the whole conversation, whose other checks would need turns that
                 // were never sent.

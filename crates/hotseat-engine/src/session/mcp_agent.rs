@@ -24,6 +24,9 @@ use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, Turn
 use super::tool_functions::ScriptToolFunctions;
 use crate::cases::{MockAnswers, ToolReference};
 
+/// Maximum number of bytes of the arguments of a call in a message.
+const MAX_SHOWN_ARGUMENTS_BYTES: usize = 4096;
+
 /// Answers the calls of mocked MCP servers from the scripted answers of a case.
 #[derive(Debug, Default)]
 pub struct ScriptedServers {
@@ -183,6 +186,7 @@ struct ObservedCall {
     turn_id: Arc<str>,
     id: Arc<str>,
     tool: String,
+    /// The start of its arguments, for messages.
     arguments: String,
     /// False if a fault keeps the tool from taking effect, or the server waits for input of the user.
     may_take_effect: bool,
@@ -328,6 +332,17 @@ impl ServiceObserver for McpObserver {
     }
 }
 
+/// Returns a value as JSON; only the start of a long one is written.
+fn json_start(value: &Value) -> String {
+    let mut start = [0; MAX_SHOWN_ARGUMENTS_BYTES];
+    let mut rest = &mut start[..];
+    let is_whole = serde_json::to_writer(&mut rest, value).is_ok();
+    let unused = rest.len();
+    let written = &start[..MAX_SHOWN_ARGUMENTS_BYTES - unused];
+    let text = written.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    if is_whole { text.to_string() } else { format!("{text}…") }
+}
+
 impl ObservedCall {
     /// The event of an answer that the client does not get.
     fn lost_answer(&self, success: bool) -> McpAnswerLost {
@@ -410,7 +425,7 @@ impl McpObserver {
             return Err(AttemptFailure::new(FailureKind::AgentError, message));
         };
         let id: Arc<str> = format!("mcp-{call}").into();
-        let shown = arguments.to_string();
+        let shown = json_start(&arguments);
         let known = ObservedCall {
             turn_id: turn_id.clone(),
             id: id.clone(),

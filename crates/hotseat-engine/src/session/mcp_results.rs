@@ -1,9 +1,22 @@
 //! Failures of a conversation that its MCP servers and served models show.
 
+use hotseat_document::excerpt;
 use hotseat_model::serve::FaultKind;
-use hotseat_trace::{AttemptFailure, FailureKind, LlmFaultInjected, TracedConversation};
+use hotseat_targets::message::{LateAnswer, ScriptedAnswers};
+use hotseat_trace::{
+    AttemptFailure, ConversationTurn, FailureKind, LlmFaultInjected, ServerCall, TracedConversation,
+    plain_text,
+};
+use serde_json::Value;
 
 use crate::cases::TestCase;
+
+/// Maximum number of calls without an answer that a failure names.
+const MAX_LATE_ANSWERS: usize = 10;
+/// Maximum number of notes about results in one turn.
+const MAX_DIFFERING_RESULTS: usize = 10;
+/// Maximum number of characters of a result in a note.
+const MAX_SHOWN_CHARS: usize = 100;
 
 /// Returns the failure of an agent that called a tool after the end of its turn: no assertion about the turn
 /// could see the call.
@@ -18,6 +31,69 @@ pub(super) fn late_call(conversation: &TracedConversation) -> Option<AttemptFail
         );
         Some(AttemptFailure::new(FailureKind::AgentError, message))
     })
+}
+
+/// Describes the calls that services and functions of the test had not answered when the last turn was stopped, without those
+/// that a fault broke or that wait for the user.
+pub(super) fn late_answers(conversation: &TracedConversation, script: &ScriptedAnswers) -> Vec<String> {
+    let turn = conversation.turns.last();
+    let of_servers =
+        turn.into_iter().filter_map(|turn| Some((turn, turn.ended?))).flat_map(|(turn, ended)| {
+            let asks = |call: &ServerCall| {
+                let mut open = turn.interrupts.iter().filter(|interrupt| interrupt.answer.is_none());
+                open.any(|interrupt| interrupt.tool_call_id.as_ref() == Some(&call.id))
+            };
+            // A client may cancel its call as the turn is stopped.
+            let is_open = move |call: &&ServerCall| {
+                call.started < ended && call.ended.is_none_or(|at| at >= ended) && call.faults.is_empty()
+            };
+            let calls = turn.tool_calls.iter().filter_map(|call| call.server_call.as_ref());
+            calls.filter(is_open).filter(move |call| !asks(call)).take(MAX_LATE_ANSWERS).map(move |call| {
+                let waited = (ended - call.started).as_millis();
+                format!(
+                    "MCP server `{}` had not answered its call of {} for {waited} ms",
+                    call.server, call.tool
+                )
+            })
+        });
+    let own = script.late_answer().map(|LateAnswer { tool, waited }| {
+        format!("the test had not answered the call of its tool {tool} for {} ms", waited.as_millis())
+    });
+    of_servers.chain(own).collect()
+}
+
+/// Says which calls of a turn have a result, as the agent reports them, that differs from the answer of the MCP server.
+pub(super) fn differing_results(turn: &ConversationTurn) -> Vec<String> {
+    let differing = turn.tool_calls.iter().filter_map(|call| {
+        let (server_call, claimed) = (call.server_call.as_ref()?, call.result.as_ref()?);
+        let answered = server_call.result.as_ref().filter(|_| server_call.faults.is_empty())?;
+        (!agrees(&claimed.value, &answered.value)).then(|| {
+            format!(
+                "the agent reports another result of {} than MCP server `{}` answered; that of the agent counts: {}, not {}",
+                call.name,
+                server_call.server,
+                excerpt(&claimed.text(), MAX_SHOWN_CHARS),
+                excerpt(&answered.text(), MAX_SHOWN_CHARS),
+            )
+        })
+    });
+    differing.take(MAX_DIFFERING_RESULTS).collect()
+}
+
+/// Returns true if a claimed result may be the answer. Agents wrap it, write it as text in their own way, or cut it.
+fn agrees(claimed: &Value, answered: &Value) -> bool {
+    let is_json = |value: &Value| value.is_object() || value.is_array();
+    // An answer with structured content also has a text, which the trace does not contain.
+    if claimed == answered || (is_json(answered) && !is_json(claimed)) {
+        return true;
+    }
+    let letters = |value: &Value| -> String {
+        let text = plain_text(value);
+        let is_kept = |letter: &char| !letter.is_whitespace() && !matches!(letter, '\\' | '"' | '\'');
+        text.chars().filter(is_kept).flat_map(char::to_lowercase).collect()
+    };
+    let (claimed, answered) = (letters(claimed), letters(answered));
+    claimed.contains(&answered) || answered.starts_with(&claimed)
 }
 
 /// Says how often a tool was called although its fault was not reached. Each call says whether another fault broke it.

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use hotseat_trace::{
-    AttemptFailure, FailureKind, Payload, TerminationReason, TopicReason, TopicStep, TopicsDeclared, Visit,
+    AttemptFailure, CallVisibility, FailureKind, Payload, TerminationReason, TopicReason, TopicStep,
+    TopicsDeclared, Visit,
 };
 use tokio::time::Instant;
 
 use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckScope, failure_from_checks};
 use super::topic_tracker::TopicTracker;
-use crate::cases::{CaseTopics, TopicCheckPolicy, TopicTrigger};
+use crate::cases::{CaseTopics, TopicCheckPolicy, TopicTrigger, hidden_calls};
 use crate::roles::{
     JudgeEvidence, JudgeResponse, TopicCandidate, TopicClassification, TopicQuestion, role_failure,
 };
@@ -38,6 +39,11 @@ impl Session<'_> {
         }
         let mut diagnostics = self.resolve_references(Arc::make_mut(&mut topics).checks_mut());
         diagnostics.extend(CaseTopics::unknown_topics(Some(&topics), topics.every_check()));
+        diagnostics.extend(match self.capabilities().calls {
+            CallVisibility::Protocol => Vec::new(),
+            CallVisibility::Services => self.case.unseen_triggers(&topics),
+            CallVisibility::Hidden => topics.call_triggers().map(|(_, place)| hidden_calls(place)).collect(),
+        });
         self.fail_on(diagnostics)?;
         if topics.may_ask_judge() {
             let judging = self.case.vocabulary.judging().clone();
@@ -144,7 +150,7 @@ impl Session<'_> {
                 let turns = &self.turns()[..=place];
                 turns.iter().filter(|turn| turn.topic.as_deref() == Some(topic)).count() >= *count
             }
-            TopicTrigger::Condition(check) => {
+            TopicTrigger::Condition(check, _) => {
                 let looked = CheckScope::Condition { start: place, end: place + 1 };
                 let checked = self.evaluator.evaluate_one(check, looked, &mut self.recorder).await;
                 if let Some((kind, words)) = checked.evaluation_error() {

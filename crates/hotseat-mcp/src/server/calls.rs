@@ -50,8 +50,13 @@ struct CallIdentity {
 }
 
 /// Runs one request `tools/call` to its end.
-pub(super) async fn run(request: RpcRequest) {
-    let (call, round) = match open_call(&request).await {
+pub(super) async fn run(mut request: RpcRequest) {
+    // Only recordings compare the whole request. Arguments may be megabytes.
+    let arguments = request.params.get_mut("arguments").map(|arguments| match &request.server.source {
+        AnswerSource::Replay(_) => arguments.clone(),
+        _ => arguments.take(),
+    });
+    let (call, round) = match open_call(&request, arguments.unwrap_or_default()).await {
         Ok(opened) => opened,
         Err(error) => {
             request.answer(Err(error)).await;
@@ -91,7 +96,7 @@ pub(super) async fn run(request: RpcRequest) {
         };
         return report_answer(&request, &call, failed.outcome, failed.delivered).await;
     }
-    match execute(&request, call.clone(), fault.as_ref()).await {
+    match execute(&request, call, fault.as_ref()).await {
         (call, CallEnd::Answer(Ok(result))) if asks_for_input(&result) => {
             let waiting = WaitingCall { number: call.number, fault: fault.map(|fault| fault.rule) };
             let kind = request.server.wait_for_input(&result, waiting);
@@ -136,15 +141,12 @@ async fn refuse_invalid(request: &RpcRequest, call: &McpCall) -> Option<Result<V
 }
 
 /// Reads and counts the call.
-async fn open_call(request: &RpcRequest) -> Result<(McpCall, CallIdentity), RpcError> {
+async fn open_call(request: &RpcRequest, arguments: Value) -> Result<(McpCall, CallIdentity), RpcError> {
     let invalid = |message: &str| RpcError::new(error_code::INVALID_PARAMS, message);
     let Some(tool) = request.params.get("name").and_then(Value::as_str) else {
         return Err(invalid("`name` of the tool is missing"));
     };
-    let arguments = match request.params.get("arguments") {
-        None | Some(Value::Null) => json!({}),
-        Some(arguments) => arguments.clone(),
-    };
+    let arguments = if arguments.is_null() { json!({}) } else { arguments };
     let mut identity = identify(request, tool, &arguments).await?;
     let input_responses =
         request.params.get("inputResponses").and_then(Value::as_object).cloned().unwrap_or_default();

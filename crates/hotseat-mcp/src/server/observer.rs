@@ -193,6 +193,10 @@ impl ExchangeObserver {
     /// Observes a message of the server.
     pub(super) async fn observe(&mut self, data: &[u8]) {
         match Frame::parse(data) {
+            Ok(Frame::Response { id, .. }) if id == self.id && self.is_ended => {
+                let message = "the proxied server answered a request twice".to_string();
+                self.report(Instant::now(), McpEventKind::ServerFailed { message, error_output: None }).await;
+            }
             Ok(Frame::Response { id, outcome }) if id == self.id => {
                 self.end(outcome.map_err(UpstreamError::from), true).await;
             }

@@ -216,7 +216,8 @@ async fn ask_program(
     notifications: &mut KeptNotifications,
     observer: &ExchangeObserver,
 ) -> Result<Value, UpstreamError> {
-    let (number, mut messages) = link.request(&request.id, &request.method, &request.params).await?;
+    let user = request.conversation.link_user(&request.server);
+    let (number, mut messages) = link.request(user, &request.id, &request.method, &request.params).await?;
     *sent = number;
     while let Some(message) = messages.recv().await {
         match message {
@@ -265,7 +266,8 @@ pub(super) async fn initialize(
     let begun =
         ExchangeObserver::begin(conversation, server, request.arrived, id.clone(), method, params.clone());
     let mut observer = begun.await?;
-    let (_, mut messages) = link.request(id, "initialize", params).await?;
+    let user = request.conversation.link_user(&request.server);
+    let (_, mut messages) = link.request(user, id, "initialize", params).await?;
     let limit = request.conversation.limits.max_open_time;
     let answer = async {
         while let Some(message) = messages.recv().await {

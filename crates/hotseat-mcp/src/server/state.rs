@@ -14,7 +14,7 @@ use super::faults::FaultState;
 use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
-use super::stdio::StdioLink;
+use super::stdio::{LinkUser, StdioLink};
 use super::url_upstream::UrlUpstream;
 use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{
@@ -158,6 +158,11 @@ impl ConversationState {
     pub(super) async fn report(&self, server: &str, at: Instant, kind: McpEventKind) {
         // Without a receiver there is no one to report to.
         let _ = self.events.send(McpEvent { at, server: server.to_string(), kind }).await;
+    }
+
+    /// Returns what a program needs to report to this conversation.
+    pub(super) fn link_user(&self, server: &ServerState) -> LinkUser {
+        LinkUser { events: self.events.downgrade(), server: server.name().to_string() }
     }
 
     /// Returns the number of the next call, or `None` if there were too many.

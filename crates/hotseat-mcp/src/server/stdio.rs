@@ -1,11 +1,11 @@
 //! Proxied servers that are programs: messages on lines of standard input and output.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hotseat_document::json::to_line;
@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::program_failure::{ErrorOutput, ProgramFailure};
 use crate::definition::{LaunchedUpstream, UpstreamCommand, UpstreamLauncher};
+use crate::event::McpEvent;
 use crate::frame::{Frame, RpcError};
 use crate::lock;
 use crate::revision::{error_code, meta};
@@ -47,14 +48,49 @@ pub(super) struct StdioLink {
     requests: Arc<LinkRequests>,
 }
 
-/// Open requests to a program, by the identifiers of the link.
+/// Requests to a program, by the identifiers of the link.
 #[derive(Default)]
 struct LinkRequests {
     open: Mutex<HashMap<u64, OpenLinkRequest>>,
+    /// Requests that their clients have given up: the program may still answer them.
+    abandoned: Mutex<AbandonedRequests>,
     next_id: AtomicU64,
     /// Receives messages that belong to no request.
     listener: Mutex<Option<mpsc::Sender<Value>>>,
     failure: OnceLock<ProgramFailure>,
+    /// The conversation of the last request and the name of the server.
+    user: Mutex<Option<LinkUser>>,
+}
+
+/// The conversation that gets failures for which no request waits.
+pub(super) struct LinkUser {
+    pub(super) events: mpsc::WeakSender<McpEvent>,
+    pub(super) server: String,
+}
+
+/// Maximum number of requests without an answer that are remembered.
+const MAX_ABANDONED_REQUESTS: usize = 100_000;
+
+/// Requests without an answer whose clients no longer wait.
+#[derive(Default)]
+struct AbandonedRequests {
+    ids: HashSet<u64>,
+    /// True if there were too many of them.
+    is_incomplete: bool,
+}
+
+impl AbandonedRequests {
+    fn insert(&mut self, id: u64) {
+        match self.ids.len() < MAX_ABANDONED_REQUESTS {
+            true => drop(self.ids.insert(id)),
+            false => self.is_incomplete = true,
+        }
+    }
+
+    /// Returns true if an answer may be the first one to a request that is not open.
+    fn may_answer(&mut self, id: u64) -> bool {
+        self.ids.remove(&id) || self.is_incomplete
+    }
 }
 
 struct OpenLinkRequest {
@@ -97,10 +133,12 @@ impl StdioLink {
     /// failed before. Fails if too many requests are open.
     pub(super) async fn request(
         &self,
+        user: LinkUser,
         client_id: &Value,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<(Option<u64>, mpsc::Receiver<LinkMessage>), RpcError> {
+        *lock(&self.requests.user) = Some(user);
         let id = self.requests.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let mut params = params.clone();
         let token = params.get_mut("_meta").and_then(Value::as_object_mut).and_then(|meta| {
@@ -115,7 +153,13 @@ impl StdioLink {
                 let _ = messages.try_send(LinkMessage::Failed(failure.clone()));
                 return Ok((None, receiver));
             }
-            open.retain(|_, request| !request.messages.is_closed());
+            open.retain(|id, request| {
+                let is_awaited = !request.messages.is_closed();
+                if !is_awaited {
+                    lock(&self.requests.abandoned).insert(*id);
+                }
+                is_awaited
+            });
             if open.len() >= MAX_OPEN_REQUESTS {
                 return Err(RpcError::new(
                     error_code::LIMIT_REACHED,
@@ -147,7 +191,14 @@ impl StdioLink {
 
     /// Cancels a request by its number at the program: clients that share a program may use the same identifier.
     pub(super) async fn cancel(&self, id: u64) {
-        let is_open = lock(&self.requests.open).remove(&id).is_some();
+        let is_open = {
+            let mut open = lock(&self.requests.open);
+            let is_open = open.remove(&id).is_some();
+            if is_open {
+                lock(&self.requests.abandoned).insert(id);
+            }
+            is_open
+        };
         if is_open {
             let params = json!({"requestId": id});
             self.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
@@ -282,14 +333,20 @@ async fn read_messages(
             break EndCause::InvalidMessage(problem.to_string());
         }
     };
+    let is_mistake = !matches!(cause, EndCause::Closed);
     let failure = end.describe(cause).await;
     let open: Vec<_> = {
         let mut open = lock(&requests.open);
         let _ = requests.failure.set(failure.clone());
         open.drain().map(|(_, request)| request).collect()
     };
+    let mut is_reported = false;
     for request in open {
-        let _ = request.messages.send(LinkMessage::Failed(failure.clone())).await;
+        is_reported |= request.messages.send(LinkMessage::Failed(failure.clone())).await.is_ok();
+    }
+    // A program may end between two requests, but not send what nobody asked for.
+    if is_mistake && !is_reported {
+        requests.report(&failure).await;
     }
     lock(&requests.listener).take();
 }
@@ -314,10 +371,23 @@ enum LineError {
         #[source]
         error: Option<RpcError>,
     },
+    #[error("answered a request twice (its id is {0})")]
+    AnsweredTwice(u64),
 }
 
 impl LinkRequests {
-    /// Passes a message to the request that it belongs to. Fails if it answers no request that was sent.
+    /// Reports a failure to the conversation of the last request.
+    async fn report(&self, failure: &ProgramFailure) {
+        let user = lock(&self.user).take();
+        if let Some(LinkUser { events, server }) = user
+            && let Some(events) = events.upgrade()
+        {
+            // Without a receiver there is no one to report to.
+            let _ = events.send(McpEvent { at: Instant::now(), server, kind: failure.event() }).await;
+        }
+    }
+
+    /// Passes a message to the request that it belongs to. Fails if it answers no request that was sent, or one that has its answer.
     async fn route(&self, frame: Frame) -> Result<(), LineError> {
         match frame {
             // Simple servers answer notifications, which have no id.
@@ -328,12 +398,15 @@ impl LinkRequests {
                 let Some(number) = number else {
                     return Err(LineError::UnknownId { id, error: outcome.err() });
                 };
-                // A cancelled request is no longer open.
                 let request = lock(&self.open).remove(&number);
-                if let Some(request) = request {
-                    let outcome = outcome.map(|result| restore_subscription(result, &request.client_id));
-                    // The client may have cancelled the request.
-                    let _ = request.messages.send(LinkMessage::Answer(outcome)).await;
+                match request {
+                    Some(request) => {
+                        let outcome = outcome.map(|result| restore_subscription(result, &request.client_id));
+                        // The client may have cancelled the request.
+                        let _ = request.messages.send(LinkMessage::Answer(outcome)).await;
+                    }
+                    None if lock(&self.abandoned).may_answer(number) => {}
+                    None => return Err(LineError::AnsweredTwice(number)),
                 }
             }
             frame => {

@@ -413,7 +413,8 @@ impl CommandTurn {
             OutputLine::Text(text) => telling.record_message(text, None, None),
             OutputLine::Reasoning(text) => telling.record_reasoning(text),
             OutputLine::ToolCall { id, name, arguments, reply } => {
-                let origin = if self.is_flushed_late { Origin::Snapshot } else { Origin::Stream };
+                let has_times = !self.is_flushed_late && reply.is_none();
+                let origin = if has_times { Origin::Stream } else { Origin::Snapshot };
                 let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, origin);
                 telling.record_arguments(&trace_id, arguments.clone());
                 let is_announced = id.is_some();

@@ -155,16 +155,19 @@ impl MappingPath {
         lists.into_iter().find(|list| matches!(list, Value::String(_) | Value::Number(_) | Value::Bool(_)))
     }
 
+    /// Returns the selected values that are not null.
+    fn values<'v>(&self, value: &'v Value) -> impl Iterator<Item = &'v Value> {
+        self.all(value).into_iter().filter(|value| !value.is_null())
+    }
+
     /// Returns the first selected value that is not null.
     fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        self.all(value).into_iter().find(|value| !value.is_null())
+        self.values(value).next()
     }
 
     /// Returns the selected value, or a list if there are several: one of them must not look like all. Nulls are no values.
     fn whole(&self, value: &Value) -> Option<Value> {
-        let mut selected: Vec<&Value> = self.all(value);
-        selected.retain(|value| !value.is_null());
-        match selected.as_slice() {
+        match self.values(value).collect::<Vec<_>>().as_slice() {
             [] => None,
             [value] => Some((*value).clone()),
             values => Some(values.iter().copied().cloned().collect()),
@@ -246,11 +249,10 @@ impl ResponseMapping {
             heard.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
         }
         let Some(LastEventRule { path, equals }) = &self.done else { return Ok(false) };
-        Ok(match (path.first(&event), equals) {
-            (Some(found), Some(equals)) => found == equals,
-            (Some(found), None) => *found != Value::Bool(false),
-            (None, _) => false,
-        })
+        Ok(path.values(&event).any(|found| match equals {
+            Some(equals) => found == equals,
+            None => *found != Value::Bool(false),
+        }))
     }
 
     /// Reads everything except the reply text.
@@ -268,12 +270,13 @@ impl ResponseMapping {
         if let Some(calls) = &self.calls {
             calls.read_calls(answer, heard, telling)?;
         }
-        let first = |path: &Option<MappingPath>| path.as_ref().and_then(|path| path.first(answer)).cloned();
         heard.awaiting = self.read_awaiting(answer)?.or(heard.awaiting);
-        heard.hint = first(&self.hint).map(|hint| plain_text(&hint)).or(heard.hint.take());
+        let hint = self.hint.as_ref().and_then(|path| path.first(answer)).map(plain_text);
+        heard.hint = hint.or(heard.hint.take());
         heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
         heard.usage = self.read_usage(answer).or(heard.usage.take());
-        let reason = first(&self.finish_reason).map(|reason| plain_text(&reason).into());
+        let reason = self.finish_reason.as_ref().and_then(|path| path.whole(answer));
+        let reason = reason.map(|reason| plain_text(&reason).into());
         heard.finish_reason = reason.or(heard.finish_reason.take());
         Ok(())
     }
@@ -329,15 +332,19 @@ impl ResponseMapping {
 
     fn read_awaiting(&self, answer: &Value) -> Result<Option<bool>, TurnError> {
         let Some(AwaitingRule { path, equals }) = &self.awaiting else { return Ok(None) };
-        let found = path.first(answer);
-        match (equals, found) {
-            (Some(equals), found) => Ok(found.map(|found| found == equals)),
-            (None, None) => Ok(None),
-            (None, Some(Value::Bool(awaiting))) => Ok(Some(*awaiting)),
-            (None, Some(other)) => {
-                Err(path.type_error(other, "true or false (or `awaiting: { path: …, equals: … }`)"))
-            }
+        let mut awaiting = None;
+        for found in path.values(answer) {
+            let is_sign = match (equals, found) {
+                (Some(equals), found) => found == equals,
+                (None, Value::Bool(awaiting)) => *awaiting,
+                (None, other) => {
+                    let needed = "true or false (or `awaiting: { path: …, equals: … }`)";
+                    return Err(path.type_error(other, needed));
+                }
+            };
+            awaiting = Some(is_sign || awaiting == Some(true));
         }
+        Ok(awaiting)
     }
 
     /// Returns the selected usage: a list, if the path selects several values, since each is a part of it.
@@ -415,8 +422,7 @@ impl CallPaths {
         }
         let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
         let several = || format!("{} selects several values in a tool call", self.arguments.describe());
-        let selected = self.arguments.all(call).into_iter().filter(|value| !value.is_null());
-        let written = match selected.collect::<Vec<_>>().as_slice() {
+        let written = match self.arguments.values(call).collect::<Vec<_>>().as_slice() {
             [] => None,
             [value] => Some(CallArguments::from_json((*value).clone())),
             _ => Some(CallArguments::Unread(several())),
@@ -446,6 +452,7 @@ impl CallPaths {
             }
             None => {
                 let name = self.name(call)?;
+                let origin = if reply.is_some() { Origin::Snapshot } else { origin };
                 let id = telling.record_call(&own_id, name, origin);
                 if !own_id.is_empty() {
                     let reported = ReportedCall {

@@ -14,8 +14,8 @@ pub use content::{
 };
 pub use identity::RequestIdentity;
 pub use scripted_answers::{
-    ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, ScriptedAnswers, SelectedAnswer,
-    ToolAnswer, response_schema_errors,
+    ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, LateAnswer, ScriptedAnswers,
+    SelectedAnswer, ToolAnswer, response_schema_errors,
 };
 pub(crate) use tool_output::is_content_parts;
 pub use tool_output::{parse_content_output, parse_json};

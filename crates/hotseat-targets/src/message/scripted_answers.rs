@@ -1,6 +1,7 @@
 //! Scripted answers of the client: results of client-side tools, and answers to interrupts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -120,6 +121,17 @@ pub struct ScriptedAnswers {
     interrupts: Vec<InterruptAnswer>,
     /// Uses in this turn of each answer.
     used_interrupts: Vec<usize>,
+    /// A call in this turn whose answer did not arrive in time.
+    late_answer: Option<LateAnswer>,
+}
+
+/// A call that a function or a server of the test did not answer in time.
+#[derive(Debug, Clone)]
+pub struct LateAnswer {
+    /// Name of the tool.
+    pub tool: String,
+    /// Time from the call to the end of the turn.
+    pub waited: Duration,
 }
 
 impl ScriptedAnswers {
@@ -148,6 +160,17 @@ impl ScriptedAnswers {
     pub fn begin_turn(&mut self, interrupts: &[InterruptAnswer]) {
         self.interrupts = interrupts.to_vec();
         self.used_interrupts = vec![0; interrupts.len()];
+        self.late_answer = None;
+    }
+
+    /// Remembers a call whose answer did not arrive before the end of the turn.
+    pub(crate) fn set_late_answer(&mut self, tool: &str, waited: Duration) {
+        self.late_answer = Some(LateAnswer { tool: tool.to_string(), waited });
+    }
+
+    /// Returns the call in this turn whose answer did not arrive in time.
+    pub fn late_answer(&self) -> Option<&LateAnswer> {
+        self.late_answer.as_ref()
     }
 
     /// Returns the tools that the client offers.

@@ -20,8 +20,7 @@ pub struct EventInbox {
 impl EventInbox {
     /// Adds an event that arrived at `at`, and counts it for the agent. Fails if the agent exceeds a limit.
     pub fn push(&self, at: Instant, payload: Payload, traffic: &TrafficMeter) -> Result<(), AttemptFailure> {
-        let bytes = payload.to_json().map_or(0, |members| members.to_string().len());
-        let size = JsonSize { bytes: bytes as u64, ..JsonSize::default() };
+        let size = JsonSize { bytes: JsonSize::measure(&payload).bytes, ..JsonSize::default() };
         if traffic.count_event(size, matches!(payload, Payload::ToolInvoked(_))) {
             self.events.lock().unwrap_or_else(PoisonError::into_inner).push_back((at, payload));
             self.has_events.store(true, Ordering::Release);

@@ -4,6 +4,7 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::connection::http::{self, HttpClient, HttpRequest, ReadError};
 use crate::connection::{TurnError, TurnLimits};
@@ -24,6 +25,20 @@ pub(crate) struct ClientCall<'a> {
 /// Returns the answer to a call. Fails if no scripted answer matches and the tool has no URL, or its function
 /// or its server does not answer.
 pub(crate) async fn answer_call(
+    call: ClientCall<'_>,
+    script: &mut ScriptedAnswers,
+    http: &HttpClient,
+    limits: TurnLimits<'_>,
+) -> Result<ToolReply, TurnError> {
+    let (tool, asked) = (call.name, Instant::now());
+    let answer = ask_for_answer(call, script, http, limits).await;
+    if let Err(TurnError::Deadline) = answer {
+        script.set_late_answer(tool, asked.elapsed());
+    }
+    answer
+}
+
+async fn ask_for_answer(
     call: ClientCall<'_>,
     script: &mut ScriptedAnswers,
     http: &HttpClient,

@@ -148,7 +148,8 @@ impl<'a> TurnRecorder<'a> {
     }
 
     /// Records the start of a call and returns its id in the trace: the agent's id, with a number if it is
-    /// already used. The origin of calls that arrive together is [`Origin::Snapshot`]: their times are unknown.
+    /// already used. The origin of calls that arrive together, or with their results, is [`Origin::Snapshot`]: their times are
+    /// unknown.
     pub(crate) fn record_call(&mut self, id: &str, name: &str, origin: Origin) -> Arc<str> {
         let known = |id: &str| self.recorder.conversation().call(id).is_some();
         let id = if id.is_empty() { "call" } else { id };

@@ -258,9 +258,9 @@ impl Trigger {
                 if let Some(wrong) = arguments.iter().find_map(wrong) {
                     return Err(wrong);
                 }
+                let (name, arguments) = (name.clone(), arguments.clone());
                 let words = format!("calls {name} with matching arguments");
-                let (tool, name, arguments) = (name, name.clone(), arguments.clone());
-                condition_trigger(words, Some(tool), at, move |scope| {
+                condition_trigger(words, at, Some(name.clone()), move |scope| {
                     let mut fitting = scope
                         .calls()
                         .filter(|(_, call)| call.is_named(&name) && !call.arguments_broken)
@@ -278,7 +278,7 @@ impl Trigger {
             TriggerKind::TurnsIn(topic, count) => Fires::TurnsIn(topic.clone(), *count),
             TriggerKind::Condition(asked) => {
                 let asked = asked.clone();
-                condition_trigger("a test function returns true".to_string(), None, at, move |scope| {
+                condition_trigger("a test function returns true".to_string(), at, None, move |scope| {
                     let conversation = Conversation::up_to(scope);
                     Ok(conversation.last_turn().is_some_and(|turn| asked(&turn, &conversation)))
                 })
@@ -289,19 +289,15 @@ impl Trigger {
 
 fn condition_trigger(
     words: String,
-    tool: Option<&str>,
     at: CallerLocation,
+    tool: Option<String>,
     fires: impl Fn(TurnScope<'_>) -> Result<bool, Undecidable> + Send + Sync + 'static,
 ) -> Fires {
     let native = RustCheck::new(words, move |scope: TurnScope<'_>| {
         let holds = panics::catch(|| fires(scope))??;
         Ok((holds, format!("the function returned {holds}")))
     });
-    let native = match tool {
-        Some(name) => native.with_tool(name),
-        None => native,
-    };
-    Fires::Condition(Box::new(Check::new(CheckKind::RustFunction(native), at.place())))
+    Fires::Condition(Box::new(Check::new(CheckKind::RustFunction(native), at.place())), tool)
 }
 
 /// Selects the conversations that evaluate assertions of topics; see

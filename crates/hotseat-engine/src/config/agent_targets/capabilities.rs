@@ -149,12 +149,15 @@ impl TargetCapabilities {
         }
     }
 
-    /// Diagnostics of assertions about tool calls which nothing shows.
+    /// Diagnostics of assertions and triggers about tool calls which nothing shows.
     pub(in crate::config) fn hidden_calls(&self, case: &TestCase) -> Vec<Diagnostic> {
         let checks = case.every_check().filter(|check| check.reads_calls());
         match self.call_visibility(case) {
             CallVisibility::Protocol => Vec::new(),
-            CallVisibility::Services => checks.flat_map(|check| case.unseen_tools(check)).collect(),
+            CallVisibility::Services => {
+                let triggers = case.topics.iter().flat_map(|topics| case.unseen_triggers(topics));
+                checks.flat_map(|check| case.unseen_tools(check)).chain(triggers).collect()
+            }
             CallVisibility::Hidden => case.hidden_calls().into_iter().collect(),
         }
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use hotseat::dsl::prelude::*;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
 use super::harness::{ExampleRun, echo_agent, run_examples_in};
@@ -433,6 +434,38 @@ fn unused_topics_are_validated() {
     refused(|topic| _ = topic.expect(matches("")));
     refused(|topic| _ = topic.trigger(on_user_match("a|")));
     refused(|topic| _ = topic.trigger(on_tool_call("x").with("n", ge(f64::NAN))));
+}
+
+/// Such triggers can never fire.
+#[test]
+fn triggers_at_calls_that_nothing_shows_are_refused() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply }} }}\n",
+        agent.url()
+    );
+    let bank =
+        "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
+    let hidden = "the agent's calls are not visible";
+    for (project, tool, words) in [
+        (target.clone(), "charge_card", hidden),
+        (target.clone() + bank, "charge_crad", "no MCP server of the test has a tool `charge_crad`"),
+    ] {
+        for trigger in [on_tool_call(tool), on_tool_call(tool).with("amount", ge(5))] {
+            let write = |folder: &Path| fs::write(folder.join("hotseat.yaml"), &project).unwrap();
+            let ran = run_examples_in(write, &[], |s| {
+                s.classify_topics(ClassifyTopics::Triggers);
+                s.topic("start");
+                s.topic("paid").trigger(trigger);
+                s.it("pays", async |t| {
+                    t.expect_conversation_to(graph! { start => paid, paid => start });
+                    t.user.says("hello").await;
+                });
+            });
+            let (kind, message) = ran.failure("pays");
+            assert!(kind == "test_error" && message.contains(words), "{ran:#?}");
+        }
+    }
 }
 
 /// Name of a way to read a scenario, and the way.
