@@ -68,8 +68,8 @@ impl<'c> TurnBuilder<'c> {
         let Some((what, started)) = self.convert(&record.payload, conversation, known) else { return };
         let at = self.since(record.offset);
         let started = started.map(|started| self.since(started)).filter(|started| *started < at);
-        let call = match &record.payload {
-            Payload::ToolInvoked(invoked) => conversation.call(&invoked.tool_call_id),
+        let call = match &what {
+            RecordedEventKind::ToolCall { id, .. } => conversation.call(id),
             _ => None,
         };
         // The time of a result is that of its own event.
