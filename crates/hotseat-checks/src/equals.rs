@@ -36,7 +36,7 @@ impl CheckBehavior for AnswerEquals {
                 CheckDecision::new(false, format!("the answer is not JSON: {}", format_text(answer)))
             }
             Err(why) => CheckDecision::not_applicable(format!(
-                "the answer is not JSON: it {why}: {}",
+                "the answer cannot be read as JSON: it {why}: {}",
                 format_text(answer)
             )),
         }

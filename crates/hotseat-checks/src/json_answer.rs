@@ -6,9 +6,8 @@
 
 use std::fmt;
 
-use hotseat_document::json;
+use hotseat_document::json::{self, JsonReadError};
 use serde_json::Value;
-use serde_json::error::Category;
 
 /// The white space of JSON.
 const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
@@ -48,6 +47,8 @@ pub enum JsonAnswerError {
     CutOff(#[source] serde_json::Error),
     #[error("has {0}")]
     Data(#[source] serde_json::Error),
+    #[error("{0}")]
+    TooDeep(#[source] JsonReadError),
     #[error("is not exactly one JSON value: {0}")]
     Syntax(#[source] serde_json::Error),
 }
@@ -126,6 +127,7 @@ fn find_in_prose(text: &str, whole: String) -> AnswerContent {
             AnswerContent::Malformed("has quotation marks beside its JSON".to_string())
         }
         Ok(value) => AnswerContent::Json(value, JsonPlace::Prose),
+        Err(JsonAnswerError::TooDeep(why)) => AnswerContent::Malformed(format!("has JSON that {why}")),
         Err(why) => {
             AnswerContent::Malformed(format!("has JSON in its prose that is not one value: it {why}"))
         }
@@ -191,10 +193,11 @@ fn one_value(text: &str) -> Result<Value, JsonAnswerError> {
     if text.trim_matches(WHITE_SPACE).is_empty() {
         return Err(JsonAnswerError::Empty);
     }
-    json::read_value(text).map_err(|error| match error.classify() {
-        Category::Eof => JsonAnswerError::CutOff(error),
-        Category::Data => JsonAnswerError::Data(error),
-        Category::Syntax | Category::Io => JsonAnswerError::Syntax(error),
+    json::read_value(text).map_err(|error| match JsonReadError::from(error) {
+        JsonReadError::Syntax(error) if error.is_eof() => JsonAnswerError::CutOff(error),
+        JsonReadError::Syntax(error) => JsonAnswerError::Syntax(error),
+        JsonReadError::DuplicateKey(error) => JsonAnswerError::Data(error),
+        error @ (JsonReadError::TooDeep(_) | JsonReadError::NotUtf8(_)) => JsonAnswerError::TooDeep(error),
     })
 }
 

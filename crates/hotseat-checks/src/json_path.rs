@@ -88,7 +88,7 @@ impl JsonPathQuery {
             AnswerContent::Text => None,
             AnswerContent::Malformed(why) => {
                 return PathSelection::NoJson(format!(
-                    "the answer is not JSON: it {why}: {}",
+                    "the answer cannot be read as JSON: it {why}: {}",
                     format_text(answer)
                 ));
             }
@@ -181,28 +181,10 @@ impl CheckBehavior for JsonPathCheck {
     }
 }
 
-/// Returns true if a path selects at most one value: it has only names and indices.
+/// Returns true if a path selects at most one value: it has only names and indices. The library does not show the
+/// parts of a path, but it checks that the argument of `length` is such a query.
 fn is_singular(path: &str) -> bool {
-    let (mut quote, mut previous) = (None, ' ');
-    for character in path.chars() {
-        match quote {
-            // A pair of backslashes escapes nothing.
-            Some(_) if previous == '\\' => {
-                previous = ' ';
-                continue;
-            }
-            Some(open) if character == open => quote = None,
-            Some(_) => {}
-            None => match character {
-                '\'' | '"' => quote = Some(character),
-                '*' | '?' | ',' | ':' => return false,
-                '.' if previous == '.' => return false,
-                _ => {}
-            },
-        }
-        previous = character;
-    }
-    true
+    serde_json_path::JsonPath::parse(&format!("$[?length({path}) == 0]")).is_ok()
 }
 
 pub(super) fn describe_values(found: &[Value]) -> String {
@@ -218,12 +200,30 @@ mod tests {
 
     #[test]
     fn paths_of_names_and_indices_select_one_value() {
-        for path in
-            ["$", "a.b", "a[0].b", "[-1]", "$['a*?,:..']", r#"$["\"*"].x"#, r"$['\\'].x", "$['it\\'s']"]
-        {
+        for path in [
+            "$",
+            "a.b",
+            "a[0].b",
+            "[-1]",
+            "$['a*?,:..']",
+            r#"$["\"*"].x"#,
+            r"$['\\'].x",
+            "$['it\\'s']",
+            "$ ['a'] [ 0 ]",
+        ] {
             assert!(JsonPathQuery::parse(path).unwrap().is_singular, "{path}");
         }
-        for path in ["$.*", "a[*]", "$..a", "a[0,1]", "a[1:]", "a[?@.b]", r"$['\\'][*]", "$['a']['b','c']"] {
+        for path in [
+            "$.*",
+            "a[*]",
+            "$..a",
+            "a[0,1]",
+            "a[1:]",
+            "a[?@.b]",
+            r"$['\\'][*]",
+            "$['a']['b','c']",
+            "$['a'] [ * ]",
+        ] {
             assert!(!JsonPathQuery::parse(path).unwrap().is_singular, "{path}");
         }
     }

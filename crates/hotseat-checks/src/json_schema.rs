@@ -144,16 +144,15 @@ impl CheckBehavior for JsonSchemaCheck {
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let not_json = |why: &str| {
-            CheckDecision::not_applicable(format!(
-                "the answer is not JSON{why}: {}",
-                format_text(answer(scope))
-            ))
+            CheckDecision::not_applicable(format!("the answer {why}: {}", format_text(answer(scope))))
         };
         let (found, at) = match &self.path {
             None => match find_json(answer(scope)) {
                 AnswerContent::Json(value, place) => (vec![value], place.to_string()),
-                AnswerContent::Text => return not_json(""),
-                AnswerContent::Malformed(why) => return not_json(&format!(": it {why}")),
+                AnswerContent::Text => return not_json("is not JSON"),
+                AnswerContent::Malformed(why) => {
+                    return not_json(&format!("cannot be read as JSON: it {why}"));
+                }
             },
             Some(path) => match path.select(scope) {
                 PathSelection::Values(found, at) => (found, at),

@@ -73,7 +73,7 @@ impl CheckBehavior for JsonTypeCheck {
                 _ if answer.is_empty() => CheckDecision::not_applicable(format_text(answer)),
                 (Ok(value), _) => CheckDecision::new(self.expected.matches(&value), format_json(&value)),
                 (Err(_), AnswerContent::Malformed(why)) => CheckDecision::not_applicable(format!(
-                    "the answer is not JSON: it {why}: {}",
+                    "the answer cannot be read as JSON: it {why}: {}",
                     format_text(answer)
                 )),
                 (Err(_), AnswerContent::Text | AnswerContent::Json(..)) => CheckDecision::new(

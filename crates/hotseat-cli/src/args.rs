@@ -147,6 +147,8 @@ cli_commands! {
     Runs(RunsArgs) = "runs",
     /// Show a saved run, or one case of it.
     Show(ShowArgs) = "show",
+    /// Write each result of a report or a saved run as a file.
+    Extract(ExtractArgs) = "extract",
     /// Show a run in the browser, live or afterwards.
     View(ViewArgs) = "view",
     /// Resume an interrupted run.
@@ -485,6 +487,32 @@ pub struct ShowArgs {
     /// Print the events of the run or of the case as JSON lines.
     #[arg(long, conflicts_with = "verbose")]
     pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ExtractArgs {
+    /// Run: a report (.json or .jsonl), or a saved run by `last`, its id or a prefix of its id.
+    #[arg(value_name = "REPORT")]
+    pub run: String,
+    /// Write only the results of the cases with these ids.
+    #[arg(value_name = "CASE")]
+    pub cases: Vec<String>,
+    #[command(flatten)]
+    pub location: StoreArgs,
+    /// Folder to write to. Default: the name of the report without its extension, or `run-ID`.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Format of the files: `markdown` for people, `json` for the result as in the report.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "markdown")]
+    pub format: ExtractFileFormat,
+}
+
+/// Format of extracted results.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ExtractFileFormat {
+    #[value(alias = "md")]
+    Markdown,
+    Json,
 }
 
 #[derive(Debug, ClapArgs)]

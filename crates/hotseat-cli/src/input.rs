@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics, nearest};
-use hotseat_engine::cases::Suite;
+use hotseat_engine::cases::{Suite, is_program};
 use hotseat_engine::config::{Project, ResolvedRole, ScriptScope};
 use hotseat_engine::run::generate_cases;
 use hotseat_targets::connection::http::HttpClient;
@@ -28,8 +28,8 @@ pub enum TestInput {
     StandardInput,
 }
 
-/// Extensions of suite files. An input with such an extension is never a message.
-const SUITE_EXTENSIONS: [&str; 5] = [".jsonl", ".json", ".yaml", ".yml", ".ndjson"];
+/// Extensions of suite files. An input with such an extension, or with the name of tests in code, is never a message.
+const SUITE_EXTENSIONS: [&str; 6] = [".jsonl", ".json", ".yaml", ".yml", ".ndjson", ".jsonc"];
 
 impl TestInput {
     /// Parses the value of `-i`. Fails if a reference is malformed or its prefix is misspelt.
@@ -40,7 +40,9 @@ impl TestInput {
         if let Some(file) = written.strip_prefix('@') {
             return Ok(TestInput::SuiteFile(file.to_string()));
         }
-        let looks_like_a_file = || SUITE_EXTENSIONS.iter().any(|ending| written.ends_with(ending));
+        let looks_like_a_file = || {
+            SUITE_EXTENSIONS.iter().any(|ending| written.ends_with(ending)) || is_program(Path::new(written))
+        };
         if folder.join(written).exists() || (looks_like_a_file() && !written.contains(char::is_whitespace)) {
             return Ok(TestInput::SuiteFile(written.to_string()));
         }
@@ -170,7 +172,7 @@ mod tests {
         for (text, rest) in [("scripts.expense.setup", "expense.setup"), ("scripts.a.b.c", "a.b.c")] {
             assert_eq!(read(text).unwrap(), TestInput::ScriptTests(rest.to_string()));
         }
-        for text in ["./tests/x.jsonl", "tests/a.yaml", "@any"] {
+        for text in ["./tests/x.jsonl", "tests/a.yaml", "nope_test.ts", "tests/a_test.mjs", "@any"] {
             let file = text.strip_prefix('@').unwrap_or(text);
             assert_eq!(read(text).unwrap(), TestInput::SuiteFile(file.to_string()));
         }

@@ -7,6 +7,7 @@ mod context;
 mod doctor;
 mod dry_run;
 mod exit;
+mod extract;
 mod folders;
 mod import;
 mod init;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         CliCommand::Compare(args) => compare::run(&args, &context),
         CliCommand::Runs(args) => runs::run(&args, &context),
         CliCommand::Show(args) => show::run(args, &context),
+        CliCommand::Extract(args) => extract::run(&args, &context),
         CliCommand::View(args) => view::run(&args, &context),
         CliCommand::Completions(args) => completions::run(&args, &context),
         CliCommand::Man(args) => man::run(&args, &context),

@@ -100,6 +100,10 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
         ));
         return ExitStatus::Usage;
     }
+    if let Some(message) = args.record.as_deref().and_then(|file| wrong_recording_name("--record ", file)) {
+        context.report_error(message);
+        return ExitStatus::Usage;
+    }
     let (definition, answerer) = match definition_of(args, context) {
         Ok(definition) => definition,
         Err(message) => {
@@ -169,7 +173,7 @@ fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDe
     let text =
         fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let wrong = |error: &dyn Error| format!("{}: {error}", file.display());
-    if file.extension().is_some_and(|extension| extension == "jsonl") {
+    if is_recording(file) {
         let recording = McpRecording::read(&text).map_err(|error| wrong(&error))?;
         let (recording, cleaner) = (Arc::new(recording), TextCleaner::default());
         let source = McpReplaySource { recording, cleaner, conversation: None };
@@ -191,8 +195,23 @@ fn upstream_of(url: Option<&str>, program: &[String]) -> Upstream {
     }
 }
 
+/// Returns true if [`serve`] reads a file as a recording; it reads any other file as the definition of a mock.
+fn is_recording(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "jsonl")
+}
+
+/// Returns the error for a name under which a recording could be written but not served.
+fn wrong_recording_name(option: &str, file: &Path) -> Option<String> {
+    let file = (!is_recording(file)).then(|| file.display())?;
+    Some(format!("{option}{file}: the name of a recording ends in `.jsonl`, for example `bank.mcp.jsonl`"))
+}
+
 /// Records the lists of a server.
 async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
+    if let Some(message) = wrong_recording_name("", &args.file) {
+        context.report_error(message);
+        return ExitStatus::Usage;
+    }
     let recorded = list_contents(upstream_of(args.url.as_deref(), &args.program)).await;
     let written = recorded.map_err(Box::<dyn Error>::from).and_then(|recording| {
         write_recording(&recording, &context.folder.join(&args.file))?;

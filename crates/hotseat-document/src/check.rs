@@ -197,8 +197,7 @@ impl ShapeChecker<'_> {
                 self.mistakes.push(mistake.at(node.place(self.source)).help(help));
             }
             (Some(tag), _) => {
-                let message =
-                    format!("`{}` must be one of {}, found {}", tagged.key, all.join(", "), tag.describe());
+                let message = format!("`{}` must be {}, found {}", tagged.key, one_of(&all), tag.describe());
                 let mistake = Diagnostic::new(message).at(tag.place(self.source));
                 let near = match &tag.value {
                     NodeValue::String(text) => nearest(text, tagged.all_words()),
@@ -317,6 +316,7 @@ fn list_known_keys(shape: &Shape) -> String {
     let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
     match keys.as_slice() {
         [] => "no keys are allowed here".to_owned(),
+        [key] => format!("the only known key is {key}"),
         keys => format!("known keys are {}", keys.join(", ")),
     }
 }
@@ -341,7 +341,7 @@ fn list_fitting_tags(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<Stri
     };
     let words = tagged.shapes.iter().filter(fits).filter_map(|shape| tagged.words(shape).first());
     let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
-    (!words.is_empty()).then(|| format!("with these keys, `{}` is one of {}", tagged.key, words.join(", ")))
+    (!words.is_empty()).then(|| format!("with these keys, `{}` is {}", tagged.key, one_of(&words)))
 }
 
 /// Returns the right form of a mapping whose first key is a word of the tag, such as `contains: hello`. Keys of
@@ -356,9 +356,17 @@ fn tag_as_key_advice(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<Stri
     Some(format!("write `{{ {}: {word}{keys} }}`", tagged.key))
 }
 
+/// Describes the allowed words: `a`, or one of `a`, `b`.
+fn one_of(words: &[String]) -> String {
+    match words {
+        [word] => word.clone(),
+        words => format!("one of {}", words.join(", ")),
+    }
+}
+
 fn list_tags(tagged: &TaggedShapes) -> String {
     let words: Vec<_> = tagged.main_words().map(|word| format!("`{word}`")).collect();
-    let mut text = format!("`{}` is one of {}", tagged.key, words.join(", "));
+    let mut text = format!("`{}` is {}", tagged.key, one_of(&words));
     if let Some(shape) = tagged.untagged {
         let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
         text.push_str(&format!("; a mapping without it has {}", keys.join(", ")));

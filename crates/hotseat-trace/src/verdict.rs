@@ -116,12 +116,16 @@ pub struct AttemptFailure {
     /// Further lines: the body of a response, the output of a hook, the agent's last words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Calls of the script that failed, innermost first: `at total (tests/cart_test.ts:3:9)`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack_trace: Vec<String>,
 }
 
 impl AttemptFailure {
     /// Creates a failure with the default responsible party of its kind.
     pub fn new(kind: FailureKind, message: impl ToString) -> Self {
-        AttemptFailure { kind, fault: kind.fault(), message: message.to_string(), detail: None }
+        let (message, stack_trace) = (message.to_string(), Vec::new());
+        AttemptFailure { kind, fault: kind.fault(), message, detail: None, stack_trace }
     }
 
     /// Adds detail lines. A blank `detail` is ignored.

@@ -299,7 +299,7 @@ fn arguments_that_are_not_json_decide_nothing() {
 fn a_missing_type_is_suggested_by_the_keys() {
     for (assertion, words) in [
         (r#"{"value": "abc"}"#, "with these keys, `type` is one of `contains`, `not_contains`, `equals`,"),
-        (r#"{"path": "$.a", "value": 1}"#, "with these keys, `type` is one of `json_path`"),
+        (r#"{"path": "$.a", "value": 1}"#, "with these keys, `type` is `json_path`"),
         (r#"{"contains": "abc"}"#, "write `{ type: contains, value: … }`"),
         (r#"{"nonsense": 1}"#, "a mapping without it has `tools`"),
         (r#"{"typ": "contains", "value": "abc"}"#, "did you mean `type`?"),
@@ -358,6 +358,13 @@ fn json_path() {
             (json!({"type": "json_path", "path": "$.status"}), Undecidable),
         ],
     );
+    let deep: &'static str = Box::leak(("[".repeat(200) + &"]".repeat(200)).into_boxed_str());
+    let agent = FakeAgent::start(agent_saying(deep));
+    let case = json!({"id": "deep", "input": "go", "assertions": [{"type": "json_path", "path": "$[0]"}]});
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &case.to_string()).test(&[]);
+    let actual = tested.case("deep")["assertions"][0]["actual"].to_string();
+    let words = "the answer cannot be read as JSON: it has JSON that is nested deeper than 127 levels";
+    assert!(actual.contains(words), "{actual}");
     for path in ["$.a[", "$..", "a..b..", "$[?@.a ~ 1]", "$."] {
         assert_rejected_assertion(
             &format!("{{\"type\": \"json_path\", \"path\": \"{path}\"}}"),

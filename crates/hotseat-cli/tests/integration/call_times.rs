@@ -185,3 +185,29 @@ fn calls_of_a_message_snapshot_have_no_times() {
     });
     assert_unknown(&Project::with_agent(&agent).suite("a", SUITE).test(&[]));
 }
+
+#[test]
+fn a_replay_knows_when_the_arguments_of_a_call_ended() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let event = |kind: &str, more: Value| {
+            let mut event = json!({"type": kind, "toolCallId": "c1"});
+            event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            event
+        };
+        FakeRun::for_request(request)
+            .started()
+            .raw_event(event("TOOL_CALL_START", json!({"toolCallName": "search"})))
+            .raw_event(event("TOOL_CALL_ARGS", json!({"delta": "{\"a\":1}"})))
+            .pause(PAUSE)
+            .text("Done.")
+            .finished()
+    });
+    let project = Project::with_agent(&agent).suite("a", SUITE);
+    let time = |tested: &TestRun| {
+        let call = &tested.case("long gap")["turns"][0]["tool_calls"][0];
+        call["duration_ms"].as_f64().expect("a duration")
+    };
+    let live = time(&project.test(&["--record", "rec"]));
+    assert!(live < 100.0, "{live}");
+    assert_eq!(time(&project.test(&["-n", "replay:rec"])), live);
+}

@@ -262,7 +262,7 @@ fn rejects_files_that_are_not_reports() {
      |
      = help: name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in `hotseat runs`
 
-    error: words.json: this is not JSON: expected value at line 1 column 1
+    error: words.json: this is not JSON (expected value at line 1 column 1)
     ");
     let output = project.hotseat(&["compare", "other.json", "other.json"]);
     assert!(output.stderr.contains("other.json: this is not a run report: it has no results"), "{output}");

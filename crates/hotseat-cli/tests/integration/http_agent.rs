@@ -621,7 +621,9 @@ fn keeps_calls_before_an_invalid_one() {
 
 #[test]
 fn rejects_invalid_answers() {
-    let cases: [(FakeReply, &str, &str); 9] = [
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let cases: [(FakeReply, &str, &str); 10] = [
+        (FakeReply::text(200, &deep), "protocol_error", "the answer is nested deeper than 127 levels"),
         (FakeReply::status(200), "protocol_error", "HTTP 200 OK with an empty body"),
         (FakeReply::text(200, "  \n"), "protocol_error", "with an empty body"),
         (FakeReply::text(200, "<html>Hello</html>"), "protocol_error", "the answer is not JSON"),

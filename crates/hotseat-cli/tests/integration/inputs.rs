@@ -79,6 +79,7 @@ fn rejects_invalid_input_sources() {
     let project = project.suite("cases", "name: a\nturns: [{ user: hi }]\n");
     for (args, words) in [
         (&["-i", "./nope.jsonl"][..], "no such file or folder: ./nope.jsonl"),
+        (&["-i", "nope_test.ts"], "no such file or folder: nope_test.ts"),
         (&["./nope.jsonl"], "no such file or folder: ./nope.jsonl"),
         (&["-i", "@nope.txt"], "no such file or folder: nope.txt"),
         (&["-i", "cass.test.yaml"], "did you mean `cases.test.yaml`?"),

@@ -158,7 +158,7 @@ const HOSTILE_KINDS: [(&str, &[(&str, &str)]); 10] = [
     ("a page", &[("protocol_error", "the stream ended without a single event")]),
     ("comments", &[("timeout", "timed out after 2000 ms")]),
     ("a line", &[("timeout", "timed out after 2000 ms")]),
-    ("depth", &[("protocol_error", "not an event, it is not JSON")]),
+    ("depth", &[("protocol_error", "not an event, it is nested deeper than 127 levels")]),
     ("an error", &[("agent_error", "500")]),
 ];
 

@@ -26,6 +26,7 @@ mod environment;
 mod error_floods;
 mod errors;
 mod events;
+mod extract;
 mod failures;
 mod faults;
 mod front_ends;

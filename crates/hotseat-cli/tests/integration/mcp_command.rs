@@ -132,6 +132,16 @@ fn mistakes_have_words() {
         (&["mcp", "serve", "other.jsonl"], 2, "other.jsonl: line 1: this is no recording of MCP traffic"),
         (&["mcp", "record", "a.mcp.jsonl", "--", "/no/such/program"], 3, "cannot be started"),
         (
+            &["mcp", "record", "out.txt", "--", "sh", "server.sh", "{\"tools\":[]}"],
+            2,
+            "out.txt: the name of a recording ends in `.jsonl`",
+        ),
+        (
+            &["mcp", "serve", "--record", "out.json", "--", "sh", "server.sh", "{\"tools\":[]}"],
+            2,
+            "--record out.json: the name of a recording ends in `.jsonl`",
+        ),
+        (
             &["mcp", "record", "a.mcp.jsonl", "--", "sh", "server.sh", "{\"tools\":\"pay\"}"],
             3,
             "the answer to `tools/list` has no list `tools`",

@@ -59,7 +59,7 @@ fn a_program_whose_message_answers_no_request_is_an_error_of_the_test() {
             "'{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"no JSON\"}}'",
             "which no request has: no JSON (code -32700)",
         ),
-        (deep, "printed an invalid message: the message is not JSON (recursion limit exceeded"),
+        (deep, "printed an invalid message: the message is nested deeper than 127 levels"),
     ] {
         let program = format!(
             "import sys\nfor line in sys.stdin:\n    print('{{\"level\": \"info\"}}')\n    print({line}, flush=True)\n"
@@ -191,7 +191,7 @@ fn a_server_with_broken_answers_is_an_error_of_the_test() {
         ("HTTP status 503", FakeReply::text(503, "later")),
         ("HTTP status 307", FakeReply::status(307).header("location", "http://127.0.0.1:1/")),
         ("closed the connection within its answer", FakeReply::json(200, &json!({})).cut()),
-        ("recursion limit exceeded", FakeReply::text(200, &deep)),
+        ("the message is nested deeper than 127 levels", FakeReply::text(200, &deep)),
         (r#"the id \"foreign\", which no request has"#, FakeReply::json(200, &foreign)),
     ];
     for (words, reply) in replies {

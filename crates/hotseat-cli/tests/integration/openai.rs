@@ -427,7 +427,9 @@ fn invalid_completion_is_quoted() {
         call.as_object_mut().expect("a call").extend(members.as_object().expect("members").clone());
         FakeReply::from(ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)))
     };
-    let cases: [(FakeReply, &str); 18] = [
+    let deep = format!("data: {{\"choices\": [], \"usage\": {}{}}}\n\n", "[".repeat(200), "]".repeat(200));
+    let cases: [(FakeReply, &str); 19] = [
+        (FakeReply::sse().bytes(deep), "chunk 1 is nested deeper than 127 levels"),
         (call_with(json!({"arguments": {"amount": 9}})), "arguments outside of `function.arguments`"),
         (
             call_with(json!({"function": {"name": "pay", "args": "{\"amount\":9}"}})),

@@ -123,7 +123,7 @@ fn json_contains_all_cases_in_order() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.7",
+        "version": "1.8",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -662,7 +662,7 @@ fn json_has_documented_members_for_single_turn_cases() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.7",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.8",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });

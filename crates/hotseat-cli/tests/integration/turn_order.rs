@@ -49,6 +49,28 @@ fn agent_finishes_before_all_turns_are_sent() {
         assert_eq!(line.is_some(), words.is_some(), "{stdout}");
         assert!(words.is_none_or(|words| line.is_some_and(|line| line.contains(words))), "{stdout}");
     }
+    // All reports name the turns that were not sent.
+    for (name, rest) in [
+        ("continue", Value::Null),
+        ("stop", json!({"first": 3, "last": 3})),
+        ("fail", json!({"first": 3, "last": 3})),
+    ] {
+        assert_eq!(tested.case(name)["turns_not_run"], rest, "{name}");
+    }
+    let mut long = case_with("fail");
+    long["turns"].as_array_mut().unwrap().push(json!({"input": "three"}));
+    let project = Project::with_agent(&agent).file("a.test.jsonl", &long.to_string());
+    let reports = ["-o", "out.md", "-o", "out.xml", "-o", "out.html", "-o", "out.jsonl"];
+    project.test(&reports);
+    for (file, words) in [
+        ("out.md", "\nTurns 3-4: not run\n</details>"),
+        ("out.xml", "\nTurns 3-4: not run\n"),
+        ("out.html", r#""turns_not_run":{"first":3,"last":4}"#),
+        ("out.jsonl", r#""turns_not_run":{"first":3,"last":4}"#),
+    ] {
+        let text = project.workspace.read(file);
+        assert!(text.contains(words), "{file}: {text}");
+    }
     let error = tested.case("fail")["error"].as_str().unwrap();
     assert_eq!(
         error,

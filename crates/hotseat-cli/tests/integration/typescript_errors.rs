@@ -1,7 +1,7 @@
 //! TypeScript tests with programming errors: they never pass, even if the test catches the exception.
 
 use crate::common::typescript::{
-    JUDGE, USER, assert_outcomes, project, project_with_roles, refused, run_script, statuses,
+    JUDGE, USER, assert_outcomes, booking, project, project_with_roles, refused, run_script, statuses,
 };
 use crate::common::{Project, echo_agent};
 use serde_json::json;
@@ -494,4 +494,26 @@ fn redacts_secret_in_thrown_error() {
     let output = project.command(&["test", "a_test.ts"]).env("API_KEY", "hush-hush-42").run();
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("it is") && !output.to_string().contains("hush-hush-42"), "{output}");
+}
+
+#[test]
+fn reports_name_the_script_its_calls_and_its_console() {
+    let agent = booking();
+    let script = "function total(cart) { return cart.items.length; }
+    it('a', () => { console.log('counting'); user.says('go'); total({}); });
+    it('b', () => { user.says('go'); expect(agent).toCallTool('check_availability'); });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    let failed = tested.case("a");
+    assert_eq!(failed["script"], json!({"type": "script_test", "path": "a_test.ts"}), "{failed}");
+    assert_eq!(failed["logs"], json!(["counting"]));
+    let calls = failed["failure"]["stack_trace"].as_array().expect("a stack trace");
+    assert!(calls[0].as_str().unwrap().starts_with("at total (a_test.ts:2:"), "{calls:?}");
+    assert!(calls[1].as_str().unwrap().contains("a_test.ts:3:"), "{calls:?}");
+    let passed = tested.case("b");
+    assert_eq!(
+        (&passed["script"]["type"], passed["failure"].get("stack_trace")),
+        (&json!("script_test"), None)
+    );
+    let output = project(&agent, script).hotseat(&["test", "a_test.ts"]);
+    assert!(output.stdout.contains("  Script Test"), "{output}");
 }

@@ -16,15 +16,21 @@ pub enum JsonReadError {
     NotUtf8(Utf8Error),
     /// An object has a key twice.
     DuplicateKey(Error),
+    /// Its lists and objects are nested deeper than [`MAX_LEVELS`].
+    TooDeep(Error),
     /// It is not exactly one JSON value.
     Syntax(Error),
 }
+
+/// Maximum number of lists and objects around each other in a JSON value: the limit of `serde_json`.
+const MAX_LEVELS: usize = 127;
 
 impl fmt::Display for JsonReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JsonReadError::NotUtf8(error) => write!(f, "is not UTF-8 ({error})"),
             JsonReadError::DuplicateKey(error) => write!(f, "has a {error}"),
+            JsonReadError::TooDeep(_) => write!(f, "is nested deeper than {MAX_LEVELS} levels"),
             JsonReadError::Syntax(error) => write!(f, "is not JSON ({error})"),
         }
     }
@@ -34,7 +40,9 @@ impl std::error::Error for JsonReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             JsonReadError::NotUtf8(error) => Some(error),
-            JsonReadError::DuplicateKey(error) | JsonReadError::Syntax(error) => Some(error),
+            JsonReadError::DuplicateKey(error)
+            | JsonReadError::TooDeep(error)
+            | JsonReadError::Syntax(error) => Some(error),
         }
     }
 }
@@ -43,6 +51,10 @@ impl From<Error> for JsonReadError {
     fn from(error: Error) -> Self {
         match error.is_data() {
             true => JsonReadError::DuplicateKey(error),
+            // The library does not tell this error from the others except by its text.
+            false if error.to_string().starts_with("recursion limit exceeded") => {
+                JsonReadError::TooDeep(error)
+            }
             false => JsonReadError::Syntax(error),
         }
     }
@@ -207,6 +219,16 @@ mod tests {
             assert_ne!(read_value(text).map_err(|error| error.classify()), Err(Category::Data), "{text}");
             assert!(read_value(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn deep_values_are_no_syntax_error() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(read_bytes(nested(MAX_LEVELS).as_bytes()).is_ok());
+        let error = read_bytes(nested(MAX_LEVELS + 1).as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "is nested deeper than 127 levels");
+        let cut = read_bytes("[".repeat(MAX_LEVELS + 1).as_bytes()).unwrap_err().to_string();
+        assert!(cut.starts_with("is not JSON (EOF"), "{cut}");
     }
 
     #[test]

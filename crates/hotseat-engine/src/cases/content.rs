@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::shape::{ATTACHMENT, IMAGE_ADDRESS, MESSAGE, MESSAGE_CALL, PART};
+use hotseat_document::json::JsonReadError;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 use hotseat_targets::message::{
     ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
@@ -144,8 +145,9 @@ fn read_message_call(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option
     let arguments = match written.json("arguments") {
         None => "{}".to_string(),
         Some(Value::String(text)) => {
-            if serde_json::from_str::<Value>(&text).is_err() {
-                diagnostics.report(written.place_of("arguments"), "these arguments are not JSON");
+            if let Err(error) = serde_json::from_str::<Value>(&text).map_err(JsonReadError::from) {
+                diagnostics
+                    .report(written.place_of("arguments"), format!("the text of these arguments {error}"));
             }
             text
         }

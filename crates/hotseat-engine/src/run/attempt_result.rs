@@ -1,13 +1,13 @@
 //! The result of one attempt at one case.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
     AttemptFailure, CallVisibility, EventRecord, FailureKind, Millis, TracedConversation, Verdict,
-    optional_members,
+    VerdictStatus, optional_members,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -125,6 +125,14 @@ impl Attempt {
         own.lacks_timestamps = result.is_untimed;
         own.hides_calls = result.conversation.call_visibility == CallVisibility::Hidden;
         (self.conversation, self.events) = (result.conversation, result.events);
+    }
+
+    /// Numbers of the written turns that were not sent: after a failure or a limit, or with `on_complete: stop`. Empty
+    /// for a case that was skipped before its first turn.
+    pub fn turns_not_run(&self) -> Range<usize> {
+        let (sent, written) = (self.conversation.turns.len(), self.case_ref.case.turns);
+        let is_skipped = sent == 0 && self.verdict.status == VerdictStatus::Skipped;
+        if is_skipped { 0..0 } else { sent + 1..written + 1 }
     }
 
     /// Mode of the actual conversation. Answers by a human can turn a single-turn case into a multi-turn one.

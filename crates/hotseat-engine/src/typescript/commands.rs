@@ -391,6 +391,9 @@ fn first_argument(arguments: &str) -> &str {
     arguments
 }
 
+/// Maximum number of calls of a stack trace in reports.
+const MAX_STACK_FRAMES: usize = 50;
+
 /// Maximum length of a compared expression that is shown.
 const MAX_SUBJECT_BYTES: usize = 80;
 
@@ -401,7 +404,9 @@ pub fn script_failure(error: &hotseat_script::ScriptError) -> AttemptFailure {
         Some(place) => format!("{first} ({place})"),
         None => first.to_string(),
     };
-    AttemptFailure::new(FailureKind::ScriptError, message).with_detail(error.diagnostic().render(false, 100))
+    let failure = AttemptFailure::new(FailureKind::ScriptError, message);
+    let stack_trace = error.stack.iter().take(MAX_STACK_FRAMES).map(ToString::to_string).collect();
+    AttemptFailure { stack_trace, ..failure.with_detail(error.diagnostic().render(false, 100)) }
 }
 
 #[cfg(test)]

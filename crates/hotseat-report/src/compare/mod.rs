@@ -23,7 +23,7 @@ pub use divergence::{Divergence, DivergentStep};
 pub use figures::ComparedFigure;
 pub use json::write_json;
 pub use pairing::ExcludedCase;
-pub use read::{ReportReadError, read_report};
+pub use read::read_report;
 #[cfg(feature = "store")]
 pub use saved_run::read_saved_run;
 pub use significance::SignificantChange;

@@ -1,129 +1,25 @@
-//! Reads runs from their reports: `.json`, `.jsonl`, or JSON with any file name.
-
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+//! Reads runs from their reports, for comparisons.
 
 use super::cases::{CaseStatus, CheckContent, ReportCase, ReportRun, ReportTurn};
 use super::content::{AttemptContent, FailureContent, ReliabilityContent, UsageContent, counted_attempt};
-
-/// The file is not a run report, or is truncated.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReportReadError {
-    /// The file is not JSON.
-    #[error("this is not JSON: {words}")]
-    NotJson {
-        /// Description with the position of the error.
-        words: String,
-    },
-    /// The file is JSON but not a run report.
-    #[error("this is not a run report: {words}")]
-    NoReport {
-        /// Description of the error.
-        words: String,
-    },
-}
+use crate::report_file::{ReportPart, ReportReadError, read_parts};
 
 /// Reads a report. `shown` is its name for display. Fails if the file is not a run report.
 pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadError> {
     let mut run = ReportRun { label: shown.to_string(), is_incomplete: true, ..ReportRun::default() };
-    let mut is_report = false;
-    // Some shells write a byte order mark.
-    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
-    for value in serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>() {
-        let value = match value {
-            Ok(value) => value.get(),
-            // A killed run leaves a truncated last line.
-            Err(error) if error.is_eof() && is_report => break,
-            Err(error) => return Err(ReportReadError::NotJson { words: error.to_string() }),
-        };
-        is_report |= read_value(value, &mut run)?;
-    }
-    match is_report {
-        true => Ok(run),
-        false => Err(ReportReadError::NoReport { words: "it has no results".to_string() }),
-    }
-}
-
-/// Reads one value of the file: a whole report or one line of a report. Returns true if it is either.
-fn read_value(text: &str, run: &mut ReportRun) -> Result<bool, ReportReadError> {
-    let no_report = |error: serde_json::Error| ReportReadError::NoReport { words: error.to_string() };
-    let head: ReportContent = serde_json::from_str(text).map_err(no_report)?;
-    match head.r#type.as_deref() {
-        Some("result") => {
-            run.cases.push(serde_json::from_str::<ResultContent>(text).map_err(no_report)?.into_case())
-        }
-        Some("start") => {
-            run.started_at = head.started_at;
-            run.agent = head.agent_id;
-            run.connector = head.connector;
-        }
-        Some("summary") => run.is_incomplete = head.interrupted,
-        Some(_) => {}
-        None => {
-            let Some(results) = head.results else { return Ok(false) };
-            run.cases.extend(results.0);
-            run.started_at = head.metadata.and_then(|metadata| metadata.started_at);
-            let summary = head.summary.unwrap_or_default();
-            run.is_incomplete = summary.interrupted;
-            run.agent = summary.agent_id;
-            run.connector = summary.connector;
-        }
-    }
-    Ok(true)
-}
-
-/// A whole report, or a line with data of the run.
-#[derive(serde::Deserialize)]
-struct ReportContent {
-    r#type: Option<String>,
-    results: Option<ReportResults>,
-    summary: Option<SummaryContent>,
-    metadata: Option<MetadataContent>,
-    started_at: Option<String>,
-    agent_id: Option<String>,
-    connector: Option<String>,
-    #[serde(default)]
-    interrupted: bool,
-}
-
-#[derive(Default, serde::Deserialize)]
-struct SummaryContent {
-    #[serde(default)]
-    interrupted: bool,
-    agent_id: Option<String>,
-    connector: Option<String>,
-}
-
-#[derive(serde::Deserialize)]
-struct MetadataContent {
-    started_at: Option<String>,
-}
-
-/// The results of a report. Each is converted to a case as it is read, because conversations are large.
-struct ReportResults(Vec<ReportCase>);
-
-impl<'de> Deserialize<'de> for ReportResults {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ResultsVisitor;
-        impl<'de> Visitor<'de> for ResultsVisitor {
-            type Value = ReportResults;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of results")
+    read_parts(text, |part| {
+        match part {
+            ReportPart::Result(result) => run.cases.push(result.read::<ResultContent>()?.into_case()),
+            ReportPart::Start(start) => {
+                run.started_at = start.started_at;
+                run.agent = start.agent_id;
+                run.connector = start.connector;
             }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ReportResults, A::Error> {
-                let mut all = Vec::new();
-                while let Some(result) = list.next_element::<ResultContent>()? {
-                    all.push(result.into_case());
-                }
-                Ok(ReportResults(all))
-            }
+            ReportPart::End { is_interrupted } => run.is_incomplete = is_interrupted,
         }
-        deserializer.deserialize_seq(ResultsVisitor)
-    }
+        Ok(())
+    })?;
+    Ok(run)
 }
 
 /// The compared members of a result.
@@ -245,7 +141,7 @@ mod tests {
     fn rejects_other_files() {
         let wrong =
             |text: &str| read_report(text.as_bytes(), "x").map(|_| ()).expect_err("no report").to_string();
-        assert!(wrong("<testsuites/>").starts_with("this is not JSON: expected value at line 1 column 1"));
+        assert!(wrong("<testsuites/>").starts_with("this is not JSON (expected value at line 1 column 1"));
         assert_eq!(wrong(r#"{"id": "a"}"#), "this is not a run report: it has no results");
         assert_eq!(wrong(""), "this is not a run report: it has no results");
         assert!(wrong(r#"{"results": [{"name": "a"}]}"#).contains("missing field `id`"));

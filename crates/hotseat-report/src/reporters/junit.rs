@@ -12,6 +12,7 @@ use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, TurnItem, VerdictS
 use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
+use super::text::not_run_turns;
 use super::xml::{XmlElement, attribute_text};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary};
@@ -328,5 +329,6 @@ fn transcript(attempt: &Attempt) -> String {
             }
         }
     }
+    out.extend(not_run_turns(attempt, "Turn").map(|words| words + "\n"));
     out
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, VerdictStatus};
 
-use super::text::{format_cost, format_count, format_duration, one_line, safe_lines};
+use super::text::{format_cost, format_count, format_duration, not_run_turns, one_line, safe_lines};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
 use hotseat_engine::session::{CheckResult, CheckState};
@@ -194,6 +194,7 @@ fn failure_section(outcome: &CaseOutcome) -> String {
         let turns = format_count(told.conversation.turns.len(), "turn");
         let _ = write!(out, "\n<details><summary>Conversation, {turns}</summary>\n\n");
         told.conversation.turns.iter().for_each(|turn| out.push_str(&fence(&format_turn(turn))));
+        out.extend(not_run_turns(told, "Turn").map(|words| format!("\n{words}\n")));
         out.push_str("</details>\n");
     }
     out
@@ -252,7 +253,7 @@ fn format_turn(turn: &ConversationTurn) -> String {
 }
 
 /// Formats text as a code block, with a fence that is longer than any run of backticks in it.
-fn fence(text: &str) -> String {
+pub(crate) fn fence(text: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
     for c in text.chars() {
@@ -264,7 +265,7 @@ fn fence(text: &str) -> String {
 }
 
 /// Escapes a text for use within a line: no markup, HTML, mention or link remains.
-fn escape_inline(text: &str) -> String {
+pub(crate) fn escape_inline(text: &str) -> String {
     let mut out = String::new();
     for c in one_line(text, 400).chars() {
         match c {
@@ -288,7 +289,7 @@ fn escape_inline(text: &str) -> String {
 }
 
 /// Formats a text as inline code.
-fn format_code(text: &str) -> String {
+pub(crate) fn format_code(text: &str) -> String {
     let text = one_line(text, 200).replace('&', "&amp;").replace('<', "&lt;").replace('`', "&#96;");
     format!("<code>{}</code>", text.replace('@', "&#64;").replace('*', "&#42;").replace('_', "&#95;"))
 }

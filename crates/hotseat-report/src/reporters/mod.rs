@@ -10,7 +10,7 @@ pub mod html;
 mod json;
 mod jsonl;
 mod junit;
-mod markdown;
+pub(crate) mod markdown;
 pub(crate) mod record;
 mod recordings;
 mod reply;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use hotseat_document::visible_char;
+use hotseat_engine::run::Attempt;
 
 /// Quotes a text as one word of a POSIX shell, if needed.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
@@ -160,6 +161,16 @@ pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
 /// Formats a number with its noun: `1 case`, `2 cases`.
 pub fn format_count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Names the written turns that were not sent, if there are any: `Turns 3-5: not run`. `noun` is `turn` or `Turn`.
+pub fn not_run_turns(attempt: &Attempt, noun: &str) -> Option<String> {
+    let numbers = attempt.turns_not_run();
+    let last = numbers.clone().last()?;
+    Some(match numbers.len() {
+        1 => format!("{noun} {last}: not run"),
+        _ => format!("{noun}s {}-{last}: not run", numbers.start),
+    })
 }
 
 #[cfg(test)]

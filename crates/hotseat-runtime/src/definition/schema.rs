@@ -212,7 +212,8 @@ fn validate(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>)
         && !values.iter().any(|allowed| equal(allowed, value))
     {
         let allowed: Vec<_> = values.iter().map(Value::to_string).collect();
-        found.push(violation(place, &format!("expected one of {}, got {value}", allowed.join(", "))));
+        let one_of = if allowed.len() > 1 { "one of " } else { "" };
+        found.push(violation(place, &format!("expected {one_of}{}, got {value}", allowed.join(", "))));
     }
     if let Some(constant) = keywords.get("const")
         && !equal(constant, value)

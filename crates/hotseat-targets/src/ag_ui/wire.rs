@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
-use hotseat_document::json::{any_value, objects, optional_value};
+use hotseat_document::json::{JsonReadError, any_value, objects, optional_value};
 use hotseat_model::{MisplacedCalls, ToolCallPiece, is_call_part};
 use memchr::memmem;
 use serde::de::{IgnoredAny, Visitor};
@@ -378,7 +378,7 @@ fn not_an_event(text: &str, error: &serde_json::Error) -> WireError {
         Ok(Value::Object(object)) if object.contains_key("type") => "its `type` is not text".to_string(),
         Ok(Value::Object(_)) => "it has no `type`".to_string(),
         Ok(_) => "it is not a JSON object".to_string(),
-        Err(_) => format!("it is not JSON ({error})"),
+        Err(error) => format!("it {}", JsonReadError::from(error)),
     };
     WireError::NoEvent { reason, text: excerpt(text, 200).into_owned() }
 }

@@ -60,6 +60,12 @@ pub(crate) fn read_json(text: &str) -> Result<Value, JsonReadError> {
     Ok(read_value(&mark_surrogates(text))?)
 }
 
+/// Returns the note about a tool call whose arguments [`read_json`] refuses.
+pub(crate) fn arguments_note(call: &str, text: &str) -> String {
+    let problem = read_json(text).err().map_or_else(String::new, |error| error.to_string());
+    format!("the text of the arguments of tool call {call} {problem}")
+}
+
 /// Replaces the markers in a text: adjacent halves become one character, a lone half becomes U+FFFD.
 pub(crate) fn joined(text: String) -> String {
     if !text.contains(MARK) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_document::json::optional_value;
+use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
     AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
 };
@@ -191,8 +191,11 @@ impl CompletionReader {
         }
         check_value_count(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
         let chunk: CompletionChunk = serde_json::from_str(&readable(data)).map_err(|error| {
-            let words = if error.is_data() { "is not a chat completion" } else { "is not JSON" };
-            protocol_error(format!("{what} {words} ({error}): {}", excerpt(data, 200)))
+            let words = match error.is_data() {
+                true => format!("is not a chat completion ({error})"),
+                false => JsonReadError::from(error).to_string(),
+            };
+            protocol_error(format!("{what} {words}: {}", excerpt(data, 200)))
         })?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             let error = parse_error(&error);

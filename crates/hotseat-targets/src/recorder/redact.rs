@@ -151,6 +151,7 @@ impl SecretRedactor {
     pub fn failure(&self, mut failure: AttemptFailure) -> AttemptFailure {
         failure.message = self.text(&failure.message).into_owned();
         failure.detail = failure.detail.map(|detail| self.text(&detail).into_owned());
+        failure.stack_trace.iter_mut().for_each(|call| *call = self.text(call).into_owned());
         failure
     }
 

@@ -11,6 +11,11 @@ use crate::message::ToolReply;
 /// Kind of a time.
 pub(super) const MILLISECONDS: Kind = Kind::Number;
 const STARTED: Field = Field::optional("started_ms", MILLISECONDS, "Start time, if the event took time.");
+const ENDED: Field = Field::optional(
+    "ended_ms",
+    MILLISECONDS,
+    "Time of the last part of the arguments, if the call has no result. Default: the time of the event.",
+);
 
 /// Members of an event by key, in the order of the file.
 pub(super) type EventMembers = Vec<(&'static str, Value)>;
@@ -129,7 +134,7 @@ recorded_events! {
         text: String = required Kind::Text,
     }
     /// The agent called a tool.
-    ToolCall "tool_call" as "RecordedToolCall" [STARTED] {
+    ToolCall "tool_call" as "RecordedToolCall" [STARTED, ENDED] {
         /// Id of the call, unique in the recording.
         id: String = required Kind::Text,
         /// The tool.

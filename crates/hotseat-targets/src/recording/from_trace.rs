@@ -68,6 +68,13 @@ impl<'c> TurnBuilder<'c> {
         let Some((what, started)) = self.convert(&record.payload, conversation, known) else { return };
         let at = self.since(record.offset);
         let started = started.map(|started| self.since(started)).filter(|started| *started < at);
+        let call = match &what {
+            RecordedEventKind::ToolCall { id, .. } => conversation.call(id),
+            _ => None,
+        };
+        // The time of a result is that of its own event.
+        let ended = call.filter(|call| call.result.is_none()).map(|call| self.since(call.ended));
+        let ended = ended.filter(|ended| *ended != at && *ended >= started.unwrap_or(at));
         // Only the last state is recorded, at its own position.
         if let (RecordedEventKind::State { .. }, Some(place)) = (&what, self.state) {
             self.events.remove(place);
@@ -75,7 +82,7 @@ impl<'c> TurnBuilder<'c> {
         if matches!(what, RecordedEventKind::State { .. }) {
             self.state = Some(self.events.len());
         }
-        self.events.push(RecordedEvent { at: Some(at), started, kind: what, place: None });
+        self.events.push(RecordedEvent { at: Some(at), started, ended, kind: what, place: None });
     }
 
     fn since(&self, offset: TimeOffset) -> Duration {

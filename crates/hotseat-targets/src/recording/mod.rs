@@ -66,6 +66,8 @@ pub struct RecordedEvent {
     pub at: Option<Duration>,
     /// Start time, if the event took time.
     pub started: Option<Duration>,
+    /// Time of the last part of the arguments of a call without a result, if it is not the time of the event.
+    pub ended: Option<Duration>,
     /// Content of the event.
     pub kind: RecordedEventKind,
     /// Location in the file, if it was read from one.
@@ -75,7 +77,7 @@ pub struct RecordedEvent {
 impl RecordedEvent {
     /// Creates an event without a time.
     pub fn untimed(what: RecordedEventKind) -> Self {
-        RecordedEvent { at: None, started: None, kind: what, place: None }
+        RecordedEvent { at: None, started: None, ended: None, kind: what, place: None }
     }
 }
 

@@ -95,16 +95,24 @@ fn read_turn(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics
 
 fn read_event(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics) -> Option<RecordedEvent> {
     let at = time(map.get("at_ms"), mistakes);
-    let has_start = map.shape().field("started_ms").is_some();
-    let started = if has_start { time(map.get("started_ms"), mistakes) } else { None };
+    let mut optional_time = |key: &str| {
+        let is_known = map.shape().field(key).is_some();
+        if is_known { time(map.get(key), mistakes) } else { None }
+    };
+    let (started, ended) = (optional_time("started_ms"), optional_time("ended_ms"));
     if let (Some(at), Some(started), Some(place)) = (at, started, map_place(map, "started_ms"))
         && started > at
     {
         mistakes.report(place, "the start time is after the time of the event");
     }
+    if let (Some(started), Some(ended), Some(place)) = (started.or(at), ended, map_place(map, "ended_ms"))
+        && ended < started
+    {
+        mistakes.report(place, "the end time is before the start time");
+    }
     check_event(map, known, mistakes)?;
     let kind = RecordedEventKind::read(map, mistakes)?;
-    Some(RecordedEvent { at, started, kind, place: Some(map.place()) })
+    Some(RecordedEvent { at, started, ended, kind, place: Some(map.place()) })
 }
 
 fn map_place(map: &MapView<'_>, key: &str) -> Option<hotseat_document::SourceSpan> {

@@ -82,7 +82,7 @@ fn event_json(event: &RecordedEvent) -> Map<String, Value> {
     let mut members = Map::new();
     let (word, own) = event.kind.members();
     members.insert("type".to_string(), json!(word));
-    for (key, time) in [("at_ms", event.at), ("started_ms", event.started)] {
+    for (key, time) in [("at_ms", event.at), ("started_ms", event.started), ("ended_ms", event.ended)] {
         if let Some(time) = time {
             members.insert(key.to_string(), milliseconds(time));
         }

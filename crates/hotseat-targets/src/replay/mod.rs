@@ -335,8 +335,8 @@ impl TurnReplay<'_> {
                     RecordedArguments::Json(value) => (Some(value.clone()), None),
                     RecordedArguments::Broken(text) => (None, Some(text.clone())),
                 };
-                ToolArguments { turn_id, tool_call_id: id.as_str().into(), input, text, ended_us: None }
-                    .into()
+                let ended_us = event.ended.map(|ended| self.to_offset(ended));
+                ToolArguments { turn_id, tool_call_id: id.as_str().into(), input, text, ended_us }.into()
             }
             RecordedEventKind::ToolResult { id, result, origin: Origin::Client } => {
                 let reply = self.answer_call(id, result, event)?;
@@ -550,7 +550,7 @@ mod tests {
 
     fn event(at: u64, started: Option<u64>, kind: RecordedEventKind) -> RecordedEvent {
         let time = Duration::from_millis;
-        RecordedEvent { at: Some(time(at)), started: started.map(time), kind, place: None }
+        RecordedEvent { at: Some(time(at)), started: started.map(time), ended: None, kind, place: None }
     }
 
     fn message(text: &str) -> RecordedEventKind {

@@ -12,7 +12,7 @@ use hotseat_trace::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::message::json_text::{joined, read_json};
+use crate::message::json_text::{arguments_note, joined, read_json};
 
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
@@ -208,7 +208,7 @@ impl<'a> TurnRecorder<'a> {
         let (input, text) = match arguments {
             CallArguments::Json(input) => (Some(input), None),
             CallArguments::Invalid(text) => {
-                self.record_note(format!("the arguments of tool call {tool_call_id} are not JSON"));
+                self.record_note(arguments_note(tool_call_id, &text));
                 (None, Some(text))
             }
             CallArguments::Unread(problem) => {

@@ -12,8 +12,9 @@ assertion_type! {
     JSON_PATH "JsonPath" "json_path" {
         /// A JSON path of RFC 9535; the leading `$.` is optional.
         required "path" = Kind::NonEmptyText,
-        /// The expected value. A list also matches if one of its entries does. Without `value` the path only
-        /// has to select something.
+        /// The expected value. A list also matches if one of its entries does; if the path may select several values, for
+        /// example with `[*]`, the list is compared with all of them in order. Without `value` the path only has to select
+        /// something.
         optional "value" = Kind::Json,
     }
     |map, diagnostics| {

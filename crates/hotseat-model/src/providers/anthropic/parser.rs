@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::connection::{
-    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
+    unsupported_call_error,
 };
 use crate::{
     ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
@@ -251,7 +252,7 @@ impl<'r> AnthropicParser<'r> {
 impl ReplyParser for AnthropicParser<'_> {
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         let event: AnthropicEvent = serde_json::from_str(&keep_digits(data))
-            .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
+            .map_err(|error| unreadable_reply_error(&self.url, error, data))?;
         match event {
             AnthropicEvent::MessageStart { message } => self.start_message(message),
             AnthropicEvent::ContentBlockStart { index, content_block } => {
@@ -278,7 +279,7 @@ impl ReplyParser for AnthropicParser<'_> {
 
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         let whole: AnthropicMessage = serde_json::from_str(&keep_digits(body))
-            .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), body))?;
+            .map_err(|error| unreadable_reply_error(&self.url, error, body))?;
         if let Some(error) = whole.error {
             return Err(failure::from_error_event(&self.url, &error));
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, pin_mut};
+use hotseat_document::json::JsonReadError;
 use hotseat_http::SseDecoder;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -140,6 +141,18 @@ pub(in crate::providers) fn invalid_reply_error(url: &str, what: &str, data: &st
     let mut error = ModelError::new(ModelErrorKind::Decode, format!("the reply of {url} is invalid: {what}"));
     error.body = super::failure::excerpt(data);
     error
+}
+
+/// Creates the error for a reply that is no JSON, or lacks a member.
+pub(in crate::providers) fn unreadable_reply_error(
+    url: &str,
+    error: serde_json::Error,
+    data: &str,
+) -> ModelError {
+    match error.is_data() {
+        true => invalid_reply_error(url, &error.to_string(), data),
+        false => invalid_reply_error(url, &format!("it {}", JsonReadError::from(error)), data),
+    }
 }
 
 /// Creates the error for a call of a tool in a form that is not read. Without it the call would be invisible.

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::connection::{
-    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
+    unsupported_call_error,
 };
 use crate::{
     AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler,
@@ -128,7 +129,7 @@ impl<'r> OpenAiParser<'r> {
 
     fn add_chunk(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         let chunk: ChatCompletionChunk = serde_json::from_str(&keep_digits(data))
-            .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
+            .map_err(|error| unreadable_reply_error(&self.url, error, data))?;
         if let Some(error) = chunk.error {
             let choices = chunk.choices.iter().flatten();
             // Some clients ignore the error and carry out the calls.

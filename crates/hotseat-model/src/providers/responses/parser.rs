@@ -5,7 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::connection::{
-    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
+    unsupported_call_error,
 };
 use crate::{ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage};
 
@@ -158,8 +159,7 @@ impl ResponsesParser {
 
     /// Reads an item of the output. `None` if it is neither text nor a call of the agent's tools.
     fn read_item(&self, item: &RawValue) -> Result<Option<OutputItem>, ModelError> {
-        let invalid =
-            |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), item.get());
+        let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, item.get());
         let ItemKind { kind } = serde_json::from_str(item.get()).map_err(invalid)?;
         match kind.as_str() {
             "message" | "function_call" => serde_json::from_str(item.get()).map(Some).map_err(invalid),
@@ -194,7 +194,7 @@ impl ResponsesParser {
 
 impl ReplyParser for ResponsesParser {
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
-        let invalid = |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), data);
+        let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, data);
         let event: ResponseEvent = serde_json::from_str(data).map_err(invalid)?;
         if let ("response.output_item.done", Some(item)) = (event.kind.as_str(), &event.item) {
             self.add_streamed(item)?;
@@ -212,7 +212,7 @@ impl ReplyParser for ResponsesParser {
     }
 
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
-        let invalid = |error: serde_json::Error| invalid_reply_error(&self.url, &error.to_string(), body);
+        let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, body);
         let response: ResponseDocument = serde_json::from_str(body).map_err(invalid)?;
         self.add_response(response, sink)
     }

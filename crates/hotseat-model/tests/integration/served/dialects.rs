@@ -254,7 +254,7 @@ async fn invalid_requests_are_refused_with_their_place() {
         {"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "c9", "content": "1"}]});
     for (path, body, words) in [
         (PATHS[0], "{".to_string(), "the body is not JSON"),
-        (PATHS[0], deep, "the body is not JSON"),
+        (PATHS[0], deep, "the body is nested deeper than 127 levels"),
         (PATHS[0], "[]".to_string(), "must be a JSON object"),
         (PATHS[0], "{}".to_string(), "`messages` must be a list"),
         (PATHS[0], r#"{"messages": [{"role": "user", "content": "x"}]}"#.to_string(), "a `model`"),

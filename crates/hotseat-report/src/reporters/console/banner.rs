@@ -1,10 +1,12 @@
 //! Output around the cases: the banner, the settings of the run, and section titles.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use super::options::{ConsoleOptions, TextStyle};
 use crate::reporters::text::{columns, format_count, one_line, wrap};
+use hotseat_engine::cases::is_program;
 use hotseat_engine::run::RunSettings;
 
 /// Maximum number of suites and agents that are named.
@@ -65,10 +67,13 @@ fn run_title(setting: &RunSettings) -> String {
     let parallel = setting.choices.options.parallel;
     let kinds = [(setting.modes.multi_turn, "Multi-Turn"), (setting.modes.dynamic, "Dynamic Mode")];
     let kinds: Vec<&str> = kinds.into_iter().filter(|(there, _)| *there).map(|(_, kind)| kind).collect();
+    let are_scripts =
+        !setting.inputs.is_empty() && setting.inputs.iter().all(|input| is_program(Path::new(&**input)));
+    let tested = if are_scripts { "Script Test" } else { "Agent Test" };
     match kinds.as_slice() {
-        _ if setting.choices.parallel_asked && parallel > 1 => format!("Agent Test (Parallel: {parallel})"),
-        [] => "Agent Test".to_string(),
-        kinds => format!("Agent Test ({})", kinds.join(", ")),
+        _ if setting.choices.parallel_asked && parallel > 1 => format!("{tested} (Parallel: {parallel})"),
+        [] => tested.to_string(),
+        kinds => format!("{tested} ({})", kinds.join(", ")),
     }
 }
 

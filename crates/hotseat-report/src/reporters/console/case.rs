@@ -9,10 +9,12 @@ use super::conversation::{
 };
 use super::label::{case_label, verdict_word};
 use super::options::{ConsoleOptions, TextStyle};
-use super::tree::{DURATION_COLUMNS, not_run_turns};
+use super::tree::DURATION_COLUMNS;
 use super::turn::DetailLevel;
 use super::{attempts, failure};
-use crate::reporters::text::{columns, format_count, format_duration, one_line, preview, safe_lines, wrap};
+use crate::reporters::text::{
+    columns, format_count, format_duration, not_run_turns, one_line, preview, safe_lines, wrap,
+};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 
 /// Minimum width of a useful preview.
@@ -170,7 +172,7 @@ fn result_note(attempt: &Attempt, mode: ConversationMode) -> String {
     let turns = (mode == ConversationMode::Dynamic).then_some(turns);
     let nothing = asserts_nothing(attempt).then(|| NOTHING_ASSERTED.to_string());
     let is_short = attempt.verdict.status == VerdictStatus::Passed;
-    let not_run = if is_short { not_run_turns(attempt, ["turn", "turns"]) } else { None };
+    let not_run = if is_short { not_run_turns(attempt, "turn") } else { None };
     let parts = [turns, checkpoint_count(attempt), not_run, nothing];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!(" - {}", parts.join(", ")) }

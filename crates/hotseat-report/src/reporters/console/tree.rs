@@ -10,7 +10,7 @@ use super::options::{ConsoleOptions, TextStyle};
 use super::turn::{
     DetailLevel, TreeLine, attachment_names, event_lines, goal_line, input_label, passed, simulation_summary,
 };
-use crate::reporters::text::{columns, format_duration, one_line, safe_lines, wrap};
+use crate::reporters::text::{columns, format_duration, not_run_turns, one_line, safe_lines, wrap};
 use hotseat_engine::run::Attempt;
 use hotseat_engine::session::{CheckResult, CheckState, MISSING_INPUT_HINT, NO_NEXT_TURN};
 
@@ -57,16 +57,6 @@ impl TreeBranch {
     }
 }
 
-/// Names the written turns that were not sent: after a failed turn, or with `on_complete: stop`.
-pub(super) fn not_run_turns(attempt: &Attempt, [one, several]: [&str; 2]) -> Option<String> {
-    let (held, written) = (attempt.conversation.turns.len(), attempt.case_ref.case.turns);
-    match written.saturating_sub(held) {
-        0 => None,
-        1 => Some(format!("{one} {written}: not run")),
-        _ => Some(format!("{several} {}-{written}: not run", held + 1)),
-    }
-}
-
 impl<'a> ConversationTree<'a> {
     /// Creates the tree of an attempt. With `has_more`, more branches follow below it.
     pub(super) fn new(
@@ -91,7 +81,7 @@ impl<'a> ConversationTree<'a> {
         let turns = &self.attempt.conversation.turns;
         let (of_all, not_run) = (
             self.conversation_checks(),
-            not_run_turns(self.attempt, ["Turn", "Turns"]).or_else(|| simulation_summary(self.attempt)),
+            not_run_turns(self.attempt, "Turn").or_else(|| simulation_summary(self.attempt)),
         );
         for group in turn_groups(self.attempt, self.look.verbose) {
             let is_last =

@@ -16,6 +16,8 @@ function chat(result, turns, marks, origin) {
       parts.push(h('section.turn', {}, h('header.turn-head', {}, turnHead(turn.turn, mark('skipped'), null)), note(turn.skip_reason)));
     }
   }
+  const rest = result.turns_not_run;
+  if (rest) parts.push(note(rest.first === rest.last ? `Turn ${rest.last}: not run` : `Turns ${rest.first}-${rest.last}: not run`));
   if (!parts.length) parts.push(h('p.empty', {}, 'No messages.'));
   return h('div.chat', {}, parts);
 }

@@ -1,5 +1,7 @@
 //! Report records of the conversation and the verdict of an attempt.
 
+use std::ops::Range;
+
 use hotseat_engine::run::Attempt;
 use hotseat_trace::{
     AttemptFailure, ConversationTurn, ResultLabel, Verdict, VerdictStatus, optional_members,
@@ -36,6 +38,8 @@ optional_members! {
         /// Usage of all turns, as far as it is reported.
         pub spent?: Option<SpentRecord>,
         pub turns: Vec<TurnListEntry<'a>>,
+        /// Written turns that were not sent.
+        pub turns_not_run?: Option<TurnRange>,
         /// Topics, if they were followed.
         #[serde(flatten)]
         pub topics: Option<TopicsRecord<'a>>,
@@ -49,6 +53,19 @@ optional_members! {
         pub warnings?: &'a [String],
         /// `console` output of script functions of the case.
         pub logs?: &'a [String],
+    }
+}
+
+/// Consecutive turns, by number.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct TurnRange {
+    pub first: usize,
+    pub last: usize,
+}
+
+impl TurnRange {
+    fn new(numbers: Range<usize>) -> Option<Self> {
+        (!numbers.is_empty()).then(|| TurnRange { first: numbers.start, last: numbers.end - 1 })
     }
 }
 
@@ -90,6 +107,7 @@ impl<'a> ConversationRecord<'a> {
             total_turns: held.len(),
             spent: attempt.conversation.usage_totals().map(SpentRecord::new),
             turns: turns.chain(skipped).collect(),
+            turns_not_run: TurnRange::new(attempt.turns_not_run()),
             topics: TopicsRecord::from_attempt(attempt),
             simulations: attempt.conversation.simulations.iter().map(SimulationRecord::new).collect(),
             assertions: whole(false).map(AssertionRecord::new).collect(),

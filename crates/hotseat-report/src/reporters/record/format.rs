@@ -6,7 +6,7 @@ use hotseat_engine::run::Attempt;
 use hotseat_trace::{AttemptFailure, FailureKind, Millis};
 
 /// Version of the report format: `major.minor`. New members increase the minor number.
-pub const VERSION: &str = "1.7";
+pub const VERSION: &str = "1.8";
 
 pub fn ms(duration: Duration) -> f64 {
     (duration.as_micros() as f64) / 1000.0

@@ -29,6 +29,7 @@ pub use self::turn::turn_error;
 use self::attempts::{AttemptRecord, StabilityRecord};
 use self::conversation::{ConversationRecord, VerdictRecord};
 use self::topics::{CompletionRecord, ScenarioRecord};
+use hotseat_engine::cases::is_program;
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 
 optional_members! {
@@ -41,6 +42,8 @@ optional_members! {
         pub name: &'a str,
         pub file: &'a str,
         pub line: u32,
+        /// Script of the case, if the case is a test in TypeScript or JavaScript.
+        pub script?: Option<ScriptRecord<'a>>,
         /// Tested agent.
         pub agent?: Option<&'a str>,
         pub mode: &'static str,
@@ -71,6 +74,14 @@ optional_members! {
     }
 }
 
+/// Script of a case.
+#[derive(Debug, Serialize)]
+pub struct ScriptRecord<'a> {
+    pub r#type: &'static str,
+    /// The file, as it was named on the command line or found.
+    pub path: &'a str,
+}
+
 impl<'a> ResultRecord<'a> {
     pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
         let CaseOutcome { case_ref: selected, verdict, .. } = outcome;
@@ -89,6 +100,8 @@ impl<'a> ResultRecord<'a> {
             name: &case.name,
             file: case.place.file(),
             line: case.place.line(),
+            script: is_program(&selected.suite.path)
+                .then(|| ScriptRecord { r#type: "script_test", path: case.place.file() }),
             agent: agent.map(|agent| &*agent.id),
             mode: mode.name(),
             verdict: VerdictRecord::new(verdict, |failure| failure_line(failure, told)),

@@ -1,5 +1,7 @@
 //! Requests of chat completions.
 
+use std::collections::HashSet;
+
 use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde_json::Value;
@@ -121,6 +123,7 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
     reject_unsupported(&written)?;
     let mut context = Vec::new();
     let mut messages = Vec::new();
+    let mut made_calls: HashSet<String> = HashSet::new();
     for (place, value) in written.messages.into_iter().enumerate() {
         let at = format!("messages[{place}]");
         let message: WireHistoryMessage = parse_member(&at, value)?;
@@ -128,13 +131,19 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
         messages.push(match message.role.as_str() {
             "user" => CompletionMessage::User(content),
             "assistant" => {
-                let calls = message.tool_calls.into_iter().map(|call| call.id).collect();
+                let calls: Vec<String> = message.tool_calls.into_iter().map(|call| call.id).collect();
+                made_calls.extend(calls.iter().cloned());
                 CompletionMessage::Assistant { text: content, calls }
             }
             "tool" => {
                 let Some(call) = message.tool_call_id else {
                     return Err(RequestError::bad_request(at, "a tool message needs `tool_call_id`"));
                 };
+                // A request has the whole history, also after a restart.
+                if !made_calls.contains(&call) {
+                    let message = format!("{at}: no assistant message before it has the tool call {call:?}");
+                    return Err(RequestError::bad_request(format!("{at}.tool_call_id"), message));
+                }
                 CompletionMessage::Tool { call, content }
             }
             "system" | "developer" => {

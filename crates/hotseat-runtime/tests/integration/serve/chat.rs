@@ -470,6 +470,17 @@ async fn rejects_unsupported_requests() {
         (with("messages", json!([{"role": "robot", "content": "hi"}])), 400, "unknown role \"robot\""),
         (with("messages", json!([{"role": "tool", "content": "hi"}])), 400, "tool_call_id"),
         (
+            with(
+                "messages",
+                json!([
+                    {"role": "user", "content": "hi"},
+                    {"role": "tool", "tool_call_id": "zz", "content": "red"},
+                ]),
+            ),
+            400,
+            "messages[1]: no assistant message before it has the tool call \"zz\"",
+        ),
+        (
             with("messages", json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])),
             400,
             "only parts of type `text`, got image_url",

@@ -10,7 +10,7 @@ use super::super::history::ResultMessage;
 use super::super::thread::{KnownArguments, ResultSource};
 use super::super::wire::{self, merge_metadata};
 use super::run::{CallSighting, OpenCall, PayloadSink, ReannouncedCall, RunFold, UnansweredCall};
-use crate::message::json_text::joined;
+use crate::message::json_text::{arguments_note, joined};
 use crate::message::{is_content_parts, parse_content_output};
 
 impl RunFold<'_> {
@@ -179,7 +179,7 @@ impl RunFold<'_> {
             && !matches!(call.arguments, KnownArguments::Invalid(_))
             && !call.arguments.is_empty()
         {
-            self.note(out, format!("tool call {id} was announced again with arguments that are not JSON; the first ones are used"));
+            self.note(out, format!("tool call {id} was announced again with arguments that cannot be read as JSON; the first ones are used"));
             return;
         }
         call.arguments = arguments.clone();
@@ -191,7 +191,7 @@ impl RunFold<'_> {
         let (input, text) = match arguments {
             KnownArguments::Json(value) => (Some(value), None),
             KnownArguments::Invalid(text) => {
-                self.note(out, format!("the arguments of tool call {id} are not JSON"));
+                self.note(out, arguments_note(id, &text));
                 (None, Some(text))
             }
             KnownArguments::Unknown => (None, None),

@@ -106,7 +106,9 @@ fn non_json_arguments_are_kept_as_text() {
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))
             .finished()
     });
-    let told = told.passed().assert_note("the arguments of tool call c1 are not JSON");
+    let told = told.passed().assert_note(
+        "the text of the arguments of tool call c1 is not JSON (expected value at line 1 column 1)",
+    );
     let call = &told.0.conversation.turns[0].tool_calls[0];
     assert!(call.arguments_broken && call.arguments == json!("ayment of 42.50 EUR\"}"));
 }
