@@ -1006,6 +1006,11 @@ impl<'a> TurnScope<'a> {
         TurnScope { is_condition: true, ..self }
     }
 
+    /// True for the scope of a condition.
+    pub fn is_condition(self) -> bool {
+        self.is_condition
+    }
+
     /// Returns why the tool calls of the agent are not visible, if they are not. In a condition, an agent that used no
     /// service of the test so far has called nothing so far.
     pub fn unseen_calls(self) -> Option<UnseenCalls<'a>> {

@@ -3,6 +3,7 @@
 //! An agent may report its calls in its own protocol (AG-UI, chat completions) while the server that it calls
 //! belongs to the test. Both see the same call, which must count once.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -100,8 +101,22 @@ impl ServerCall {
 /// What frameworks put between the name of a server and the name of its tool.
 const NAME_SEPARATORS: [&str; 6] = ["__", "_", "-", ".", "/", ":"];
 
+/// Returns a name as frameworks pass it to models, which allow only letters, digits, `_` and `-`.
+fn model_name(name: &str) -> Cow<'_, str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.chars().all(is_allowed) {
+        return Cow::Borrowed(name);
+    }
+    name.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()
+}
+
 /// Returns true if agents may report a tool of a server under this name.
 pub fn is_reported_tool_name(server: &str, tool: &str, name: &str) -> bool {
+    is_qualified_name(server, tool, name) || is_qualified_name(&model_name(server), &model_name(tool), name)
+}
+
+/// Returns true if the name is that of the tool, with or without its server.
+fn is_qualified_name(server: &str, tool: &str, name: &str) -> bool {
     let Some(prefix) = name.strip_suffix(tool) else { return false };
     let is_of_server = |between: &&str| match prefix.strip_suffix(*between) {
         None => false,
@@ -115,6 +130,16 @@ pub fn is_reported_tool_name(server: &str, tool: &str, name: &str) -> bool {
 
 /// Returns the names under which agents report a tool of a server: frameworks add the name of the server.
 fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
+    let mut names = qualified_names(server, tool);
+    let (model_server, model_tool) = (model_name(server), model_name(tool));
+    if (&*model_server, &*model_tool) != (server, tool) {
+        names.extend(qualified_names(&model_server, &model_tool));
+    }
+    names
+}
+
+/// Returns the name of a tool without and with its server.
+fn qualified_names(server: &str, tool: &str) -> Vec<String> {
     let qualified = NAME_SEPARATORS.iter().map(|between| format!("{server}{between}{tool}"));
     let marked = NAME_SEPARATORS.iter().map(|between| format!("mcp{between}{server}{between}{tool}"));
     std::iter::once(tool.to_string()).chain(qualified).chain(marked).collect()
@@ -467,6 +492,22 @@ mod tests {
         for name in ["prepay", "mcp__bank_pay", "mcp_pay", "other__pay", "bank", "_pay", "mcp__bank__", ""] {
             assert!(!call.is_named(name), "{name}");
         }
+    }
+
+    /// Models accept fewer characters in names of tools than MCP.
+    #[test]
+    fn a_tool_has_the_names_that_frameworks_make_of_it() {
+        let conversation = Events::new()
+            .reported(1, "a", "mcp__bank__refund_create", Some(json!({"n": 1})))
+            .seen(2, "s1", "refund.create", json!({"n": 1}))
+            .result(3, "a", json!("ok"))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s1"]);
+        let call = conversation.call("a").unwrap();
+        for name in ["refund.create", "refund_create", "bank_refund_create", "mcp__bank__refund.create"] {
+            assert!(call.is_named(name), "{name}");
+        }
+        assert!(!call.is_named("refund-create"));
     }
 
     #[test]

@@ -398,6 +398,35 @@ fn judge_functions_can_only_judge() {
     assert_eq!(tested.case("looks")["status"], "passed", "{}", tested.output);
 }
 
+/// A judging function may return the result of a script function. As an object it would be true.
+#[test]
+fn results_of_script_functions_count_in_tests() {
+    let script = "
+      criterion('no', { match: () => ({ pass: false, message: 'no' }) });
+      criterion('nothing', { match: () => {} });
+      const options = { classifyTopics: 'triggers', decideTopics: 'always' };
+      it('criterion', () => { user.says('hi'); expect(agent).toSatisfy('no'); });
+      it('function', () => { user.says('hi'); expect(agent).toSatisfy(() => ({ passed: false })); });
+      it('value', () => { user.says('hi'); expect(5).toSatisfy((value) => ({ pass: value === 6 })); });
+      it('topic', options, () => { expectConversationTo({ all: { characteristic: 'y', expect: { no: () => ({ pass: false }) } } }); user.says('hi'); });
+      it('accepted', () => { user.says('hi'); expect(agent).toSatisfy(() => ({ pass: true })); });
+      it('neither', () => { user.says('hi'); expect(agent).toSatisfy(() => ({ pass: 'no' })); });
+      it('nothing', () => { user.says({ user: 'hi', assert: { type: 'satisfy', criteria: 'nothing', negate: true } }); });
+    ";
+    let tested = run_script(script);
+    for name in ["criterion", "function", "value", "topic"] {
+        assert_eq!(tested.failure(name)["kind"], "assertion", "{name}: {:#}", tested.failure(name));
+    }
+    assert_eq!(tested.case("accepted")["status"], "passed", "{:#}", tested.case("accepted"));
+    for (name, words) in
+        [("neither", "must be true or false"), ("nothing", "the function returned undefined")]
+    {
+        let failure = tested.failure(name);
+        assert_eq!(failure["fault"], "test", "{failure:#}");
+        assert!(failure.to_string().contains(words), "{failure:#}");
+    }
+}
+
 /// No part of a declaration of a topic is dropped.
 #[test]
 fn every_assertion_and_condition_of_a_topic_counts() {

@@ -60,6 +60,7 @@ impl TestChannel {
         let number = |turn: Option<&ConversationTurn>| turn.map(|turn| turn.number);
         self.reply(json!({
             "call": function,
+            "condition": scope.is_condition(),
             "first": number(scope.turns().first()),
             "turn": number(scope.turns().last()),
             "turns": to_json::turns_from(scope.turns_up_to_end(), self.known_turns()),

@@ -110,7 +110,7 @@ declare module "hotseat" {
     badExamples?: Example[];
     /** Borderline replies and their verdicts. */
     edgeCases?: (Example & { verdict: boolean })[];
-    /** Decides instead of a judge: a truthy result means satisfied. */
+    /** Decides instead of a judge: a truthy result means satisfied, `{ pass }` as in script functions. */
     match?: (conversation: Conversation) => unknown;
     /** Like `match`, with the judged messages. */
     matchMessages?: (messages: Message[]) => unknown;

@@ -1,6 +1,6 @@
 // The conversation and the agent as scripts see them, and functions of the test that judge them.
 
-const { ask, at, callsOf, current, decided, functions, hasCallOf, part, thrownWords, turns, within } = core;
+const { ask, at, callsOf, current, decided, decidedCheck, functions, hasCallOf, part, thrownWords, turns, within } = core;
 
 /** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
@@ -24,12 +24,12 @@ function upTo(number, work) {
 }
 
 /** Runs a judging function for the busy host. */
-function answer({ call, first, turn }) {
+function answer({ call, first, turn, condition }) {
   current.judging = true;
   try {
     const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
     const found = upTo(turn ?? 0, () => functions[call](looked.at(-1), core.conversation, looked));
-    return { value: decided(found) };
+    return { value: condition ? decided(found) : decidedCheck(found) };
   } catch (error) {
     return { error: thrownWords(error) };
   } finally {

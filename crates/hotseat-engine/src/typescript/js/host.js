@@ -16,7 +16,11 @@ function ran(returned) {
 /** Returns what a judging function decided. A promise would count as true. */
 function decided(returned) {
   if (isPromise(ran(returned))) throw new TypeError("a judging function must not be async");
-  return Boolean(returned);
+  if (!isMapping(returned) || !("pass" in returned || "passed" in returned)) return Boolean(returned);
+  // The form of script functions. As an object it would count as true.
+  const { pass = returned.passed } = returned;
+  if (typeof pass !== "boolean") throw new TypeError("`pass` of the result must be true or false");
+  return pass;
 }
 
 /** Returns what a function decided about a check. A function without `return` decided nothing. */
