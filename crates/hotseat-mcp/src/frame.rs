@@ -1,6 +1,6 @@
 //! JSON-RPC frames: parsed from bytes, and written.
 
-use hotseat_document::json::read_bytes;
+use hotseat_document::json::{may_have_more_values, read_bytes};
 use serde_json::{Map, Value, json};
 
 use crate::revision::error_code;
@@ -84,9 +84,7 @@ impl Frame {
     /// bounds the length. Fails if the bytes are no JSON, an object has a key twice, or the value is no
     /// JSON-RPC 2.0 message.
     pub fn parse(bytes: &[u8]) -> Result<Frame, Box<FrameError>> {
-        // Each value but the first follows a comma or an opening bracket.
-        let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{'));
-        if bytes.len() > MAX_JSON_VALUES && values.take(MAX_JSON_VALUES + 1).count() > MAX_JSON_VALUES {
+        if may_have_more_values(bytes, MAX_JSON_VALUES) {
             let message = format!("the message has more than {MAX_JSON_VALUES} JSON values");
             let error = RpcError::new(error_code::INVALID_REQUEST, message);
             return Err(Box::new(FrameError { id: Value::Null, error }));

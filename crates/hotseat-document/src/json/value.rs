@@ -60,6 +60,13 @@ impl From<Error> for JsonReadError {
     }
 }
 
+/// Returns true if a JSON text may have more values than this: values take far more memory than their text. Counts also what
+/// looks like a value within strings.
+pub fn may_have_more_values(text: &[u8], max: usize) -> bool {
+    // Each value but the first follows a comma or an opening bracket.
+    text.len() > max && text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > max
+}
+
 /// Parses bytes of a program that are exactly one JSON value, as [`read_value`] does, without a byte order mark.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Splits received bytes into lines, and limits the number of JSON values in a text.
 
 use bytes::BytesMut;
+use hotseat_document::json::may_have_more_values;
 
 /// Maximum number of JSON values in one event, line or response: values take far more memory than their text.
 const MAX_JSON_VALUES: usize = 2_000_000;
@@ -54,13 +55,7 @@ pub(crate) struct TooManyValues;
 
 /// Checks that a JSON text does not contain too many values. Fails if it does.
 pub(crate) fn check_value_count(text: &str) -> Result<(), TooManyValues> {
-    if text.len() <= MAX_JSON_VALUES {
-        return Ok(());
-    }
-    // Each value but the first follows a comma or an opening bracket; counting those in strings as well is
-    // harmless.
-    let values = memchr::memchr3_iter(b',', b'[', b'{', text.as_bytes()).take(MAX_JSON_VALUES + 1).count();
-    match values > MAX_JSON_VALUES {
+    match may_have_more_values(text.as_bytes(), MAX_JSON_VALUES) {
         true => Err(TooManyValues),
         false => Ok(()),
     }
