@@ -404,7 +404,7 @@ async fn rejects_invalid_responses() {
         assert!(error.to_string().contains(words), "{chunks:?}: {error}");
     }
     let deep = (0..200).fold(json!(1), |value, _| json!([value]));
-    let (reply, _) = answer(vec![json!({"choices": [], "usage": deep})]).await;
+    let (reply, _) = answer(vec![json!({"error": deep})]).await;
     let error = reply.unwrap_err().to_string();
     assert!(error.contains("is invalid: it is nested deeper than 127 levels"), "{error}");
 }
