@@ -407,6 +407,44 @@ fn scripts_cannot_read_calls_that_nothing_shows() {
     assert_eq!(tested.case("texts")["status"], "passed", "{:#}", tested.case("texts"));
 }
 
+/// An agent may use a server of the test only when it needs it: before, it has called nothing. An agent that never does shows
+/// nothing.
+#[test]
+fn calls_are_decided_before_the_first_use_of_a_server() {
+    let agent = plain_agent();
+    let suite = "name: later
+turns:
+  - { user: hi, assert: { tools: { forbid: [charge_card] } } }
+  - { user: pay o-1, assert: { tools: { require: [charge_card] } } }
+---
+name: never
+turns: [{ user: hi, assert: { tools: { forbid: [charge_card] } } }, { user: hi }]
+---
+name: missing
+turns: [{ user: hi, assert: { tools: { require: [charge_card] } } }, { user: pay o-1 }]
+";
+    let test = format!(
+        "{IMPORTS}
+const options = {{ classifyTopics: 'triggers', decideTopics: 'always' }};
+const all = (asserted) => expectConversationTo({{ all: {{ characteristic: 'y', ...asserted }} }});
+it('said with an assertion', () => {{ user.says({{ user: 'pay o-1', assert: {{ type: 'tool_called', name: 'charge_card' }} }}); }});
+it('declared in a topic', options, () => {{ all({{ expect: {{ toolCall: 'charge_card' }} }}); user.says('pay o-1'); }});
+it('not yet', () => {{ user.says('hi'); expect(agent).not.toCallTool('charge_card'); user.says('pay o-1'); expect(agent).toCallTool('charge_card'); }});
+it('never called', () => {{ user.says('hi'); expect(agent).not.toCallTool('charge_card'); }});
+it('never in a topic', options, () => {{ all({{ expect: {{ forbidToolCall: 'charge_card' }} }}); user.says('hi'); }});
+it('not called', () => {{ user.says('hi'); expect(agent).toCallTool('charge_card'); }});
+"
+    );
+    let tested = bank_project(&agent, suite).file("a_test.ts", &test).test(&[]);
+    for case in ["later", "said with an assertion", "declared in a topic", "not yet"] {
+        assert_eq!(tested.case(case)["status"], "passed", "{:#}", tested.case(case));
+    }
+    let words = ["the agent used no MCP server and no model of the test"];
+    for case in ["never", "missing", "never called", "never in a topic", "not called"] {
+        tested.assert_failure(case, "test_error", &words);
+    }
+}
+
 /// Functions that decide a check see that nothing shows calls, or has shown them so far; a condition sees no calls so far.
 #[test]
 fn functions_that_check_cannot_read_calls_that_nothing_shows() {

@@ -76,6 +76,8 @@ pub struct Session<'a> {
     logs: Vec<String>,
     /// The first failed turn, if the case continues after failures.
     first_failure: Option<AttemptFailure>,
+    /// Problem of the first check that was decided as if there were no calls, before the agent used a service of the test.
+    pub(super) assumed_no_calls: Option<Diagnostic>,
     /// How the conversation ended; `None` while it is running.
     ending: Option<ConversationEnding>,
     /// True if it reached its end without an error or a failed check that ends it early.
@@ -189,6 +191,7 @@ impl<'a> Session<'a> {
             limit: None,
             logs: Vec::new(),
             first_failure: None,
+            assumed_no_calls: None,
             ending: start.err().map(ConversationEnding::Failed),
             is_complete: false,
             topic_tracker: None,
@@ -307,6 +310,7 @@ impl<'a> Session<'a> {
         let first = self.checks.len();
         let mut diagnostics = self.resolve_references(checks.iter_mut());
         diagnostics.extend(self.unknown_topics(checks.iter()));
+        diagnostics.extend(checks.iter().filter_map(|check| self.undecidable_calls(check)));
         if let Some(wrong) = diagnostics.first() {
             let undecided =
                 checks.iter().map(|check| CheckResult::errored(check, wrong.message().to_string()));
@@ -454,7 +458,7 @@ impl<'a> Session<'a> {
         // A turn that was stopped by the limit of a check is still evaluated, and fails by that check.
         let judged = ended.is_ok() || ended.as_ref().is_err_and(Option::is_none);
         if judged {
-            if let Some(problem) = input.turn.checks.iter().find_map(|check| self.unseen_calls(check)) {
+            if let Some(problem) = input.turn.checks.iter().find_map(|check| self.undecidable_calls(check)) {
                 return Err(test_error(problem.into()));
             }
             self.update_topic(place).await?;
@@ -570,6 +574,7 @@ impl<'a> Session<'a> {
                     self.evaluate_conversation(&case.checks, &case.final_checks).await;
                 }
                 let failure = unreached
+                    .or_else(|| self.wrongly_assumed_no_calls())
                     .or_else(|| missing_checkpoints(&self.checkpoints))
                     .or_else(|| failure_from_checks(&self.checks));
                 failure.map_or(ConversationEnding::Completed, ConversationEnding::Failed)

@@ -47,7 +47,9 @@ impl Session<'_> {
                 Ok(()) if check.is_timing() && !self.counterpart.has_timestamps() => {
                     diagnostics.push(missing_times(&check.place));
                 }
-                Ok(()) if let Some(problem) = self.unseen_calls(check) => diagnostics.push(problem),
+                Ok(()) if check.reads_calls() && self.capabilities().calls == CallVisibility::Hidden => {
+                    diagnostics.push(hidden_calls(&check.place));
+                }
                 Ok(()) => {
                     diagnostics.extend(self.case.unknown_servers(std::iter::once(&*check)));
                     if self.capabilities().calls == CallVisibility::Services {
@@ -73,6 +75,25 @@ impl Session<'_> {
         };
         let problem = Diagnostic::new(format!("{UNSEEN_CALLS}: {why}"));
         Some(problem.help(unseen_calls_advice(unseen)).at(check.place.clone()))
+    }
+
+    /// Returns the problem of a check that cannot be decided now, because nothing has shown the agent's calls so far. A check that
+    /// holds without calls can be: if the agent uses a service later, it had called nothing before.
+    pub(super) fn undecidable_calls(&mut self, check: &Check) -> Option<Diagnostic> {
+        let problem = self.unseen_calls(check)?;
+        if self.conversation().unseen_calls() == Some(UnseenCalls::UnusedServices)
+            && check.passes_without_calls()
+        {
+            self.assumed_no_calls.get_or_insert(problem);
+            return None;
+        }
+        Some(problem)
+    }
+
+    /// Returns the problem of the first check that was decided as if there were no calls, if nothing has shown calls since.
+    pub(super) fn wrongly_assumed_no_calls(&mut self) -> Option<AttemptFailure> {
+        self.conversation().unseen_calls()?;
+        Some(test_error(self.assumed_no_calls.take()?.into()))
     }
 
     /// Returns the parts of a turn that the target does not support.

@@ -41,7 +41,7 @@ pub(super) enum ScriptCheckError {
     Script(#[from] ScriptError),
     /// Why there are no lists of calls comes after the error.
     #[error("{error}\n{shown}\n`tool_calls` is null: {reason}", error = .0, shown = .0.diagnostic().render(false, 100), reason = .1)]
-    ScriptWithoutCalls(#[source] ScriptError, String),
+    ScriptWithoutCalls(#[source] Box<ScriptError>, String),
 }
 
 /// Calls a check function.
@@ -55,7 +55,7 @@ pub(super) async fn run_script_check(
     let parsed = result.map(|returned| ScriptCheck::parse_judgement(&returned));
     let judgement = parsed.map_err(|error| match input.scope.unseen_calls() {
         // A function that reads calls that are not visible reads null.
-        Some(unseen) => ScriptCheckError::ScriptWithoutCalls(error, unseen_calls_reason(unseen)),
+        Some(unseen) => ScriptCheckError::ScriptWithoutCalls(Box::new(error), unseen_calls_reason(unseen)),
         None => error.into(),
     });
     let judgement = judgement.and_then(|parsed| parsed.map_err(Into::into));

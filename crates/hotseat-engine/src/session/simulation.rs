@@ -168,6 +168,9 @@ impl Session<'_> {
         else {
             return Ok(false);
         };
+        if let Some(problem) = brief.stop_when.iter().find_map(|check| self.unseen_calls(check)) {
+            self.assumed_no_calls.get_or_insert(problem);
+        }
         let begun = Instant::now();
         let looked = CheckScope::Condition { start: 0, end: self.turns().len() };
         let decided = self.evaluator.evaluate(&brief.stop_when, looked, &mut self.recorder).await;

@@ -16,7 +16,7 @@ use crate::cases::{CaseTopics, TopicCheckPolicy, TopicTrigger, hidden_calls};
 use crate::roles::{
     JudgeEvidence, JudgeResponse, TopicCandidate, TopicClassification, TopicQuestion, role_failure,
 };
-use crate::session::{EndedCaseError, Session, TopicVisitRef};
+use crate::session::{CheckResult, EndedCaseError, Session, TopicVisitRef};
 use hotseat_checks::Check;
 
 /// The topic of a turn and the reason for it.
@@ -294,7 +294,10 @@ impl Session<'_> {
         checks.sort_by_key(|(check, _)| check.as_judged().is_some());
         let begun = Instant::now();
         for (check, looked) in checks {
-            let mut checked = self.evaluator.evaluate_one(&check, looked, &mut self.recorder).await;
+            let mut checked = match self.undecidable_calls(&check) {
+                Some(problem) => CheckResult::errored(&check, problem.message().to_string()),
+                None => self.evaluator.evaluate_one(&check, looked, &mut self.recorder).await,
+            };
             checked.topic = Some(TopicVisitRef { topic: visit.topic.clone(), visit: visit.number });
             self.checks.push(checked);
         }
