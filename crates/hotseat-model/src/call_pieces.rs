@@ -54,6 +54,12 @@ impl MisplacedCalls {
     /// Description of a reply that has some; the name of what was read precedes it.
     pub const PROBLEM: &'static str = "has tool calls outside of the `tool_calls` of its message";
 
+    /// True if a value has calls in members with the names of tool calls.
+    pub fn are_members_of(value: &Value) -> bool {
+        let names = ["tool_calls", "toolCalls", "function_call", "functionCall"];
+        names.iter().filter_map(|name| value.get(name)).any(MisplacedCalls::are_in)
+    }
+
     /// True if a member for tool calls has any.
     pub fn are_in(value: &Value) -> bool {
         match value {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::server_calls::{
     InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name, join_server_calls,
+    reported_tool_names, tool_at,
 };
 use crate::{
     AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, Event, InterruptAnswered,
@@ -39,6 +40,8 @@ pub struct TracedConversation {
     pub services: ServiceUse,
     /// What shows the tool calls of the agent.
     pub call_visibility: CallVisibility,
+    /// Names of the MCP servers of the test.
+    pub test_servers: Arc<[Arc<str>]>,
     /// Remaining budget for copies made by state patches.
     patch_budget: PatchBudget,
     /// Position of each tool call: turn index and index in the turn.
@@ -256,6 +259,8 @@ pub struct AgentToolCall {
     pub is_reported: bool,
     /// The call as an MCP server of the test saw it.
     pub server_call: Option<ServerCall>,
+    /// Names of the MCP servers of the test, with which agents report their tools.
+    test_servers: Arc<[Arc<str>]>,
 }
 
 /// Result of a tool call.
@@ -304,14 +309,34 @@ impl AgentToolCall {
             message_id: None,
             is_reported: false,
             server_call: Some(call),
+            test_servers: Arc::default(),
         }
     }
 
     /// Returns true if a tool is the called one: by the name that the agent reports, or by a name that agents use for the
-    /// tool of the MCP server.
+    /// tool of the MCP server. A call that no server received may still have the name of one.
     pub fn is_named(&self, tool: &str) -> bool {
-        let at_server = |call: &ServerCall| is_reported_tool_name(&call.server, &call.tool, tool);
-        *self.name == *tool || self.server_call.as_ref().is_some_and(at_server)
+        *self.name == *tool
+            || match &self.server_call {
+                Some(call) => is_reported_tool_name(&call.server, &call.tool, tool),
+                None => {
+                    self.test_servers.iter().any(|server| is_reported_tool_name(server, tool, &self.name))
+                }
+            }
+    }
+
+    /// Returns the names under which agents report the called tool, beside the one that was reported, as far as they are known.
+    pub fn other_names(&self) -> Vec<String> {
+        match &self.server_call {
+            Some(call) => reported_tool_names(&call.server, &call.tool),
+            None => {
+                let tools = self
+                    .test_servers
+                    .iter()
+                    .filter_map(|server| Some((server, tool_at(server, &self.name)?)));
+                tools.flat_map(|(server, tool)| reported_tool_names(server, tool)).collect()
+            }
+        }
     }
 
     /// Returns true if its times are known. The agent tells those of a call after the fact together with others, unless the
@@ -700,6 +725,7 @@ impl TracedConversation {
             message_id: p.message_id.clone(),
             is_reported: true,
             server_call: None,
+            test_servers: self.test_servers.clone(),
         };
         if let Some(turn) = self.turn_index(&p.turn_id) {
             self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));

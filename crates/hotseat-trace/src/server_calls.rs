@@ -79,11 +79,6 @@ impl ServerCall {
         })
     }
 
-    /// Returns the names under which agents report the tool.
-    pub fn reported_names(&self) -> Vec<String> {
-        reported_tool_names(&self.server, &self.tool)
-    }
-
     /// True if the tool took effect, or may have: it ran and did not fail, whether or not its answer arrived.
     pub fn has_effect(&self) -> bool {
         let took_effect = match (self.lost_success, &self.result) {
@@ -129,13 +124,23 @@ fn is_qualified_name(server: &str, tool: &str, name: &str) -> bool {
 }
 
 /// Returns the names under which agents report a tool of a server: frameworks add the name of the server.
-fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
+pub(crate) fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
     let mut names = qualified_names(server, tool);
     let (model_server, model_tool) = (model_name(server), model_name(tool));
     if (&*model_server, &*model_tool) != (server, tool) {
         names.extend(qualified_names(&model_server, &model_tool));
     }
     names
+}
+
+/// Returns the name of a tool at a server, if a reported name has that of the server.
+pub(crate) fn tool_at<'n>(server: &str, name: &'n str) -> Option<&'n str> {
+    let server = if name.contains(server) { Cow::Borrowed(server) } else { model_name(server) };
+    NAME_SEPARATORS.iter().find_map(|between| {
+        let marked = name.strip_prefix("mcp").and_then(|rest| rest.strip_prefix(between)).unwrap_or(name);
+        let tool = marked.strip_prefix(&*server)?.strip_prefix(between)?;
+        (!tool.is_empty()).then_some(tool)
+    })
 }
 
 /// Returns the name of a tool without and with its server.

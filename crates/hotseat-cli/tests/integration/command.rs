@@ -321,6 +321,10 @@ fn reports_unknown_lines() {
             "is not a known event (invalid type: integer `5`, expected a string)",
         ),
         ("{\"type\": \"tool_call\"}", "missing field `name`"),
+        (
+            "{\"type\": \"text\", \"text\": \"x\", \"tool_calls\": [{\"name\": \"a\"}]}",
+            "has tool calls, which need lines of their own",
+        ),
         ("{\"type\": \"tool_call\", \"name\": \"\"}", "calls a tool without a name"),
         (
             "{\"type\": \"tool_call\", \"name\": \"a\", \"result\": 1, \"error\": \"b\"}",

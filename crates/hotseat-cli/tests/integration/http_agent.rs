@@ -604,6 +604,8 @@ fn reports_missing_or_mistyped_path_values() {
         "`map.tool_calls` ($.calls[*]) selects the text \"none\", expected a list of calls",
     );
     run_with_answer(each, json!({"reply": "x", "calls": null})).assert_all_passed();
+    let tested = run_with_answer(each, json!({"reply": "x", "calls": [null]}));
+    assert_failed(&tested, 1, "protocol_error", "selects null, expected an object for each call");
     let tested = run_with_answer(simple, json!({"answer": "Hello from elsewhere"}));
     assert!(
         tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("Hello from elsewhere"))

@@ -94,6 +94,36 @@ assert:
     assert_eq!(calls[0]["seen_by"], json!(["agent", "mcp"]));
 }
 
+/// A call has the name of a tool of the server also if it never arrived there.
+#[test]
+fn a_reported_call_that_no_server_received_is_one_of_the_tool() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let arguments = json!({"order_id": "o-1", "amount": 5});
+        run.tool("c1", "mcp__bank__charge_card", &arguments, Some(json!("charged"))).text("Paid.").finished()
+    });
+    let suite = "name: forbidden
+turns: [{ user: pay, assert: { tools: { forbid: [charge_card] } } }]
+---
+name: other server
+turns: [{ user: pay, assert: { tools: { forbid: [shop_charge_card] } } }]
+";
+    let test = "import { it, user, expect, agent, conversation } from 'hotseat';
+it('called', () => {
+  user.says('pay');
+  expect(conversation.hasToolCall('charge_card')).toBe(true);
+  expect(conversation.hasToolCall('card')).toBe(false);
+  expect(agent).toCallTool('charge_card', { amount: (amount) => amount === 5 });
+});
+";
+    let project = Project::with_config(&(agui_target(&agent) + BANK)).suite("a", suite);
+    let tested = project.file("a_test.ts", test).test(&[]);
+    tested.assert_failure("forbidden", "assertion", &["charge_card"]);
+    for case in ["other server", "called"] {
+        assert_eq!(tested.case(case)["status"], "passed", "{:#}", tested.case(case));
+    }
+}
+
 /// Tests in TypeScript and script functions know the other names too.
 #[test]
 fn scripts_know_the_names_of_tools_of_servers() {

@@ -428,7 +428,10 @@ fn invalid_completion_is_quoted() {
         FakeReply::from(ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)))
     };
     let deep = format!("data: {{\"choices\": [], \"usage\": {}{}}}\n\n", "[".repeat(200), "]".repeat(200));
-    let cases: [(FakeReply, &str); 19] = [
+    let beside =
+        json!({"choices": [{"message": {"content": "Done."}}], "message": {"tool_calls": [{"id": "c"}]}});
+    let cases: [(FakeReply, &str); 20] = [
+        (FakeReply::json(200, &beside), MISPLACED),
         (FakeReply::sse().bytes(deep), "chunk 1 is nested deeper than 127 levels"),
         (call_with(json!({"arguments": {"amount": 9}})), "arguments outside of `function.arguments`"),
         (

@@ -16,7 +16,7 @@ pub enum JsonReadError {
     NotUtf8(Utf8Error),
     /// An object has a key twice.
     DuplicateKey(Error),
-    /// Its lists and objects are nested deeper than [`MAX_LEVELS`].
+    /// Its lists and objects are nested deeper than the limit.
     TooDeep(Error),
     /// It is not exactly one JSON value.
     Syntax(Error),

@@ -177,6 +177,9 @@ impl<'a> Session<'a> {
         mut recorder: TraceRecorder,
     ) -> Session<'a> {
         recorder.set_call_visibility(counterpart.capabilities().calls);
+        if !case.mcp.is_empty() {
+            recorder.set_test_servers(case.mcp.iter().map(|(name, _)| name.into()).collect());
+        }
         let mut session = Session {
             case,
             evaluator: CheckEvaluator { case, session_id: counterpart.conversation_id(), roles: partners },

@@ -68,7 +68,10 @@ fn call(call: &AgentToolCall) -> Value {
     if let Some(received) = &call.server_call {
         members.insert("server".to_string(), json!(received.server));
         members.insert("serverTool".to_string(), json!(received.tool));
-        members.insert("names".to_string(), json!(received.reported_names()));
+    }
+    let names = call.other_names();
+    if !names.is_empty() {
+        members.insert("names".to_string(), json!(names));
     }
     if let Some(result) = &call.result {
         let key = if result.failed { "error" } else { "result" };

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hotseat_document::excerpt;
+use hotseat_model::MisplacedCalls;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -129,6 +130,9 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
     let mut value = read_json(line).map_err(|error| wrong(error.to_string()))?;
     if !value.is_object() {
         return Err(wrong("is not a JSON object".to_string()));
+    }
+    if MisplacedCalls::are_members_of(&value) {
+        return Err(wrong("has tool calls, which need lines of their own (`type: tool_call`)".to_string()));
     }
     joined_except(&mut value, "delta");
     // A `turn` member must be the current turn.

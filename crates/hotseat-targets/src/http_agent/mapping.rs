@@ -397,7 +397,8 @@ impl CallPaths {
         }
         let calls = self.calls.all(answer).into_iter().flat_map(|selected| match selected {
             Value::Array(calls) => calls.as_slice(),
-            Value::Null => &[],
+            // In place of the list. An entry of it that is null is no call.
+            Value::Null if self.calls.list.is_none() => &[],
             call => std::slice::from_ref(call),
         });
         let calls: Vec<&Value> = calls.collect();

@@ -29,6 +29,9 @@ struct CompletionChunk {
     input_hint: Option<String>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
     tool_calls: MisplacedCalls,
+    /// A message beside the choices. Only its calls matter: no client would read them.
+    #[serde(default)]
+    message: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -207,7 +210,10 @@ impl CompletionReader {
             telling.record_note(format!("{what} has no `choices`; it is ignored: {}", excerpt(data, 200)));
         }
         let mut choices = chunk.choices.iter().flatten();
-        if chunk.tool_calls.is_present || choices.any(CompletionChoice::has_misplaced_calls) {
+        if chunk.tool_calls.is_present
+            || MisplacedCalls::are_members_of(&chunk.message)
+            || choices.any(CompletionChoice::has_misplaced_calls)
+        {
             return Err(protocol_error(format!("{what} {}", MisplacedCalls::PROBLEM)));
         }
         // Usage is cumulative: the last chunk with figures counts.

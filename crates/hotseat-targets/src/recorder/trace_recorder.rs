@@ -66,6 +66,11 @@ impl TraceRecorder {
         self.conversation.call_visibility = calls;
     }
 
+    /// Sets the names of the MCP servers of the test.
+    pub fn set_test_servers(&mut self, names: Arc<[Arc<str>]>) {
+        self.conversation.test_servers = names;
+    }
+
     /// Sets the meter that counts the agent's traffic.
     pub fn with_traffic(mut self, traffic: TrafficMeter) -> Self {
         self.traffic = Arc::new(traffic);

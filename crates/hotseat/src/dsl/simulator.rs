@@ -216,8 +216,10 @@ impl SimulatorSettings {
             });
             Check::new(CheckKind::RustFunction(native), at.place())
         });
-        let during =
-            self.topic_briefs.iter().map(|(name, own, at)| Ok((name.clone(), own.character()?, at.place())));
+        let during = self.topic_briefs.iter().map(|(name, own, at)| match own.has_only_character() {
+            true => Ok((name.clone(), own.character()?, at.place())),
+            false => Err(SimulationError::MoreThanCharacter(name.clone())),
+        });
         Ok(Told {
             persona: self.character()?,
             goal: self.goal.clone(),
@@ -232,6 +234,25 @@ impl SimulatorSettings {
             }),
             ..Told::default()
         })
+    }
+
+    /// True if nothing but the character of the user is set.
+    fn has_only_character(&self) -> bool {
+        let SimulatorSettings {
+            character: _,
+            never_says: _,
+            goal,
+            played_by,
+            template,
+            max_turns,
+            max_repeats,
+            stop_when,
+            topic_briefs,
+        } = self;
+        (goal, played_by, max_turns, max_repeats) == (&None, &None, &None, &None)
+            && template.is_none()
+            && stop_when.is_none()
+            && topic_briefs.is_empty()
     }
 
     fn character(&self) -> Result<SimulatedPersona, SimulationError> {
@@ -251,6 +272,10 @@ pub(super) enum SimulationError {
     PlayedByInExample,
     #[error("`user.simulate` requires a `goal`")]
     NoGoal,
+    #[error(
+        "`during_topic` of {0:?}: only the character of the user can differ in a topic, not its goal, turns or conditions"
+    )]
+    MoreThanCharacter(String),
     #[error("`never_says`: the pattern {written:?} does not compile: {source}")]
     NeverSays { written: String, source: PatternError },
 }

@@ -142,8 +142,10 @@ impl ResponsesParser {
             (_, Some("max_output_tokens")) => StopReason::MaxTokens,
             (_, Some("content_filter")) => StopReason::Refusal,
             (_, Some(other)) => StopReason::Other(other.to_owned()),
-            (Some("failed" | "cancelled" | "in_progress" | "queued"), None) => {
-                return Err(truncated_reply_error(&self.url));
+            (Some("failed" | "cancelled"), None) => return Err(truncated_reply_error(&self.url)),
+            (Some("in_progress" | "queued"), None) => {
+                let words = "it is not complete: replies in the background are not read";
+                return Err(invalid_reply_error(&self.url, words, ""));
             }
             (_, None) if self.assembly.started_calls() > 0 => StopReason::ToolUse,
             (_, None) => StopReason::EndTurn,

@@ -278,11 +278,23 @@ fn misspelled_topic_is_error_even_if_negated_or_soft() {
                 .await;
             unreachable!();
         });
+        s.it("differs in more than character", async |t| {
+            t.expect_conversation_to(graph! { greeting => looking, looking });
+            t.user
+                .simulate(|s| {
+                    s.goal("have lunch").during_topic("looking", |s| {
+                        s.should("hurry").max_turns(3);
+                    });
+                })
+                .await;
+            unreachable!();
+        });
     });
     for (name, words, turns) in [
         ("asserts", "unknown topic `lookng`: it is not in the graph: did you mean `looking`?", 1),
         ("measures", "unknown topic `lookng`: it is not in the graph", 1),
         ("has rules for it", "unknown topic `lookng`: it is not in the graph", 0),
+        ("differs in more than character", "only the character of the user can differ in a topic", 0),
     ] {
         let (kind, message) = ran.failure(name);
         assert!(kind == "test_error" && message.contains(words), "{name}: {kind} {message}");
