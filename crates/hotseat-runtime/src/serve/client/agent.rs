@@ -93,7 +93,8 @@ impl ServedAgent {
         }
     }
 
-    fn try_lease(&self, id: &ConversationId, beside: bool) -> Option<ConversationLease> {
+    /// Leases a conversation, unless another request has; `beside` allows that.
+    pub(in crate::serve) fn try_lease(&self, id: &ConversationId, beside: bool) -> Option<ConversationLease> {
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = busy.entry(id.clone()).or_default();
         if *requests > 0 && !beside {

@@ -78,30 +78,37 @@ impl ChatAnswer {
         let (history, new) = messages.split_at(before);
         let mut brought = ClientInput { tools, context, ..ClientInput::default() };
         let continued = match agent.chat_histories.take(history).filter(|_| before > 0) {
-            Some(id) => {
-                let found = continue_conversation(agent, &id, new, &mut brought).await;
-                if !matches!(found, Ok(Some(_))) {
-                    agent.chat_histories.put(history, id.clone());
+            Some(id) => match agent.try_lease(&id, false) {
+                Some(taken) => {
+                    let found = continue_conversation(agent, &id, new, &mut brought).await;
+                    if !matches!(found, Ok(Some(_))) {
+                        agent.chat_histories.put(history, id.clone());
+                    }
+                    found?.map(|(handle, state)| (id, handle, state, taken))
                 }
-                found?.map(|(handle, state)| (id, handle, state))
-            }
+                // It belongs to another client, whose answer is being sent.
+                None => {
+                    agent.chat_histories.put(history, id);
+                    None
+                }
+            },
             None => None,
         };
         let known = continued.is_some();
-        let (id, handle, state) = match continued {
+        let (id, handle, state, taken) = match continued {
             Some(going_on) => going_on,
             None => {
                 let id = ConversationId::from(format!("chat-{}", uuid::Uuid::new_v4()));
                 let handle = agent.conversation(&id).await?;
                 let state = handle.state().await.map_err(host_error)?;
                 start_conversation(&messages, before, &mut brought)?;
-                (id, handle, state)
+                let taken = agent.lease(&id)?;
+                (id, handle, state, taken)
             }
         };
         if let Some((name, _)) = &mut brought.user {
             *name = user.as_str().into();
         }
-        let taken = agent.lease(&id)?;
         let talk = ClientExchange::start(handle, &state, brought).await?;
         let head = ChunkHead {
             id: format!("chatcmpl-{}", uuid::Uuid::new_v4()),
