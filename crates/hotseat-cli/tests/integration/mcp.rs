@@ -338,6 +338,9 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
         "budget: { max_tool_calls: 1 }",
         "timing: { max_gap_ms: 1 }",
         "text: { with_tool_calls: forbid }",
+        // A judge would find no result that supports a claim.
+        "type: grounded, types: [prices]",
+        "type: claims, forbid: [prices]",
     ] {
         let suite = format!("name: a\nturns: [{{ user: hi, assert: {{ {assertion} }} }}]\n");
         let output = Project::with_config(&target).suite("a", &suite).hotseat(&["test"]);
@@ -706,7 +709,11 @@ fn a_sweep_sees_the_same_tool_at_other_servers() {
             let server = McpClient::new(request.header(server).expect("the address of a server"));
             server.call("charge_card", &json!({"order_id": "o-1"}))
         };
-        let reply = pay("x-bank").or_else(|_| pay("x-other")).map_or("not paid", |_| "paid");
+        let paid = match request.json()["text"] == "pay both" {
+            true => pay("x-bank").and(pay("x-other")),
+            false => pay("x-bank").or_else(|_| pay("x-other")),
+        };
+        let reply = paid.map_or("not paid", |_| "paid");
         FakeReply::json(200, &json!({"reply": reply}))
     });
     let target = plain_target(&agent);
@@ -715,12 +722,21 @@ fn a_sweep_sees_the_same_tool_at_other_servers() {
     let mock = "{ type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] }";
     let servers = format!("mcp: {{ bank: {mock}, other: {mock} }}\n");
     let project = Project::with_config(&(target + &servers)).suite("a", "name: a\nturns: [{ user: pay }]\n");
-    let run =
-        project.test(&["--faults", "sweep", "--fault-kinds", "is_error,lost_answer", "-o", "report.md"]);
+    let run = project.test(&["--faults", "sweep", "--fault-kinds", "is_error,lost_answer"]);
     let expected =
         ["a: charge_card 1 is_error: called_again 1", "a: charge_card 1 lost_answer: acted_twice 1"];
     assert_eq!(swept(&run), expected, "{}", run.output);
     assert!(!run.output.stdout.contains("charge_card at bank"), "{}", run.output);
+    // Calls of several servers have the names of the servers.
+    let run = project.suite("a", "name: a\nturns: [{ user: pay both }]\n").test(&[
+        "--faults",
+        "sweep",
+        "--fault-kinds",
+        "delay",
+    ]);
+    for call in ["charge_card at bank #1", "charge_card at other #1"] {
+        assert!(run.output.stdout.contains(call), "{}", run.output);
+    }
 }
 
 /// The same number of effects is not the same work.

@@ -248,6 +248,7 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
         ),
         ("responses", output("custom_tool_call"), "it has a `custom_tool_call`"),
         ("responses", output("mcp_call"), "it has a `mcp_call`"),
+        ("responses", json!({"status": "queued", "output": []}), "replies in the background are not read"),
     ];
     for (path, reply, words) in replies {
         let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &reply));
@@ -436,6 +437,8 @@ fn a_tool_that_nothing_can_show_is_refused() {
         "{ tools: { forbid: [refnd] } }",
         "[{ type: tool_called, name: refnd, negate: true }]",
         "{ tools: { require: [{ name: refnd, count: { max: 2 } }] } }",
+        "[{ type: tool_sequence, only: [refnd], calls: [] }]",
+        "[{ type: value, of: tool_names, contains: refnd, negate: true }]",
     ] {
         let output =
             Project::with_config(&config).suite("a", &case("a", "hello", asserts)).hotseat(&["test"]);

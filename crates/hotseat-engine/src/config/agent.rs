@@ -16,7 +16,6 @@ use hotseat_document::{
     self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
 };
 use hotseat_runtime::files::ConnectorSet;
-
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::CallVisibility;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_trace::{EventRecord, FailureKind, Verdict, VerdictStatus};
+use hotseat_trace::{CallVisibility, EventRecord, FailureKind, Verdict, VerdictStatus};
 use serde_json::{Map, Value};
 
 use super::attempt_result::{Attempt, test_failure};
@@ -18,9 +18,7 @@ use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
     rerun_required,
 };
-
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
-use hotseat_trace::CallVisibility;
 
 impl RecheckSource {
     /// Adds the number of saved attempts to a case.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, ConversationTurn as Turned, FailureKind, Note, TimeOffset, TracedConversation, Verdict,
+    AttemptFailure, CallVisibility, ConversationTurn as Turned, FailureKind, Note, TimeOffset,
+    TracedConversation, Verdict,
 };
 use tokio::time::Instant;
 
@@ -27,7 +28,6 @@ use hotseat_document::Diagnostic;
 use hotseat_targets::message::{ScriptedAnswers, media_parts};
 use hotseat_targets::recorder::TraceRecorder;
 use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits};
-use hotseat_trace::CallVisibility;
 
 /// Default time limit of open-ended conversations: those with a simulated user or driven by a program.
 const DEFAULT_OPEN_ENDED_TIMEOUT: Duration = Duration::from_secs(300);

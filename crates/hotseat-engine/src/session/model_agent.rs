@@ -7,9 +7,8 @@ use std::time::Instant;
 use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
 use hotseat_model::{ModelError, ModelErrorKind, ModelReply, ModelToolResult};
 use hotseat_targets::AgentSession;
-use hotseat_trace::CallVisibility;
 use hotseat_trace::{
-    AttemptFailure, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
+    AttemptFailure, CallVisibility, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
     LlmFaultInjected, Payload, UNREADABLE_REPLY,
 };
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotseat_trace::{
-    AttemptFailure, ErrorInfo, EventRecord, FailureKind, InterruptAnswered, InterruptRaised, Millis, Payload,
-    RoleAnswered, TimeOffset, UserMessage, Verdict,
+    AttemptFailure, CallVisibility, ErrorInfo, EventRecord, FailureKind, InterruptAnswered, InterruptRaised,
+    Millis, Payload, RoleAnswered, TimeOffset, UserMessage, Verdict,
 };
 use serde_json::Value;
 
@@ -21,7 +21,6 @@ use hotseat_targets::message::{
 };
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError};
-use hotseat_trace::CallVisibility;
 
 /// Hint shown if a conversation cannot be re-evaluated.
 pub const RERUN_HINT: &str = "run it again with `hotseat test`";

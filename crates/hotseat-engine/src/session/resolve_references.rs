@@ -7,7 +7,6 @@ use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind, UnseenCalls};
 use crate::cases::{CaseTopics, CaseTurn, SHOW_CALLS, hidden_calls};
 use crate::session::{EndedCaseError, Session};
 use hotseat_checks::{Check, JudgeSettings};
-
 use hotseat_targets::message::media_parts;
 
 const UNSEEN_CALLS: &str = "the agent's tool calls are not visible";

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
 use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture};
-use hotseat_trace::CallVisibility;
-use hotseat_trace::{AttemptFailure, Note, Payload};
+use hotseat_trace::{AttemptFailure, CallVisibility, Note, Payload};
 
 /// Time that the answers of calls get to be reported after the end of their turn. A service reports an answer as it sends it, but
 /// the agent may have ended its turn a moment before.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use hotseat_trace::plain_text;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -125,7 +126,7 @@ pub(super) fn result_page(result: &ExtractedResult) -> String {
         block(&mut out, "Stack trace", &failure.stack_trace.join("\n"));
     }
     if let Some(input) = &result.input {
-        block(&mut out, "Input", &value_text(input));
+        block(&mut out, "Input", &plain_text(input));
     }
     if let Some(output) = &result.output {
         block(&mut out, "Output", output);
@@ -175,8 +176,8 @@ fn write_turn(out: &mut String, turn: &ExtractedTurn) {
     }
     for call in &turn.tool_calls {
         let result = match (&call.result, &call.error) {
-            (_, Some(error)) => format!("failed: {}", value_text(error)),
-            (Some(result), None) => value_text(result),
+            (_, Some(error)) => format!("failed: {}", plain_text(error)),
+            (Some(result), None) => plain_text(result),
             (None, None) => "no result".to_string(),
         };
         named_block(out, "Tool", &format!("{}({})\n→ {result}", call.name, call.args));
@@ -212,11 +213,4 @@ fn named_block(out: &mut String, name: &str, text: &str) {
 
 fn safe_text(text: &str) -> String {
     crate::reporters::safe_lines(text).collect::<Vec<_>>().join("\n")
-}
-
-fn value_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
 }

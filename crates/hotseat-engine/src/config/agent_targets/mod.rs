@@ -321,7 +321,7 @@ const MIN_SECRET_BYTES: usize = 8;
 
 /// True if a variable has the name of a secret and a value that can be one.
 pub fn is_secret(name: &str, value: &str) -> bool {
-    value.len() >= MIN_SECRET_BYTES && is_secret_name(name)
+    min_secret_bytes(name).is_some_and(|min_bytes| value.len() >= min_bytes)
 }
 
 /// Returns the number of bytes from which the texts of a value with this name are secrets; none if the name is not one of

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
 use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
+use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
 /// Result of a run.
@@ -17,6 +18,14 @@ pub struct ExampleRun {
     pub report: Value,
     /// Text files of the working folder.
     pub files: BTreeMap<String, String>,
+}
+
+/// The target of an agent over HTTP whose calls nothing shows.
+pub fn target_without_calls(agent: &FakeAgent) -> String {
+    format!(
+        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
+        agent.url()
+    )
 }
 
 /// An agent that repeats the user text and checks rooms that are mentioned.

@@ -7,7 +7,7 @@ use hotseat::dsl::prelude::*;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use super::harness::{ExampleRun, echo_agent, run_examples_in};
+use super::harness::{ExampleRun, echo_agent, run_examples_in, target_without_calls};
 
 const PROJECT: &str = "
 connectors:
@@ -452,10 +452,7 @@ fn unused_topics_are_validated() {
 #[test]
 fn triggers_at_calls_that_nothing_shows_are_refused() {
     let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
-    let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply }} }}\n",
-        agent.url()
-    );
+    let target = target_without_calls(&agent);
     let bank =
         "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
     let hidden = "the agent's calls are not visible";

@@ -9,7 +9,7 @@ use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
 use serde_json::json;
 
-use super::harness::{echo_agent, run_examples, run_examples_in};
+use super::harness::{echo_agent, run_examples, run_examples_in, target_without_calls};
 
 #[test]
 fn arguments_compare_as_written() {
@@ -180,10 +180,7 @@ fn agent_behavior_can_be_asserted_in_topics() {
 #[test]
 fn calls_that_nothing_shows_cannot_be_read() {
     let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
-    let config = format!(
-        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
-        agent.url()
-    );
+    let config = target_without_calls(&agent);
     let write = |folder: &Path| fs::write(folder.join("hotseat.yaml"), config).unwrap();
     let ran = run_examples_in(write, &[], |s| {
         s.it("all", async |t| {
@@ -274,10 +271,7 @@ fn tools_of_servers_have_other_names() {
 #[test]
 fn functions_cannot_read_calls_before_a_service_is_used() {
     let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
-    let target = format!(
-        "target: {{ type: http, endpoint: '{}', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}\n",
-        agent.url()
-    );
+    let target = target_without_calls(&agent);
     let config = format!(
         "{target}mcp: {{ bank: {{ type: mock, tools: [{{ name: refund, answers: [{{ content: paid }}] }}] }} }}\n"
     );
