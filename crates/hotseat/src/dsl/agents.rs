@@ -387,6 +387,7 @@ fn to_message(heard: &CodeAgentMessage) -> Message {
                 result: None,
                 error: None,
                 server_tool: None,
+                other_names: Vec::new(),
             })
             .collect(),
         unseen_calls: None,

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
+use tokio::sync::OnceCell;
+
 /// A value that each example creates on first use; see [`Group::fixture`](super::Group::fixture).
 pub struct Fixture<V> {
     /// Index into the list of builders.
@@ -59,12 +61,5 @@ pub(super) struct DeclaredFixture {
     depth: usize,
 }
 
-/// Fixtures that an example has built, by index.
-pub(super) type FixtureValues = HashMap<usize, FixtureState>;
-
-/// Whether a fixture is being built or is ready.
-#[derive(Clone)]
-pub(super) enum FixtureState {
-    InProgress,
-    Value(Rc<dyn Any>),
-}
+/// Fixtures that an example has asked for, by index. A fixture that is asked for while it is built is awaited.
+pub(super) type FixtureValues = HashMap<usize, Rc<OnceCell<Rc<dyn Any>>>>;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use super::conversation::lock;
-use super::fixture::{Fixture, FixtureState};
+use super::fixture::Fixture;
 use super::test::Test;
 
 type FixtureFuture<'a> = Pin<Box<dyn Future<Output = Rc<dyn Any>> + 'a>>;
@@ -50,7 +50,7 @@ where
 }
 
 impl Test {
-    /// Returns the value of a fixture, building it on first use.
+    /// Returns the value of a fixture, building it on first use. Panics if the fixture depends on itself.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -64,18 +64,17 @@ impl Test {
     /// # }
     /// ```
     pub async fn get<V: 'static>(&self, fixture: Fixture<V>) -> Rc<V> {
-        let known = self.fixture_values.borrow().get(&fixture.id).cloned();
-        let value = match known {
-            Some(FixtureState::Value(value)) => value,
-            Some(FixtureState::InProgress) => panic!("a fixture depends on itself"),
-            None => {
-                self.fixture_values.borrow_mut().insert(fixture.id, FixtureState::InProgress);
-                let builder = lock(&BUILDERS)[fixture.id].clone();
-                let value = builder.build(self.clone()).await;
-                self.fixture_values.borrow_mut().insert(fixture.id, FixtureState::Value(value.clone()));
-                value
-            }
+        if self.fixtures_in_progress.contains(&fixture.id) {
+            panic!("the fixture of type `{}` depends on itself", std::any::type_name::<V>());
+        }
+        let cell = self.fixture_values.borrow_mut().entry(fixture.id).or_default().clone();
+        let build = async || {
+            let builder = lock(&BUILDERS)[fixture.id].clone();
+            let mut test = self.clone();
+            test.fixtures_in_progress.push(fixture.id);
+            builder.build(test).await
         };
+        let value = cell.get_or_init(build).await.clone();
         value.downcast().unwrap_or_else(|_| unreachable!("the type of a fixture is known"))
     }
 }

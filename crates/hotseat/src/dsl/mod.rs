@@ -61,7 +61,7 @@ pub use fixture::Fixture;
 #[doc(hidden)]
 pub use handles::assert_that;
 pub use handles::{Agent, SayFuture, User};
-pub use harness::{Harness, HarnessContext, HarnessOutput, run};
+pub use harness::{CapturedOutput, Harness, HarnessContext, HarnessOutput, run};
 pub use matcher::{
     Assertion, ClaimMatcher, ExpectedValue, GroundedInMatcher, IntentMatcher, IntoExpectedValue, IntoStrings,
     Matcher, ToolCallMatcher, TurnMatcher, achieve_goal, achieve_stated_goal, call_tool, claim, contains,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::agents::AgentChoice;
+use super::caller_location::CallerLocation;
 use super::user_turn::milliseconds;
 
 /// Settings of a group or an example.
@@ -16,6 +17,8 @@ pub(super) struct CaseSettings {
     pub agent: Option<AgentChoice>,
     /// Settings in the format of case files.
     keys: Map<String, Value>,
+    /// Invalid settings, with their places.
+    pub problems: Vec<(String, CallerLocation)>,
 }
 
 impl CaseSettings {
@@ -27,6 +30,17 @@ impl CaseSettings {
             ("judge", Some(Value::Object(said)), Value::Object(more)) => said.extend(more.clone()),
             _ => drop(self.keys.insert(key, value)),
         }
+    }
+
+    /// Sets a key that no method sets, for [`Group::case_key`](super::Group::case_key).
+    pub(super) fn set_other(&mut self, key: String, value: Value, at: CallerLocation) {
+        let method = match key.as_str() {
+            "name" => "the name of the example, the first argument of `it`",
+            "tags" => "`tag`",
+            "skip" => "`skip`",
+            _ => return self.set(key, value),
+        };
+        self.problems.push((format!("`case_key` cannot set `{key}`: use {method}"), at));
     }
 
     /// Merges these settings over those of the enclosing group.
@@ -153,12 +167,12 @@ macro_rules! settings_of {
 
         /// Sets the time limit of an example, including its hooks.
         pub fn timeout(&mut self, limit: std::time::Duration) -> &mut Self {
-            self.case_key("timeout_ms", super::user_turn::milliseconds(limit))
+            self.key("timeout_ms", super::user_turn::milliseconds(limit))
         }
 
         /// Sets how many times a failed example is retried.
         pub fn retries(&mut self, times: usize) -> &mut Self {
-            self.case_key("retries", times)
+            self.key("retries", times)
         }
 
         /// Sets the agent under test: one that `hotseat.yaml` names, or one in the test program; see
@@ -189,27 +203,27 @@ macro_rules! settings_of {
 
         /// Sets the judge: the name of a judge, or a [`Judge`](super::Judge).
         pub fn judge(&mut self, judge: impl Into<super::settings::Judge>) -> &mut Self {
-            self.case_key("judge", judge.into().into_json())
+            self.key("judge", judge.into().into_json())
         }
 
         /// Sets the user identity that the agent receives.
         pub fn user(&mut self, user: impl Into<String>) -> &mut Self {
-            self.case_key("user", user.into())
+            self.key("user", user.into())
         }
 
         /// Sets the team of the user identity.
         pub fn team(&mut self, team: impl Into<String>) -> &mut Self {
-            self.case_key("team", team.into())
+            self.key("team", team.into())
         }
 
         /// Sets metadata of the cases for reports. Targets that accept metadata of calls receive it, too.
         pub fn metadata(&mut self, metadata: serde_json::Value) -> &mut Self {
-            self.case_key("metadata", metadata)
+            self.key("metadata", metadata)
         }
 
         /// Sets options that the agent receives with every turn.
         pub fn options(&mut self, options: serde_json::Value) -> &mut Self {
-            self.case_key("options", options)
+            self.key("options", options)
         }
 
         /// Sets which conversations evaluate the assertions of topics. Default: all.
@@ -218,7 +232,7 @@ macro_rules! settings_of {
                 super::DecideTopics::Simulated => "simulated",
                 super::DecideTopics::Always => "always",
             };
-            self.case_key("decide_topics", word)
+            self.key("decide_topics", word)
         }
 
         /// Sets how a turn is assigned to a topic if no trigger fires. Default: by a judge.
@@ -227,7 +241,7 @@ macro_rules! settings_of {
                 super::ClassifyTopics::Judge => "judge",
                 super::ClassifyTopics::Triggers => "triggers",
             };
-            self.case_key("classify_topics", word)
+            self.key("classify_topics", word)
         }
 
         /// Sets any other key of a case file, such as `tools`, `state`, `messages`, `reliability` or
@@ -240,7 +254,14 @@ macro_rules! settings_of {
         /// g.case_key("reliability", json!({"rate": 0.9}));
         /// # }
         /// ```
+        #[track_caller]
         pub fn case_key(&mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> &mut Self {
+            let at = super::caller_location::CallerLocation::here();
+            self.settings.set_other(key.into(), value.into(), at);
+            self
+        }
+
+        fn key(&mut self, key: &str, value: impl Into<serde_json::Value>) -> &mut Self {
             self.settings.set(key, value.into());
             self
         }

@@ -38,6 +38,8 @@ pub struct Test {
     pub conversation: Conversation,
     pub(super) channel: SessionChannel,
     pub(super) fixture_values: Rc<RefCell<FixtureValues>>,
+    /// Fixtures for whose builders this is the test, outermost first.
+    pub(super) fixtures_in_progress: Vec<usize>,
 }
 
 impl Test {
@@ -48,6 +50,7 @@ impl Test {
             conversation: Conversation::of_session(line.session()),
             channel: line,
             fixture_values: Rc::default(),
+            fixtures_in_progress: Vec::new(),
         }
     }
 

@@ -365,7 +365,7 @@ impl Group {
 
     /// Returns the invalid declarations of this group, without those of nested groups.
     fn own_problems(&self) -> Vec<(String, CallerLocation)> {
-        let mut found = self.problems.clone();
+        let mut found = [self.problems.as_slice(), &self.settings.problems].concat();
         found.extend(self.criteria.iter().filter_map(|own| Some((own.problem()?, own.at))));
         let briefs = self.simulators.iter();
         found.extend(briefs.filter_map(|(brief, at)| Some((brief.group_problem()?, *at))));
@@ -432,7 +432,10 @@ impl GroupScope {
         for child in group.children {
             match child {
                 GroupChild::Group(group) => scope.collect(*group, examples, mistakes),
-                GroupChild::Example(it) => examples.push(scope.build_example(*it)),
+                GroupChild::Example(it) => {
+                    mistakes.extend(it.settings.problems.iter().cloned());
+                    examples.push(scope.build_example(*it));
+                }
             }
         }
     }

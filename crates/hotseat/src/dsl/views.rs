@@ -111,6 +111,8 @@ pub struct ToolCall {
     pub error: Option<String>,
     /// The MCP server of the test that received the call, and its tool there.
     pub server_tool: Option<ServerTool>,
+    /// Names under which agents report this tool of an MCP server of the test, as `mcp__bank__charge_card`.
+    pub other_names: Vec<String>,
 }
 
 /// A tool of an MCP server of the test.
@@ -136,6 +138,7 @@ impl ToolCall {
     ///     result: None,
     ///     error: None,
     ///     server_tool: None,
+    ///     other_names: Vec::new(),
     /// };
     /// assert_eq!(call.argument("room"), "Blue Room");
     /// assert!(call.argument("time").is_null());
@@ -144,12 +147,9 @@ impl ToolCall {
         self.arguments.get(name).cloned().unwrap_or(Value::Null)
     }
 
-    /// Returns true if this tool was called: by the name that the agent reports, or by a name that agents use for the tool of
-    /// the MCP server of the test that received the call, as `mcp__bank__charge_card`.
+    /// Returns true if this tool was called: by the name that the agent reports, or by another name of the tool.
     pub fn is_named(&self, tool: &str) -> bool {
-        let at_server =
-            |called: &ServerTool| trace::is_reported_tool_name(&called.server, &called.tool, tool);
-        self.name == tool || self.server_tool.as_ref().is_some_and(at_server)
+        self.name == tool || self.other_names.iter().any(|name| name == tool)
     }
 
     fn from_trace(call: &trace::AgentToolCall) -> ToolCall {
@@ -169,6 +169,7 @@ impl ToolCall {
                 server: received.server.to_string(),
                 tool: received.tool.to_string(),
             }),
+            other_names: call.other_names(),
         }
     }
 }

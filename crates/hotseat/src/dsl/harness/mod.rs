@@ -18,7 +18,7 @@ use hotseat_document::{Diagnostic, Diagnostics};
 
 use self::arguments::{HELP, HarnessArguments, ListFormat};
 pub use self::context::HarnessContext;
-pub use self::output::HarnessOutput;
+pub use self::output::{CapturedOutput, HarnessOutput};
 use self::select::{ExampleSelection, select_examples};
 use super::caller_location::CallerLocation;
 use super::tree::Group;

@@ -1,7 +1,7 @@
 //! Examples: conversation, checks, failures.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hotseat::dsl::prelude::*;
@@ -217,6 +217,65 @@ fn fixture_is_created_once_per_example() {
         s.it("third", async |_| {});
     });
     assert_eq!((ran.code, made.load(Ordering::SeqCst)), (0, 2), "{ran:#?}");
+}
+
+#[test]
+fn fixture_that_is_asked_for_twice_at_once_is_built_once() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        let slow = s.fixture(async move |_| {
+            tokio::task::yield_now().await;
+            count.fetch_add(1, Ordering::SeqCst)
+        });
+        let (one, other) =
+            (s.fixture(async move |t| t.get(slow).await), s.fixture(async move |t| t.get(slow).await));
+        s.it("asks for both", async move |t| {
+            let (one, other) = tokio::join!(t.get(one), t.get(other));
+            assert_eq!((**one, **other), (0, 0));
+        });
+    });
+    assert_eq!((ran.code, made.load(Ordering::SeqCst)), (0, 1), "{ran:#?}");
+}
+
+#[test]
+fn fixture_that_depends_on_itself_or_panics_fails_its_example() {
+    let own = Arc::new(OnceLock::<Fixture<u8>>::new());
+    let known = own.clone();
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        let circular = s.fixture(async move |t| *t.get(*known.get().expect("declared")).await);
+        own.set(circular).unwrap_or_else(|_| unreachable!("set once"));
+        let broken = s.fixture(async |_| -> u16 { panic!("no database") });
+        s.after(async move |t| drop(t.get(broken).await));
+        s.it("is circular", async move |t| drop(t.get(circular).await));
+        s.it("is broken", async move |t| drop(t.get(broken).await));
+    });
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    let message = ran.failure("is circular").1;
+    assert!(message.contains("the fixture of type `u8` depends on itself"), "{message}");
+    let message = ran.failure("is broken").1;
+    assert!(message.contains("no database") && !message.contains("depends on itself"), "{message}");
+}
+
+/// Keys of case files that methods set would be lost beside them.
+#[test]
+fn keys_with_a_method_are_refused() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        s.tag("slow").case_key("tags", json!(["quick"]));
+        s.it("says hello", async |_| {}).case_key("skip", "broken").case_key("name", "another");
+    });
+    assert_eq!((ran.code, ran.report.is_null()), (2, true), "{ran:#?}");
+    for message in [
+        "`case_key` cannot set `tags`: use `tag`",
+        "`case_key` cannot set `skip`: use `skip`",
+        "`case_key` cannot set `name`: use the name of the example, the first argument of `it`",
+    ] {
+        assert!(ran.output.contains(message), "{message}: {}", ran.output);
+    }
+    assert!(ran.output.contains("dsl/examples.rs:"), "{}", ran.output);
 }
 
 #[test]

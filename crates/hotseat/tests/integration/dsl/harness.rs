@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
+use hotseat::dsl::{CapturedOutput, Harness, HarnessContext, HarnessOutput};
 use hotseat_testkit::FakeAgent;
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ pub struct ExampleRun {
     pub code: u8,
     /// Report; null if none was written.
     pub report: Value,
+    /// What the run printed.
+    pub output: String,
     /// Text files of the working folder.
     pub files: BTreeMap<String, String>,
 }
@@ -64,12 +66,13 @@ pub fn run_examples_in(
     write(folder.path());
     let mut all = vec!["--quiet".to_string(), "--output=report.json".to_string()];
     all.extend(arguments.iter().map(|argument| argument.to_string()));
+    let output = CapturedOutput::default();
     let world = HarnessContext {
         environment: Arc::new(BTreeMap::new()),
         folder: folder.path().to_path_buf(),
         color: false,
         width: 100,
-        output: HarnessOutput::captured(),
+        output: HarnessOutput::Captured(output.clone()),
     };
     let code = Harness { arguments: all, context: world, file: file!() }.run(declare);
     let files: BTreeMap<String, String> = std::fs::read_dir(folder.path())
@@ -81,7 +84,7 @@ pub fn run_examples_in(
         })
         .collect();
     let report = files.get("report.json").and_then(|text| serde_json::from_str(text).ok());
-    ExampleRun { code, report: report.unwrap_or_default(), files }
+    ExampleRun { code, report: report.unwrap_or_default(), output: output.text(), files }
 }
 
 impl fmt::Debug for ExampleRun {

@@ -237,10 +237,13 @@ fn calls_that_nothing_shows_cannot_be_read() {
 #[test]
 fn tools_of_servers_have_other_names() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
-        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
         let arguments = json!({"order": {"id": "o-1", "amount": 5}});
-        let result = bank.call("refund", &arguments).expect("an answer");
         let run = FakeRun::for_request(request).started();
+        if request.json().to_string().contains("remember") {
+            return run.tool("c1", "mcp__bank__refund", &arguments, None).text("Paid before.").finished();
+        }
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let result = bank.call("refund", &arguments).expect("an answer");
         run.tool("c1", "mcp__bank__refund", &arguments, Some(result)).text("Paid.").finished()
     });
     let config = format!(
@@ -263,8 +266,13 @@ fn tools_of_servers_have_other_names() {
             expect!(t.agent, refunded().with("order", that(|order| order["amount"] == 5)));
             expect!(t.agent, not(refunded().with("order", that(|order| order["amount"] == 6))));
         });
+        s.it("a call that the server did not receive", async |t| {
+            let response = t.user.says("remember").await;
+            assert!(response.tool_calls()[0].is_named("refund"));
+            assert!(t.conversation.messages()[1].has_tool_call("refund"));
+        });
     });
-    assert_eq!(ran.case("a")["status"], "passed", "{ran:#?}");
+    assert_eq!(ran.code, 0, "{ran:#?}");
 }
 
 /// Functions that check see that nothing has shown calls yet, also in topics.
