@@ -92,6 +92,13 @@ pub fn rust_test_error(id: &str, program: &str) -> Diagnostic {
         .help("run them again with `cargo test`, or only the failed ones with `cargo test -- --last-failed`")
 }
 
+/// True if the run ended during or before its sweep of faults, which follows the cases.
+fn lacks_sweep(head: &StoredRun) -> bool {
+    let sweeps = |argument: &String| argument == "--faults" || argument.starts_with("--faults=");
+    let has_ended = head.summary.as_ref().is_some_and(|summary| !summary.interrupted);
+    !has_ended && head.metadata.command.iter().any(sweeps)
+}
+
 fn check_resumable(head: &StoredRun) -> Result<(), Diagnostic> {
     let id = head.short_id();
     if let Some(program) = &head.metadata.program {
@@ -103,7 +110,7 @@ fn check_resumable(head: &StoredRun) -> Result<(), Diagnostic> {
         }
         (RunOrigin::Merged { .. }, _) => format!("run {id} was merged from other runs; resume those instead"),
         (RunOrigin::Held, RunState::Running) => format!("run {id} is still running in another process"),
-        (RunOrigin::Held, _) if head.unfinished() == 0 => {
+        (RunOrigin::Held, _) if head.unfinished() == 0 && !lacks_sweep(head) => {
             format!("run {id} is complete: all its cases have ended")
         }
         (RunOrigin::Held, _) if !Path::new(&head.metadata.folder).is_dir() => {

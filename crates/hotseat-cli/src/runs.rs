@@ -73,6 +73,8 @@ fn format_run(run: &StoredRun, width: usize) -> String {
 /// Summarises the results of a run in a few words.
 fn describe_status(run: &StoredRun) -> String {
     let mut parts = run.results();
+    let sweep_failures = run.summary.as_ref().map_or(0, |summary| summary.sweep_failures);
+    parts.extend((sweep_failures > 0).then(|| format!("{sweep_failures} failed with a fault")));
     match run.state {
         RunState::Ended => {}
         state => parts.push(format!(

@@ -178,6 +178,7 @@ fn prepare(args: &mut TestArgs, task: TestTask, context: &CliContext) -> Result<
     }
     if let Some(rechecking) = &rechecking {
         plan.notes.extend(rechecking.missing_cases(&plan, args.select.paths.is_empty(), &project));
+        plan.notes.extend(rechecking.sweep_note());
     }
     Ok(PreparedTest { input, project, http, plan, resumed, rechecking })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{ExecutionOptions, RecheckSource, RerunCommands, RunPlan, RunSettings};
+use hotseat_report::reporters::format_count;
 use hotseat_report::store::{RunMetadata, RunOrigin, RunStore, SavedRunConversations, StoredRun};
 
 use crate::args::SelectionArgs;
@@ -97,6 +98,18 @@ impl RecheckContext {
         let more = (more > 0)
             .then(|| Diagnostic::new(format!("run {run} has {more} more cases that no longer exist")));
         named.chain(more).collect()
+    }
+
+    /// Returns a note if the run swept faults.
+    pub fn sweep_note(&self) -> Option<Diagnostic> {
+        let summary = self.head.summary.as_ref().filter(|summary| summary.sweep.is_some())?;
+        let message = match summary.sweep_failures {
+            0 => "the sweep of faults is not rechecked".to_string(),
+            failures => {
+                format!("the sweep of faults, with {}, is not rechecked", format_count(failures, "failure"))
+            }
+        };
+        Some(Diagnostic::new(message).help("conversations with a fault are not saved"))
     }
 
     /// Returns the commands that recheck cases of the run.

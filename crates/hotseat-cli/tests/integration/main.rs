@@ -67,6 +67,7 @@ mod roles;
 mod runner;
 mod samples;
 mod saved_runs;
+mod saved_sweeps;
 mod scenarios;
 mod script_roles;
 mod scripts;

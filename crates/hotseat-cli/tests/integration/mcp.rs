@@ -75,7 +75,7 @@ pub fn plain_target(agent: &FakeAgent) -> String {
 }
 
 /// A project with the bank and a plain agent.
-fn bank_project(agent: &FakeAgent, suite: &str) -> Project {
+pub fn bank_project(agent: &FakeAgent, suite: &str) -> Project {
     Project::with_config(&(plain_target(agent) + BANK)).suite("a", suite)
 }
 

@@ -132,7 +132,7 @@ impl FaultSweep {
         plan: &Arc<RunPlan>,
         context: &Arc<RunContext>,
         parallel: usize,
-        control: watch::Receiver<RunControl>,
+        mut control: watch::Receiver<RunControl>,
         report: &mut (dyn FnMut(RunEvent) + Send),
     ) -> Result<SweepReport, Vec<Diagnostic>> {
         let (mut selected, combinations) = self.combinations();
@@ -158,11 +158,15 @@ impl FaultSweep {
                 let (context, cancellation) = (context.clone(), cancellation.clone());
                 workers.spawn(&mut attempts, async move { job.run(&context, &cancellation).await });
             }
-            match attempts.join_next().await {
-                Some(Ok(row)) => rows.push(row),
-                // The attempt of a panic has no row; the report says how many are missing.
-                Some(Err(_)) => {}
-                None => break,
+            tokio::select! {
+                biased;
+                Ok(()) = control.changed() => report(RunEvent::Stopping(*control.borrow_and_update())),
+                row = attempts.join_next() => match row {
+                    Some(Ok(row)) => rows.push(row),
+                    // The attempt of a panic has no row; the report says how many are missing.
+                    Some(Err(_)) => {}
+                    None => break,
+                },
             }
         }
         rows.sort_by_key(SweepRow::order);

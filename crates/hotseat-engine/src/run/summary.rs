@@ -1,5 +1,6 @@
 //! Summary of a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{FailureKind, LabelCounts, Millis, ResultLabel, UsageTotals, VerdictStatus};
@@ -9,6 +10,7 @@ use super::check_totals::CheckTotals;
 use super::execution_options::ExecutionOptions;
 use super::outcome::CaseOutcome;
 use super::stability::ReliabilityGrade;
+use super::sweep_result::SweepReport;
 
 /// Counts and totals of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -47,6 +49,9 @@ pub struct RunSummary {
     /// Conversations of a sweep of faults that show a defect of an agent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sweep_failures: usize,
+    /// The sweep of faults, if there was one. Runs that an earlier version saved have only the number of its failures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Arc<SweepReport>>,
     /// True if the run was interrupted.
     pub interrupted: bool,
     /// Reason why the run could not be executed completely.
@@ -177,6 +182,16 @@ impl RunSummary {
                 None => {}
             }
         }
+    }
+
+    /// Adds the sweep of faults that followed the cases. A whole sweep without a fault proves nothing and breaks the run, unless
+    /// cases failed: these are not swept.
+    pub fn add_sweep(&mut self, sweep: Arc<SweepReport>, is_whole: bool) {
+        self.sweep_failures = sweep.failures();
+        if is_whole && sweep.runs == 0 && self.failed == 0 && !self.interrupted {
+            self.broken = Some("the sweep injected no fault".into());
+        }
+        self.sweep = Some(sweep);
     }
 
     /// Pass rate of the executed cases in percent. `None` if no case ran.

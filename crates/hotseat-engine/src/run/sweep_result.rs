@@ -1,11 +1,12 @@
 //! Results of a sweep of faults: what the agent did after each fault, read from the traces.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
 use hotseat_mcp::FaultKind;
 use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::attempt_result::Attempt;
 use super::results::CaseRef;
@@ -36,7 +37,7 @@ pub(super) struct CleanRun {
 }
 
 /// Behaviour of the agent after a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SweepOutcome {
     /// The tool took effect as without the fault, with no further call, and the checks passed.
@@ -60,7 +61,7 @@ pub enum SweepOutcome {
 }
 
 /// One conversation of a sweep.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepRow {
     #[serde(skip)]
     order: (usize, usize),
@@ -75,7 +76,7 @@ pub struct SweepRow {
     /// Number among the calls of this tool.
     pub nth: u64,
     /// Name of the fault.
-    pub fault: &'static str,
+    pub fault: Cow<'static, str>,
     /// Behaviour of the agent.
     pub outcome: SweepOutcome,
     /// Number of calls of the tool beyond those without the fault.
@@ -91,18 +92,18 @@ pub struct SweepRow {
 }
 
 /// A case that was not swept.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepSkip {
     /// Path of the suite.
     pub suite: String,
     /// Name of the case.
     pub case: String,
     /// The reason.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// Result of a sweep.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepReport {
     /// Number of selected conversations.
     pub runs: usize,
@@ -256,7 +257,7 @@ impl CleanRun {
 
 impl SweepSkip {
     pub(super) fn new(case: &CaseRef, reason: &'static str) -> SweepSkip {
-        SweepSkip { suite: case.suite.shown.to_string(), case: case.case.name.clone(), reason }
+        SweepSkip { suite: case.suite.shown.to_string(), case: case.case.name.clone(), reason: reason.into() }
     }
 }
 
@@ -277,7 +278,7 @@ impl SweepRow {
             server: call.server,
             tool: call.tool,
             nth: call.nth,
-            fault: fault.name(),
+            fault: fault.name().into(),
             outcome,
             calls_again,
             passed: attempt.verdict.status == VerdictStatus::Passed,
@@ -301,6 +302,19 @@ impl SweepRow {
 }
 
 impl SweepReport {
+    /// Joins the sweeps of several parts of the cases.
+    pub fn joined<'a>(parts: impl Iterator<Item = &'a SweepReport>) -> Option<SweepReport> {
+        parts.fold(None, |joined: Option<SweepReport>, part| {
+            let Some(mut joined) = joined else { return Some(part.clone()) };
+            joined.runs += part.runs;
+            joined.combinations += part.combinations;
+            joined.missing += part.missing;
+            joined.rows.extend_from_slice(&part.rows);
+            joined.skipped.extend_from_slice(&part.skipped);
+            Some(joined)
+        })
+    }
+
     /// The number of conversations with each outcome, in the order of their first appearance.
     pub fn totals(&self) -> String {
         let mut counts: Vec<(SweepOutcome, usize)> = Vec::new();

@@ -8,7 +8,7 @@ use hotseat_trace::{ResultLabel, VerdictStatus};
 use super::failures::labelled_message;
 use super::{Reporter, RunEvent};
 use hotseat_document::{SourceSpan, visible_char};
-use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability};
+use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, SweepReport, SweepRow};
 
 /// Reporter that writes workflow commands. GitHub limits the number of annotations, so each case has at most
 /// one.
@@ -22,6 +22,23 @@ impl<W: Write + Send> GitHubReporter<W> {
     /// Creates a reporter that writes to `out`; `workspace` is the checkout folder of the repository.
     pub fn new(out: W, workspace: Option<PathBuf>) -> Self {
         GitHubReporter { out, workspace: workspace.and_then(|path| path.canonicalize().ok()) }
+    }
+
+    /// Writes one error for each case with a defect after a fault. Its message lists them.
+    fn report_sweep(&mut self, report: &SweepReport) -> io::Result<()> {
+        let bad: Vec<&SweepRow> = report.rows.iter().filter(|row| row.outcome.is_bad()).collect();
+        for rows in bad.chunk_by(|one, next| (&one.suite, &one.case) == (&next.suite, &next.case)) {
+            let lines = rows.iter().map(|row| {
+                format!("{} after {} of {} #{} at {}", row.outcome, row.fault, row.tool, row.nth, row.server)
+            });
+            let command = format!(
+                "::error title={}::{}\n",
+                escape_property(&format!("{} (sweep of faults)", rows[0].case)),
+                escape_data(&lines.collect::<Vec<_>>().join("\n")),
+            );
+            self.out.write_all(command.as_bytes())?;
+        }
+        self.out.flush()
     }
 
     /// Returns the path of a file relative to the repository, or its display name if it is outside.
@@ -38,7 +55,16 @@ impl<W: Write + Send> GitHubReporter<W> {
 
 impl<W: Write + Send> Reporter for GitHubReporter<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+        let outcome = match event {
+            RunEvent::CaseEnded(outcome) => outcome,
+            RunEvent::SweepEnded(report) => return self.report_sweep(report),
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted { .. }
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::Ended(_) => return Ok(()),
+        };
         let Some(CaseAnnotation { level, attempt, message, detail }) = CaseAnnotation::from_outcome(outcome)
         else {
             return Ok(());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{RunSettings, SweepReport};
+use hotseat_engine::run::RunSettings;
 
 /// Reporter that writes one JSON object. Results arrive in any order, so they are spooled until the end of
 /// the run.
@@ -19,21 +19,12 @@ pub struct JsonReporter {
     spool: ReportSpool,
     /// Index of each case, with its result.
     results: Vec<(usize, SpoolPiece)>,
-    /// Result of a sweep of faults.
-    sweep: Option<Arc<SweepReport>>,
 }
 
 impl JsonReporter {
     /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
     pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
-        Ok(JsonReporter {
-            file,
-            label: shown,
-            setting,
-            spool: ReportSpool::new()?,
-            results: Vec::new(),
-            sweep: None,
-        })
+        Ok(JsonReporter { file, label: shown, setting, spool: ReportSpool::new()?, results: Vec::new() })
     }
 }
 
@@ -55,7 +46,7 @@ impl Reporter for JsonReporter {
                 let environment = serde_json::to_string(&EnvironmentRecord::new(&self.setting))?;
                 write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
                 writeln!(out, "\"metadata\":{metadata},")?;
-                if let Some(sweep) = &self.sweep {
+                if let Some(sweep) = &summary.sweep {
                     writeln!(out, "\"fault_sweep\":{},", serde_json::to_string(&**sweep)?)?;
                 }
                 write!(out, "\"results\":[")?;
@@ -67,15 +58,12 @@ impl Reporter for JsonReporter {
                 out.write_all(b"\n]}\n")?;
                 out.flush()
             }
-            RunEvent::SweepEnded(report) => {
-                self.sweep = Some(report.clone());
-                Ok(())
-            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. } => Ok(()),
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_) => Ok(()),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::spool::{ReportSpool, SpoolPiece};
 use super::text::not_run_turns;
 use super::xml::{XmlElement, attribute_text};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary};
+use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary, SweepOutcome, SweepRow};
 use hotseat_engine::session::{CheckResult, CheckState};
 
 /// Reporter that writes JUnit at the end of the run, because the counts come first in the format. Until then
@@ -56,6 +56,8 @@ struct ElementCounts {
 }
 
 const REPORT_NAME: &str = "hotseat";
+/// Name of the suite with the conversations of a sweep of faults.
+const SWEEP_NAME: &str = "sweep of faults";
 const FAILURE: &str = "failure";
 const ERROR: &str = "error";
 const SKIPPED: &str = "skipped";
@@ -118,6 +120,11 @@ impl JUnitReporter {
             let case = XmlElement::new("testcase").child(error);
             let place = (usize::MAX, (REPORT_NAME, REPORT_NAME));
             self.add_case(REPORT_NAME, place, &case, Some(ERROR), Duration::ZERO)?;
+        }
+        for (place, row) in summary.sweep.iter().flat_map(|sweep| sweep.rows.iter().enumerate()) {
+            let (element, status) = sweep_element(row);
+            let name = format!("{}: {} at {} #{}, {}", row.case, row.tool, row.server, row.nth, row.fault);
+            self.add_case(SWEEP_NAME, (place, (&name, &name)), &element, status, Duration::ZERO)?;
         }
         let suites = mem::take(&mut self.suites);
         let total = suites.values().fold(ElementCounts::default(), |total, suite| ElementCounts {
@@ -243,6 +250,23 @@ fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
         element = element.child(XmlElement::new("system-out").text(transcript(told)));
     }
     (element, status_name)
+}
+
+/// Builds the element of a conversation with a fault, and the name of its status if it shows a defect.
+fn sweep_element(row: &SweepRow) -> (XmlElement, Option<&'static str>) {
+    let element = XmlElement::new("testcase")
+        .attribute("classname", &row.suite)
+        .attribute("time", seconds(Duration::ZERO));
+    let status = match row.outcome {
+        outcome if !outcome.is_bad() => return (element, None),
+        SweepOutcome::Error => ERROR,
+        _ => FAILURE,
+    };
+    let outcome = row.outcome.to_string();
+    let text = row.failure_text().unwrap_or_else(|| outcome.clone());
+    let failure =
+        XmlElement::new(status).attribute("message", &outcome).attribute("type", "fault_sweep").text(text);
+    (element.child(failure), Some(status))
 }
 
 fn property(name: impl Into<String>, value: impl ToString) -> XmlElement {

@@ -30,14 +30,13 @@ pub struct MarkdownReporter {
     setting: Arc<RunSettings>,
     sections: BTreeMap<usize, String>,
     free_bytes: usize,
-    sweep: Option<Arc<SweepReport>>,
 }
 
 impl MarkdownReporter {
     /// Creates a reporter that writes to a file.
     pub fn new(file: File, setting: Arc<RunSettings>) -> Self {
         let sections = BTreeMap::new();
-        MarkdownReporter { file, setting, sections, free_bytes: MAX_SECTIONS_BYTES, sweep: None }
+        MarkdownReporter { file, setting, sections, free_bytes: MAX_SECTIONS_BYTES }
     }
 
     fn add_section(&mut self, outcome: &CaseOutcome) {
@@ -99,7 +98,7 @@ impl MarkdownReporter {
         if summary.interrupted {
             out.push_str("\nThe run was interrupted.\n");
         }
-        out.extend(self.sweep.as_deref().filter(|sweep| !sweep.rows.is_empty()).map(sweep_section));
+        out.extend(summary.sweep.as_deref().filter(|sweep| !sweep.rows.is_empty()).map(sweep_section));
         if let Some(why) = &summary.broken {
             let _ = writeln!(out, "\nThe run could not be carried out: {}", escape_inline(why));
         }
@@ -124,15 +123,12 @@ impl Reporter for MarkdownReporter {
                 self.file.write_all(text.as_bytes())?;
                 self.file.flush()
             }
-            RunEvent::SweepEnded(report) => {
-                self.sweep = Some(report.clone());
-                Ok(())
-            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. } => Ok(()),
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_) => Ok(()),
         }
     }
 }
@@ -147,7 +143,7 @@ fn sweep_section(report: &SweepReport) -> String {
         .take(MAX_SWEEP_ROWS)
         .map(|(row, tool)| {
             let (case, tool) = (escape_inline(&row.case), format_code(&tool));
-            let (fault, outcome) = (format_code(row.fault), row.outcome);
+            let (fault, outcome) = (format_code(&row.fault), row.outcome);
             format!("- {case}: {tool} #{}, {fault}: **{outcome}**\n", row.nth)
         })
         .collect();

@@ -133,18 +133,17 @@ async fn run_sweep(
     if !summary.interrupted {
         match sweep.run(plan, context, parallel, control.clone(), &mut report).await {
             Ok(result) => {
-                summary.sweep_failures = result.failures();
                 summary.interrupted = *control.borrow() != RunControl::Run;
                 summary.duration += started.elapsed();
                 summary.ended_at = wall_millis();
-                // Such a sweep proves nothing. Failed cases are not swept, and fail the run.
-                if result.runs == 0 && summary.failed == 0 && !summary.interrupted {
-                    let nothing = Diagnostic::new("the sweep injected no fault")
-                        .help("faults break calls at MCP servers of the test; the table says why a case is left out");
-                    summary.broken = Some(nothing.message.as_str().into());
-                    failed = Some(vec![nothing]);
-                }
-                report(RunEvent::SweepEnded(Arc::new(result)));
+                let result = Arc::new(result);
+                // A shard may have no case that can be swept.
+                summary.add_sweep(result.clone(), plan.selected == plan.selected_in_all_shards);
+                failed = summary.broken.as_deref().map(|why| {
+                    let help = "faults break calls at MCP servers of the test; the table says why a case is left out";
+                    vec![Diagnostic::new(why).help(help)]
+                });
+                report(RunEvent::SweepEnded(result));
             }
             Err(diagnostics) => {
                 summary.broken = diagnostics.first().map(|mistake| mistake.message.as_str().into());

@@ -9,7 +9,7 @@ use super::prune::StoreLimits;
 use super::run_store::RunStore;
 use super::run_writer::RunWriter;
 use super::stored_run::{RunMetadata, RunOrigin, RunState, StoredRun};
-use hotseat_engine::run::{ExecutionOptions, RunEvent, RunSettings, RunSummary};
+use hotseat_engine::run::{ExecutionOptions, RunEvent, RunSettings, RunSummary, SweepReport};
 
 /// Number of events per transaction.
 const EVENTS_PER_WRITE: usize = 256;
@@ -40,6 +40,9 @@ pub fn merge(
             summary.count_outcome(&outcome);
         }
     }
+    if let Some(sweep) = SweepReport::joined(sweeps(runs)) {
+        summary.add_sweep(Arc::new(sweep), true);
+    }
     let all = first.metadata.of_all;
     if places.len() < all {
         let (missing, parts) = (all - places.len(), missing_parts(runs));
@@ -65,7 +68,13 @@ pub fn merge(
     keeping.write_events(&[started])?;
     for (store, head) in runs {
         copy_events(store, head, &project, &mut keeping, |event| {
-            !matches!(event, RunEvent::Started { .. } | RunEvent::Ended(_))
+            !matches!(
+                event,
+                RunEvent::Started { .. }
+                    | RunEvent::SweepStarted { .. }
+                    | RunEvent::SweepEnded(_)
+                    | RunEvent::Ended(_)
+            )
         })?;
     }
     keeping.write_events(&[RunEvent::Ended(Box::new(summary))])?;
@@ -134,6 +143,12 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
                 format!("the runs {one} and {id} used different options, such as --runs or --retries")
             }
             (_, RunState::Running) => format!("run {id} is still running"),
+            _ if sweeps_faults(head) != sweeps_faults(first) => {
+                format!("of the runs {one} and {id}, only one has a sweep of faults")
+            }
+            (_, RunState::Killed | RunState::Interrupted) if broken(head).is_some() => {
+                format!("run {id} could not be carried out: {}", broken(head).unwrap_or_default())
+            }
             (_, RunState::Killed | RunState::Interrupted) => {
                 format!("run {id} is incomplete: `hotseat resume {id}` runs the remaining cases")
             }
@@ -144,6 +159,20 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
         return Err(RunStoreError::NoSuchRun(words));
     }
     Ok(())
+}
+
+fn broken(head: &StoredRun) -> Option<&str> {
+    head.summary.as_ref()?.broken.as_deref()
+}
+
+/// Returns the sweeps of faults of all runs.
+fn sweeps(runs: &[(RunStore, StoredRun)]) -> impl Iterator<Item = &SweepReport> {
+    runs.iter().filter_map(|(_, head)| head.summary.as_ref()?.sweep.as_deref())
+}
+
+/// True if a run that has ended swept faults.
+fn sweeps_faults(head: &StoredRun) -> bool {
+    head.summary.as_ref().is_some_and(|summary| summary.sweep.is_some())
 }
 
 /// Returns the tested agents, without members that depend on the machine.

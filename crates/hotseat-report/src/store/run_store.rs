@@ -180,6 +180,10 @@ impl RunStore {
             }
         }
         if let Some(summary) = &head.summary {
+            if let Some(sweep) = &summary.sweep {
+                report(RunEvent::SweepStarted { runs: sweep.runs, combinations: sweep.combinations });
+                report(RunEvent::SweepEnded(sweep.clone()));
+            }
             report(RunEvent::Ended(Box::new(summary.clone())));
         }
         Ok(())

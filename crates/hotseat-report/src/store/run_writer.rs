@@ -330,7 +330,7 @@ impl WriteState {
                 transaction.execute(&insert, params![run, self.events, to_json_text(wish)?])?;
                 Ok(())
             }
-            // The verdicts of a sweep are part of the summary.
+            // The summary has the sweep.
             RunEvent::SweepStarted { .. } | RunEvent::SweepEnded(_) => Ok(()),
             RunEvent::Ended(summary) => self.write_summary(summary, run, transaction),
         }

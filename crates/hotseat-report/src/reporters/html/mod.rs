@@ -39,7 +39,6 @@ pub struct HtmlReporter {
     setting: Arc<RunSettings>,
     spool: ReportSpool,
     cases: Vec<SpooledCase>,
-    sweep: Option<Arc<SweepReport>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,13 +96,13 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Record of a finished run. `shown` is the name of the file that contains it.
-    pub fn ended(summary: &RunSummary, setting: &'a RunSettings, shown: &'a str) -> Self {
+    pub fn ended(summary: &'a RunSummary, setting: &'a RunSettings, shown: &'a str) -> Self {
         RunRecord {
             start: None,
             summary: Some(SummaryRecord::new(summary, setting)),
             metadata: Some(MetadataRecord::new(summary, setting, shown)),
             environment: EnvironmentRecord::new(setting),
-            fault_sweep: None,
+            fault_sweep: summary.sweep.as_deref(),
         }
     }
 }
@@ -112,7 +111,7 @@ impl HtmlReporter {
     /// Creates a reporter that writes to an empty file. Fails if no temporary file can be created.
     pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
         let (spool, cases) = (ReportSpool::new()?, Vec::new());
-        Ok(HtmlReporter { file, label: shown, setting, spool, cases, sweep: None })
+        Ok(HtmlReporter { file, label: shown, setting, spool, cases })
     }
 
     fn spool_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
@@ -124,8 +123,7 @@ impl HtmlReporter {
 
     fn write_page(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.cases.sort_unstable();
-        let ended = RunRecord::ended(summary, &self.setting, &self.label);
-        let run = RunRecord { fault_sweep: self.sweep.as_deref(), ..ended };
+        let run = RunRecord::ended(summary, &self.setting, &self.label);
         let mut out = BufWriter::new(&self.file);
         page::begin_page(&mut out)?;
         page::write_data(&mut out, "run", &page::to_script_json(&run)?)?;
@@ -207,15 +205,12 @@ impl Reporter for HtmlReporter {
         match event {
             RunEvent::CaseEnded(outcome) => self.spool_case(outcome),
             RunEvent::Ended(summary) => self.write_page(summary),
-            RunEvent::SweepEnded(report) => {
-                self.sweep = Some(report.clone());
-                Ok(())
-            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. } => Ok(()),
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_) => Ok(()),
         }
     }
 }

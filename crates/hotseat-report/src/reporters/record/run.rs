@@ -45,6 +45,9 @@ optional_members! {
         pub unasked_skips: usize,
         pub errors: usize,
         pub timeouts: usize,
+        /// Number of conversations of a sweep of faults that show a defect.
+        #[serde(skip_serializing_if = "is_zero")]
+        pub sweep_failures: usize,
         pub interrupted: bool,
         /// Reason why the run could not be completed, if any.
         pub error?: Option<Box<str>>,
@@ -184,6 +187,7 @@ impl SummaryRecord {
             unasked_skips: summary.unasked_skips,
             errors: summary.errors,
             timeouts: summary.timeouts,
+            sweep_failures: summary.sweep_failures,
             interrupted: summary.interrupted,
             error: summary.broken.clone(),
             pass_rate: summary.pass_rate().map(round_to_tenths),
