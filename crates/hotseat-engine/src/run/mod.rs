@@ -20,6 +20,7 @@ mod execution_options;
 mod fault_sweep;
 mod generate;
 mod hooks;
+mod judging_digests;
 mod known_labels;
 mod mcp;
 mod mcp_recordings;
