@@ -159,6 +159,16 @@ impl CaseInfo {
         parse(source).map_or(Value::Null, |node| node.to_json())
     }
 
+    /// Like [`CaseInfo::to_json`], as a case of its own: with its scenario only, within the case.
+    pub fn to_single_json(&self) -> Value {
+        let mut written = self.to_json();
+        if let (Some(scenario), Some(members)) = (&self.scenario, written.as_object_mut()) {
+            let set = json!({"name": scenario.set, "scenarios": [scenario.data]});
+            members.insert("scenarios".to_string(), set);
+        }
+        written
+    }
+
     /// Like [`CaseInfo::to_json`], with the fields of its scenario filled in.
     pub fn to_filled_json(&self) -> Value {
         let CaseSource { source, parse } = &self.source_text;
