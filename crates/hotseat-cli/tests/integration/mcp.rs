@@ -761,6 +761,25 @@ fn a_sweep_compares_the_arguments_of_effects() {
 }
 
 #[test]
+fn a_sweep_says_how_many_calls_got_no_fault() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        for order in 0..203 {
+            let _ = bank.call("charge_card", &json!({"order_id": format!("o-{order}")}));
+        }
+        FakeReply::json(200, &json!({"reply": "All are paid."}))
+    });
+    let mock =
+        "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
+    let project =
+        Project::with_config(&(plain_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
+    let run = project.test(&["--faults", "sweep", "--fault-kinds", "delay", "--fault-limit", "1"]);
+    assert_eq!(run.report["fault_sweep"]["calls_left_out"], 3, "{}", run.output);
+    let words = "3 calls after the first 200 of a case got no fault";
+    assert!(run.output.stdout.contains(words), "{}", run.output);
+}
+
+#[test]
 fn a_sweep_without_a_defect_passes() {
     let agent = plain_agent();
     let project = bank_project(&agent, SWEPT);

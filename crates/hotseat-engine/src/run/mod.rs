@@ -57,7 +57,7 @@ pub use check_totals::{CheckTally, CheckTotals, CriterionTally};
 pub use context::{CaseOverrides, EventRetention, HumanPolicy, RunContext};
 pub use dispatcher::{ResumeState, RunEvent, StartedAgents, execute};
 pub use execution_options::ExecutionOptions;
-pub use fault_sweep::{FaultSweep, SweepSettings};
+pub use fault_sweep::{FaultSweep, MAX_CALLS_OF_CASE, SweepSettings};
 pub use generate::generate_cases;
 pub use hooks::{HookOutput, hook_result};
 pub use known_labels::KnownLabels;

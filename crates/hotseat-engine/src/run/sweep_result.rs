@@ -26,6 +26,8 @@ pub struct SweptCall {
 pub(super) struct CleanRun {
     /// Calls in the order in which they started.
     pub(super) calls: Vec<SweptCall>,
+    /// Number of later calls, which get no fault.
+    pub(super) calls_left_out: usize,
     /// True if the case injects faults itself.
     pub(super) has_faults: bool,
     /// Tools that took effect, with their arguments.
@@ -116,6 +118,9 @@ pub struct SweepReport {
     pub rows: Vec<SweepRow>,
     /// Cases that were not swept.
     pub skipped: Vec<SweepSkip>,
+    /// Number of calls that got no fault, because their case has too many.
+    #[serde(skip_serializing_if = "super::summary::is_zero")]
+    pub calls_left_out: usize,
 }
 
 impl SweepOutcome {
@@ -227,6 +232,7 @@ impl CleanRun {
         }
         let messages = conversation.turns.iter().flat_map(|turn| &turn.messages);
         CleanRun {
+            calls_left_out: valid().count().saturating_sub(calls.len()),
             calls,
             has_faults: seen.iter().any(|call| !call.faults.is_empty()),
             effects: effects.collect(),
