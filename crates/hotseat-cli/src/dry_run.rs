@@ -1,11 +1,13 @@
 //! `hotseat test --dry-run`: validates everything and contacts only case generators.
 
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::RunPlan;
 use hotseat_report::reporters::{self, CommandGuard, ReportFormat, ReportWriteError, format_count};
+use serde_json::Value;
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
@@ -21,13 +23,19 @@ pub fn run(
 ) -> ExitStatus {
     let files =
         args.output.iter().filter(|path| ReportFormat::from_path(path) == Some(ReportFormat::JsonLines));
+    let head = match shared_head(plan, project, made_up || files.clone().next().is_some()) {
+        Ok(head) => head,
+        Err(diagnostics) => return report_errors(diagnostics, context),
+    };
     for path in files.clone() {
         let not_writable = |error| {
             context.report_error(ReportWriteError::new(path, error).to_string());
             ExitStatus::RunError
         };
         let written = match reporters::create_file(&context.folder.join(path)) {
-            Ok(file) => write_cases(plan, project, &mut BufWriter::new(CommandGuard::json(file))),
+            Ok(file) => {
+                write_cases(head.as_ref(), plan, project, &mut BufWriter::new(CommandGuard::json(file)))
+            }
             Err(error) => return not_writable(error),
         };
         match written {
@@ -44,8 +52,9 @@ pub fn run(
     }
     if made_up && files.count() == 0 {
         let mut diagnostics = None;
-        let printed =
-            context.print_json(|out| write_cases(plan, project, out).map(|read| diagnostics = read.err()));
+        let printed = context.print_json(|out| {
+            write_cases(head.as_ref(), plan, project, out).map(|read| diagnostics = read.err())
+        });
         return diagnostics.map_or(printed, |diagnostics| report_errors(diagnostics, context));
     }
     let (cases, suites) = (format_count(plan.selected, "case"), format_count(plan.selected_suites, "suite"));
@@ -53,15 +62,50 @@ pub fn run(
     context.print(|out| writeln!(out, "no errors in {cases} in {suites}; {contacted}"))
 }
 
-/// Writes the source of each case, one JSON object per line.
+/// Returns the head of the only suite, which applies to its cases. Fails for cases that a file of cases cannot contain.
+fn shared_head(
+    plan: &RunPlan,
+    project: &Project,
+    writes_cases: bool,
+) -> Result<Option<Value>, Vec<Diagnostic>> {
+    if !writes_cases {
+        return Ok(None);
+    }
+    let (mut suites, mut head): (Vec<Arc<str>>, Option<Value>) = (Vec::new(), None);
+    for selected in plan.cases(project) {
+        let selected = selected?;
+        if selected.case.program.is_some() {
+            let message = format!("`{}` is a program, which cannot be written as a case", selected.case.name);
+            let wrong = Diagnostic::new(message).at(selected.case.place.clone());
+            return Err(vec![wrong.help("select suites without tests in TypeScript")]);
+        }
+        if suites.last() != Some(&selected.suite_name) {
+            head = head.or_else(|| selected.suite.written_head());
+            suites.push(selected.suite_name.clone());
+        }
+        if head.is_some() && suites.len() > 1 {
+            let message = "one of these suites has shared settings (`suite`), which do not apply to the cases of the others";
+            return Err(vec![
+                Diagnostic::new(message).help("write the cases of each suite to a file of its own"),
+            ]);
+        }
+    }
+    Ok(head)
+}
+
+/// Writes the head, if there is one, and the source of each case, one JSON object per line.
 fn write_cases(
+    head: Option<&Value>,
     plan: &RunPlan,
     project: &Project,
     out: &mut dyn Write,
 ) -> io::Result<Result<(), Vec<Diagnostic>>> {
+    if let Some(head) = head {
+        writeln!(out, "{head}")?;
+    }
     for selected in plan.cases(project) {
         match selected {
-            Ok(selected) => writeln!(out, "{}", selected.case.to_json())?,
+            Ok(selected) => writeln!(out, "{}", selected.case_ref.case.to_single_json())?,
             Err(diagnostics) => return Ok(Err(diagnostics)),
         }
     }

@@ -24,10 +24,21 @@ pub struct SseDecoder {
     /// Data of the current event.
     data: Vec<u8>,
     has_data: bool,
+    /// True if the current event is named `error`.
+    is_error: bool,
     /// The last line ended with CR; a following LF belongs to it.
     after_cr: bool,
     /// True after the first line, when a byte order mark is no longer skipped.
     started: bool,
+}
+
+/// A decoded event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SseEvent<'a> {
+    /// Its data.
+    pub data: &'a str,
+    /// True if the event is named `error`. Other names repeat what the data says.
+    pub is_error: bool,
 }
 
 /// An event that cannot be decoded.
@@ -55,6 +66,7 @@ impl SseDecoder {
             line: Vec::new(),
             data: Vec::new(),
             has_data: false,
+            is_error: false,
             after_cr: false,
             started: false,
         }
@@ -62,7 +74,16 @@ impl SseDecoder {
 
     /// Decodes more bytes and passes the data of each completed event to `on_event`. Fails if an event
     /// exceeds the maximum size, or its data is not UTF-8.
-    pub fn feed(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
+    pub fn feed(&mut self, bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
+        self.feed_events(bytes, |event| on_event(event.data))
+    }
+
+    /// Decodes more bytes as [`SseDecoder::feed`] does, for streams in which the name of an event matters.
+    pub fn feed_events(
+        &mut self,
+        mut bytes: &[u8],
+        mut on_event: impl FnMut(SseEvent<'_>),
+    ) -> Result<(), EventError> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -90,6 +111,11 @@ impl SseDecoder {
 
     /// Ends a regularly ended stream: emits the last event if only its empty line is missing.
     pub fn finish(&mut self, mut on_event: impl FnMut(&str)) {
+        self.finish_events(|event| on_event(event.data));
+    }
+
+    /// Ends a stream as [`SseDecoder::finish`] does, for streams in which the name of an event matters.
+    pub fn finish_events(&mut self, mut on_event: impl FnMut(SseEvent<'_>)) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
             // A line that is not empty ends no event.
@@ -98,7 +124,7 @@ impl SseDecoder {
         let Ok(data) = std::str::from_utf8(&self.data) else { return };
         let is_whole = data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
         if self.has_data && is_whole {
-            on_event(data);
+            on_event(SseEvent { data, is_error: self.is_error });
             self.has_data = false;
             self.data.clear();
         }
@@ -117,13 +143,19 @@ impl SseDecoder {
         }
     }
 
-    fn end_line(&mut self, mut line: &[u8], on_event: &mut impl FnMut(&str)) -> Result<(), EventError> {
+    fn end_line(
+        &mut self,
+        mut line: &[u8],
+        on_event: &mut impl FnMut(SseEvent<'_>),
+    ) -> Result<(), EventError> {
         if !std::mem::replace(&mut self.started, true) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
         if line.is_empty() {
+            let is_error = std::mem::take(&mut self.is_error);
             if std::mem::take(&mut self.has_data) {
-                on_event(std::str::from_utf8(&self.data).map_err(|_| EventError::NotUtf8)?);
+                let data = std::str::from_utf8(&self.data).map_err(|_| EventError::NotUtf8)?;
+                on_event(SseEvent { data, is_error });
             }
             self.data.clear();
             return Ok(());
@@ -134,7 +166,10 @@ impl SseDecoder {
             }
             None => (line, &[][..]),
         };
-        // `id` and `retry` are for streams that are resumed; `event` repeats what the data says.
+        // `id` and `retry` are for streams that are resumed.
+        if field == b"event" {
+            self.is_error = value == b"error";
+        }
         if field == b"data" {
             if std::mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');
@@ -218,6 +253,18 @@ mod tests {
             assert_eq!(found.first().map(String::as_str), last, "{}", bytes.escape_ascii());
             assert!(last.is_none() || decoder.unfinished().is_none(), "{}", bytes.escape_ascii());
         }
+    }
+
+    #[test]
+    fn only_an_event_named_error_is_an_error() {
+        let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
+        let stream = b"event: error\ndata: a\n\ndata: b\n\nevent: error\nevent: x\ndata: c\n\nevent: error\n\ndata: d\n\n";
+        let mut take = |event: SseEvent<'_>| found.push((event.data.to_string(), event.is_error));
+        decoder.feed_events(stream, &mut take).unwrap();
+        decoder.feed_events(b"event:error\ndata: 1", &mut take).unwrap();
+        decoder.finish_events(&mut take);
+        let expected = [("a", true), ("b", false), ("c", false), ("d", false), ("1", true)];
+        assert_eq!(found, expected.map(|(data, is_error)| (data.to_string(), is_error)));
     }
 
     #[test]

@@ -90,7 +90,9 @@ pub fn check_unchanged(
         return Err(Diagnostic::new(message));
     }
     if plan.digest != resumed.head.metadata.cases {
-        let message = format!("the suites have changed since run {id} started, so it cannot be resumed");
+        let message = format!(
+            "the suites have changed since run {id} started, or the functions or judges that they use, so it cannot be resumed"
+        );
         return Err(Diagnostic::new(message).help("start a new run with `hotseat test`"));
     }
     Ok(())

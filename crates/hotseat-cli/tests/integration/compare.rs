@@ -2,7 +2,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, ProgramOutput};
+use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -465,4 +466,40 @@ fn judge_configuration_is_part_of_check_identity() {
         "a test in TypeScript"
     );
     assert_eq!(skip_reason(&project, "a_test.ts", "\nit(", "\n// unchanged\nit("), None);
+}
+
+#[test]
+fn changed_functions_and_judges_are_noted() {
+    let agent = echo_agent();
+    let judge = FakeAgent::start(|_: &FakeRequest| {
+        let answer = json!({"reasoning": "It is.", "satisfied": true});
+        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+    });
+    let connector = format!("{{ type: openai, base_url: '{}v1', model: small, stream: false }}", judge.url());
+    let project = Project::with_config(&format!(
+        "target:\n  endpoint: {}\nconnectors: {{ j: {connector} }}\njudge: connectors:j\ncriteria: {{ kind: Is it kind? }}\n",
+        agent.url()
+    ))
+    .suite("a", "name: a\nturns: [{ user: hello, assert: [{ type: script, use: scripts:f }, { type: satisfy, criteria: kind }] }]\n")
+    .file("f.ts", "import { word } from './word.ts';\nexport default (said) => said.includes(word);\n")
+    .file("word.ts", "export const word = 'hello';\n");
+    write_report(&project, "one.json", &[]);
+    let project = project.file("word.ts", "export const word = 'never';\n");
+    write_report(&project, "two.json", &[]);
+    let config =
+        project.workspace.read("hotseat.yaml").replace("stream: false", "stream: false, temperature: 1");
+    project.workspace.file("hotseat.yaml", &config);
+    write_report(&project, "three.json", &[]);
+    let notes = |one: &str, other: &str| run_compare(&project, &[one, other]).1["notes"].clone();
+    assert_eq!(notes("one.json", "one.json"), json!([]));
+    let functions = "in 1 case the script functions that judge them have changed";
+    assert_eq!(notes("one.json", "two.json"), json!([functions]));
+    assert_eq!(
+        notes("two.json", "three.json"),
+        json!(["in 1 case the settings of their judges have changed"])
+    );
+    // A recheck runs the functions as they are now, and reuses the verdicts of judges.
+    let again = project.hotseat(&["recheck", "last~1"]);
+    let flat = again.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("settings of judges have changed since run"), "{again}");
 }

@@ -556,6 +556,12 @@ fn rejects_invalid_streams() {
             "agent_error",
             "the agent failed: out of stock",
         ),
+        (
+            "sse",
+            FakeReply::sse().bytes("event: error\ndata: {\"message\": \"boom\"}\n\n").event(piece("Hello")),
+            "agent_error",
+            "the agent failed: boom",
+        ),
     ] {
         assert_failed(&run_with_stream(form, reply), 1, kind, words);
     }

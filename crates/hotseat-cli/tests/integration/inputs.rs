@@ -252,6 +252,66 @@ fn saved_case_includes_simulated_turns() {
     assert_eq!((saved.get("simulator"), saved.get("input")), (None, None));
 }
 
+/// The written turns replace the simulated user, whose goal and scenario belong to the case.
+#[test]
+fn saved_simulations_run_again() {
+    let (agent, user) = (echo_agent(), constant_agent("good bye"));
+    let judge = constant_agent(r#"{"reasoning": "It is.", "achieved": true}"#);
+    let agents = [("mock", agent.url()), ("user", user.url()), ("j", judge.url())];
+    let suite = "suite:
+  criteria: { polite: { match: [{ type: contains, value: said }] } }
+---
+name: visit
+scenarios: [{ id: one, name: One, goal: See one }, { id: two, name: Two, goal: See two }]
+turns: [{ user: 'hi ${scenario.name}', assert: [{ type: satisfy, criteria: polite }] }]
+simulate: { use: 'agents:user', goal: '${scenario.goal}', max_turns: 1 }
+final_assertions: [{ type: goal, judge: 'agents:j' }]
+";
+    let project = project(&agents).file("a.test.yaml", suite);
+    let output = project.hotseat(&["test", "-n", "mock", "a.test.yaml", "--save", "saved.test.jsonl"]);
+    let saved = project.workspace.read("saved.test.jsonl");
+    assert_eq!(saved.lines().count(), 3, "{output}{saved}");
+    assert!(!saved.contains("simulate") && saved.contains(r#""goal":"${scenario.goal}""#), "{saved}");
+    let listed = project.hotseat(&["list", "-n", "mock", "saved.test.jsonl"]);
+    assert_eq!(listed.code, 0, "{listed}");
+    let asked = user.requests().len();
+    let again = project.test(&["-n", "mock", "--parallel", "1", "saved.test.jsonl"]);
+    again.assert_all_passed();
+    assert_eq!(again.report["summary"]["total"], 2, "{}", again.output);
+    assert_eq!(user.requests().len(), asked, "{}", again.output);
+    let turns = again.report["results"][0]["turns"].as_array().expect("turns");
+    let said: Vec<&Value> = turns.iter().map(|turn| &turn["input"]).collect();
+    assert_eq!(said, ["hi One", "good bye"], "{}", again.output);
+}
+
+#[test]
+fn written_cases_can_be_run() {
+    let agent = echo_agent();
+    let head = "suite:\n  criteria: { polite: { match: [{ type: contains, value: said }] } }\n---\n";
+    let case = "name: visit
+scenarios: [{ id: one, name: One, goal: See one }, { id: two, name: Two, goal: See two }]
+turns: [{ user: 'hi ${scenario.name}', assert: [{ type: satisfy, criteria: polite }] }]
+";
+    let project = project(&[("mock", agent.url())])
+        .file("a.test.yaml", &format!("{head}{case}"))
+        .file("b.test.yaml", "name: other\nturns: [{ user: hi, assert: { text: { must_match: hi } } }]\n")
+        .file("c_test.ts", "import { it, user } from 'hotseat';\nit('c', () => user.says('hi'));\n");
+    let write = |suites: &[&str]| {
+        project.hotseat(&[&["test", "-n", "mock", "--dry-run", "-o", "written.test.jsonl"], suites].concat())
+    };
+    assert_exit_code(&write(&["a.test.yaml"]), 0);
+    let run = project.test(&["-n", "mock", "written.test.jsonl"]);
+    run.assert_all_passed();
+    assert_eq!(run.report["summary"]["total"], 2, "{}", run.output);
+    for (suites, words) in [
+        (["a.test.yaml", "b.test.yaml"], "one of these suites has shared settings (`suite`)"),
+        (["b.test.yaml", "c_test.ts"], "`c` is a program, which cannot be written as a case"),
+    ] {
+        let refused = write(&suites);
+        assert!(refused.code == 2 && refused.stderr.contains(words), "{refused}");
+    }
+}
+
 #[test]
 fn role_can_write_report() {
     let (agent, writer) = (echo_agent(), constant_agent("# All is well\n\u{1b}[31mred"));

@@ -2,9 +2,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
-use serde_json::Value;
+use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::{FakeAgent, FakeRequest};
+use serde_json::{Value, json};
 
 use crate::common::{Project, TEST_TIMEOUT};
 
@@ -219,6 +220,16 @@ fn changed_judging_configuration_cannot_be_resumed() {
     let tests = format!("import {{ it }} from 'hotseat';\nimport {{ ask }} from './ask.ts';\n{tests}");
     let ask = "import { user, agent, expect } from 'hotseat';\n\
                export const ask = (said: string) => { user.says(said); expect(agent).toContain('o'); };\n";
+    let scripted = judged.replace("{ type: satisfy, criteria: good }", "{ type: script, use: scripts:f }");
+    let function =
+        "import { word } from './word.ts';\nexport default (said: string) => said.includes(word);\n";
+    let judge = FakeAgent::start(|_: &FakeRequest| {
+        let answer = json!({"reasoning": "It is.", "satisfied": true});
+        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+    });
+    let connector = format!("{{ type: openai, base_url: '{}v1', model: small, stream: false }}", judge.url());
+    let judge =
+        format!("connectors: {{ j: {connector} }}\njudge: connectors:j\ncriteria: {{ good: Is it good? }}\n");
     for (project, file, from, to) in [
         (of("").suite("a", &format!("{head}{judged}")), "a.test.yaml", "value: good", "value: d"),
         (
@@ -227,6 +238,16 @@ fn changed_judging_configuration_cannot_be_resumed() {
             "never",
             "nothing",
         ),
+        (
+            of("")
+                .suite("a", &scripted)
+                .file("f.ts", function)
+                .file("word.ts", "export const word = 'good';\n"),
+            "word.ts",
+            "'good'",
+            "'bad'",
+        ),
+        (of(&judge).suite("a", &judged), "hotseat.yaml", "model: small", "model: large"),
         (of("").file("a_test.ts", &tests).file("ask.ts", ask), "ask.ts", "toContain('o')", "toContain('d')"),
     ] {
         let project = interrupted_project(project);

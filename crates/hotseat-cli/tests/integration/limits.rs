@@ -381,23 +381,58 @@ fn a_flooded_turn_ends_just_after_the_limit_of_a_check() {
     assert!((1000.5..1002.0).contains(&took), "the turn took {took} ms");
 }
 
+/// Peak memory of this process, which a program inherits from the process that starts it.
+#[cfg(target_os = "linux")]
+fn inherited_peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+/// The branches of each round lie within one of the round before: 10,000 tokens have up to a thousand around them.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cycle_of_workflow_branches_takes_little_memory() {
+    const MOST: u64 = 500_000_000;
+    let agent = "name: W\ntools: [{ name: go, workflow: rounds }]\n";
+    let script = "use: always
+rules:
+  - { when: { tool_result: { tool: go } }, reply: '{{ results.go }}' }
+  - { reply: { tool_calls: [{ name: go, arguments: {} }] } }
+";
+    let workflow = "nodes:
+  - { name: a, task: { steps: [{ mock: { computes: '{ l: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }' } }] } }
+  - { name: b, task: { steps: [{ mock: { returns: 2 } }] } }
+transitions:
+  - { from: a, to: b, for_each: { collection: output.l, item: x }, group: g }
+  - { from: b, to: a }
+";
+    let project = Project::with_config(
+        "target: { type: embedded, agent: ., timeout_ms: 100000 }\nstore: false\n",
+    )
+    .file("agent.yaml", agent)
+    .file("script.yaml", script)
+    .file("workflows/rounds.yaml", workflow)
+    .suite(
+        "a",
+        "name: a\nturns: [{ user: go, assert: { text: { must_match: 'has created 10000 tokens' } } }]\n",
+    );
+    let (output, peak) = project.command(&["test"]).timeout(TEST_TIMEOUT).spawn().wait_and_measure();
+    assert_eq!(output.code, 0, "{output}");
+    assert!(peak <= MOST.max(inherited_peak()), "{} MB", peak / 1_000_000);
+}
+
 /// The text is kept once, not once for each part of Hotseat that reads it.
 #[cfg(target_os = "linux")]
 #[test]
 fn endless_text_takes_a_small_multiple_of_its_size() {
     const RECEIVED: u64 = 100_000_000;
     const BASE: u64 = 50_000_000;
-    // A program inherits the peak of the process that starts it.
-    let inherited = || {
-        let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak memory");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
-    };
     let limits = format!("limits:\n  turn: {{ bytes: {RECEIVED}, events: 1000000000 }}\n");
     for (name, project, _agent) in endless_projects(600_000, &limits).into_iter().take(3) {
         let (output, peak) = project.command(&["test"]).timeout(TEST_TIMEOUT).spawn().wait_and_measure();
         assert!(output.code == 1 && output.stdout.contains("limits.turn.bytes"), "{name}: {output}");
-        let most = (BASE + 7 * RECEIVED / 2).max(inherited());
+        let most = (BASE + 7 * RECEIVED / 2).max(inherited_peak());
         assert!(peak <= most, "{name}: {} MB", peak / 1_000_000);
     }
 }

@@ -761,6 +761,25 @@ fn a_sweep_compares_the_arguments_of_effects() {
 }
 
 #[test]
+fn a_sweep_says_how_many_calls_got_no_fault() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        for order in 0..203 {
+            let _ = bank.call("charge_card", &json!({"order_id": format!("o-{order}")}));
+        }
+        FakeReply::json(200, &json!({"reply": "All are paid."}))
+    });
+    let mock =
+        "mcp: { bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: charged }] }] } }\n";
+    let project =
+        Project::with_config(&(plain_target(&agent) + mock)).suite("a", "name: a\nturns: [{ user: pay }]\n");
+    let run = project.test(&["--faults", "sweep", "--fault-kinds", "delay", "--fault-limit", "1"]);
+    assert_eq!(run.report["fault_sweep"]["calls_left_out"], 3, "{}", run.output);
+    let words = "3 calls after the first 200 of a case got no fault";
+    assert!(run.output.stdout.contains(words), "{}", run.output);
+}
+
+#[test]
 fn a_sweep_without_a_defect_passes() {
     let agent = plain_agent();
     let project = bank_project(&agent, SWEPT);
@@ -886,11 +905,35 @@ turns: [{ user: list }, { user: pay o-1 }]
 ---
 name: assertion
 turns: [{ user: list, assert: { tools: { forbid_calls: [{ name: charge_crd, server: bank }] } } }]
+---
+name: no server
+turns: [{ user: list }]
+assert: { tools: { forbid: [charge_crd] } }
+---
+name: trigger
+classify_topics: triggers
+topics: { paying: { characteristic: paying, triggers: { on_tool_call: charge_crd } } }
+graph: { paying: [] }
+turns: [{ user: list }]
+---
+name: known
+turns: [{ user: list }]
+assert: { tools: { forbid: [charge_card] } }
 ";
-    let run = Project::with_config(&config).suite("a", suite).test(&[]);
+    let script = "import { it, user, agent, expect } from 'hotseat';
+it('in a script', () => { user.says('list'); expect(agent).not.toCallTool('charge_crd'); });
+";
+    let project = Project::with_config(&config).suite("a", suite).file("a_test.ts", script);
+    let run = project.test(&["a.test.yaml", "a_test.ts"]);
     let words = ["MCP server `bank` has no tool `charge_crd`", "did you mean `charge_card`?"];
     run.assert_failure("fault", "test_error", &[words[0], words[1], "a.test.yaml:2:18"]);
     run.assert_failure("assertion", "test_error", &words);
+    for name in ["no server", "trigger", "in a script"] {
+        let words =
+            "no MCP server of the test has a tool `charge_crd`, and nothing else shows the agent's calls";
+        run.assert_failure(name, "test_error", &[words, "did you mean `charge_card`?"]);
+    }
+    assert_eq!(run.case("known")["status"], "passed", "{}", run.output);
 }
 
 /// The calls of a conversation as a text, without ids and times.

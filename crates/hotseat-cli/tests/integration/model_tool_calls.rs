@@ -384,6 +384,54 @@ fn a_call_in_a_broken_reply_counts_once_the_agent_sends_its_result() {
     assert_eq!(run.case("careful")["status"], "passed", "{:#}", run.case("careful"));
 }
 
+/// Streams that a client may take for complete, although their protocol ends them otherwise.
+#[test]
+fn streams_that_do_not_end_as_their_protocol_demands_hide_calls() {
+    let item = |arguments: &str| json!({"type": "function_call", "id": "f1", "call_id": "c1", "name": "refund", "arguments": arguments});
+    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item("")});
+    let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item("{}")});
+    let arguments = json!({"type": "response.function_call_arguments.done", "item_id": "f1", "output_index": 0, "arguments": "{}"});
+    let end = |output: Value| json!({"type": "response.completed", "response": {"status": "completed", "output": output}});
+    let start =
+        |content: Value| json!({"type": "message_start", "message": {"type": "message", "content": content}});
+    let stop = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+    let block = json!({"type": "tool_use", "id": "c1", "name": "refund", "input": {}});
+    let whole = json!({"type": "content_block_start", "index": 0, "content_block": block});
+    let unended = "and the agent may have carried out its calls";
+    let streams = [
+        ("chat/completions", vec![chunk(json!({"tool_calls": [refund_call()]}), None)], unended),
+        ("responses", vec![done.clone()], unended),
+        ("responses", vec![added.clone(), arguments.clone()], unended),
+        ("messages", vec![start(json!([])), whole], unended),
+        (
+            "responses",
+            vec![added.clone(), arguments.clone(), end(json!([]))],
+            "does not repeat all calls of the stream",
+        ),
+        ("messages", vec![start(json!([block])), stop.clone()], "its start has a `tool_use`"),
+        ("chat/completions", vec![], "the answer of the provider is empty"),
+    ];
+    for (path, events, words) in streams {
+        let provider = FakeAgent::start(move |_: &FakeRequest| {
+            events
+                .iter()
+                .fold(FakeReply::sse().bytes(": ping\n\n"), |reply, event| reply.event(event.clone()))
+        });
+        let run = run_relayed(path, &provider);
+        run.assert_failure("a", "test_error", &["the agent's tool calls are not visible: ", words]);
+    }
+    // The events of a call are one call.
+    let events = [added, arguments, done, end(json!([item("{}")]))];
+    let provider = FakeAgent::start(move |_: &FakeRequest| {
+        events.iter().fold(FakeReply::sse(), |reply, event| reply.event(event.clone()))
+    });
+    run_relayed("responses", &provider).assert_failure("a", "assertion", &["1 call: turn 1: refund({})"]);
+    // The text of a stream without an end hides no call.
+    let provider =
+        FakeAgent::start(|_: &FakeRequest| FakeReply::sse().event(chunk(json!({"content": "Done."}), None)));
+    run_relayed("chat/completions", &provider).assert_all_passed();
+}
+
 #[test]
 fn an_agent_that_uses_no_model_has_no_visible_calls() {
     let agent = agent();

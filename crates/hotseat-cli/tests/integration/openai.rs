@@ -548,6 +548,14 @@ fn server_errors_are_agent_errors() {
     let tested = run_with_reply(move |_| FakeReply::sse().event(in_stream.clone()));
     assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
     assert_failed(&run_with_reply(move |_| FakeReply::json(200, &told)), 1, "agent_error", "no such model");
+    for data in [r#"{"message": "out of memory"}"#, r#"{"error": "out of memory"}"#, "out of memory"] {
+        let stream = format!("event: error\ndata: {data}\n\n");
+        let tested = run_with_reply(move |_| {
+            let answer = chunk(json!({"content": "Hi."}), Some("stop"));
+            FakeReply::sse().bytes(stream.clone()).event(answer).bytes("data: [DONE]\n\n")
+        });
+        assert_failed(&tested, 1, "agent_error", "the agent failed: out of memory");
+    }
     assert_failed(
         &run_with_reply(|_| ChatCompletion::new().text("Oh").finish("error")),
         1,

@@ -22,7 +22,7 @@ use super::input_sources::{self, CaseSimulator, HumanInput, OnMissingInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::mcp::{McpSettings, hidden_calls};
-use super::mcp_tools::ToolReference;
+use super::mcp_tools::{ListedTools, ToolReference};
 use super::models::ModelSettings;
 use super::patterns::read_pattern;
 use super::peer_words::explain_peer_words;
@@ -285,17 +285,20 @@ impl TestCase {
 
     /// Diagnostics of tools that a check names, but no MCP server of the case has, if nothing else shows the calls of the agent.
     /// Without a diagnostic, such calls would count as not made.
-    pub fn unseen_tools(&self, check: &Check) -> Vec<Diagnostic> {
-        if self.models.is_empty() { self.mcp.unseen_tools(check) } else { Vec::new() }
+    pub fn unseen_tools(&self, check: &Check, listed: &ListedTools) -> Vec<Diagnostic> {
+        if self.models.is_empty() { self.mcp.unseen_tools(check, listed) } else { Vec::new() }
     }
 
     /// Diagnostics of triggers at calls of tools that no MCP server of the case has, if nothing else shows the calls of the agent:
     /// they could never fire.
-    pub fn unseen_triggers(&self, topics: &CaseTopics) -> Vec<Diagnostic> {
+    pub fn unseen_triggers(&self, topics: &CaseTopics, listed: &ListedTools) -> Vec<Diagnostic> {
         if !self.models.is_empty() {
             return Vec::new();
         }
-        topics.call_triggers().flat_map(|(tool, place)| self.mcp.unknown_to_all(vec![tool], place)).collect()
+        topics
+            .call_triggers()
+            .flat_map(|(tool, place)| self.mcp.unknown_to_all(vec![tool], place, listed))
+            .collect()
     }
 
     /// Tools of MCP servers that faults and assertions name.

@@ -1,5 +1,8 @@
 //! Tools of MCP servers that a case names: in its faults, and in assertions about a server.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use hotseat_checks::Check;
 use hotseat_document::{Diagnostic, SourceSpan, nearest};
 use hotseat_mcp::DefinitionProblem;
@@ -46,6 +49,18 @@ impl ToolReference {
     }
 }
 
+/// Tools that MCP servers have listed in a conversation, by the name of the server. Without servers whose list may change.
+pub type ListedTools = BTreeMap<String, Arc<[String]>>;
+
+/// Tools that a check names without a server, if the check holds as long as they are not called.
+fn unseen_names(check: &Check) -> Vec<&str> {
+    if !check.passes_without_calls() {
+        return Vec::new();
+    }
+    let named = check.named_tools().into_iter().filter(|named| named.server.is_none());
+    named.flat_map(|named| named.tools).collect()
+}
+
 impl McpSettings {
     /// Tools that the faults name.
     pub fn fault_tools(&self) -> Vec<ToolReference> {
@@ -84,18 +99,23 @@ impl McpSettings {
     }
 
     /// Diagnostics of tools that a check names without a server, if no server has them and the check would hold only because of that.
-    /// Needs servers whose tools the test defines.
-    pub fn unseen_tools(&self, check: &Check) -> Vec<Diagnostic> {
-        if !check.passes_without_calls() {
-            return Vec::new();
-        }
-        let named = check.named_tools().into_iter().filter(|named| named.server.is_none());
-        self.unknown_to_all(named.flat_map(|named| named.tools).collect(), &check.place)
+    /// Needs servers whose tools the test defines, or that have `listed` them.
+    pub fn unseen_tools(&self, check: &Check, listed: &ListedTools) -> Vec<Diagnostic> {
+        self.unknown_to_all(unseen_names(check), &check.place, listed)
     }
 
-    /// Diagnostics of tools that no server has. Needs servers whose tools the test defines.
-    pub(super) fn unknown_to_all(&self, tools: Vec<&str>, place: &SourceSpan) -> Vec<Diagnostic> {
-        let servers = self.iter().map(|(name, _)| Some((name, self.defined_tools(name)?)));
+    /// Diagnostics of tools that no server has. Needs servers whose tools the test defines, or that have `listed` them.
+    pub(super) fn unknown_to_all(
+        &self,
+        tools: Vec<&str>,
+        place: &SourceSpan,
+        listed: &ListedTools,
+    ) -> Vec<Diagnostic> {
+        if tools.is_empty() {
+            return Vec::new();
+        }
+        let tools_of = |name: &str| self.defined_tools(name).or_else(|| listed.get(name).map(|tools| tools.to_vec()));
+        let servers = self.iter().map(|(name, _)| Some((name, tools_of(name)?)));
         let Some(servers) = servers.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
             return Vec::new();
         };

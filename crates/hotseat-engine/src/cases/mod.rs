@@ -67,7 +67,7 @@ pub use mcp::{
     DefinitionContext, McpFault, McpServer, McpSettings, MockAnswers, ProxyMode, SHOW_CALLS, hidden_calls,
 };
 pub use mcp_shape::MCP_KIND;
-pub use mcp_tools::ToolReference;
+pub use mcp_tools::{ListedTools, ToolReference};
 pub use models::{CassetteFiles, ModelOpening, ModelSettings, PlacedFault, RelayMode};
 pub use models_shape::MODELS_KIND;
 pub use peer_words::explain_peer_words;

@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::case::TestCase;
 use super::decoding::{DecodeContext, DecodeSettings, ParseSource};
 use super::peer_words::explain_peer_words;
@@ -120,12 +122,7 @@ impl Suite {
         size: BatchSize,
         mut seen: Option<SeenCaseIds>,
     ) -> Box<dyn Iterator<Item = DecodedCase> + Send + 'a> {
-        let opened: std::io::Result<Reader> = match &self.content {
-            SuiteContent::File => open_file(&self.path)
-                .map(|file| -> Reader { Box::new(BufReader::with_capacity(READ_BUFFER_BYTES, file)) }),
-            SuiteContent::Text(text) => Ok(Box::new(Cursor::new(text.clone()))),
-            SuiteContent::Program => return Box::new(std::iter::empty()),
-        };
+        let Some(opened) = self.open() else { return Box::new(std::iter::empty()) };
         let mut decoded = VecDeque::new();
         let (mut any, mut first) = (false, true);
         let mut shared = decoding.shared.clone();
@@ -188,6 +185,29 @@ impl Suite {
 /// Returns the parser for the documents of a file.
 pub fn parser_for(path: &Path) -> ParseSource {
     SuiteSyntax::from_path(path).parser()
+}
+
+impl Suite {
+    /// Opens the source of the cases. `None` if a program declares them.
+    fn open(&self) -> Option<std::io::Result<Reader>> {
+        match &self.content {
+            SuiteContent::File => Some(
+                open_file(&self.path)
+                    .map(|file| -> Reader { Box::new(BufReader::with_capacity(READ_BUFFER_BYTES, file)) }),
+            ),
+            SuiteContent::Text(text) => Some(Ok(Box::new(Cursor::new(text.clone())))),
+            SuiteContent::Program => None,
+        }
+    }
+
+    /// Returns the document with the shared settings of the suite (`suite`) as written, as JSON, if it has one.
+    pub fn written_head(&self) -> Option<Value> {
+        let syntax = self.syntax();
+        let first = syntax.documents(self.shown.clone(), self.open()?.ok()?).next()?.ok()?;
+        let node = first.text.contains("suite").then(|| syntax.parser()(&first).ok()).flatten()?;
+        node.get("suite")?;
+        Some(node.to_json())
+    }
 }
 
 impl SuiteSyntax {

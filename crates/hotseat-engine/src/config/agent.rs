@@ -132,6 +132,17 @@ impl ProjectAgent {
         }
     }
 
+    /// Returns the settings as written, as JSON, without those of its start and its time limits.
+    pub fn written_settings(&self) -> String {
+        let mut written = self.node.to_json();
+        if let Some(members) = written.as_object_mut() {
+            members.retain(|key, _| {
+                !["start", "description", "folder", "timeout_ms", "idle_timeout_ms"].contains(&&**key)
+            });
+        }
+        written.to_string()
+    }
+
     /// Creates an agent implemented in this program.
     pub fn in_code(agent: Arc<dyn CodeAgent>) -> ProjectAgent {
         let connectors = Arc::<ConnectorSet>::default();

@@ -54,18 +54,44 @@ impl RoleKind {
 }
 
 impl Project {
-    /// Resolves a role, and returns the reference used. Fails if it is unknown or misconfigured.
-    pub fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<(RoleReference, ResolvedRole), Diagnostics> {
-        let RoleQuery { kind: part, place, scope: whose, .. } = wanted;
-        let (usual, with) = match part {
+    /// Returns the role that is meant, with the default of the project, and the connector, if one is set.
+    fn meant_role<'a>(&'a self, wanted: RoleQuery<'a>) -> (Option<RoleReference>, Option<&'a str>) {
+        let (usual, with) = match wanted.kind {
             RoleKind::Simulator => (&self.simulator, None),
             RoleKind::Judge => (&self.judge.judge, self.judge.connector.as_deref()),
         };
         let connector = wanted.connector.or(with.filter(|_| wanted.reference.is_none()));
-        let reference = match (wanted.reference.or(usual.as_ref()), connector) {
-            (Some(reference), _) => reference.clone(),
-            (None, Some(name)) => RoleReference::Connector(name.to_string()),
-            (None, None) => {
+        let reference = wanted.reference.or(usual.as_ref()).cloned();
+        let reference = reference.or_else(|| Some(RoleReference::Connector(connector?.to_string())));
+        (reference, connector)
+    }
+
+    /// Returns the settings of a role as written, as far as they may change its answers. Empty if it is unknown.
+    pub(crate) fn role_settings(&self, wanted: RoleQuery<'_>) -> String {
+        let (reference, connector) = self.meant_role(wanted);
+        let own = match &reference {
+            Some(RoleReference::Agent(id)) => {
+                find_agent(&self.agents, id).ok().map(|agent| agent.written_settings())
+            }
+            Some(RoleReference::Connector(name)) => self.connectors().written_settings(name),
+            Some(RoleReference::Script(path)) => {
+                let function = self.find_function(path, wanted.scope).ok();
+                function.map(|function| function.source_digest().to_string())
+            }
+            None => None,
+        };
+        let connector = connector.and_then(|name| self.connectors().written_settings(name));
+        let named = reference.map(|reference| reference.to_string());
+        [named, own, connector].into_iter().flatten().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Resolves a role, and returns the reference used. Fails if it is unknown or misconfigured.
+    pub fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<(RoleReference, ResolvedRole), Diagnostics> {
+        let RoleQuery { kind: part, place, scope: whose, .. } = wanted;
+        let (reference, connector) = self.meant_role(wanted);
+        let reference = match reference {
+            Some(reference) => reference,
+            None => {
                 let message = format!("no {} is configured", part.name());
                 let help = match part {
                     RoleKind::Simulator => "set `use: agents:ID`, `use: connectors:NAME` or `use: scripts:path.function` here, or `simulator:` in the project file".to_string(),

@@ -165,6 +165,12 @@ pub fn case_roles(
     if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) }
 }
 
+/// Returns the settings of the judges of a case.
+pub fn judge_settings(project: &Project, named: CaseScope<'_>) -> Vec<String> {
+    let judges = role_requests(project, named).into_iter().filter(|request| request.judge_ref.is_some());
+    judges.map(|request| project.role_settings(request.query)).collect()
+}
+
 /// Prepares the roles of a case and returns the secrets of those that are agents. During a recheck only
 /// judges may be asked, and only if enabled and without a stored answer. A cassette records the answers of
 /// all roles, or replaces them. Fails if a role is misconfigured.

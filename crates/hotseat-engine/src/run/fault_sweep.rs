@@ -23,7 +23,7 @@ use super::sweep_result::{CleanRun, SweepOutcome, SweepReport, SweepRow, SweepSk
 use super::workers::WorkerPool;
 
 /// Maximum number of calls of one case that get faults.
-const MAX_CALLS_OF_CASE: usize = 200;
+pub const MAX_CALLS_OF_CASE: usize = 200;
 /// Maximum number of cases that are swept.
 const MAX_SWEPT_CASES: usize = 10_000;
 
@@ -171,8 +171,10 @@ impl FaultSweep {
         }
         rows.sort_by_key(SweepRow::order);
         let missing = runs.saturating_sub(rows.len() + self.dropped);
+        let calls_left_out = self.clean.values().map(|case| case.run.calls_left_out).sum();
         let skipped = self.skipped.into_values().collect();
-        Ok(SweepReport { runs, combinations, seed: self.settings.seed, missing, rows, skipped })
+        let seed = self.settings.seed;
+        Ok(SweepReport { runs, combinations, seed, missing, rows, skipped, calls_left_out })
     }
 
     /// Returns the conversations of a case.

@@ -10,7 +10,7 @@ use hotseat_mcp::{
 };
 use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind};
 
 use super::attempt_services::{AttemptMcp, SharedService, check_parallel, text_cleaner};
 use super::cassettes::{AttemptCassette, server_file};
@@ -173,7 +173,11 @@ impl RunContext {
         };
         let servers = case.mcp.iter().filter(|(_, server)| server.answers_unmatched);
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
-        let expected = ExpectedCalls { answers_unmatched, tools: case.tool_references() };
+        let expected = ExpectedCalls {
+            answers_unmatched,
+            tools: case.tool_references(),
+            case: (agent.capabilities().calls != CallVisibility::Protocol).then(|| selected.case.clone()),
+        };
         let recorded = match &selected.cassette {
             // Instead of the files of the servers.
             Some(cassette) => cassette.server_recorder().map(|recorder| {

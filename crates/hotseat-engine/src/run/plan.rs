@@ -7,6 +7,7 @@ use super::case_filter::{CaseFilter, CaseLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions, missing_tool_functions};
 use super::cassettes::AttemptCassette;
 use super::execution_options::ExecutionOptions;
+use super::judging_digests::JudgingDigests;
 use super::known_labels::KnownLabels;
 use super::mcp_servers::SweptFault;
 use super::mode::RunModes;
@@ -212,8 +213,12 @@ impl RunPlan {
                             );
                         }
                         let fits = plan.selection.matches(&name, &case);
+                        let judging = match fits {
+                            true => JudgingDigests::new(project, CaseScope { case: &case, suite, agent }),
+                            false => JudgingDigests::default(),
+                        };
                         if fits {
-                            digest.add_case(&name, &case);
+                            digest.add_case(&name, &case, &judging);
                             plan.add_tested_agent(agent);
                         }
                         let is_selected = fits && plan.selection.is_in_shard(&name, &case);
@@ -227,7 +232,7 @@ impl RunPlan {
                         let place = plan.selected_in_all_shards;
                         plan.selected_in_all_shards += usize::from(fits);
                         if is_selected {
-                            plan.add_case(place, DrivenCase { case, body }, (suite, &name), agent);
+                            plan.add_case(place, DrivenCase { case, body }, (suite, &name), agent, judging);
                         }
                     }
                     Err(found) => diagnostics.extend(found),
@@ -323,6 +328,7 @@ impl RunPlan {
         driven: DrivenCase,
         suite: (&Arc<Suite>, &Arc<str>),
         agent: Option<&Arc<ProjectAgent>>,
+        judging: JudgingDigests,
     ) {
         let case = &driven.case;
         self.modes.add_case(case);
@@ -365,7 +371,7 @@ impl RunPlan {
         }
         match self.selected < MAX_CASES_IN_MEMORY {
             true => {
-                let selected = self.select(place, driven, suite, agent);
+                let selected = self.select(place, driven, suite, agent, judging);
                 self.cached_cases.push(selected);
             }
             false => self.cached_cases = Vec::new(),
@@ -380,11 +386,12 @@ impl RunPlan {
         driven: DrivenCase,
         suite: (&Arc<Suite>, &Arc<str>),
         agent: Option<&Arc<ProjectAgent>>,
+        judging: JudgingDigests,
     ) -> SelectedCase {
         let (DrivenCase { case, body }, (suite, suite_name)) = (driven, suite);
         let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
         let case_ref =
-            CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
+            CaseRef { index, case: CaseInfo::new(&case, judging), suite: suite.clone(), agent: number };
         let case_ref = Arc::new(case_ref);
         SelectedCase {
             index,
@@ -436,13 +443,20 @@ impl RunPlan {
                     }
                     Some(Ok(driven)) if !self.selection.matches(&name, &driven.case) => {}
                     Some(Ok(driven)) => {
-                        digest.add_case(&name, &driven.case);
+                        let is_selected = self.selection.is_in_shard(&name, &driven.case);
+                        let tested = resolve_agent(driven, planned.agent.as_ref(), project);
+                        let (driven, agent) = match tested {
+                            Ok(tested) => tested,
+                            Err(diagnostics) => return Some(Err(diagnostics)),
+                        };
+                        let (suite, agent) = (&planned.suite, agent.as_ref());
+                        let scope = CaseScope { case: &driven.case, suite, agent };
+                        let judging = JudgingDigests::new(project, scope);
+                        digest.add_case(&name, &driven.case, &judging);
                         place += 1;
-                        if self.selection.is_in_shard(&name, &driven.case) {
-                            let tested = resolve_agent(driven, planned.agent.as_ref(), project);
-                            return Some(tested.map(|(driven, agent)| {
-                                self.select(place - 1, driven, (&planned.suite, &name), agent.as_ref())
-                            }));
+                        if is_selected {
+                            let selected = self.select(place - 1, driven, (suite, &name), agent, judging);
+                            return Some(Ok(selected));
                         }
                     }
                     Some(Err(diagnostics)) => return Some(Err(diagnostics.into_iter().collect())),

@@ -88,6 +88,7 @@ pub(super) async fn recheck_attempt(
         Err(found) => attempt.result.verdict = Verdict::failed(test_failure(found)),
         Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
             attempt.result.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
+            attempt.result.warnings.extend(changed_judging(&kept.case_ref.case, now, run));
             let recorder = TraceRecorder::new(redactor, outside.retention != EventRetention::Nothing);
             let mut conversation = RecordedConversation::new(kept.events, came_to);
             attempt.apply_result(
@@ -98,6 +99,20 @@ pub(super) async fn recheck_attempt(
         }
     }
     attempt
+}
+
+/// Warnings about script functions and judges that have changed since the run.
+fn changed_judging(before: &CaseInfo, now: &CaseInfo, run: &str) -> impl Iterator<Item = String> {
+    let differ =
+        |before: &Option<String>, now: &Option<String>| before.is_some() && now.is_some() && before != now;
+    let functions = differ(&before.function_digest, &now.function_digest)
+        .then(|| format!("script functions that judge this case have changed since run {run}"));
+    let judges = differ(&before.judge_digest, &now.judge_digest).then(|| {
+        format!(
+            "settings of judges have changed since run {run}: saved verdicts are those of the earlier judge; {RERUN_HINT}"
+        )
+    });
+    functions.into_iter().chain(judges)
 }
 
 /// True if the conversation failed before its first turn for a reason unrelated to assertions.

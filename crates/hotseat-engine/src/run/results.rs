@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::judging_digests::JudgingDigests;
 use crate::digest::short_digest;
 use hotseat_document::{SourceSpan, SourceText};
 use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::mode::ConversationMode;
 use crate::cases::{AwaitingMarkers, CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
@@ -64,6 +65,10 @@ optional_members! {
         /// Digest of the inherited settings that judge the case: assertions of project and suite, criteria,
         /// judges.
         pub judged_from_around?: Option<String>,
+        /// Digest of the script functions that judge the case, with the files that they import.
+        pub function_digest?: Option<String>,
+        /// Digest of the settings of its judges.
+        pub judge_digest?: Option<String>,
         /// Driver of the conversation.
         #[serde(default)]
         pub driven: CaseDriver,
@@ -102,8 +107,8 @@ pub struct CaseSource {
 }
 
 impl CaseInfo {
-    /// Describes a case.
-    pub fn from_case(case: &TestCase) -> Self {
+    /// Describes a case with what judges it.
+    pub(super) fn new(case: &TestCase, judging: JudgingDigests) -> Self {
         let simulator = case.simulator.as_ref();
         let (source, parse) = case.source();
         CaseInfo {
@@ -124,6 +129,8 @@ impl CaseInfo {
             judged_from_around: Some(case.inherited_checks_digest())
                 .filter(|all| !all.is_empty())
                 .map(|all| short_digest(&all, 8)),
+            function_digest: judging.functions,
+            judge_digest: judging.judges,
             driven: match case.program.as_ref().map(|program| program.source.as_deref()) {
                 None => CaseDriver::Written,
                 Some(Some(source)) => CaseDriver::Program(short_digest(source, 8)),
@@ -150,6 +157,16 @@ impl CaseInfo {
     pub fn to_json(&self) -> Value {
         let CaseSource { source, parse } = &self.source_text;
         parse(source).map_or(Value::Null, |node| node.to_json())
+    }
+
+    /// Like [`CaseInfo::to_json`], as a case of its own: with its scenario only, within the case.
+    pub fn to_single_json(&self) -> Value {
+        let mut written = self.to_json();
+        if let (Some(scenario), Some(members)) = (&self.scenario, written.as_object_mut()) {
+            let set = json!({"name": scenario.set, "scenarios": [scenario.data]});
+            members.insert("scenarios".to_string(), set);
+        }
+        written
     }
 
     /// Like [`CaseInfo::to_json`], with the fields of its scenario filled in.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::judging_digests::JudgingDigests;
 use crate::cases::TestCase;
 
 /// One of several shards. The shard of a case depends on its suite and id only, so adding or removing other
@@ -53,10 +54,13 @@ impl PlanDigest {
     }
 
     /// Adds a case as written, together with its inherited settings.
-    pub fn add_case(&mut self, suite: &str, case: &TestCase) {
+    pub fn add_case(&mut self, suite: &str, case: &TestCase, judging: &JudgingDigests) {
         let (source, _) = case.source();
         let program = case.program.as_ref().and_then(|program| program.source.as_deref()).unwrap_or_default();
         for part in [suite, &case.id, &source.text, &case.inherited_settings(), program] {
+            self.add_part(part);
+        }
+        for part in [&judging.functions, &judging.judges].into_iter().flatten() {
             self.add_part(part);
         }
     }

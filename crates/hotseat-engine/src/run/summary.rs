@@ -65,7 +65,7 @@ pub struct RunSummary {
     pub duration: Duration,
 }
 
-fn is_zero(number: &usize) -> bool {
+pub(super) fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 

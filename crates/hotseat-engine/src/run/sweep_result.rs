@@ -27,6 +27,8 @@ pub struct SweptCall {
 pub(super) struct CleanRun {
     /// Calls in the order in which they started.
     pub(super) calls: Vec<SweptCall>,
+    /// Number of later calls, which get no fault.
+    pub(super) calls_left_out: usize,
     /// True if the case injects faults itself.
     pub(super) has_faults: bool,
     /// Tools that took effect, with their arguments.
@@ -117,6 +119,9 @@ pub struct SweepReport {
     pub rows: Vec<SweepRow>,
     /// Cases that were not swept.
     pub skipped: Vec<SweepSkip>,
+    /// Number of calls that got no fault, because their case has too many.
+    #[serde(default, skip_serializing_if = "super::summary::is_zero")]
+    pub calls_left_out: usize,
 }
 
 impl SweepOutcome {
@@ -228,6 +233,7 @@ impl CleanRun {
         }
         let messages = conversation.turns.iter().flat_map(|turn| &turn.messages);
         CleanRun {
+            calls_left_out: valid().count().saturating_sub(calls.len()),
             calls,
             has_faults: seen.iter().any(|call| !call.faults.is_empty()),
             effects: effects.collect(),
@@ -309,6 +315,7 @@ impl SweepReport {
             joined.runs += part.runs;
             joined.combinations += part.combinations;
             joined.missing += part.missing;
+            joined.calls_left_out += part.calls_left_out;
             joined.rows.extend_from_slice(&part.rows);
             joined.skipped.extend_from_slice(&part.skipped);
             Some(joined)

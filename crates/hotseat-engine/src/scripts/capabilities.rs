@@ -141,7 +141,7 @@ impl ScriptCapabilities {
     }
 
     async fn call(&self, function: &ScriptFunction, arguments: Vec<Value>, within: Duration) -> ScriptOutput {
-        let ScriptFunction { scripts, module, name } = function.clone();
+        let ScriptFunction { scripts, module, name, .. } = function.clone();
         let (hands, doings) = self.channel();
         let limits = self.limits(within);
         let called = pin!(thread::run_async(within, move |stop| {

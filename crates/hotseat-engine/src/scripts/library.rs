@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, SourceSpan};
@@ -12,6 +12,8 @@ use hotseat_script::{
 };
 
 use super::grants::ScriptGrants;
+use crate::digest::short_digest;
+
 use super::local_functions::{Environment, inspection_host};
 
 /// Time limit for loading a module to list its exports.
@@ -23,6 +25,18 @@ pub struct ScriptFunction {
     pub(super) scripts: Scripts,
     pub(super) module: ScriptModule,
     pub(super) name: String,
+    source_digest: Arc<OnceLock<String>>,
+}
+
+impl ScriptFunction {
+    /// Returns the digest of its file and of all imports.
+    pub fn source_digest(&self) -> &str {
+        self.source_digest.get_or_init(|| {
+            let sources = self.scripts.sources(&self.module);
+            let all: Vec<String> = sources.iter().map(|(path, text)| format!("{path}\n{text}\0")).collect();
+            short_digest(&all.concat(), 8)
+        })
+    }
 }
 
 /// Reason why a function was not found.
@@ -254,13 +268,18 @@ impl ScriptLibrary {
         module: ScriptModule,
         name: &str,
     ) -> Result<Result<ScriptFunction, ScriptError>, Diagnostic> {
-        let function = ScriptFunction { scripts: scripts.clone(), module, name: name.to_string() };
+        let function = ScriptFunction {
+            scripts: scripts.clone(),
+            module,
+            name: name.to_string(),
+            source_digest: Arc::default(),
+        };
         let looked_at = function.clone();
         let limits = ScriptLimits { time: LOAD_TIMEOUT, ..ScriptLimits::default() };
         // The inspection host performs no actions, so running the module only reveals its exports.
         let library = self.clone();
         let checked = thread::run(LOAD_TIMEOUT, move |stop| {
-            let ScriptFunction { scripts, module, name } = looked_at;
+            let ScriptFunction { scripts, module, name, .. } = looked_at;
             ScriptContext::new(&scripts, limits, library.inspection_host())?
                 .with_stop(stop)
                 .check_export(&module, &name)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use hotseat_document::Diagnostic;
 use hotseat_mcp::{
     AnswerFuture, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpToolResult,
     RpcError, ToolAnswerer, UnansweredInput,
@@ -22,7 +23,7 @@ use serde_json::{Map, Value, json};
 use super::mcp_call_id::agent_call_id;
 use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents};
 use super::tool_functions::ScriptToolFunctions;
-use crate::cases::{MockAnswers, ToolReference};
+use crate::cases::{ListedTools, MockAnswers, TestCase, ToolReference};
 
 /// Maximum number of bytes of the arguments of a call in a message.
 const MAX_SHOWN_ARGUMENTS_BYTES: usize = 4096;
@@ -128,21 +129,31 @@ pub struct ExpectedCalls {
     pub answers_unmatched: BTreeSet<String>,
     /// Tools that faults and assertions name.
     pub tools: Vec<ToolReference>,
+    /// The case, if only its servers show the calls of the agent.
+    pub case: Option<Arc<TestCase>>,
 }
 
 impl ExpectedCalls {
     /// Fails if a tool that the test names is not among those that its server listed.
     fn check_tools(&self, server: &str, listed: &[String]) -> Result<(), AttemptFailure> {
         let named = self.tools.iter().filter(|reference| reference.server == server);
-        match named.filter_map(|reference| reference.check(listed)).next() {
-            None => Ok(()),
-            Some(wrong) => {
-                let place = wrong.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-                let failure = AttemptFailure::new(FailureKind::TestError, wrong.message + &place);
-                Err(failure.with_detail(wrong.help.unwrap_or_default()))
-            }
-        }
+        test_error(named.filter_map(|reference| reference.check(listed)).next())
     }
+
+    /// Fails if the case says that a tool is not called, and none of the servers has it.
+    fn check_unseen(&self, listed: &ListedTools) -> Result<(), AttemptFailure> {
+        let Some(case) = &self.case else { return Ok(()) };
+        let of_checks = case.every_check().flat_map(|check| case.unseen_tools(check, listed));
+        let of_topics = case.topics.iter().flat_map(|topics| case.unseen_triggers(topics, listed));
+        test_error(of_checks.chain(of_topics).next())
+    }
+}
+
+fn test_error(problem: Option<Diagnostic>) -> Result<(), AttemptFailure> {
+    let Some(wrong) = problem else { return Ok(()) };
+    let place = wrong.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+    let failure = AttemptFailure::new(FailureKind::TestError, wrong.message + &place);
+    Err(failure.with_detail(wrong.help.unwrap_or_default()))
 }
 
 /// A session with an agent, and its conversation with the MCP servers of the test.
@@ -177,6 +188,7 @@ pub struct McpObserver {
     /// Number of questions to the user.
     interrupts: usize,
     expected: ExpectedCalls,
+    listed: ListedTools,
     /// Reads the conversation once at its end, if it is complete.
     on_end: Option<ConversationReader>,
 }
@@ -213,6 +225,10 @@ impl ServiceObserver for McpObserver {
         conversation.servers().filter_map(named).collect()
     }
 
+    fn listed_tools(&self) -> ListedTools {
+        self.listed.clone()
+    }
+
     fn turn_events(&mut self) -> &mut TurnEvents {
         &mut self.events
     }
@@ -244,7 +260,14 @@ impl ServiceObserver for McpObserver {
             }
             McpEventKind::ToolsListed { tools, may_change } => match may_change {
                 true => Ok(()),
-                false => self.expected.check_tools(&server, &tools),
+                false => {
+                    self.expected.check_tools(&server, &tools)?;
+                    if self.listed.get(&server).is_some_and(|known| **known == *tools) {
+                        return Ok(());
+                    }
+                    self.listed.insert(server, tools.into());
+                    self.expected.check_unseen(&self.listed)
+                }
             },
             McpEventKind::CallReceived { call, tool, arguments, meta } => {
                 self.receive_call(at, &server, call, tool, arguments, agent_call_id(&meta))

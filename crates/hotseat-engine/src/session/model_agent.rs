@@ -1,11 +1,11 @@
 //! An agent whose language models are served by the test: its calls of models become events of its turns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
-use hotseat_model::{ModelError, ModelErrorKind, ModelReply, ModelToolResult};
+use hotseat_model::{CallPosition, ModelError, ModelErrorKind, ModelReply, ModelToolResult};
 use hotseat_targets::AgentSession;
 use hotseat_trace::{
     AttemptFailure, CallVisibility, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
@@ -52,6 +52,23 @@ pub struct ModelObserver {
     replayed: BTreeSet<String>,
     /// Set if the models show the tool calls of the agent.
     tool_calls: Option<ModelToolCalls>,
+    /// Replies that the agent received whole, but for their end. Whether it accepted the calls in them is known once it sends a
+    /// result, or its request again.
+    undecided: HashMap<RequestKey, LlmCallFailed>,
+    /// Requests of the calls in these replies, by the model and its id of the call.
+    undecided_calls: HashMap<(Arc<str>, String), RequestKey>,
+    /// Requests that the agent repeated after a reply without an end: its client does not accept such replies.
+    repeated: HashSet<RequestKey>,
+}
+
+/// What a request and its repetitions have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct RequestKey {
+    model: Arc<str>,
+    /// The position without the number of the attempt.
+    position: CallPosition,
+    messages: usize,
+    input_tokens: u64,
 }
 
 /// A call without a reply.
@@ -61,6 +78,7 @@ struct OpenModelCall {
     call_no: u32,
     /// True if the model may call tools.
     offers_tools: bool,
+    request: RequestKey,
 }
 
 impl ServiceObserver for ModelObserver {
@@ -108,9 +126,12 @@ impl ServiceObserver for ModelObserver {
                 LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false },
             );
         }
+        self.end_undecided();
     }
 
     fn end_conversation(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
+        // Replies after the last turn.
+        self.end_undecided();
         self.note_unused(conversation)?;
         let saved = conversation.save_recordings();
         saved.map_err(|error| AttemptFailure::new(FailureKind::TestError, error.to_string()))
@@ -121,6 +142,7 @@ impl ServiceObserver for ModelObserver {
         match kind {
             ServedModelEventKind::CallReceived {
                 call,
+                position,
                 requested,
                 input_tokens,
                 messages,
@@ -131,10 +153,18 @@ impl ServiceObserver for ModelObserver {
                 // Calls before the first turn, for instance to test the connection, belong to no turn.
                 let Some(turn_id) = self.events.turn.clone() else { return Ok(()) };
                 self.complete_tools(at, &model, &turn_id, results)?;
+                let position = CallPosition { attempt: 0, ..position };
+                let request = RequestKey { model, position, messages, input_tokens };
+                if self.fail_undecided(at, &request)? {
+                    self.repeated.insert(request.clone());
+                }
                 self.calls_in_turn += 1;
-                let turn = turn_id.clone();
-                let open =
-                    OpenModelCall { turn_id: turn, call_no: self.calls_in_turn, offers_tools: tools > 0 };
+                let open = OpenModelCall {
+                    turn_id: turn_id.clone(),
+                    call_no: self.calls_in_turn,
+                    offers_tools: tools > 0,
+                    request,
+                };
                 self.open.insert(call, open);
                 let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
                 let started = LlmCallStarted {
@@ -152,8 +182,8 @@ impl ServiceObserver for ModelObserver {
                 let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
                 self.complete_call(at, &model, call, *reply, duration_ms)
             }
-            ServedModelEventKind::CallFailed { call, error, .. } => {
-                let failed = self.fail_call(at, &model, call, &error);
+            ServedModelEventKind::CallFailed { call, error, may_be_accepted, .. } => {
+                let failed = self.fail_call(at, &model, call, &error, may_be_accepted);
                 if error.kind != ModelErrorKind::Unanswered {
                     return failed;
                 }
@@ -216,6 +246,12 @@ impl ModelObserver {
         turn_id: &Arc<str>,
         results: Vec<ModelToolResult>,
     ) -> Result<(), AttemptFailure> {
+        for result in &results {
+            let call = (model.clone(), result.call_id.clone());
+            if let Some(request) = self.undecided_calls.remove(&call) {
+                self.fail_undecided(at, &request)?;
+            }
+        }
         let Some(tool_calls) = &mut self.tool_calls else { return Ok(()) };
         let completed: Vec<Payload> =
             results.into_iter().flat_map(|result| tool_calls.complete(model, turn_id, result)).collect();
@@ -228,17 +264,54 @@ impl ModelObserver {
         model: &Arc<str>,
         call: u64,
         error: &ModelError,
+        may_be_accepted: bool,
     ) -> Result<(), AttemptFailure> {
-        let Some(OpenModelCall { turn_id, call_no, .. }) = self.open.remove(&call) else { return Ok(()) };
+        let Some(OpenModelCall { turn_id, call_no, request, .. }) = self.open.remove(&call) else {
+            return Ok(());
+        };
+        let mut is_undecided = false;
         if let Some((tool_calls, partial)) = self.tool_calls.as_mut().zip(error.partial.as_ref()) {
-            partial.tool_calls.iter().for_each(|call| tool_calls.add_broken(model, call.clone()));
+            is_undecided =
+                may_be_accepted && !partial.tool_calls.is_empty() && !self.repeated.contains(&request);
+            for call in &partial.tool_calls {
+                if is_undecided {
+                    self.undecided_calls.insert((model.clone(), call.id.clone()), request.clone());
+                }
+                tool_calls.add_broken(model, call.clone());
+            }
         }
         let error = ErrorInfo {
             code: Some(error.kind.to_string()),
             message: error.message.clone(),
             retriable: Some(error.can_retry()),
         };
-        self.events.emit(at, LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false })
+        let failed = LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false };
+        match is_undecided {
+            // Of equal requests at the same time, the last reply stands for all.
+            true => {
+                self.undecided.insert(request, failed).map_or(Ok(()), |before| self.events.emit(at, before))
+            }
+            false => self.events.emit(at, failed),
+        }
+    }
+
+    /// The agent sends neither results nor its requests again.
+    fn end_undecided(&mut self) {
+        let mut all: Vec<LlmCallFailed> = self.undecided.drain().map(|(_, failed)| failed).collect();
+        all.sort_by_key(|failed| failed.call_no);
+        for mut failed in all {
+            failed.error.code = Some(UNREADABLE_REPLY.to_string());
+            failed.error.message += ", and the agent may have carried out its calls";
+            // If the conversation exceeds a limit, the turn fails anyway.
+            let _ = self.events.emit(Instant::now(), failed);
+        }
+        self.undecided_calls.clear();
+    }
+
+    /// Reports that a reply without an end failed, once it is known what the agent made of it. Returns false if there is none.
+    fn fail_undecided(&mut self, at: Instant, request: &RequestKey) -> Result<bool, AttemptFailure> {
+        let Some(failed) = self.undecided.remove(request) else { return Ok(false) };
+        self.events.emit(at, failed).map(|()| true)
     }
 
     /// Notes the rules that answered no call.

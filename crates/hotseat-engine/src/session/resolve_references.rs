@@ -4,7 +4,8 @@
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind, UnseenCalls};
 
-use crate::cases::{CaseTopics, CaseTurn, SHOW_CALLS, hidden_calls};
+use super::recorded_conversation::SessionCounterpart;
+use crate::cases::{CaseTopics, CaseTurn, ListedTools, SHOW_CALLS, hidden_calls};
 use crate::session::{EndedCaseError, Session};
 use hotseat_checks::{Check, JudgeSettings};
 use hotseat_targets::message::media_parts;
@@ -33,6 +34,14 @@ fn unseen_calls_advice(unseen: UnseenCalls<'_>) -> &'static str {
 }
 
 impl Session<'_> {
+    /// Tools that the MCP servers of the test have listed so far.
+    pub(super) fn listed_tools(&self) -> ListedTools {
+        match &self.counterpart {
+            SessionCounterpart::Agent(agent) => agent.listed_tools(),
+            SessionCounterpart::Recorded(_) => ListedTools::new(),
+        }
+    }
+
     /// Resolves the references of checks and their judges. Returns the problems found, except unknown topics.
     pub(super) fn resolve_references<'c>(
         &mut self,
@@ -52,7 +61,7 @@ impl Session<'_> {
                 Ok(()) => {
                     diagnostics.extend(self.case.unknown_servers(std::iter::once(&*check)));
                     if self.capabilities().calls == CallVisibility::Services {
-                        diagnostics.extend(self.case.unseen_tools(check));
+                        diagnostics.extend(self.case.unseen_tools(check, &self.listed_tools()));
                     }
                     diagnostics.extend(self.require_judge(check).err());
                 }

@@ -9,6 +9,8 @@ use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
 use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture};
 use hotseat_trace::{AttemptFailure, CallVisibility, Note, Payload};
 
+use crate::cases::ListedTools;
+
 /// Time that the answers of calls get to be reported after the end of their turn. A service reports an answer as it sends it, but
 /// the agent may have ended its turn a moment before.
 const ANSWER_REPORT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -33,6 +35,11 @@ pub trait ServiceObserver: Send {
 
     /// Returns the addresses of the services, by name.
     fn addresses(conversation: &Self::Conversation) -> Vec<(String, String)>;
+
+    /// Returns the tools that the services have listed, by the name of the service.
+    fn listed_tools(&self) -> ListedTools {
+        ListedTools::new()
+    }
 
     /// The events of the current turn.
     fn turn_events(&mut self) -> &mut TurnEvents;
@@ -148,6 +155,12 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
         let mut addresses = self.agent.service_addresses();
         addresses.extend(self.conversation.iter().flat_map(O::addresses));
         addresses
+    }
+
+    fn listed_tools(&self) -> ListedTools {
+        let mut listed = self.agent.listed_tools();
+        listed.extend(self.observer.listed_tools());
+        listed
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {

@@ -41,7 +41,7 @@ impl Session<'_> {
         diagnostics.extend(CaseTopics::unknown_topics(Some(&topics), topics.every_check()));
         diagnostics.extend(match self.capabilities().calls {
             CallVisibility::Protocol => Vec::new(),
-            CallVisibility::Services => self.case.unseen_triggers(&topics),
+            CallVisibility::Services => self.case.unseen_triggers(&topics, &self.listed_tools()),
             CallVisibility::Hidden => topics.call_triggers().map(|(_, place)| hidden_calls(place)).collect(),
         });
         self.fail_on(diagnostics)?;

@@ -34,4 +34,4 @@ mod stream_tests;
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use dialect::Dialect;
 #[cfg(feature = "serve")]
-pub(crate) use relayed_reply::{is_document, read_relayed_reply};
+pub(crate) use relayed_reply::{has_content, is_document, read_relayed_reply};

@@ -68,6 +68,12 @@ pub(crate) fn is_document(body: &[u8]) -> bool {
     without_mark(body).trim_ascii_start().starts_with(b"{")
 }
 
+/// True if an answer has more than blank lines and comments of an event stream.
+pub(crate) fn has_content(body: &[u8]) -> bool {
+    let mut lines = without_mark(body).split(|byte| matches!(byte, b'\n' | b'\r'));
+    lines.any(|line| !line.trim_ascii().is_empty() && !line.starts_with(b":"))
+}
+
 fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body)
 }

@@ -210,7 +210,8 @@ impl ServedCall {
 
     async fn report_failure(&self, error: ModelError) {
         let position = self.request.position.clone();
-        let kind = ServedModelEventKind::CallFailed { call: self.number, position, error };
+        let kind =
+            ServedModelEventKind::CallFailed { call: self.number, position, error, may_be_accepted: false };
         self.conversation.report(&self.model.name, kind).await;
     }
 

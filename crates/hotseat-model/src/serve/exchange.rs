@@ -20,7 +20,7 @@ use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
 use super::respond::{connection_cut, cut_response, error_response, garbage_response};
 use super::{Dialect, ServedModelEventKind};
-use crate::providers::{is_document, read_relayed_reply};
+use crate::providers::{has_content, is_document, read_relayed_reply};
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// Maximum number of pieces of an answer that wait for the client.
@@ -368,9 +368,17 @@ impl ExchangeRequest {
             let message = format!("the answer of the provider is longer than {max_bytes} bytes");
             return self.report_failure(call, ModelError::new(ModelErrorKind::Decode, message)).await;
         }
+        if !has_content(&answer.body) {
+            let empty = ModelError::new(ModelErrorKind::Decode, "the answer of the provider is empty");
+            return self.report_failure(call, empty).await;
+        }
         match read_relayed_reply(dialect, &answer.body, &call.request).await {
             Ok(reply) => self.report_reply(call, reply).await,
-            Err(error) => self.report_failure(call, error).await,
+            Err(error) => {
+                // All bytes arrived, so the only break that the parser can find is a missing end.
+                let may_be_accepted = error.kind == ModelErrorKind::Network;
+                self.report_failed_call(call, error, may_be_accepted).await;
+            }
         }
     }
 
@@ -404,13 +412,17 @@ impl ExchangeRequest {
         self.conversation.report(&self.model.name, kind).await;
     }
 
-    /// Reports a call that failed. Of requests in other protocols only those without a recorded answer are reported.
     async fn report_failure(&self, call: &ObservedCall, error: ModelError) {
+        self.report_failed_call(call, error, false).await;
+    }
+
+    /// Reports a call that failed. Of requests in other protocols only those without a recorded answer are reported.
+    async fn report_failed_call(&self, call: &ObservedCall, error: ModelError, may_be_accepted: bool) {
         if self.dialect.is_none() && error.kind != ModelErrorKind::Unanswered {
             return;
         }
         let position = call.request.position.clone();
-        let kind = ServedModelEventKind::CallFailed { call: call.number, position, error };
+        let kind = ServedModelEventKind::CallFailed { call: call.number, position, error, may_be_accepted };
         self.conversation.report(&self.model.name, kind).await;
     }
 }

@@ -38,6 +38,10 @@ pub struct ReportCase {
     pub input_fingerprint: Option<String>,
     /// Fingerprint of the checks.
     pub check_fingerprint: Option<String>,
+    /// Fingerprint of the script functions that judge the case; `None` if there are none.
+    pub function_fingerprint: Option<String>,
+    /// Fingerprint of the settings of its judges; `None` if there are none.
+    pub judge_fingerprint: Option<String>,
     /// Judges that were used in the case.
     pub judges: BTreeSet<String>,
     /// Valid attempts in order. Of a retried case only the first one, because the others were made only after

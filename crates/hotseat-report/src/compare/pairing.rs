@@ -192,6 +192,18 @@ pub(super) fn comparison_notes(
         let cases = if otherwise == 1 { "case" } else { "cases" };
         all.push(format!("in {otherwise} {cases} the user inputs or the agent context differ"));
     }
+    type Fingerprint = fn(&ReportCase) -> &Option<String>;
+    let judging: [(Fingerprint, &str); 2] = [
+        (|case| &case.function_fingerprint, "script functions that judge them"),
+        (|case| &case.judge_fingerprint, "settings of their judges"),
+    ];
+    for (fingerprint, what) in judging {
+        let changed = both.iter().filter(|(one, other)| differ(fingerprint(one), fingerprint(other))).count();
+        if changed > 0 {
+            let cases = if changed == 1 { "case" } else { "cases" };
+            all.push(format!("in {changed} {cases} the {what} have changed"));
+        }
+    }
     let unmarked = both
         .iter()
         .filter(|(one, other)| one.check_fingerprint.is_none() || other.check_fingerprint.is_none());

@@ -55,6 +55,8 @@ struct ResultContent {
 struct FingerprintsContent {
     asked: Option<String>,
     checked: Option<String>,
+    functions: Option<String>,
+    judges: Option<String>,
 }
 
 impl ResultContent {
@@ -66,6 +68,8 @@ impl ResultContent {
             status: self.status,
             input_fingerprint: self.fingerprints.asked,
             check_fingerprint: self.fingerprints.checked,
+            function_fingerprint: self.fingerprints.functions,
+            judge_fingerprint: self.fingerprints.judges,
             ..ReportCase::default()
         };
         let own = AttemptContent {

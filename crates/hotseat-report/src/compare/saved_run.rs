@@ -32,7 +32,7 @@ impl From<&CaseOutcome> for ReportCase {
         let case = &outcome.case_ref.case;
         let fingerprints = CaseFingerprints::for_case(case);
         let (asked, checked) =
-            fingerprints.map(|CaseFingerprints { asked, checked }| (asked, checked)).unzip();
+            fingerprints.map(|CaseFingerprints { asked, checked, .. }| (asked, checked)).unzip();
         let attempts = outcome.attempts.iter().map(|attempt| AttemptContent::from(&**attempt)).collect();
         let promise = outcome.stability.as_ref().and_then(|stability| stability.promise.as_ref());
         let report = ReportCase {
@@ -42,6 +42,8 @@ impl From<&CaseOutcome> for ReportCase {
             status: outcome.verdict.status.into(),
             input_fingerprint: asked,
             check_fingerprint: checked,
+            function_fingerprint: case.function_digest.clone(),
+            judge_fingerprint: case.judge_digest.clone(),
             ..ReportCase::default()
         };
         let held = if outcome.stability.is_some() { attempts } else { counted_attempt(attempts) };

@@ -19,8 +19,14 @@ use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TokenId, Tur
 pub enum ConversationInput {
     /// The conversation starts.
     Open,
-    /// A user sent a message, which may answer an earlier one.
-    UserMessage { user: Arc<str>, content: String, reply_to: Option<MessageId> },
+    /// A user sent a message, which may answer an earlier one. `client_id` is the id that the client gave it.
+    UserMessage {
+        user: Arc<str>,
+        content: String,
+        reply_to: Option<MessageId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<Arc<str>>,
+    },
     /// An agent or a workflow calls an agent of this conversation. `depth` is the number of nested calls of agents that lead
     /// to this one.
     AgentCall { caller: TurnCaller, agent: AgentId, input: Value, reply_to: ReplyTo, depth: u32 },
@@ -153,6 +159,9 @@ pub enum TurnCaller {
     User {
         /// The id of the user.
         user_id: Arc<str>,
+        /// The id that the client gave to the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<Arc<str>>,
     },
     /// A workflow.
     Workflow {

@@ -27,8 +27,8 @@ pub(super) fn react(
 ) -> Vec<Decision> {
     match input {
         ConversationInput::Open => vec![Decision::OpenConversation],
-        ConversationInput::UserMessage { user, content, reply_to } => {
-            let caller = TurnCaller::User { user_id: user.clone() };
+        ConversationInput::UserMessage { user, content, reply_to, client_id } => {
+            let caller = TurnCaller::User { user_id: user.clone(), message_id: client_id.clone() };
             let value = Value::String(content.clone());
             start_turn(state, definitions, state.agent.clone(), caller, value, None, reply_to.clone(), 0)
         }

@@ -140,7 +140,7 @@ impl RecordedStateBuilder<'_> {
                 turn_id: TurnId(turn.clone()),
             },
             ("workflow", _) => TurnCaller::Workflow { run_id: RunId(start.caller_id.clone()) },
-            _ => TurnCaller::User { user_id: start.caller_id.clone() },
+            _ => TurnCaller::User { user_id: start.caller_id.clone(), message_id: None },
         };
         let agent = start.agent_id.clone().map_or_else(|| self.state.agent.clone(), AgentId);
         let turn = TurnState::new(&self.state, TurnId(start.turn_id.clone()), agent, caller);

@@ -481,7 +481,7 @@ impl TurnState {
     /// Returns the id and type of the caller, for events.
     pub(super) fn caller_info(&self) -> (Arc<str>, &'static str) {
         match &self.caller {
-            TurnCaller::User { user_id } => (user_id.clone(), "user"),
+            TurnCaller::User { user_id, .. } => (user_id.clone(), "user"),
             TurnCaller::Workflow { run_id } => (run_id.0.clone(), "workflow"),
             TurnCaller::Agent { agent_id, .. } => (agent_id.0.clone(), "agent"),
         }

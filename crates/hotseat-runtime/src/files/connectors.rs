@@ -174,6 +174,17 @@ impl ConnectorSet {
         self.0.get(name).map(|written| written.node.place(&written.source))
     }
 
+    /// Returns the settings of a connector that may change its replies, as written, as JSON.
+    pub fn written_settings(&self, name: &str) -> Option<String> {
+        let mut written = self.0.get(name)?.node.to_json();
+        if let Some(members) = written.as_object_mut() {
+            members.retain(|key, _| {
+                !["api_key", "headers", "price"].contains(&&**key) && !key.ends_with("timeout_ms")
+            });
+        }
+        Some(written.to_string())
+    }
+
     /// Returns the names of the connectors.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

@@ -26,7 +26,7 @@
 //! let conversation = host.conversation(&"c1".into(), &agent).await?;
 //! let mut watcher = conversation.watch();
 //! let content = "Hello!".to_string();
-//! conversation.send(ConversationInput::UserMessage { user: "user".into(), content, reply_to: None }).await?;
+//! conversation.send(ConversationInput::UserMessage { user: "user".into(), content, reply_to: None, client_id: None }).await?;
 //! while let Some(signal) = watcher.next().await {
 //!     let Signal::Event(record) = signal else { continue };
 //!     if let Payload::AssistantMessage(message) = &record.payload {

@@ -191,7 +191,11 @@ pub fn run_test_conversation_with<M: Into<TestMessage>>(
     for message in messages {
         let TestMessage { content, delay_ms, reply_to } = message.into();
         delay += delay_ms;
-        sim.send(&id, delay, ConversationInput::UserMessage { user: "user".into(), content, reply_to });
+        sim.send(
+            &id,
+            delay,
+            ConversationInput::UserMessage { user: "user".into(), content, reply_to, client_id: None },
+        );
         if options.sequential {
             end = sim.run(options.timeout_ms);
             delay = 0;

@@ -51,8 +51,8 @@ pub struct WorkflowBranch {
     pub item: Option<(String, Arc<Value>)>,
     /// Output of the branch so far.
     pub output: Arc<Value>,
-    /// The enclosing branch.
-    pub outer: Option<Box<WorkflowBranch>>,
+    /// The enclosing branch. All branches within it share it: in a cycle, each has as many around it as there were rounds.
+    pub outer: Option<Arc<WorkflowBranch>>,
 }
 
 impl WorkflowBranch {

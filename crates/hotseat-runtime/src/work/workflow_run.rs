@@ -335,6 +335,7 @@ impl WorkflowRun {
         let place = ways.iter().position(|other| other == way).unwrap_or_default();
         let before: u32 = ways[..place].iter().filter(of_group).map(|other| other.count).sum();
         let name = way.transition.for_each.as_ref().map(|each| each.item.clone());
+        let outer = from.branch.clone().map(Arc::new);
         let mut new = Vec::new();
         for offset in 0..way.count {
             let index = before + offset;
@@ -348,7 +349,7 @@ impl WorkflowRun {
                 total,
                 item: name.clone().zip(item),
                 output: Arc::new(json!({})),
-                outer: from.branch.clone().map(Box::new),
+                outer: outer.clone(),
             };
             let path = format!("{}.{}.{index}", from.path, from.node).into();
             let to = way.transition.to.as_str().into();

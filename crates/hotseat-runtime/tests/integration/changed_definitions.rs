@@ -69,8 +69,12 @@ fn host(
 }
 
 async fn say(handle: &ConversationHandle, content: &str) {
-    let input =
-        ConversationInput::UserMessage { user: "user".into(), content: content.to_string(), reply_to: None };
+    let input = ConversationInput::UserMessage {
+        user: "user".into(),
+        content: content.to_string(),
+        reply_to: None,
+        client_id: None,
+    };
     assert_eq!(handle.send(input).await.unwrap().ignored, None);
 }
 

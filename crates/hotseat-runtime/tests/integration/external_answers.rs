@@ -237,7 +237,12 @@ fn simulation(test: &Test, outside: ExternalParties) -> (SimDriver, hotseat_runt
 }
 
 fn user_message(content: &str) -> ConversationInput {
-    ConversationInput::UserMessage { user: "ann".into(), content: content.into(), reply_to: None }
+    ConversationInput::UserMessage {
+        user: "ann".into(),
+        content: content.into(),
+        reply_to: None,
+        client_id: None,
+    }
 }
 
 fn first_call() -> OperationAddress {

@@ -533,7 +533,12 @@ fn cancelled_turn_stops_its_work() {
     sim.send(
         &id,
         0,
-        ConversationInput::UserMessage { user: "ann".into(), content: "go".into(), reply_to: None },
+        ConversationInput::UserMessage {
+            user: "ann".into(),
+            content: "go".into(),
+            reply_to: None,
+            client_id: None,
+        },
     );
     sim.send(&id, 5000, ConversationInput::CancelTurn { turn: "c1-t1".into(), reason: "enough".into() });
     sim.run(60_000);
@@ -561,7 +566,12 @@ fn invalid_inputs_only_appear_in_trace() {
     machine.handle(2, &ConversationInput::Close);
     let step = machine.handle(
         3,
-        &ConversationInput::UserMessage { user: "ann".into(), content: "hi".into(), reply_to: None },
+        &ConversationInput::UserMessage {
+            user: "ann".into(),
+            content: "hi".into(),
+            reply_to: None,
+            client_id: None,
+        },
     );
     assert!(matches!(&step.events[..], [Payload::InputIgnored(_)]));
 }

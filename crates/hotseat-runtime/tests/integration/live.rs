@@ -31,8 +31,12 @@ fn store_options(store: impl ConversationStore) -> HostOptions {
 }
 
 async fn say(handle: &ConversationHandle, content: &str) -> TurnId {
-    let input =
-        ConversationInput::UserMessage { user: "user".into(), content: content.to_string(), reply_to: None };
+    let input = ConversationInput::UserMessage {
+        user: "user".into(),
+        content: content.to_string(),
+        reply_to: None,
+        client_id: None,
+    };
     handle.send(input).await.unwrap().turn.unwrap()
 }
 
@@ -315,8 +319,12 @@ async fn store_failure_stops_work_and_is_reported() {
     let (host, agent) = host(&persona("P"), model.clone(), store_options(store));
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
-    let input =
-        ConversationInput::UserMessage { user: "user".into(), content: "go".to_string(), reply_to: None };
+    let input = ConversationInput::UserMessage {
+        user: "user".into(),
+        content: "go".to_string(),
+        reply_to: None,
+        client_id: None,
+    };
     let error = handle.send(input).await.err().unwrap();
     assert_eq!(error.to_string(), "the conversation cannot be stored: the disk is full");
     assert!(watcher.next().await.is_none());

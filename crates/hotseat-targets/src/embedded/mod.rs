@@ -188,7 +188,7 @@ impl EmbeddedSession {
         }
         talk.models.select(options.and_then(|options| options.get("connector")?.as_str()))?;
         let user = self.target.identity.user.text.clone();
-        let said = Told::UserMessage { user, content: text.to_string(), reply_to: None };
+        let said = Told::UserMessage { user, content: text.to_string(), reply_to: None, client_id: None };
         let sent = talk.handle.send(said).await.map_err(host_failure)?;
         let Some(own) = sent.turn else {
             let reason = sent.ignored.unwrap_or_default();

@@ -255,6 +255,26 @@ impl ResponseMapping {
         }))
     }
 
+    /// Reads an event that is named as an error: `map.error` selects it, or its data is one or contains it as `error`.
+    pub(super) fn read_error(
+        &self,
+        data: &str,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> TurnError {
+        let told: Value = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
+        let mapped = self.error.as_ref().and_then(|path| path.error(&told));
+        let error = mapped.or_else(|| parse_error(&told["error"])).or_else(|| parse_error(&told));
+        let error = error.unwrap_or_else(|| ErrorInfo {
+            code: None,
+            message: format!("an event named `error`: {}", excerpt(data, 200)),
+            retriable: None,
+        });
+        heard.end_message(telling);
+        telling.run_failed(&error);
+        TurnError::Run(error)
+    }
+
     /// Reads everything except the reply text.
     fn read_members(
         &self,

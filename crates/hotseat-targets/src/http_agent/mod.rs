@@ -5,7 +5,7 @@ mod mapping;
 
 use std::sync::Arc;
 
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, decode_utf8};
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, named};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
@@ -273,8 +273,8 @@ async fn read_events(
         };
         telling.set_arrival(response.last_arrival());
         let mut wrong = None;
-        let mut take = |data: &str| {
-            let data = data.trim();
+        let mut take = |event: SseEvent<'_>| {
+            let data = event.data.trim();
             if wrong.is_some() || data.is_empty() {
                 return;
             }
@@ -285,6 +285,7 @@ async fn read_events(
             let read = match (limits.exceeded_record_limit(), data) {
                 (Some(failure), _) => Err(failure.into()),
                 (None, "[DONE]") if form == ResponseStream::Sse => Ok(true),
+                (None, data) if event.is_error => Err(mapping.read_error(data, heard, telling)),
                 (None, data) => mapping.read_event(data, number, heard, telling),
             };
             match read {
@@ -295,7 +296,7 @@ async fn read_events(
         let ended = received.is_none();
         match (form, received) {
             (ResponseStream::Sse, Some(bytes)) => {
-                if let Err(error) = decoder.feed(&bytes, &mut take) {
+                if let Err(error) = decoder.feed_events(&bytes, &mut take) {
                     return Err(
                         wrong.unwrap_or_else(|| protocol_error(format!("event {} {error}", number + 1)))
                     );
@@ -311,7 +312,7 @@ async fn read_events(
                 }
             }
             (ResponseStream::Ndjson, None) => take_line(lines.take_rest(), &mut take)?,
-            (_, None) => decoder.finish(&mut take),
+            (_, None) => decoder.finish_events(&mut take),
         }
         if let Some(error) = wrong {
             return Err(error);
@@ -332,9 +333,9 @@ async fn read_events(
 }
 
 /// Passes on a line of JSON.
-fn take_line(line: Vec<u8>, take: &mut impl FnMut(&str)) -> Result<(), TurnError> {
+fn take_line(line: Vec<u8>, take: &mut impl FnMut(SseEvent<'_>)) -> Result<(), TurnError> {
     let line = decode_utf8(line).map_err(|error| protocol_error(format!("a line is {error}")))?;
-    take(&line);
+    take(SseEvent { data: &line, is_error: false });
     Ok(())
 }
 

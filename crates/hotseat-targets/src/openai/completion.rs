@@ -179,6 +179,17 @@ impl CompletionReader {
         self.read_data(data, &format!("chunk {}", self.chunks), telling)
     }
 
+    /// Reads an event that is named as an error: its data is one, or contains it as `error`.
+    pub(super) fn read_error(&mut self, data: &str, telling: &mut TurnRecorder<'_>) -> TurnError {
+        let told: Value = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
+        if self.keep_raw {
+            telling.record_raw(told.clone());
+        }
+        let error = parse_error(told.get("error").filter(|error| !error.is_null()).unwrap_or(&told));
+        telling.run_failed(&error);
+        TurnError::Run(error)
+    }
+
     /// Reads a whole completion.
     pub(super) fn read_whole(&mut self, body: &str, telling: &mut TurnRecorder<'_>) -> Result<(), TurnError> {
         self.is_whole = true;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, decode_utf8};
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, Origin, plain_text};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Url};
@@ -401,16 +401,19 @@ async fn read_stream(
         let received = http::next_bytes(response, grace.unwrap_or(limits)).await;
         telling.set_arrival(response.last_arrival());
         let mut wrong = None;
-        let mut take = |data: &str| {
+        let mut take = |event: SseEvent<'_>| {
             if wrong.is_none() {
                 let over = limits.exceeded_record_limit().map(TurnError::Failed);
-                wrong = over.or_else(|| reading.read_chunk(data, telling).err());
+                wrong = over.or_else(|| match event.is_error && !reading.is_done() {
+                    true => Some(reading.read_error(event.data, telling)),
+                    false => reading.read_chunk(event.data, telling).err(),
+                });
             }
         };
         let (fed, ended) = match received {
-            Ok(Some(bytes)) => (decoder.feed(&bytes, take), false),
+            Ok(Some(bytes)) => (decoder.feed_events(&bytes, take), false),
             Ok(None) => {
-                decoder.finish(&mut take);
+                decoder.finish_events(&mut take);
                 (Ok(()), true)
             }
             // After the stream is done, no regular end is required.

@@ -72,6 +72,12 @@ pub trait AgentSession: Send {
         BTreeMap::new()
     }
 
+    /// Returns the tools that MCP servers of the conversation have listed, by the name of the server. Servers whose list may
+    /// change are left out.
+    fn listed_tools(&self) -> BTreeMap<String, Arc<[String]>> {
+        BTreeMap::new()
+    }
+
     /// Closes the session gracefully. Dropping it instead aborts it.
     fn close(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

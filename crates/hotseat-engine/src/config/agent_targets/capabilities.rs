@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cases::{CallOptions, TestCase};
+use crate::cases::{CallOptions, ListedTools, TestCase};
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
 use hotseat_targets::ProtocolCapabilities;
@@ -155,8 +155,9 @@ impl TargetCapabilities {
         match self.call_visibility(case) {
             CallVisibility::Protocol => Vec::new(),
             CallVisibility::Services => {
-                let triggers = case.topics.iter().flat_map(|topics| case.unseen_triggers(topics));
-                checks.flat_map(|check| case.unseen_tools(check)).chain(triggers).collect()
+                let none = ListedTools::new();
+                let triggers = case.topics.iter().flat_map(|topics| case.unseen_triggers(topics, &none));
+                checks.flat_map(|check| case.unseen_tools(check, &none)).chain(triggers).collect()
             }
             CallVisibility::Hidden => case.hidden_calls().into_iter().collect(),
         }

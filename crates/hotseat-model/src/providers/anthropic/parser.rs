@@ -12,6 +12,7 @@ use crate::providers::connection::{
 };
 use crate::{
     ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
+    is_call_part,
 };
 
 #[derive(Debug, Deserialize)]
@@ -48,6 +49,9 @@ enum AnthropicEvent {
 struct MessageStartBody {
     model: Option<String>,
     usage: Option<AnthropicUsage>,
+    /// Empty: the content follows in blocks.
+    #[serde(default)]
+    content: Value,
 }
 
 /// A complete message.
@@ -147,9 +151,9 @@ impl<'r> AnthropicParser<'r> {
         }
     }
 
-    fn start_message(&mut self, head: MessageStartBody) {
-        self.model = head.model.filter(|model| !model.is_empty());
-        self.merge_usage(head.usage);
+    fn start_message(&mut self, model: Option<String>, usage: Option<AnthropicUsage>) {
+        self.model = model.filter(|model| !model.is_empty());
+        self.merge_usage(usage);
     }
 
     /// Merges usage. Later values are totals, not increments, and may omit unchanged fields.
@@ -254,7 +258,17 @@ impl ReplyParser for AnthropicParser<'_> {
         let event: AnthropicEvent = serde_json::from_str(&keep_digits(data))
             .map_err(|error| unreadable_reply_error(&self.url, error, data))?;
         match event {
-            AnthropicEvent::MessageStart { message } => self.start_message(message),
+            AnthropicEvent::MessageStart { message } => {
+                // Clients that take the message as the start of the reply find the call there.
+                let blocks = message.content.as_array().into_iter().flatten();
+                if let Some(kind) =
+                    blocks.filter_map(|block| block["type"].as_str()).find(|kind| is_call_part(kind))
+                {
+                    let problem = format!("its start has a `{kind}`, which belongs into a block of its own");
+                    return Err(invalid_reply_error(&self.url, &problem, data));
+                }
+                self.start_message(message.model, message.usage);
+            }
             AnthropicEvent::ContentBlockStart { index, content_block } => {
                 self.start_block(index, content_block, sink)?
             }
@@ -283,7 +297,7 @@ impl ReplyParser for AnthropicParser<'_> {
         if let Some(error) = whole.error {
             return Err(failure::from_error_event(&self.url, &error));
         }
-        self.start_message(MessageStartBody { model: whole.model, usage: whole.usage });
+        self.start_message(whole.model, whole.usage);
         for (index, block) in (0..).zip(whole.content.unwrap_or_default()) {
             self.start_block(index, block, sink)?;
             self.end_block(index, sink);

@@ -1,5 +1,7 @@
 //! Parses replies of the Responses protocol.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,6 +19,13 @@ struct ResponseEvent {
     kind: String,
     response: Option<ResponseDocument>,
     item: Option<Box<RawValue>>,
+    #[serde(default)]
+    item_id: Value,
+    #[serde(default)]
+    output_index: Value,
+    /// Arguments of a call, once they are complete.
+    #[serde(default)]
+    arguments: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,6 +57,8 @@ enum OutputItem {
         content: Vec<OutputPart>,
     },
     FunctionCall {
+        #[serde(default)]
+        id: Value,
         call_id: String,
         name: String,
         #[serde(default)]
@@ -86,6 +97,10 @@ pub(in crate::providers) struct ResponsesParser {
     assembly: ReplyAssembler,
     /// Calls that arrived before the last event.
     streamed: ReplyAssembler,
+    /// The keys of these calls: two events end each of them.
+    streamed_keys: HashSet<String>,
+    /// Ids and names of calls that have started, by their keys.
+    started: HashMap<String, (String, String)>,
     /// Reason of the end, once the response is there.
     stop: Option<StopReason>,
     usage: Option<TokenUsage>,
@@ -98,6 +113,8 @@ impl ResponsesParser {
             url,
             assembly: ReplyAssembler::default(),
             streamed: ReplyAssembler::default(),
+            streamed_keys: HashSet::new(),
+            started: HashMap::new(),
             stop: None,
             usage: None,
             model: None,
@@ -122,7 +139,7 @@ impl ResponsesParser {
                         self.add_part(part, sink);
                     }
                 }
-                OutputItem::FunctionCall { call_id, name, arguments } => {
+                OutputItem::FunctionCall { call_id, name, arguments, .. } => {
                     let index = self.assembly.started_calls();
                     self.add(ReplyDelta::ToolCallStarted { index, id: call_id, name }, sink);
                     self.add(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
@@ -172,14 +189,46 @@ impl ResponsesParser {
         }
     }
 
-    /// Remembers a call that a stream shows before its last event.
-    fn add_streamed(&mut self, item: &RawValue) -> Result<(), ModelError> {
-        if let Some(OutputItem::FunctionCall { call_id, name, arguments }) = self.read_item(item)? {
-            let index = self.streamed.started_calls();
-            self.streamed.add(&ReplyDelta::ToolCallStarted { index, id: call_id, name });
-            self.streamed.add(&ReplyDelta::ToolCallArguments { index, text: arguments });
+    /// Remembers the calls that a stream shows before its last event.
+    fn read_streamed(&mut self, event: &ResponseEvent) -> Result<(), ModelError> {
+        match (event.kind.as_str(), &event.item) {
+            ("response.output_item.added", Some(item)) => {
+                // What is missing in it follows in later events.
+                let item: Value = serde_json::from_str(item.get()).unwrap_or_default();
+                if let ("function_call", Some(call_id), Some(name)) = (
+                    item["type"].as_str().unwrap_or_default(),
+                    item["call_id"].as_str(),
+                    item["name"].as_str(),
+                ) && let Some(key) = item_key(&item["id"], &event.output_index)
+                {
+                    self.started.insert(key, (call_id.to_owned(), name.to_owned()));
+                }
+            }
+            ("response.function_call_arguments.done", _) => {
+                let key = item_key(&event.item_id, &event.output_index);
+                if let Some((call_id, name)) = key.as_ref().and_then(|key| self.started.remove(key)) {
+                    let arguments = event.arguments.as_str().unwrap_or_default().to_owned();
+                    self.add_streamed(key, call_id, name, arguments);
+                }
+            }
+            ("response.output_item.done", Some(item)) => {
+                if let Some(OutputItem::FunctionCall { id, call_id, name, arguments }) =
+                    self.read_item(item)?
+                {
+                    self.add_streamed(item_key(&id, &event.output_index), call_id, name, arguments);
+                }
+            }
+            _ => {}
         }
         Ok(())
+    }
+
+    fn add_streamed(&mut self, key: Option<String>, id: String, name: String, arguments: String) {
+        if key.is_none_or(|key| self.streamed_keys.insert(key)) {
+            let index = self.streamed.started_calls();
+            self.streamed.add(&ReplyDelta::ToolCallStarted { index, id, name });
+            self.streamed.add(&ReplyDelta::ToolCallArguments { index, text: arguments });
+        }
     }
 
     fn add_part(&mut self, part: OutputPart, sink: &mut dyn ReplySink) {
@@ -194,13 +243,17 @@ impl ResponsesParser {
     }
 }
 
+/// Returns what identifies an item of the output in a stream: its index, or its id if a gateway leaves the index out. Some
+/// gateways change the id from event to event.
+fn item_key(id: &Value, index: &Value) -> Option<String> {
+    [index, id].into_iter().find(|key| !key.is_null()).map(Value::to_string)
+}
+
 impl ReplyParser for ResponsesParser {
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, data);
         let event: ResponseEvent = serde_json::from_str(data).map_err(invalid)?;
-        if let ("response.output_item.done", Some(item)) = (event.kind.as_str(), &event.item) {
-            self.add_streamed(item)?;
-        }
+        self.read_streamed(&event)?;
         match (event.kind.as_str(), event.response) {
             ("response.completed" | "response.incomplete" | "response.failed", Some(response)) => {
                 self.add_response(response, sink)?;

@@ -1,6 +1,6 @@
 //! The table of a sweep of faults.
 
-use hotseat_engine::run::{SweepReport, SweepRow};
+use hotseat_engine::run::{MAX_CALLS_OF_CASE, SweepReport, SweepRow};
 
 use super::options::{ConsoleOptions, TextStyle};
 use crate::reporters::text::{columns, format_count, one_line};
@@ -62,6 +62,10 @@ pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
             (format_count(report.runs, "conversation"), if bad == 1 { "shows" } else { "show" });
         let words = format!("{bad} of {all} with a fault {show} a defect of the agent or the test");
         text.push_str(&format!("{}\n", look.paint(TextStyle::Bad, &words)));
+    }
+    if report.calls_left_out > 0 {
+        let left_out = format_count(report.calls_left_out, "call");
+        text.push_str(&format!("{left_out} after the first {MAX_CALLS_OF_CASE} of a case got no fault\n"));
     }
     if report.missing > 0 {
         text.push_str(&format!("{} did not run\n", format_count(report.missing, "conversation")));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use hotseat_engine::run::{CaseDriver, CaseInfo};
 use hotseat_engine::short_digest;
 
-/// Two digests of a case: equal digests mean equal inputs and equal checks. The order of keys and assertions,
+/// Digests of a case: equal digests mean equal inputs and equal checks. The order of keys and assertions,
 /// the file format, the name of the case, and its repeats and time limits do not matter.
 #[derive(Debug, Serialize)]
 pub struct CaseFingerprints {
@@ -14,6 +14,12 @@ pub struct CaseFingerprints {
     pub asked: String,
     /// Digest of the checks.
     pub checked: String,
+    /// Digest of the script functions that judge the case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<String>,
+    /// Digest of the settings of its judges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judges: Option<String>,
 }
 
 /// Keys of cases and turns that contain checks.
@@ -90,6 +96,8 @@ impl CaseFingerprints {
         Some(CaseFingerprints {
             asked: digest(Value::Object(asked)),
             checked: digest(Value::Object(checked)),
+            functions: case.function_digest.clone(),
+            judges: case.judge_digest.clone(),
         })
     }
 }

@@ -43,8 +43,8 @@ pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Resul
     }
     let mut news = NewInput { earlier, ..NewInput::default() };
     // Clients that leave the history to the server send only the new message.
-    if let [ThreadMessage { body: MessageBody::User(text), .. }] = messages
-        && !(kept.len() == 1 && kept[0].turn.user_text == *text)
+    if let [ThreadMessage { body: MessageBody::User(text), id, .. }] = messages
+        && !(kept.len() == 1 && kept[0].turn.user_text == *text && !has_other_id(kept[0].turn, id))
     {
         news.user = Some(text.clone());
         return Ok(news);
@@ -143,6 +143,12 @@ fn user_turns(state: &ConversationState) -> Vec<RepeatedUserTurn<'_>> {
         }
     }
     kept
+}
+
+/// True if the client gave another id to the message of a turn.
+fn has_other_id(turn: &TurnState, id: &str) -> bool {
+    let TurnCaller::User { message_id, .. } = &turn.caller else { return false };
+    message_id.as_ref().is_some_and(|known| **known != *id)
 }
 
 fn has_failed(turn: &TurnState) -> bool {

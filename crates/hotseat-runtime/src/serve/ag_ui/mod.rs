@@ -55,6 +55,7 @@ impl AgUiRun {
             verdicts: verdicts(&state, input.answers)?,
             results: news.results,
             user: news.user.map(|text| ("user".into(), text)),
+            message_id: input.messages.last().map(|message| message.id.as_str().into()),
             abandoned_turns: Vec::new(),
         };
         agent.check_offer(&brought.tools)?;

@@ -46,6 +46,8 @@ pub struct ClientInput {
     pub abandoned_turns: Vec<TurnId>,
     /// User name and text of the user message.
     pub user: Option<(Arc<str>, String)>,
+    /// The id that the client gave to the user message.
+    pub message_id: Option<Arc<str>>,
 }
 
 /// One request to a conversation and its answer.
@@ -111,8 +113,16 @@ impl ClientExchange {
         brought: ClientInput,
     ) -> Result<ClientExchange, RequestError> {
         let watcher = handle.watch();
-        let ClientInput { tools, context, state: shared, results, verdicts, abandoned_turns: given_up, user } =
-            brought;
+        let ClientInput {
+            tools,
+            context,
+            state: shared,
+            results,
+            verdicts,
+            abandoned_turns: given_up,
+            user,
+            message_id,
+        } = brought;
         let answered: BTreeSet<CallId> = results.iter().map(|(at, _)| at.call.clone()).collect();
         let offer = ConversationInput::ClientOffer { tools, context, state: shared };
         send(&handle, offer).await?;
@@ -139,9 +149,9 @@ impl ClientExchange {
             send(&handle, ConversationInput::Approval { at, verdict }).await?;
         }
         if let Some((user, content)) = user {
-            own.extend(
-                send(&handle, ConversationInput::UserMessage { user, content, reply_to: None }).await?,
-            );
+            let said =
+                ConversationInput::UserMessage { user, content, reply_to: None, client_id: message_id };
+            own.extend(send(&handle, said).await?);
         }
         let translator = TurnTranslator::new(state, &own, &answered);
         // Something may already be waiting.

@@ -58,7 +58,7 @@ async fn conversation(test: &Test) -> ConversationRun {
 
 async fn say(handle: &ConversationHandle, message: &TestMessage) {
     let TestMessage { content, reply_to, .. } = message.clone();
-    let input = ConversationInput::UserMessage { user: "user".into(), content, reply_to };
+    let input = ConversationInput::UserMessage { user: "user".into(), content, reply_to, client_id: None };
     let sent = handle.send(input).await.unwrap();
     assert!(sent.turn.is_some(), "{sent:?}");
 }

@@ -515,6 +515,27 @@ async fn client_without_state_receives_it_again() {
     assert_eq!(client.last_text(), "Other.");
 }
 
+/// A user who says the same twice, and a client that sends only the new message.
+#[tokio::test]
+async fn equal_message_with_another_id_is_new() {
+    let model = scripted([Rule::new().say("Yes.").always()]);
+    let served = serve(&persona("Helper"), model).await;
+    let body = |id: &str| {
+        let message = json!({"id": id, "role": "user", "content": "yes"});
+        json!({"threadId": "t", "runId": id, "messages": [message]})
+    };
+    let first = body("u1");
+    for request in [&first, &body("u2"), &body("u3")] {
+        let stream = served.post("/", request).await.text().await.unwrap();
+        assert_eq!(events(&stream).last().unwrap()["type"], "RUN_FINISHED", "{stream}");
+        if *request == first {
+            // The same message again has its answer.
+            let (status, words) = rejection(served.post("/", request).await).await;
+            assert!(status == 409 && words.contains("no new message"), "{words}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn malformed_requests_report_location() {
     let served = serve(&clerk_persona(), scripted([Rule::new().say("Yes.").always()])).await;
