@@ -76,6 +76,7 @@ mod serve;
 mod served_models;
 mod service_keys;
 mod simulate;
+mod sweep_outcomes;
 mod tool_calls;
 mod tool_functions;
 mod topics;

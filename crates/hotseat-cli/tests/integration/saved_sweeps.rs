@@ -67,8 +67,7 @@ fn a_failed_sweep_fails_in_junit_and_annotations() {
     ] {
         assert!(junit.contains(words), "{words}: {junit}");
     }
-    let annotation =
-        "::error title=naive (sweep of faults)::acted twice after lost_answer of charge_card #1 at bank";
+    let annotation = "::error title=naive (sweep of faults)::acted twice after lost_answer of charge_card #1 at bank: charge_card took effect 2 times";
     assert!(run.output.stdout.contains(annotation), "{}", run.output);
     assert_eq!(run.output.stdout.matches("::error").count(), 1, "{}", run.output);
 }

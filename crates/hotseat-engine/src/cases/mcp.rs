@@ -120,6 +120,17 @@ pub struct DefinitionContext<'a> {
     pub proxies: Option<ProxyMode>,
 }
 
+/// What a tool says about calls that are repeated with the same arguments, in its `annotations`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepeatHint {
+    /// It has no effect.
+    ReadOnly,
+    /// It has no further effect.
+    Idempotent,
+    /// Nothing.
+    None,
+}
+
 /// What the proxies of a case do if the run has cassettes.
 #[derive(Debug, Clone)]
 pub enum ProxyMode {
@@ -198,8 +209,8 @@ impl McpSettings {
         }
     }
 
-    /// True if a tool says that calls of it may be repeated.
-    pub fn is_harmless(&self, server: &str, tool: &str) -> bool {
+    /// Returns what a tool says about calls that are repeated.
+    pub fn repeat_hint(&self, server: &str, tool: &str) -> RepeatHint {
         let annotations = self.by_name.get(server).and_then(|server| match &server.source {
             McpSource::Replay(file) => {
                 let tools = file.content()?.entries("tools/list", "tools");
@@ -208,7 +219,11 @@ impl McpSettings {
             _ => server.tools().into_iter().find(|known| known.name == tool)?.annotations,
         });
         let annotations = annotations.unwrap_or_default();
-        ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations[hint] == true)
+        match (&annotations["readOnlyHint"], &annotations["idempotentHint"]) {
+            (Value::Bool(true), _) => RepeatHint::ReadOnly,
+            (_, Value::Bool(true)) => RepeatHint::Idempotent,
+            _ => RepeatHint::None,
+        }
     }
 
     /// Names of the proxied servers.

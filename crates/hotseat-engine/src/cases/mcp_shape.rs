@@ -94,7 +94,7 @@ document_shape! {
         /// JSON Schema of its structured result.
         optional "outputSchema" = Kind::JsonMap, aliases &["output_schema"],
         /// Hints for clients, such as `readOnlyHint` and `idempotentHint`. A sweep of faults lets the agent
-        /// repeat such tools.
+        /// repeat calls of such tools.
         optional "annotations" = Kind::JsonMap,
         /// A tool of the same server. The list contains this tool once that one took effect in the
         /// conversation; clients that listen are notified (`tools/list_changed`).

@@ -64,7 +64,8 @@ pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
 pub use mcp::{
-    DefinitionContext, McpFault, McpServer, McpSettings, MockAnswers, ProxyMode, SHOW_CALLS, hidden_calls,
+    DefinitionContext, McpFault, McpServer, McpSettings, MockAnswers, ProxyMode, RepeatHint, SHOW_CALLS,
+    hidden_calls,
 };
 pub use mcp_shape::MCP_KIND;
 pub use mcp_tools::{ListedTools, ToolReference};

@@ -19,7 +19,7 @@ use super::mcp_servers::SweptFault;
 use super::outcome::CaseOutcome;
 use super::plan::{RunPlan, SelectedCase};
 use super::results::CaseRef;
-use super::sweep_result::{CleanRun, SweepOutcome, SweepReport, SweepRow, SweepSkip, SweptCall};
+use super::sweep_result::{CleanRun, SweepFinding, SweepReport, SweepRow, SweepSkip, SweptCall};
 use super::workers::WorkerPool;
 
 /// Maximum number of calls of one case that get faults.
@@ -204,7 +204,7 @@ impl SweepJob {
     async fn run(self, context: &Arc<RunContext>, cancellation: &CancellationSignal) -> SweepRow {
         let SweepJob { mut selected, clean, call, fault, place } = self;
         let case_ref = selected.case_ref.clone();
-        let harmless = selected.case.mcp.is_harmless(&call.server, &call.tool);
+        let servers = selected.case.clone();
         let rule = FaultRule {
             tool: Some(call.tool.clone()),
             arguments: None,
@@ -214,7 +214,8 @@ impl SweepJob {
         selected.swept_fault = Some(Arc::new(SweptFault { server: call.server.clone(), rule }));
         // The same number as the first attempt, so that seeds are the same.
         let attempt = run_attempt(selected, 1, context, cancellation).await;
-        let result = SweepOutcome::new(&clean, &call, harmless, &attempt);
-        SweepRow::new(&case_ref, call, &fault, result, &attempt, place)
+        let hint = |server: &str, tool: &str| servers.mcp.repeat_hint(server, tool);
+        let finding = SweepFinding::new(&clean, &call, hint, &attempt);
+        SweepRow::new(&case_ref, call, &fault, finding, &attempt, place)
     }
 }

@@ -188,7 +188,7 @@ impl RunSummary {
     /// cases failed: these are not swept.
     pub fn add_sweep(&mut self, sweep: Arc<SweepReport>, is_whole: bool) {
         self.sweep_failures = sweep.failures();
-        if is_whole && sweep.runs == 0 && self.failed == 0 && !self.interrupted {
+        if is_whole && sweep.injected_nothing() && self.failed == 0 && !self.interrupted {
             self.broken = Some("the sweep injected no fault".into());
         }
         self.sweep = Some(sweep);

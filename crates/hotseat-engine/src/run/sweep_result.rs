@@ -1,7 +1,7 @@
 //! Results of a sweep of faults: what the agent did after each fault, read from the traces.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use hotseat_mcp::FaultKind;
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt_result::Attempt;
 use super::results::CaseRef;
+use crate::cases::RepeatHint;
+use crate::session::CheckResult;
 
 /// A tool call of a conversation without faults.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,28 +33,51 @@ pub(super) struct CleanRun {
     pub(super) calls_left_out: usize,
     /// True if the case injects faults itself.
     pub(super) has_faults: bool,
-    /// Tools that took effect, with their arguments.
-    effects: Vec<(String, String)>,
+    /// Tools that took effect.
+    effects: Vec<ToolEffect>,
     /// Number of calls of each tool with valid arguments.
     counts: HashMap<String, usize>,
     text: String,
 }
 
+/// An effect of a call.
+#[derive(Debug)]
+struct ToolEffect {
+    server: String,
+    tool: String,
+    /// Arguments in a canonical form.
+    arguments: String,
+}
+
+/// What a conversation with a fault shows.
+#[derive(Debug)]
+pub(super) struct SweepFinding {
+    outcome: SweepOutcome,
+    /// Number of calls of the tool beyond those without the fault.
+    calls_again: usize,
+    /// How the effects differ from those without the fault, if that matters.
+    difference: Option<String>,
+}
+
+/// Effects that matter if they are repeated: how often each tool took effect with the same arguments. A server is no part
+/// of it, because an agent may do the work again at another server with a tool of the same name.
+type EffectCounts<'a> = BTreeMap<(&'a str, &'a str), usize>;
+
 /// Behaviour of the agent after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SweepOutcome {
-    /// The tool took effect as without the fault, with no further call, and the checks passed.
+    /// The tools took effect as often as without the fault, with no further call of the tool, and the checks passed.
     Recovered,
-    /// The tool took effect as without the fault, after further calls, and the checks passed.
+    /// The tools took effect as often as without the fault, after further calls of the tool, and the checks passed.
     CalledAgain,
-    /// The tool took no effect, or a check failed, and the agent wrote another text than without the fault.
+    /// A tool took no effect, or a check failed, and the agent wrote another text than without the fault.
     ToldUser,
-    /// The tool took no effect, and the agent wrote the same text as with the effect.
+    /// A tool took no effect, and the agent wrote the same text as with the effect.
     DidNotNotice,
-    /// The tool took effect more often than without the fault.
+    /// The tool took effect more often than without the fault, or another tool with the same arguments.
     ActedTwice,
-    /// The agent failed, or a check failed although the agent did the same.
+    /// The agent failed, a check failed although the agent did the same, or the agent did what a check forbids.
     Failed,
     /// The agent exceeded its time limit.
     Hung,
@@ -85,7 +110,7 @@ pub struct SweepRow {
     pub calls_again: usize,
     /// True if the checks of the case passed.
     pub passed: bool,
-    /// Why the case failed.
+    /// How the effects differ from those without the fault, or why the case failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Details of the failure, for example the answer of the agent.
@@ -124,29 +149,91 @@ pub struct SweepReport {
     pub calls_left_out: usize,
 }
 
-impl SweepOutcome {
-    /// Reads the behaviour of the agent from a conversation with a fault. Further effects of a `harmless` tool do
-    /// not count. Returns the number of further calls as well.
+impl SweepFinding {
+    /// Reads the behaviour of the agent from a conversation with a fault. `hint` returns what a tool of a server says about
+    /// repeated calls.
     pub(super) fn new(
         clean: &CleanRun,
         call: &SweptCall,
-        harmless: bool,
+        hint: impl Fn(&str, &str) -> RepeatHint,
         attempt: &Attempt,
-    ) -> (SweepOutcome, usize) {
+    ) -> SweepFinding {
         let broken = CleanRun::new(&attempt.conversation, usize::MAX);
         // An agent may do the work again with the same tool of another server.
         let count = |run: &CleanRun| run.counts.get(&call.tool).copied().unwrap_or_default();
         let calls_again = count(&broken).saturating_sub(count(clean));
-        let (before, after) = (clean.effects_of(call), broken.effects_of(call));
-        let has_same_text = clean.text == broken.text;
-        let passed = attempt.verdict.status == VerdictStatus::Passed;
-        let outcome = match attempt.verdict.failure.as_ref().map(|failure| failure.kind) {
-            _ if broken.has_faults
-                && !harmless
-                && (after > before || broken.repeats_effect_of(clean, call)) =>
-            {
-                SweepOutcome::ActedTwice
+        let (before, after) = (clean.effect_counts(&hint), broken.effect_counts(&hint));
+        let repeated = repeated_effect(&before, &after, call);
+        let outcome = match repeated {
+            Some(_) if broken.has_faults => SweepOutcome::ActedTwice,
+            _ => {
+                let lacks_effect =
+                    broken.effects_of(call) < clean.effects_of(call) || lacks_effect(&before, &after);
+                let has_same_text = clean.text == broken.text;
+                SweepOutcome::without_repeats(
+                    broken.has_faults,
+                    lacks_effect,
+                    has_same_text,
+                    calls_again,
+                    attempt,
+                )
             }
+        };
+        let difference = match outcome {
+            SweepOutcome::ActedTwice => repeated,
+            SweepOutcome::Recovered | SweepOutcome::CalledAgain => other_arguments(&before, &after),
+            _ => None,
+        };
+        SweepFinding { outcome, calls_again, difference }
+    }
+}
+
+/// Describes an effect that the tool of a call, or another tool with the same arguments, took more often than before.
+fn repeated_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>, call: &SweptCall) -> Option<String> {
+    let of_tool = |effects: &EffectCounts<'_>| -> usize {
+        effects.iter().filter(|((tool, _), _)| *tool == call.tool).map(|(_, count)| count).sum()
+    };
+    let (once, again) = (of_tool(before), of_tool(after));
+    if again > once {
+        return Some(format!("{} took effect {again} times, without the fault {once}", call.tool));
+    }
+    before.iter().find_map(|(effect @ (tool, arguments), once)| {
+        let again = after.get(effect).filter(|again| *again > once)?;
+        Some(format!("{tool}({arguments}) took effect {again} times, without the fault {once}"))
+    })
+}
+
+/// Describes an effect with other arguments than before. They may have a generated identifier, so this is no defect by itself.
+fn other_arguments(before: &EffectCounts<'_>, after: &EffectCounts<'_>) -> Option<String> {
+    let only_in = |tool: &str, some: &EffectCounts<'_>, others: &EffectCounts<'_>| {
+        let found = some.keys().find(|effect| effect.0 == tool && !others.contains_key(*effect));
+        found.map(|(_, arguments)| arguments.to_string())
+    };
+    before.keys().find_map(|(tool, _)| {
+        let (now, then) = (only_in(tool, after, before)?, only_in(tool, before, after)?);
+        Some(format!("{tool} took effect with {now}, without the fault with {then}"))
+    })
+}
+
+/// True if a tool took effect less often than before.
+fn lacks_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>) -> bool {
+    let of_tool = |effects: &EffectCounts<'_>, tool: &str| -> usize {
+        effects.iter().filter(|((known, _), _)| *known == tool).map(|(_, count)| count).sum()
+    };
+    before.keys().any(|(tool, _)| of_tool(after, tool) < of_tool(before, tool))
+}
+
+impl SweepOutcome {
+    /// Returns the behaviour of an agent that repeated no effect.
+    fn without_repeats(
+        was_reached: bool,
+        lacks_effect: bool,
+        has_same_text: bool,
+        calls_again: usize,
+        attempt: &Attempt,
+    ) -> SweepOutcome {
+        let passed = attempt.verdict.status == VerdictStatus::Passed;
+        match attempt.verdict.failure.as_ref().map(|failure| failure.kind) {
             Some(FailureKind::Timeout) => SweepOutcome::Hung,
             Some(
                 FailureKind::AgentError
@@ -160,8 +247,10 @@ impl SweepOutcome {
                 | FailureKind::MissingCheckpoints
                 | FailureKind::MaxTurns
                 | FailureKind::NoInput,
-            ) => match after < before {
-                _ if !broken.has_faults => SweepOutcome::NotReached,
+            ) => match lacks_effect {
+                // No text excuses what a check forbids. An agent that could not act may miss what a check requires.
+                _ if attempt.checks.iter().any(CheckResult::shows_forbidden) => SweepOutcome::Failed,
+                _ if !was_reached => SweepOutcome::NotReached,
                 true if has_same_text => SweepOutcome::DidNotNotice,
                 true => SweepOutcome::ToldUser,
                 false if passed && calls_again > 0 => SweepOutcome::CalledAgain,
@@ -170,8 +259,7 @@ impl SweepOutcome {
                 false => SweepOutcome::ToldUser,
             },
             Some(_) => SweepOutcome::Error,
-        };
-        (outcome, calls_again)
+        }
     }
 
     /// True if the fault shows a defect of the agent, or the test cannot decide.
@@ -225,8 +313,11 @@ impl CleanRun {
             *nth += 1;
             calls.push(SweptCall { server: call.server.to_string(), tool: call.tool.to_string(), nth: *nth });
         }
-        let effects = seen.iter().filter(|call| call.has_effect());
-        let effects = effects.map(|call| (call.tool.to_string(), canonical_arguments(&call.arguments)));
+        let effects = seen.iter().filter(|call| call.has_effect()).map(|call| ToolEffect {
+            server: call.server.to_string(),
+            tool: call.tool.to_string(),
+            arguments: canonical_arguments(&call.arguments),
+        });
         let mut counts: HashMap<String, usize> = HashMap::new();
         for call in valid() {
             *counts.entry(call.tool.to_string()).or_default() += 1;
@@ -244,20 +335,20 @@ impl CleanRun {
 
     /// Number of effects of the tool of a call, at all servers.
     fn effects_of(&self, call: &SweptCall) -> usize {
-        self.effects.iter().filter(|(tool, _)| *tool == call.tool).count()
+        self.effects.iter().filter(|effect| effect.tool == call.tool).count()
     }
 
-    /// True if the tool of a call took an effect of another conversation, with the same arguments, more often than there.
-    fn repeats_effect_of(&self, other: &CleanRun, call: &SweptCall) -> bool {
-        let count = |run: &CleanRun| {
-            let mut counts: HashMap<String, usize> = HashMap::new();
-            for (_, arguments) in run.effects.iter().filter(|(tool, _)| *tool == call.tool) {
-                *counts.entry(arguments.clone()).or_default() += 1;
+    /// Counts the effects that matter if they are repeated.
+    fn effect_counts(&self, hint: impl Fn(&str, &str) -> RepeatHint) -> EffectCounts<'_> {
+        let mut counts = EffectCounts::new();
+        for ToolEffect { server, tool, arguments } in &self.effects {
+            match hint(server, tool) {
+                RepeatHint::ReadOnly => {}
+                RepeatHint::Idempotent => _ = counts.insert((tool, arguments), 1),
+                RepeatHint::None => *counts.entry((tool, arguments)).or_default() += 1,
             }
-            counts
-        };
-        let (before, after) = (count(other), count(self));
-        before.iter().any(|(arguments, times)| after.get(arguments).is_some_and(|again| again > times))
+        }
+        counts
     }
 }
 
@@ -272,7 +363,7 @@ impl SweepRow {
         case: &CaseRef,
         call: SweptCall,
         fault: &FaultKind,
-        (outcome, calls_again): (SweepOutcome, usize),
+        SweepFinding { outcome, calls_again, difference }: SweepFinding,
         attempt: &Attempt,
         place: usize,
     ) -> SweepRow {
@@ -288,7 +379,7 @@ impl SweepRow {
             outcome,
             calls_again,
             passed: attempt.verdict.status == VerdictStatus::Passed,
-            message: failure.map(|failure| failure.message.clone()),
+            message: difference.or_else(|| failure.map(|failure| failure.message.clone())),
             detail: failure.and_then(|failure| failure.detail.clone()),
         }
     }
@@ -344,6 +435,11 @@ impl SweepReport {
             false => row.tool.clone(),
         };
         self.rows.iter().map(label).collect()
+    }
+
+    /// True if no conversation had a fault.
+    pub(super) fn injected_nothing(&self) -> bool {
+        self.missing == 0 && self.rows.iter().all(|row| row.outcome == SweepOutcome::NotReached)
     }
 
     /// Number of conversations that show a defect, or have no result.

@@ -212,7 +212,9 @@ fn decide(check: &Check, scope: TurnScope<'_>) -> CheckResult {
         || (check.decide(scope), check.undecided_reason(scope)),
         |(verdict, error)| (verdict, error.map(|why| why.to_string())),
     );
-    CheckResult::new(check, verdict).with_error(check, error)
+    // Time limits forbid nothing: a fault takes time.
+    let is_failed_for_good = !verdict.passed && !check.is_timing() && check.is_failed_for_good(scope);
+    CheckResult { is_failed_for_good, ..CheckResult::new(check, verdict).with_error(check, error) }
 }
 
 impl CheckScope {

@@ -50,6 +50,9 @@ optional_members! {
         /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not
         /// to blame.
         pub error?: Option<String>,
+        /// True if no further turn can change that the check has failed. Not saved.
+        #[serde(skip)]
+        pub is_failed_for_good: bool,
         /// Kind of the failure that the error is. Not saved.
         #[serde(skip)]
         pub error_kind: Option<FailureKind>,
@@ -93,11 +96,17 @@ impl CheckResult {
             is_final: false,
             verdict,
             error: None,
+            is_failed_for_good: false,
             error_kind: None,
             said: Vec::new(),
             topic: None,
             opinion: None,
         }
+    }
+
+    /// Returns true if a hard check failed because of something that the agent did and the check forbids.
+    pub fn shows_forbidden(&self) -> bool {
+        self.is_failed_for_good && self.fails() && self.error.is_none()
     }
 
     /// Returns the result of a check that could not be evaluated. It does not pass, negated or not.

@@ -29,7 +29,11 @@ impl<W: Write + Send> GitHubReporter<W> {
         let bad: Vec<&SweepRow> = report.rows.iter().filter(|row| row.outcome.is_bad()).collect();
         for rows in bad.chunk_by(|one, next| (&one.suite, &one.case) == (&next.suite, &next.case)) {
             let lines = rows.iter().map(|row| {
-                format!("{} after {} of {} #{} at {}", row.outcome, row.fault, row.tool, row.nth, row.server)
+                let why = row.failure_text().map_or_else(String::new, |text| format!(": {text}"));
+                format!(
+                    "{} after {} of {} #{} at {}{why}",
+                    row.outcome, row.fault, row.tool, row.nth, row.server
+                )
             });
             let command = format!(
                 "::error title={}::{}\n",

@@ -144,7 +144,11 @@ fn sweep_section(report: &SweepReport) -> String {
         .map(|(row, tool)| {
             let (case, tool) = (escape_inline(&row.case), format_code(&tool));
             let (fault, outcome) = (format_code(&row.fault), row.outcome);
-            format!("- {case}: {tool} #{}, {fault}: **{outcome}**\n", row.nth)
+            let message = row
+                .message
+                .as_ref()
+                .map_or_else(String::new, |message| format!(": {}", escape_inline(message)));
+            format!("- {case}: {tool} #{}, {fault}: **{outcome}**{message}\n", row.nth)
         })
         .collect();
     if !shown.is_empty() {

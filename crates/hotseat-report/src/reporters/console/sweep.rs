@@ -44,7 +44,7 @@ pub(super) fn table(look: &ConsoleOptions, report: &SweepReport) -> String {
             Some(false) => TextStyle::Good,
         };
         text.push_str(&format!("{names}{}\n", look.paint(style, &line[3])));
-        if let Some(message) = row.filter(|row| row.outcome.is_bad()).and_then(SweepRow::failure_text) {
+        if let Some(message) = row.and_then(SweepRow::failure_text) {
             let message = one_line(&message, MAX_MESSAGE_COLUMNS);
             text.push_str(&format!("  {}\n", look.paint(TextStyle::Quiet, &message)));
         }
