@@ -114,7 +114,8 @@ impl McpSettings {
         if tools.is_empty() {
             return Vec::new();
         }
-        let tools_of = |name: &str| self.defined_tools(name).or_else(|| listed.get(name).map(|tools| tools.to_vec()));
+        let tools_of =
+            |name: &str| self.defined_tools(name).or_else(|| listed.get(name).map(|tools| tools.to_vec()));
         let servers = self.iter().map(|(name, _)| Some((name, tools_of(name)?)));
         let Some(servers) = servers.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty()) else {
             return Vec::new();
