@@ -7,11 +7,11 @@ use super::case_filter::{CaseFilter, CaseLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions, missing_tool_functions};
 use super::cassettes::AttemptCassette;
 use super::execution_options::ExecutionOptions;
-use super::judging_digests::JudgingDigests;
+use super::judging_digests::judging_digests;
 use super::known_labels::KnownLabels;
 use super::mcp_servers::SweptFault;
 use super::mode::RunModes;
-use super::results::{CaseInfo, CaseRef};
+use super::results::{CaseInfo, CaseRef, JudgingDigests};
 use super::shard::{PlanDigest, Shard};
 use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase};
 use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
@@ -214,7 +214,7 @@ impl RunPlan {
                         }
                         let fits = plan.selection.matches(&name, &case);
                         let judging = match fits {
-                            true => JudgingDigests::new(project, CaseScope { case: &case, suite, agent }),
+                            true => judging_digests(project, CaseScope { case: &case, suite, agent }),
                             false => JudgingDigests::default(),
                         };
                         if fits {
@@ -451,7 +451,7 @@ impl RunPlan {
                         };
                         let (suite, agent) = (&planned.suite, agent.as_ref());
                         let scope = CaseScope { case: &driven.case, suite, agent };
-                        let judging = JudgingDigests::new(project, scope);
+                        let judging = judging_digests(project, scope);
                         digest.add_case(&name, &driven.case, &judging);
                         place += 1;
                         if is_selected {

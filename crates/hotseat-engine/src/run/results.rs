@@ -4,7 +4,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::judging_digests::JudgingDigests;
 use crate::digest::short_digest;
 use hotseat_document::{SourceSpan, SourceText};
 use hotseat_trace::optional_members;
@@ -26,6 +25,16 @@ pub struct CaseRef {
     pub suite: Arc<Suite>,
     /// Index of the tested agent in the run settings. `None` if the project does not set one.
     pub agent: Option<usize>,
+}
+
+/// Digests of what judges a case beside its assertions. Equal digests mean equal functions and judges, as far as their files
+/// and the project file show them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JudgingDigests {
+    /// Digest of the script functions that checks and conditions call, with the files that they import.
+    pub functions: Option<String>,
+    /// Digest of the settings of the judges, as written.
+    pub judges: Option<String>,
 }
 
 optional_members! {

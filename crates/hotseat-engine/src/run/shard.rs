@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::judging_digests::JudgingDigests;
+use super::results::JudgingDigests;
 use crate::cases::TestCase;
 
 /// One of several shards. The shard of a case depends on its suite and id only, so adding or removing other

@@ -78,10 +78,10 @@ fn saved_case(attempt: &Attempt) -> Option<Value> {
 /// Adds the goal of the simulated user to assertions that refer to it.
 fn name_goal(value: &mut Value, goal: &str) {
     match value {
-        Value::Object(members) if members.get("type").is_some_and(|kind| kind == "goal") => {
-            if !members.contains_key("value") {
-                members.entry("goal").or_insert_with(|| json!(goal));
-            }
+        Value::Object(members)
+            if members.get("type").is_some_and(|kind| kind == "goal") && !members.contains_key("value") =>
+        {
+            members.entry("goal").or_insert_with(|| json!(goal));
         }
         Value::Object(members) => members.values_mut().for_each(|value| name_goal(value, goal)),
         Value::Array(entries) => entries.iter_mut().for_each(|value| name_goal(value, goal)),
