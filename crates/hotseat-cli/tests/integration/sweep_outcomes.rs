@@ -138,7 +138,7 @@ fn a_sweep_that_reaches_no_fault_proves_nothing() {
         }
         FakeReply::json(200, &json!({"reply": "Done."}))
     });
-    let run = sweep(&agent, "pay", "is_error", ANYTHING);
+    let run = sweep(&agent, "pay", "is_error", "{ text: { must_match: Done } }");
     assert_eq!((outcomes(&run, "charge_card"), run.output.code), (vec!["not_reached"], 3), "{}", run.output);
     assert!(run.output.stderr.contains("the sweep injected no fault"), "{}", run.output);
 }
