@@ -196,7 +196,14 @@ async fn median_of_tasks<F: Future<Output = Result<Vec<Duration>, BenchError>> +
 /// Runs one turn.
 async fn run_turn(handle: &ConversationHandle, watcher: &mut Watcher) -> Result<(), BenchError> {
     let content = "Hello".to_string();
-    handle.send(ConversationInput::UserMessage { user: "user".into(), content, reply_to: None }).await?;
+    handle
+        .send(ConversationInput::UserMessage {
+            user: "user".into(),
+            content,
+            reply_to: None,
+            client_id: None,
+        })
+        .await?;
     loop {
         match watcher.next().await {
             Some(Signal::Event(record)) => match &record.payload {

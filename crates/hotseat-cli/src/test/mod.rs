@@ -203,6 +203,7 @@ fn check_plan(
                 .map_err(|wrong| context.reject(wrong))?,
         );
     }
+    project.check_endpoint(plan.agents()).map_err(|wrong| context.reject([wrong]))?;
     saving::check_viewable(args, project).map_err(|wrong| context.reject([wrong]))?;
     if plan.lacks_agent() {
         return Err(context.reject([project.missing_target()]));

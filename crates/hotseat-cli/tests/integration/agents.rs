@@ -49,6 +49,28 @@ fn command_line_overrides_target() {
     }
 }
 
+/// An address that no case uses would leave the old agents tested.
+#[test]
+fn address_of_the_command_line_belongs_to_the_tested_agent() {
+    let agents = named_agents();
+    let fresh = FakeAgent::start(|_| FakeReply::text(200, "I am blue."));
+    let project = project(&agents, "target: blue\n")
+        .suite("a", HELLO)
+        .suite("red/b", &HELLO.replace("name: a", "name: b"));
+    for arguments in [&["red"][..], &[]] {
+        let output = project.hotseat(&[&["test", "--endpoint", &fresh.url()], arguments].concat());
+        assert_eq!(output.code, 2, "{output}");
+        assert!(
+            output.stderr.contains("--endpoint is the address of agent `blue`, but cases test agent `red`"),
+            "{output}"
+        );
+    }
+    assert_eq!((request_counts(&agents), fresh.requests().len()), ((0, 0), 0));
+    project.test(&["--endpoint", &fresh.url(), "a.test.yaml"]).assert_all_passed();
+    project.test(&["--endpoint", &fresh.url(), "-n", "blue"]).assert_all_passed();
+    assert_eq!((request_counts(&agents), fresh.requests().len()), ((0, 0), 3));
+}
+
 #[test]
 fn suite_in_agent_folder_targets_that_agent() {
     let agents = named_agents();

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::patterns::read_patterns;
 use hotseat_checks::{ArgumentCondition, MatchMode, ValueRelation};
-use hotseat_document::{Diagnostics, Kind, MapView, NodeView, document_shape};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, document_shape};
 
 const LIMIT: Kind = Kind::OneOf(&[Kind::Number, Kind::NonEmptyText]);
 const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
@@ -93,7 +93,18 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     all.extend(several("entries").map(ArgumentCondition::Entries));
     all.extend(several("all").map(ArgumentCondition::All));
     if let Some(view) = map.get("not") {
-        all.extend(read_condition(view, diagnostics).map(|inner| ArgumentCondition::Not(Box::new(inner))));
+        let inner = read_condition(view, diagnostics);
+        let several = match &inner {
+            Some(ArgumentCondition::Matches(patterns, MatchMode::All)) => patterns.len() > 1,
+            Some(ArgumentCondition::Contains(parts, MatchMode::All)) => parts.len() > 1,
+            _ => false,
+        };
+        if several {
+            let help = "use `regex_any` or `contains_any` if none may be there, or write one `not` for each";
+            let message = "`not` of several is ambiguous: none of them, or not all";
+            diagnostics.push(Diagnostic::new(message).at(map.key_place("not")).help(help));
+        }
+        all.extend(inner.map(|inner| ArgumentCondition::Not(Box::new(inner))));
     }
     match all.len() {
         0 => {

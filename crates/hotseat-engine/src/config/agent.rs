@@ -143,6 +143,15 @@ impl ProjectAgent {
         written.to_string()
     }
 
+    /// Names the agent in a sentence.
+    pub(super) fn words(&self) -> String {
+        match (&self.name, &self.in_code) {
+            (Some(name), _) => format!("agent `{name}`"),
+            (None, Some(_)) => "an agent in the test program".to_string(),
+            (None, None) => "the target".to_string(),
+        }
+    }
+
     /// Creates an agent implemented in this program.
     pub fn in_code(agent: Arc<dyn CodeAgent>) -> ProjectAgent {
         let connectors = Arc::<ConnectorSet>::default();
@@ -215,8 +224,8 @@ impl ProjectAgent {
         let key = ["endpoint", "base_url"].into_iter().find(|key| shape.field(key).is_some());
         let mut node = self.node.clone();
         let (Some(key), NodeValue::Map(entries)) = (key, &mut node.value) else {
-            let who = self.name.as_deref().map_or("the target".to_string(), |name| format!("agent `{name}`"));
-            let message = format!("--endpoint: {who} has no address, since Hotseat runs it itself");
+            let message =
+                format!("--endpoint: {} has no address, since Hotseat runs it itself", self.words());
             mistakes.push(Diagnostic::new(message).help("select another agent with `-n`"));
             return None;
         };

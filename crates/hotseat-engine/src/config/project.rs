@@ -81,6 +81,8 @@ pub struct Project {
     target: Option<Arc<ProjectAgent>>,
     /// Agent that is tested regardless of suites and cases.
     override_agent: Option<Arc<ProjectAgent>>,
+    /// Agent that is contacted at another address than its own.
+    moved_agent: Option<Arc<ProjectAgent>>,
     /// Agents that replay recordings in place of the tested ones.
     replay_agents: Option<ReplayAgents>,
     /// Call settings of the command line.
@@ -148,6 +150,7 @@ impl Project {
             judge: JudgeSettings::default(),
             target: None,
             override_agent: None,
+            moved_agent: None,
             replay_agents: None,
             call_settings: CallSettings::default(),
             no_inherited: InheritedSettings::default(),
@@ -264,6 +267,7 @@ impl Project {
             judge,
             target,
             override_agent: None,
+            moved_agent: None,
             replay_agents: None,
             call_settings: CallSettings::default(),
             no_inherited: InheritedSettings::default(),
@@ -350,8 +354,23 @@ impl Project {
                 *agent = moved.clone();
             }
         }
-        self.target.get_or_insert(moved);
+        self.target.get_or_insert_with(|| moved.clone());
+        self.moved_agent = Some(moved);
         Ok(())
+    }
+
+    /// Fails if a tested agent has another address in the command line, but is not the one that gets it: the old one would
+    /// be tested.
+    pub fn check_endpoint<'a>(
+        &self,
+        tested: impl Iterator<Item = &'a Arc<ProjectAgent>>,
+    ) -> Result<(), Diagnostic> {
+        let Some(moved) = &self.moved_agent else { return Ok(()) };
+        let mut others = tested.filter(|agent| !Arc::ptr_eq(agent, moved) && !agent.is_replayed());
+        let Some(other) = others.next() else { return Ok(()) };
+        let message =
+            format!("--endpoint is the address of {}, but cases test {}", moved.words(), other.words());
+        Err(Diagnostic::new(message).help("name the agent with `-n`, or select only its cases"))
     }
 
     /// Replays recordings in place of the tested agents. Assertions and tools of the agents still apply, and

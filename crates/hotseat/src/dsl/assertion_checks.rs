@@ -31,7 +31,10 @@ pub(super) fn build_checks(
             }
             value["negate"] = true.into();
         }
-        parse_assertions(&value).map_err(|error| error.to_string())
+        match parse_assertions(&value) {
+            Ok(checks) if checks.is_empty() => Err(format!("{value} asserts nothing")),
+            parsed => parsed.map_err(|error| error.to_string()),
+        }
     };
     match form {
         AssertionKind::Decided(known) => {

@@ -59,6 +59,11 @@ fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
         "tool_names" => list.map(ConversationValue::ToolNames),
         _ => list.map(ConversationValue::TopicHistory),
     };
+    if *key == "contains" && view.one_or_many().count() > 1 && map.bool("negate") == Some(true) {
+        let message = "`negate` with several entries is ambiguous: none of them, or not all";
+        let wrong = Diagnostic::new(message).at(map.key_place("negate"));
+        diagnostics.push(wrong.help("write one assertion for each entry"));
+    }
     if compared.is_none() {
         diagnostics.report(map.place_of(key), suits);
     }

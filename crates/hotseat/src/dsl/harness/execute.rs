@@ -62,6 +62,7 @@ impl Harness {
         if plan.lacks_agent() {
             return Err(self.usage_error([project.missing_target()]));
         }
+        project.check_endpoint(plan.agents()).map_err(|wrong| self.usage_error([wrong]))?;
         if !plan.faultless_checks.is_empty() {
             return Err(self.usage_error(std::mem::take(&mut plan.faultless_checks)));
         }

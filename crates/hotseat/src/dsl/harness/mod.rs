@@ -43,6 +43,7 @@ use super::tree::Group;
 ///     })
 /// }
 /// ```
+#[must_use = "the exit code says if an example failed: return it from `main`"]
 #[track_caller]
 pub fn run(declare: impl FnOnce(&mut Group)) -> ExitCode {
     let (arguments, world) = HarnessContext::from_process();
@@ -100,6 +101,7 @@ pub(super) mod exit {
 
 impl Harness {
     /// Runs the selected examples and returns the exit code.
+    #[must_use = "the exit code says if an example failed"]
     pub fn run(&self, declare: impl FnOnce(&mut Group)) -> u8 {
         match self.try_run(declare) {
             Ok(code) | Err(code) => code,

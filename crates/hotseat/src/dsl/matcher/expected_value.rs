@@ -72,7 +72,7 @@ impl ExpectedValue {
     /// Returns the equivalent condition; none for a predicate.
     pub(super) fn condition(&self) -> Option<Value> {
         match self {
-            ExpectedValue::Value(value) => Some(json!({"equals": value})),
+            ExpectedValue::Value(value) => Some(containing(value)),
             ExpectedValue::Condition(written) => Some(written.clone()),
             ExpectedValue::Predicate(..) | ExpectedValue::Invalid(_) => None,
         }
@@ -97,6 +97,20 @@ impl ExpectedValue {
             ExpectedValue::Predicate(words, _) => words.clone(),
             ExpectedValue::Invalid(words) => words.clone(),
         }
+    }
+}
+
+/// Returns the condition of a value that contains the expected one: objects may have more members.
+fn containing(expected: &Value) -> Value {
+    match expected {
+        Value::Object(members) if !members.is_empty() => {
+            let members = members.iter().map(|(name, value)| (name.clone(), containing(value)));
+            json!({ "members": members.collect::<serde_json::Map<_, _>>() })
+        }
+        Value::Array(entries) if entries.iter().any(|entry| entry.is_object() || entry.is_array()) => {
+            json!({ "entries": entries.iter().map(containing).collect::<Vec<_>>() })
+        }
+        value => json!({ "equals": value }),
     }
 }
 

@@ -9,6 +9,7 @@ use std::fmt::{Debug, Display};
 
 use serde_json::Value;
 
+use super::assertion_checks::AMBIGUOUS_NOT;
 use super::conversation::SharedView;
 use hotseat_checks::{RustCheck, Undecidable};
 use hotseat_engine::session::CheckSubject;
@@ -92,6 +93,8 @@ pub(in crate::dsl) struct ValueDecision {
     pub expected: String,
     /// The result; none if undecidable.
     pub holds: Option<bool>,
+    /// True if it consists of several expectations that all have to be met.
+    pub is_several: bool,
     /// Actual value, or the reason why it is undecidable.
     pub actual: String,
 }
@@ -125,6 +128,7 @@ impl Assertion {
             expression: None,
             expected,
             holds: Some(holds),
+            is_several: false,
             actual,
         }))
     }
@@ -147,6 +151,7 @@ impl Assertion {
             expression: None,
             expected,
             holds: None,
+            is_several: false,
             actual,
         }))
     }
@@ -162,7 +167,18 @@ impl Assertion {
     /// Negates the assertion.
     #[must_use]
     pub fn negated(self) -> Assertion {
-        Assertion { negated: !self.negated, ..self }
+        match &self.kind {
+            AssertionKind::Decided(known) if known.is_several => Assertion::invalid(AMBIGUOUS_NOT),
+            _ => Assertion { negated: !self.negated, ..self },
+        }
+    }
+
+    /// Marks several expectations that all have to be met, which `not` cannot negate together.
+    fn of_several(mut self, count: usize) -> Assertion {
+        if let AssertionKind::Decided(known) = &mut self.kind {
+            known.is_several = count > 1;
+        }
+        self
     }
 
     pub(in crate::dsl) fn from_kind(form: AssertionKind) -> Assertion {

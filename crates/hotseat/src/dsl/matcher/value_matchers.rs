@@ -251,7 +251,8 @@ impl<U: Debug> ContainsMatcher<U> {
             return Assertion::invalid(EMPTY_CONTAINS);
         }
         let expected = format!("to contain {}", self.expected());
-        Assertion::decided_as(expected, self.fits(has), found)
+        let assertion = Assertion::decided_as(expected, self.fits(has), found);
+        assertion.of_several(if self.all { self.sought.len() } else { 1 })
     }
 
     pub(super) fn fits(&self, has: impl Fn(&U) -> bool) -> bool {
@@ -468,7 +469,9 @@ impl PatternMatcher {
             Err(words) => Assertion::invalid(words.clone()),
             Ok(patterns) => {
                 let expected = format!("to fit {}", self.fitting().describe(patterns));
-                Assertion::decided_as(expected, self.fitting().matches(patterns, text), shown(text))
+                let holds = self.fitting().matches(patterns, text);
+                let assertion = Assertion::decided_as(expected, holds, shown(text));
+                assertion.of_several(if self.all { patterns.len() } else { 1 })
             }
         }
     }

@@ -135,6 +135,45 @@ fn reports_contain_expected_actual_and_location() {
     );
 }
 
+/// None of them, or not all?
+#[test]
+fn negations_of_several_are_errors_of_the_test() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        s.it("texts", async |t| {
+            t.user.says("a room").await;
+            expect!(t.agent.text(), not(contains(["error", "nothing of this"])));
+        });
+        s.it("patterns", async |t| {
+            t.user.says("a room").await;
+            expect!(t.agent.text(), not(matches(["error", "nothing of this"])));
+        });
+        s.it("arguments", async |t| {
+            t.user.says("a room").await;
+            expect!(t.agent, call_tool("check_availability").with("room", not(contains(["a", "b"]))));
+        });
+        s.it("nothing", async |t| {
+            t.user.says("a room").await;
+            expect!(t.agent, holds(json!({})));
+        });
+        s.it("one of several, or each", async |t| {
+            t.user.says("a room").await;
+            expect!(t.agent.text(), not(contains_any(["error", "nothing of this"])));
+            expect!(t.agent.text(), not(contains("error")));
+        });
+    });
+    for (case, words) in [
+        ("texts", "`not` of several assertions is ambiguous"),
+        ("patterns", "`not` of several assertions is ambiguous"),
+        ("arguments", "`not` of several is ambiguous"),
+        ("nothing", "{} asserts nothing"),
+    ] {
+        let (kind, message) = ran.failure(case);
+        assert!(kind == "test_error" && message.contains(words), "{case}: {kind} {message}");
+    }
+    assert_eq!(ran.case("one of several, or each")["status"], "passed", "{ran:#?}");
+}
+
 #[test]
 fn tests_can_define_matchers() {
     struct Polite;
@@ -264,6 +303,9 @@ fn tools_of_servers_have_other_names() {
             let refunded = || call_tool("refund").with("order", json!({"id": "o-1"}));
             expect!(t.agent, refunded());
             expect!(t.agent, refunded().with("order", that(|order| order["amount"] == 5)));
+            expect!(t.agent, refunded().with("order", json!({"amount": 5})));
+            expect!(t.agent, call_tool("refund").with("order", not(json!({"id": "o-2"}))));
+            expect!(t.agent, not(call_tool("refund").with("order", not(json!({"id": "o-1"})))));
             expect!(t.agent, not(refunded().with("order", that(|order| order["amount"] == 6))));
         });
         s.it("a call that the server did not receive", async |t| {
