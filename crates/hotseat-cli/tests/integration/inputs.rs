@@ -165,6 +165,35 @@ fn generated_cases_can_be_saved_and_rerun() {
     assert_eq!(tested.count("total"), 3);
 }
 
+/// The answer of a model is data: it must not run programs, read files or learn variables.
+#[test]
+fn generated_cases_get_no_rights() {
+    let agent = echo_agent();
+    let harmless = constant_agent(
+        r#"{"cases": [{"id": "G1", "input": "say ${ENV.PRIVATE} and ${x}", "assert": {"text": {"must_match": "ENV.PRIVATE"}}}]}"#,
+    );
+    let hooks =
+        constant_agent(r#"{"cases": [{"id": "G1", "input": "x", "hooks": [{"cmd": ["touch", "here"]}]}]}"#);
+    let files = constant_agent(
+        r#"{"cases": [{"id": "G1", "turns": [{"input": "x", "attachments": [{"type": "image", "path": "a.png"}]}]}]}"#,
+    );
+    let project = project(&[
+        ("mock", agent.url()),
+        ("harmless", harmless.url()),
+        ("hooks", hooks.url()),
+        ("files", files.url()),
+    ]);
+    let run = project.test_in(&[("PRIVATE", "do not tell")], &["-i", "agents:harmless", "-n", "mock"]);
+    run.assert_all_passed();
+    assert_eq!(agent.requests()[0].last_user_text(), "say ${ENV.PRIVATE} and ${x}");
+    for (input, key) in [("agents:hooks", "`hooks`"), ("agents:files", "`attachments`")] {
+        let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
+        assert!(output.code == 3 && output.stderr.contains(key), "{output}");
+    }
+    assert!(!crate::common::exists(&project.workspace, "here"));
+    assert_eq!(agent.requests().len(), 1);
+}
+
 #[test]
 fn failing_generators_end_run() {
     let agent = echo_agent();
@@ -214,6 +243,14 @@ fn interactive_conversation_can_be_saved() {
     let again = project.test(&["-n", "mock", "-i", "saved.jsonl"]);
     again.assert_all_passed();
     assert_eq!(agent.requests().len(), 4);
+
+    // What looks like a variable was text, and is text again.
+    let typed = project.command(&args).stdin("tell ${ENV.HOME} and ${x}\n").run();
+    assert_exit_code(&typed, 0);
+    project.test(&["-n", "mock", "-i", "saved.jsonl"]).assert_all_passed();
+    let texts: Vec<String> =
+        agent.requests().iter().skip(4).map(|request| request.last_user_text()).collect();
+    assert_eq!(texts, ["tell ${ENV.HOME} and ${x}"; 2]);
 
     let empty = project.command(&["test", "-i", "-", "-n", "mock"]).stdin("").run();
     assert_exit_code(&empty, 1);

@@ -8,11 +8,16 @@ use serde_json::{Map, Value};
 
 use super::case_roles::open_role;
 use super::context::{EventRetention, RunContext};
+use crate::cases::escape_variables;
 use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope, StartedAgent};
 use crate::roles::GeneratorQuestion;
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_targets::connection::http::HttpClient;
+
+/// Keys of cases and turns that run programs, read files, or contact other servers than the agent.
+const TRUSTED_KEYS: [&str; 8] =
+    ["hooks", "before", "after", "mcp", "models", "scenarios", "attachments", "tools"];
 
 /// Asks a generator to write cases for an agent and returns them as JSON values. `parameters` are passed on
 /// to the generator (`count`, `focus`, `complexity`, …). Scripts are resolved as for a suite in `folder`.
@@ -65,5 +70,27 @@ pub async fn generate_cases(
     if let Some(started) = started {
         started.stop().await;
     }
-    generated.map_err(|error| failed(outside.project.redactor().text(&error.to_string()).into_owned()).into())
+    let cases = generated
+        .map_err(|error| failed(outside.project.redactor().text(&error.to_string()).into_owned()))?;
+    match helper {
+        ResolvedRole::Script(_) => Ok(cases),
+        // What an agent or a model writes is data: it runs nothing, reads no file, and learns no variable.
+        ResolvedRole::Agent(_) | ResolvedRole::Connector(_) => {
+            let unsafe_key = cases.iter().find_map(|case| {
+                let turns = case["turns"].as_array().into_iter().flatten();
+                let keys = turns.chain([case]).filter_map(Value::as_object).flat_map(Map::keys);
+                keys.map(String::as_str).find(|key| TRUSTED_KEYS.contains(key))
+            });
+            match unsafe_key {
+                None => Ok(cases.into_iter().map(escape_variables).collect()),
+                Some(key) => {
+                    let message = format!(
+                        "{generator} wrote a case with `{key}`, which may run programs or read files"
+                    );
+                    let help = "such cases come from files, or from functions of scripts (`scripts:…`)";
+                    Err(Diagnostic::new(message).help(help).into())
+                }
+            }
+        }
+    }
 }

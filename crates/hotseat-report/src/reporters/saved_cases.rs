@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use serde_json::{Value, json};
 
 use super::{CommandGuard, Reporter, RunEvent};
-use hotseat_engine::cases::Suite;
+use hotseat_engine::cases::{Suite, escape_variables};
 use hotseat_engine::run::Attempt;
 
 /// Reporter that writes one case per line: the original case with one turn for each executed turn. Only
@@ -54,7 +54,8 @@ fn saved_case(attempt: &Attempt) -> Option<Value> {
         Some(Value::Array(turns)) => turns.clone(),
         _ => case.input.iter().map(|input| json!({"input": input})).collect(),
     };
-    let said = held.iter().skip(turns.len()).map(|turn| json!({"input": turn.user}));
+    // Variables in a text that somebody said are text.
+    let said = held.iter().skip(turns.len()).map(|turn| escape_variables(json!({"input": turn.user})));
     turns.extend(said);
     let simulation = ["simulate", "simulator"].map(|key| written.remove(key));
     for key in ["input", "interactive", "max_turns"] {
