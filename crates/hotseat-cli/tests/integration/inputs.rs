@@ -305,7 +305,7 @@ simulate: { use: 'agents:user', goal: '${scenario.goal}', max_turns: 1 }
 final_assertions: [{ type: goal, judge: 'agents:j' }]
 ";
     let project = project(&agents).file("a.test.yaml", suite);
-    let output = project.hotseat(&["test", "-n", "mock", "a.test.yaml", "--save", "saved.test.jsonl"]);
+    let output = project.hotseat(&["test", "-n", "mock", "--parallel", "1", "--save", "saved.test.jsonl"]);
     let saved = project.workspace.read("saved.test.jsonl");
     assert_eq!(saved.lines().count(), 3, "{output}{saved}");
     assert!(!saved.contains("simulate") && saved.contains(r#""goal":"${scenario.goal}""#), "{saved}");
