@@ -622,11 +622,21 @@ fn value() {
             (of("turn_count", "at_most", json!(0)), Fails),
             (of("tool_names", "equals", json!(["book", "agents__lookup", "book", "forgotten"])), Passes),
             (of("tool_names", "equals", json!(["book", "agents__lookup", "forgotten"])), Fails),
-            (of("tool_names", "contains", json!(["forgotten", "book"])), Passes),
             (of("tool_names", "contains", json!("book")), Passes),
-            (of("tool_names", "contains", json!(["book", "pay"])), Fails),
+            (of("tool_names", "contains", json!(["pay"])), Fails),
         ],
     );
+    // The negation of several entries is ambiguous.
+    let case = |id: &str, names: Value| json!({"id": id, "input": "go", "assertions": [of("tool_names", "contains", names)]});
+    let cases = [case("all", json!(["forgotten", "book"])), case("one", json!(["book", "pay"]))];
+    let agent = FakeAgent::start(booking_agent);
+    let tested = Project::with_agent(&agent)
+        .file("a.test.jsonl", &cases.map(|case| case.to_string()).join("\n"))
+        .test(&[]);
+    assert_eq!(["all", "one"].map(|id| tested.case(id)["status"].clone()), ["passed", "failed"]);
+    let negated = json!({"type": "value", "of": "tool_names", "contains": ["a", "b"], "negate": true});
+    let negated = json!({"id": "a", "input": "go", "assertions": [negated]});
+    assert_rejected(&negated, "1:", "`negate` with several entries is ambiguous");
     for (assertion, words) in [
         (
             r#"{"type": "value", "of": "turns", "equals": 1}"#,

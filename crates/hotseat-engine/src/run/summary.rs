@@ -10,7 +10,7 @@ use super::check_totals::CheckTotals;
 use super::execution_options::ExecutionOptions;
 use super::outcome::CaseOutcome;
 use super::stability::ReliabilityGrade;
-use super::sweep_result::SweepReport;
+use super::sweep_result::{SweepReport, is_zero};
 
 /// Counts and totals of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -63,10 +63,6 @@ pub struct RunSummary {
     pub ended_at: Millis,
     /// Duration.
     pub duration: Duration,
-}
-
-pub(super) fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// Totals of repeated cases.

@@ -145,8 +145,12 @@ pub struct SweepReport {
     /// Cases that were not swept.
     pub skipped: Vec<SweepSkip>,
     /// Number of calls that got no fault, because their case has too many.
-    #[serde(default, skip_serializing_if = "super::summary::is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub calls_left_out: usize,
+}
+
+pub(super) fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl SweepFinding {

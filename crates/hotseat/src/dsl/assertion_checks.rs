@@ -6,13 +6,9 @@ use hotseat_document::SourceSpan;
 use serde_json::{Value, json};
 
 use super::criterion::{Criteria, Criterion};
-use super::matcher::AssertionKind;
+use super::matcher::{AMBIGUOUS_NOT, AssertionKind};
 use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck, Undecidable};
 use hotseat_engine::cases::parse_assertions;
-
-/// Message if several assertions are negated together.
-pub(super) const AMBIGUOUS_NOT: &str =
-    "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";
 
 /// Converts an assertion of an example to checks. Fails if the assertion is invalid: the message.
 pub(super) fn build_checks(

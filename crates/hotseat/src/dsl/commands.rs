@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::assertion_checks::{AMBIGUOUS_NOT, build_checks};
+use super::assertion_checks::build_checks;
 use super::caller_location::CallerLocation;
 use super::conversation::{CURRENT_VIEW, SharedView, lock};
 use super::example_facts::ExampleFacts;
+use super::matcher::AMBIGUOUS_NOT;
 use super::session_channel::{AssertionRequest, CaseAlreadyEnded, SessionCommand};
 use super::simulator::{SimulationResult, SimulatorSettings, total_duration};
 use super::topics::Graph;

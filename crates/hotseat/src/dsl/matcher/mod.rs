@@ -9,7 +9,6 @@ use std::fmt::{Debug, Display};
 
 use serde_json::Value;
 
-use super::assertion_checks::AMBIGUOUS_NOT;
 use super::conversation::SharedView;
 use hotseat_checks::{RustCheck, Undecidable};
 use hotseat_engine::session::CheckSubject;
@@ -199,6 +198,10 @@ impl Assertion {
         Assertion::from_kind(AssertionKind::Invalid(words.into()))
     }
 }
+
+/// Message if several assertions are negated together.
+pub(in crate::dsl) const AMBIGUOUS_NOT: &str =
+    "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";
 
 /// Negates a matcher. An assertion that cannot be evaluated remains an error.
 ///
