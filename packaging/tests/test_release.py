@@ -196,6 +196,32 @@ def test_the_action_refuses_an_unknown_version(job: dict[str, str], tmp_path: Pa
     assert run_step("Install Hotseat", {**job, "VERSION": "9.9.9"}, tmp_path).returncode != 0
 
 
+def run_with(arguments: str, tmp_path: Path) -> tuple[int, list[str]]:
+    """Runs the step of the action with a program that prints its arguments. Returns exit code and arguments."""
+    program = tmp_path / "hotseat"
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    program.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ARGUMENTS": arguments, "REPORTS": str(tmp_path / "reports")}
+    step = REPOSITORY / "packaging/action/run"
+    done = subprocess.run([step], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 or done.stderr
+    return done.returncode, done.stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--exclude-tag 'slow' 'unclosed --fail-on-skip", '-k "a\nb" --fail-on-skip', "--run don't --forbid-only", "'"],
+)
+def test_the_action_runs_nothing_after_an_unmatched_quote(arguments: str, tmp_path: Path) -> None:
+    code, ran_with = run_with(arguments, tmp_path)
+    assert code != 0 and ran_with == []
+
+
+def test_the_action_passes_every_argument(tmp_path: Path) -> None:
+    code, ran_with = run_with("tests --run 'a b' \\'c \"it's\"\n--exclude-tag '' ''", tmp_path)
+    assert (code, ran_with[:-6]) == (0, ["test", "tests", "--run", "a b", "'c", "it's", "--exclude-tag", "", ""])
+
+
 @pytest.mark.parametrize("path", ["action.yml", ".github/workflows/release.yml"])
 def test_actions_are_pinned_by_digest(path: str) -> None:
     used = re.findall(r"uses: (\S+)( # v\S+)?", (REPOSITORY / path).read_text())
