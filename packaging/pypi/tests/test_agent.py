@@ -81,6 +81,28 @@ def test_a_wrong_answer_is_a_failure_of_the_agent(project: Project) -> None:
     result.stdout.fnmatch_lines(["*TypeError: the agent returned dict; expected text and tool calls*"])
 
 
+EMPTY = {
+    "None": ("def agent(turn):\n    pass\n", "the agent returned None"),
+    "None of a coroutine": ("async def agent(turn):\n    pass\n", "the agent returned None"),
+    "no parts": ("def agent(turn):\n    return []\n", "the answer of the agent is empty"),
+    "a generator without parts": ("def agent(turn):\n    yield from ()\n", "the answer of the agent is empty"),
+    "empty texts": ("async def agent(turn):\n    yield ''\n    yield ''\n", "the answer of the agent is empty"),
+}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_an_empty_answer_is_a_failure_of_the_agent(project: Project, kind: str) -> None:
+    form, message = EMPTY[kind]
+    project.file("conftest.py", CONFTEST.format(form=form))
+    project.file(
+        "a.test.yaml",
+        "name: a\nturns: [{ user: hello }]\nassert: { tools: { forbid: [refund] }, text: { must_not_match: sorry } }\n",
+    )
+    result = project.pytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*{message}*"])
+
+
 def test_one_project_has_one_agent(project: Project) -> None:
     project.file("a.test.yaml", "name: a\nturns: [{ user: hello }]\n")
     project.file("deep/b.test.yaml", "name: b\nturns: [{ user: hello }]\n")

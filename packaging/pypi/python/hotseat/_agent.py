@@ -47,7 +47,7 @@ class Turn:
 
 
 Part = Union[str, ToolCall]
-Answer = Union[Part, None, Iterable[Part], AsyncIterator[Part], Awaitable[Union[Part, None, Iterable[Part]]]]
+Answer = Union[Part, Iterable[Part], AsyncIterator[Part], Awaitable[Union[Part, Iterable[Part]]]]
 Agent = Callable[[Turn], Answer]
 
 
@@ -95,7 +95,15 @@ class AgentServer:
         self.close()
 
     def parts(self, turn: Turn) -> Iterator[Part]:
-        """Calls the agent and yields the parts of its answer as soon as they exist."""
+        """Calls the agent and yields the parts of its answer as soon as they exist. There is at least one."""
+        is_empty = True
+        for part in self._parts(turn):
+            is_empty = is_empty and part == ""
+            yield part
+        if is_empty:
+            raise ValueError("the answer of the agent is empty: no text and no tool call")
+
+    def _parts(self, turn: Turn) -> Iterator[Part]:
         answer: Any = self.agent(turn)
         if inspect.isawaitable(answer):
             answer = self._wait(answer)
@@ -107,7 +115,7 @@ class AgentServer:
                 except StopAsyncIteration:
                     return
         elif answer is None:
-            return
+            raise TypeError("the agent returned None, perhaps without a `return`; expected text and tool calls")
         elif isinstance(answer, (str, ToolCall)):
             yield answer
         elif isinstance(answer, Iterable) and not isinstance(answer, (dict, bytes)):
