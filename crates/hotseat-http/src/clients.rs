@@ -108,7 +108,8 @@ impl HttpClients {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// True if an address is on this machine.
+pub fn is_loopback(url: &Url) -> bool {
     match url.host_str().map(|host| host.trim_matches(['[', ']'])) {
         Some("localhost") => true,
         Some(host) => host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),

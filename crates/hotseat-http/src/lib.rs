@@ -5,5 +5,5 @@ mod clients;
 mod sse;
 
 pub use body::{NotUtf8, decode_utf8};
-pub use clients::{ClientError, HttpClients, check_encryption, root_cause};
+pub use clients::{ClientError, HttpClients, check_encryption, is_loopback, root_cause};
 pub use sse::{EventError, MAX_EVENT_BYTES, SseDecoder, SseEvent};

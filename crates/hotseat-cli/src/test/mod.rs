@@ -277,6 +277,8 @@ fn try_run(
         run: shown_filter(&args.select, &context.folder),
         agent: args.select.agent.clone(),
         connector: args.call.connector.clone(),
+        on_missing_input: outside.overrides.on_missing_input,
+        skip_interactive: args.skip_interactive,
         outputs: files.iter().map(|file| file.shown.clone()).collect(),
         rerun: match (&rechecking, &resumed) {
             (None, None) => {

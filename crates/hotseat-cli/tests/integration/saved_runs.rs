@@ -459,8 +459,16 @@ fn merge_rejects_different_configurations() {
     );
     let project = Project::with_config(&other).suite("a", &many);
     project.hotseat(&["test", "--shard", "1/2"]);
+    let elsewhere = agent.url().replace("127.0.0.1", "localhost");
     for (args, words) in [
         (&["--retries", "2"][..], "used different options"),
+        (&["--timeout", "90s"], "used different options"),
+        (&["--user", "bob"], "used different options"),
+        (&["--team", "red"], "used different options"),
+        (&["--locale", "de-de"], "used different options"),
+        (&["--on-missing-input", "skip"], "used different options"),
+        (&["--skip-interactive"], "used different options"),
+        (&["--endpoint", &elsewhere], "did not test the same agent: one at http://127.0.0.1:"),
         (&["--agent", "other"], "did not test the same agent: one and other"),
     ] {
         project.hotseat(&[&["test", "--shard", "2/2"], args].concat());
@@ -471,6 +479,12 @@ fn merge_rejects_different_configurations() {
     }
     project.hotseat(&["test", "--shard", "2/2", "--parallel", "1"]);
     assert_eq!(project.hotseat(&["merge", "last~1", "last"]).code, 0, "how many run at once does not matter");
+    // A server that the job starts has another port on each machine.
+    let started = self::agent();
+    project.hotseat(&["test", "--shard", "1/2"]);
+    project.hotseat(&["test", "--shard", "2/2", "--endpoint", &started.url()]);
+    let merged = project.hotseat(&["merge", "last~1", "last"]);
+    assert_eq!(merged.code, 0, "{merged}");
 }
 
 #[test]

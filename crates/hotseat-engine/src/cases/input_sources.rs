@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::named;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map as Members, Value};
 
 use super::brief::SimulatorBrief;
@@ -15,7 +16,8 @@ use hotseat_document::{Diagnostic, Diagnostics, MapView, SourceSpan};
 
 named! {
     /// Policy if the agent awaits input and no source can give it.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum OnMissingInput {
         /// The case is skipped.
         Skip = "skip",

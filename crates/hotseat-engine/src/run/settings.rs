@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::results::{CaseInfo, CaseRef};
 use super::{ExecutionOptions, RunContext, RunModes, RunPlan};
+use crate::cases::OnMissingInput;
 use crate::config::ProjectAgent;
 use hotseat_checks::RoleReference;
+use hotseat_http::is_loopback;
 use hotseat_targets::message::RequestIdentity;
 
 /// Settings of a run.
@@ -68,6 +71,12 @@ pub struct RunChoices {
     pub agent: Option<String>,
     /// Connector that overrides all others.
     pub connector: Option<String>,
+    /// What happens in every case if the agent waits for input that no source provides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_missing_input: Option<OnMissingInput>,
+    /// True if no human may be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_interactive: bool,
     /// Displayable paths of the report files.
     pub outputs: Vec<String>,
     /// Commands that run cases of this run again, if it was started by a command line.
@@ -157,6 +166,21 @@ impl RunSettings {
         self.agents.iter()
     }
 
+    /// True if other settings give the same cases the same verdicts. The number of parallel conversations and
+    /// the folders of agents do not matter, and machines differ in them.
+    pub fn decides_like(&self, other: &RunSettings) -> bool {
+        fn deciding(of: &RunSettings) -> impl PartialEq + '_ {
+            let RunChoices { options, connector, on_missing_input, skip_interactive, .. } = &of.choices;
+            (
+                ExecutionOptions { parallel: 1, ..*options },
+                (connector, on_missing_input, skip_interactive),
+                (of.case_timeout, of.turn_timeout),
+                (&of.environment, &of.simulator),
+            )
+        }
+        deciding(self) == deciding(other)
+    }
+
     /// The agent tested by a case.
     pub fn agent_of_case(&self, case_ref: &CaseRef) -> Option<&TestedAgent> {
         self.agents.get(case_ref.agent?)
@@ -208,6 +232,15 @@ impl RunSettings {
 }
 
 impl TestedAgent {
+    /// Address of an agent at a server. On this machine the port can differ from run to run, so it is left out.
+    pub fn stable_address(&self) -> Option<String> {
+        let mut address = Url::parse(self.path.as_deref()?).ok().filter(Url::has_host)?;
+        if is_loopback(&address) {
+            address.set_port(None).ok()?;
+        }
+        Some(address.into())
+    }
+
     fn from_agent(agent: &Arc<ProjectAgent>, outside: &RunContext) -> TestedAgent {
         let bound = outside.target_summary(agent);
         let (own_id, path, connector, shown) = match bound {

@@ -9,7 +9,7 @@ use super::prune::StoreLimits;
 use super::run_store::RunStore;
 use super::run_writer::RunWriter;
 use super::stored_run::{RunMetadata, RunOrigin, RunState, StoredRun};
-use hotseat_engine::run::{ExecutionOptions, RunEvent, RunSettings, RunSummary, SweepReport};
+use hotseat_engine::run::{RunEvent, RunSettings, RunSummary, SweepReport, TestedAgent};
 
 /// Number of events per transaction.
 const EVENTS_PER_WRITE: usize = 256;
@@ -133,14 +133,12 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
                 )
             }
             _ if tested_agents(head) != tested_agents(first) => {
-                format!(
-                    "the runs {one} and {id} did not test the same agent: {} and {}",
-                    agent_names(first),
-                    agent_names(head)
-                )
+                format!("the runs {one} and {id} did not test the same agent: {}", agent_names(first, head))
             }
-            _ if verdict_options(head) != verdict_options(first) => {
-                format!("the runs {one} and {id} used different options, such as --runs or --retries")
+            _ if !head.metadata.setting.decides_like(&first.metadata.setting) => {
+                format!(
+                    "the runs {one} and {id} used different options, such as --runs, --retries or --timeout"
+                )
             }
             (_, RunState::Running) => format!("run {id} is still running"),
             _ if sweeps_faults(head) != sweeps_faults(first) => {
@@ -176,22 +174,32 @@ fn sweeps_faults(head: &StoredRun) -> bool {
 }
 
 /// Returns the tested agents, without members that depend on the machine.
-fn tested_agents(head: &StoredRun) -> Vec<(&str, Option<&str>)> {
-    head.metadata.setting.agents().map(|agent| (&*agent.id, agent.connector.as_deref())).collect()
+fn tested_agents(head: &StoredRun) -> Vec<(&str, Option<&str>, Option<String>)> {
+    let agents = head.metadata.setting.agents();
+    agents
+        .map(|agent| {
+            let address = agent.stable_address();
+            // An agent without a name has its address as its id.
+            let id =
+                if agent.path.as_ref() == Some(&agent.id) && address.is_some() { "" } else { &*agent.id };
+            (id, agent.connector.as_deref(), address)
+        })
+        .collect()
 }
 
-fn agent_names(head: &StoredRun) -> String {
-    let name = |(id, connector): (&str, Option<&str>)| match connector {
-        Some(connector) => format!("{id} with {connector}"),
-        None => id.to_string(),
+/// Names the tested agents of two runs; with their addresses if only these differ.
+fn agent_names(first: &StoredRun, other: &StoredRun) -> String {
+    let names = |head: &StoredRun, with_address: bool| {
+        let name = |agent: &TestedAgent| {
+            let connector = agent.connector.as_ref().map(|connector| format!(" with {connector}"));
+            let address =
+                agent.path.as_ref().filter(|_| with_address).map(|address| format!(" at {address}"));
+            format!("{}{}{}", agent.id, connector.unwrap_or_default(), address.unwrap_or_default())
+        };
+        head.metadata.setting.agents().map(name).collect::<Vec<_>>().join(", ")
     };
-    tested_agents(head).into_iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the options that affect verdicts. The number of parallel conversations does not, and machines
-/// differ in it.
-fn verdict_options(head: &StoredRun) -> ExecutionOptions {
-    ExecutionOptions { parallel: 1, ..head.metadata.setting.choices.options }
+    let with_address = names(first, false) == names(other, false);
+    format!("{} and {}", names(first, with_address), names(other, with_address))
 }
 
 /// Names the missing shards, if all runs are shards of one division.
