@@ -69,7 +69,7 @@ fn discovers_only_hotseat_tests_in_folders() {
         .suite("b", "name: written\nturns: [{user: hi}]")
         .file("src/env_test.ts", "export function Before() {} Deno.test('x', () => {});")
         .file("src/other_test.ts", "import { test } from 'node:test'; test('x', () => {});")
-        .file("src/more_test.js", "export function TestMore(t) { t.assert.True(1); }");
+        .file("src/more_test.js", "export function TestMore(t) { t.assert.True(true); }");
     for args in [&[][..], &["."]] {
         let tested = project.test(args);
         assert_eq!(statuses(&tested), ["TestMore passed", "one passed", "written passed"], "{args:?}");
@@ -609,10 +609,12 @@ export function TestNoPanic(t) { user.says('hello'); t.assert.NoPanic(function* 
 #[test]
 fn test_functions_collect_all_failures() {
     let all: &[(&str, bool)] = &[
-        ("True(1)", true),
+        ("True(true)", true),
+        ("True(1)", false),
         ("True(Promise.resolve(false))", false),
         ("True('')", false),
-        ("False(null)", true),
+        ("False(false)", true),
+        ("False(null)", false),
         ("False('x')", false),
         ("Equal({ a: [1] }, { a: [1] })", true),
         ("Equal(1, '1')", false),
@@ -697,7 +699,7 @@ export function TestSkip(t) { t.skip('not now'); t.log('never'); }
 export function TestSkipFailed(t) { t.assert.True(false); t.skip('not now'); }
 export function TestParts(t) {
   t.assert.True(t.run('good', (t) => { t.assert.Equal(t.name, 'good'); }));
-  t.assert.False(t.run('bad', (t) => { t.assert.True(0, 'own words'); t.fatal('stop'); t.log('never'); }));
+  t.assert.False(t.run('bad', (t) => { t.assert.True(false, 'own words'); t.fatal('stop'); t.log('never'); }));
   t.run('left', (t) => { t.skip('for now'); t.assert.True(false); });
   t.log('goes on');
 }
@@ -728,6 +730,77 @@ export function TestThrows(t) { t.assert.True(false); null.x; }
     assert!(tested.failure("TestParts")["message"].as_str().unwrap().contains("bad: own words"));
     assert_eq!(tested.failure("TestThrows")["kind"], "script_error");
     assert!(tested.failure("TestThrows")["detail"].as_str().unwrap().contains("null"));
+}
+
+#[test]
+fn assertions_of_test_functions_do_not_convert_values() {
+    let undecided = [
+        ("Text", "t.assert.True('false')"),
+        ("Object", "t.assert.True({ pass: false })"),
+        ("List", "t.assert.True([])"),
+        ("Misspelt", "t.assert.False(user.says('hi').refundd)"),
+        ("Empty", "t.assert.False('')"),
+        ("Zero", "t.assert.False(0)"),
+        ("Fine", "t.assert.Error('fine')"),
+        ("NoError", "t.assert.Error({})"),
+    ];
+    let decided = [
+        ("BadTrue", "t.assert.True(false)", "failed"),
+        ("BadFalse", "t.assert.False(true)", "failed"),
+        ("BadError", "t.assert.Error(undefined)", "failed"),
+        (
+            "GoodError",
+            "t.assert.True(true); t.assert.False(false); t.assert.Error(new TypeError('x'))",
+            "passed",
+        ),
+    ];
+    let test = |(name, body): (&str, &str)| format!("export function Test{name}(t) {{ {body}; }}\n");
+    let script: String =
+        undecided.into_iter().chain(decided.map(|(name, body, _)| (name, body))).map(test).collect();
+    let tested = run_script(&script);
+    for (name, _) in undecided {
+        let name = format!("Test{name}");
+        assert_eq!(tested.case(&name)["status"], "failed", "{name}");
+        assert_eq!(tested.failure(&name)["fault"], "test", "{name}: {}", tested.failure(&name));
+    }
+    for (name, _, status) in decided {
+        assert_eq!(tested.case(&format!("Test{name}"))["status"], status, "{name}: {}", tested.output);
+    }
+}
+
+#[test]
+fn a_subtest_that_throws_has_failed_also_if_its_error_is_caught() {
+    let script = "
+export function TestCaught(t) { try { t.run('a', () => { throw new Error('broken'); }); } catch {} }
+export async function TestCaughtLater(t) { try { await t.run('a', async () => { throw new Error('broken'); }); } catch {} }
+export function TestSkipped(t) { try { t.run('a', (t) => { t.run('b', () => null.x); }); } catch {} t.skip('not now'); }
+export function TestNotCaught(t) { t.run('a', () => { throw new Error('broken'); }); }
+";
+    let tested = run_script(script);
+    for name in ["TestCaught", "TestCaughtLater", "TestNotCaught", "TestSkipped"] {
+        assert_eq!(tested.case(name)["status"], "failed", "{name}: {}", tested.output);
+        assert_eq!(tested.failure(name)["kind"], "script_error", "{name}");
+    }
+    let failure = tested.failure("TestCaught");
+    assert!(failure["message"].as_str().unwrap().contains("broken (a_test.ts:"), "{failure}");
+}
+
+#[test]
+fn a_test_function_as_default_export_is_refused() {
+    let agent = booking();
+    for (export, words) in [
+        (
+            "export default function TestX(t) { t.fail(); }",
+            Some("the test function TestX is the default export"),
+        ),
+        ("function TestX(t) {} export default TestX; export { TestX };", None),
+        ("export default function helper() {}", None),
+    ] {
+        let script = format!("{export}\nexport function TestNamed(t) {{}}");
+        let output = project(&agent, &script).hotseat(&["test", "a_test.ts"]);
+        assert_eq!(output.code, if words.is_some() { 2 } else { 0 }, "{output}");
+        assert!(words.is_none_or(|words| output.stderr.contains(words)), "{output}");
+    }
 }
 
 #[test]

@@ -140,6 +140,10 @@ function declared(namespace) {
     const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
     return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
   });
+  const named = Object.keys(namespace).filter((name) => name !== "default").map((name) => namespace[name]);
+  const unnamed = namespace.default;
+  if (typeof unnamed === "function" && isTest(unnamed.name, unnamed) && !named.includes(unnamed))
+    throw new TypeError(`the test function ${unnamed.name} is the default export, which is not run: export it by its name, without \`default\``);
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
     // Failed assertions are recorded and the function continues, as in Go.

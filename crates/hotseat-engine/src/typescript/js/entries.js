@@ -9,6 +9,7 @@ async function run(namespace, { kind, name, ctx, unseen }) {
   const chain = test.group.chain;
   const body = () => (kind === "test" ? namespace[name](part("testing").testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
   current.running = { criteria: over(chain, "criteria"), topics: over(chain, "topics"), simulators: chain.flatMap((one) => one.simulators) };
+  let stopped = false;
   try {
     await around(chain, body).finally(() => ask({ do: "end" }));
     for (const { at: where, soft } of unfinished) {
@@ -19,9 +20,11 @@ async function run(namespace, { kind, name, ctx, unseen }) {
   } catch (error) {
     // The host has recorded the reason.
     if (!(error instanceof AssertionError)) throw error;
-    return { stopped: true };
+    stopped = true;
   }
-  return { stopped: false };
+  // The subtest has failed, also if the test caught its error.
+  if (current.broken !== undefined) throw current.broken.error;
+  return { stopped };
 }
 
 /** Runs a function with the hooks of its groups: `before` from outer to inner, `after` in reverse, always. */

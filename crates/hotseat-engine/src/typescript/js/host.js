@@ -76,6 +76,8 @@ const current = {
   judging: false,
   /** Error message of a forbidden request by such a function. */
   interrupted: undefined,
+  /** The first error that a subtest threw. */
+  broken: undefined,
 };
 
 /** Returns true if the test library has done the work and the host only records it: the script's clock keeps running. */

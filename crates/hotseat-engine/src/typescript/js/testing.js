@@ -1,6 +1,6 @@
 // Test functions with a `t` argument, as in Go.
 
-const { ask, at, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
+const { ask, at, current, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
 const { compare, equal, fits, isNumber, show, shown, textOf } = part("values");
 const { TYPES, sized, typeName } = part("valueMatchers");
 
@@ -45,6 +45,8 @@ function testing(name, state) {
     if (!isObject(value)) return undecided(expected, `${shown(value)} cannot contain anything`);
     return found(show(value).includes(text) || textOf(value).includes(text));
   };
+  // Other values would hide a misspelt property, whose value is undefined.
+  const boolean = (wanted) => (value) => (typeof value === "boolean" ? is(String(wanted), value, value === wanted) : undecided(String(wanted), `${shown(value)} is neither true nor false`));
   const length = (value) => sized(value) ?? (isObject(value) ? Object.keys(value).length : undefined);
   const matches = (words, wanted) => (value, one) => {
     const expected = `${words} ${shown(one)}`;
@@ -93,7 +95,7 @@ function testing(name, state) {
     },
     skip(reason = "skipped by the test") {
       console.log(`SKIP: ${prefix}${reason}`);
-      if (state.above.length === 0) ask({ do: "skip", reason: String(reason) });
+      if (state.above.length === 0 && current.broken === undefined) ask({ do: "skip", reason: String(reason) });
       throw new Stop(String(reason));
     },
     run(inner, work) {
@@ -104,8 +106,10 @@ function testing(name, state) {
         return !within.failed;
       };
       const broken = (error) => {
-        if (!(error instanceof Stop)) throw error;
-        return ended();
+        if (error instanceof Stop) return ended();
+        state.failed = true;
+        if (!(error instanceof AssertionError)) current.broken ??= { error };
+        throw error;
       };
       try {
         const returned = ran(work(testing(String(inner), within)));
@@ -115,8 +119,8 @@ function testing(name, state) {
       }
     },
     assert: {
-      True: needs("True", 1, (value) => ({ holds: Boolean(value), expected: "true", actual: shown(value) })),
-      False: needs("False", 1, (value) => ({ holds: !value, expected: "false", actual: shown(value) })),
+      True: needs("True", 1, boolean(true)),
+      False: needs("False", 1, boolean(false)),
       Equal: needs("Equal", 2, (actual, expected) => ({ holds: equal(actual, expected), expected: `the value to equal ${shown(expected)}`, actual: shown(actual) })),
       NotEqual: needs("NotEqual", 2, (actual, expected) => ({ holds: !equal(actual, expected), expected: `the value not to equal ${shown(expected)}`, actual: shown(actual) })),
       Nil: needs("Nil", 1, (value) => ({ holds: value === null || value === undefined, expected: "null or undefined", actual: shown(value) })),
@@ -133,7 +137,10 @@ function testing(name, state) {
       GreaterOrEqual: needs("GreaterOrEqual", 2, numbers("a number greater than or equal to", (a, b) => a >= b)),
       Less: needs("Less", 2, numbers("a number less than", (a, b) => a < b)),
       LessOrEqual: needs("LessOrEqual", 2, numbers("a number less than or equal to", (a, b) => a <= b)),
-      Error: needs("Error", 1, (value) => ({ holds: value !== null && value !== undefined, expected: "an error", actual: shown(value) })),
+      Error: needs("Error", 1, (value) => {
+        const isMissing = value === null || value === undefined;
+        return isMissing || value instanceof Error ? is("an error", value, !isMissing) : undecided("an error", `${shown(value)} is not an error`);
+      }),
       NoError: needs("NoError", 1, (value) => ({ holds: value === null || value === undefined, expected: "no error", actual: shown(value) })),
       Panic: panics("Panic", true),
       NoPanic: panics("NoPanic", false),
