@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments};
+use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments, canonical_text};
 
 use super::call_text::format_call;
-use super::calls::{self, NamedTools};
+use super::calls::{self, NamedTools, value_at};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Why the check cannot be decided: the test has injected no fault that it is about.
@@ -18,8 +18,10 @@ pub struct AfterFault {
     pub tool: Option<String>,
     /// Only faults of this MCP server.
     pub server: Option<String>,
-    /// Maximum number of calls of the same tool with the same arguments after a fault in it.
+    /// Maximum number of equal calls of the same tool after a fault in it, at any server unless one is named.
     pub max_retries: Option<u64>,
+    /// Path of the argument that makes two calls equal. All arguments if `None`.
+    pub key: Option<String>,
     /// Tools that must not be called after the first fault.
     pub forbid: Vec<String>,
 }
@@ -39,9 +41,10 @@ impl CheckBehavior for AfterFault {
             Some(tool) => format!("after a fault in {}", calls::describe_tool(tool, self.server.as_deref())),
             None => "after a fault".to_string(),
         };
+        let same = self.key.as_ref().map(|key| format!(" with the same {key}")).unwrap_or_default();
         let retries = self.max_retries.map(|max| match max {
-            1 => "at most 1 retry".to_string(),
-            max => format!("at most {max} retries"),
+            1 => format!("at most 1 retry{same}"),
+            max => format!("at most {max} retries{same}"),
         });
         let forbidden = (!self.forbid.is_empty()).then(|| format!("no call of {}", self.forbid.join(" or ")));
         let wanted: Vec<String> = retries.into_iter().chain(forbidden).collect();
@@ -77,12 +80,27 @@ impl CheckBehavior for AfterFault {
         let show = |(turn, call): &(usize, &AgentToolCall)| format_call(*turn, call);
         let mut broken = Vec::new();
         if let Some(max) = self.max_retries {
-            // Equal calls after the first one with a fault are its retries.
-            let mut retries: HashMap<(Option<&str>, &str, String), Vec<String>> = HashMap::new();
+            // Equal calls after the first one with a fault are its retries, also at another server.
+            let mut retries: HashMap<(&str, String), Vec<String>> = HashMap::new();
             let mut order = Vec::new();
             for made in &made[first..] {
-                let tool = made.1.server_call.as_ref().map_or(&*made.1.name, |call| &*call.tool);
-                let key = (made.1.server(), tool, canonical_arguments(&made.1.arguments));
+                let (_, call) = made;
+                if !calls::is_at_server(call, self.server.as_deref()) {
+                    continue;
+                }
+                let tool = call.server_call.as_ref().map_or(&*call.name, |call| &*call.tool);
+                let intent = match &self.key {
+                    None => canonical_arguments(&call.arguments),
+                    Some(key) => match value_at(&call.arguments, key) {
+                        Some(value) => canonical_text(value),
+                        None if self.is_meant(call) || retries.keys().any(|(known, _)| *known == tool) => {
+                            let reason = format!("a call has no argument {key}: {}", show(made));
+                            return CheckDecision::not_applicable(reason);
+                        }
+                        None => continue,
+                    },
+                };
+                let key = (tool, intent);
                 match retries.get_mut(&key) {
                     Some(known) => known.push(show(made)),
                     None if self.is_meant(made.1) => {
@@ -96,7 +114,7 @@ impl CheckBehavior for AfterFault {
                 let made = &retries[&key];
                 if made.len() as u64 > max {
                     let noun = if made.len() == 1 { "retry" } else { "retries" };
-                    broken.push(format!("{} {noun} of {}: {}", made.len(), key.1, format_list(made)));
+                    broken.push(format!("{} {noun} of {}: {}", made.len(), key.0, format_list(made)));
                 }
             }
         }

@@ -108,6 +108,64 @@ assert: [CHECK]
 }
 
 #[test]
+fn a_key_says_which_calls_after_a_fault_are_retries() {
+    let case = |name: &str, calls: &str, check: &str| {
+        format!(
+            "name: {name}\nfaults: [{{ tool: charge_card, do: is_error }}]\nturns: [{{ user: 'patient {calls}' }}]\nassert: [{{ type: after_fault, {check} }}]\n"
+        )
+    };
+    let new_keys =
+        r#"[{"order_id": "o-1", "try": 1}, {"order_id": "o-1", "try": 2}, {"order_id": "o-1", "try": 3}]"#;
+    let other_orders =
+        r#"[{"order_id": "o-1"}, {"order_id": "o-1"}, {"order_id": "o-2"}, {"order_id": "o-3"}]"#;
+    let no_key = r#"[{"order_id": "o-1"}, {"n": 1}]"#;
+    let suite = [
+        case("new keys", new_keys, "max_retries: 1, key: order_id"),
+        case("few", new_keys, "max_retries: 2, key: order_id"),
+        case("other orders", other_orders, "max_retries: 1, key: order_id"),
+        case("no key", no_key, "max_retries: 1, key: order_id"),
+    ];
+    let tested = run(BANK, &suite.join("---\n"), &[]);
+    tested.assert_failure(
+        "new keys",
+        "assertion",
+        &["at most 1 retry with the same order_id", "2 retries of charge_card"],
+    );
+    for name in ["few", "other orders"] {
+        assert_eq!(tested.case(name)["status"], "passed", "{name}: {}", tested.output);
+    }
+    tested.assert_failure("no key", "assertion", &["a call has no argument order_id"]);
+    let lone =
+        project(&agent(), BANK, &case("a", "[]", "forbid: [refund], key: order_id")).hotseat(&["test"]);
+    assert!(lone.code == 2 && lone.stderr.contains("`key` needs `max_retries`"), "{lone}");
+}
+
+#[test]
+fn a_retry_at_another_server_is_a_retry() {
+    let servers = "mcp:\n  bank: { type: mock, tools: [{ name: charge_card, answers: [{ content: ok }] }] }\n  spare: { type: mock, tools: [{ name: charge_card, answers: [{ content: ok }] }] }\n";
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let call = |server: &str| {
+            let client = McpClient::new(request.header(server).expect("an address"));
+            format!("{:?}", client.call("charge_card", &json!({"order_id": "o-1"})))
+        };
+        FakeReply::json(200, &json!({"reply": format!("{} {}", call("x-bank"), call("x-spare"))}))
+    });
+    let config = format!(
+        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}', x-spare: '${{MCP.spare.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n{servers}",
+        agent.url()
+    );
+    let case = |name: &str, more: &str| {
+        format!(
+            "name: {name}\nfaults: [{{ tool: charge_card, server: bank, do: is_error }}]\nturns: [{{ user: pay }}]\nassert: [{{ type: after_fault, max_retries: 0{more} }}]\n"
+        )
+    };
+    let suite = format!("{}---\n{}", case("any", ""), case("one", ", server: bank"));
+    let tested = Project::with_config(&config).suite("a", &suite).test(&[]);
+    tested.assert_failure("any", "assertion", &["1 retry of charge_card"]);
+    assert_eq!(tested.case("one")["status"], "passed", "{}", tested.output);
+}
+
+#[test]
 fn an_effect_that_an_earlier_turn_had_is_repeated() {
     let turns = |second: &str| {
         format!(

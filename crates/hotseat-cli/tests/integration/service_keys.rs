@@ -124,7 +124,7 @@ fn samples() -> Vec<KeySample> {
                 "mcp": {"bank": {"type": "mock", "tools": [{"name": "charge"}, {"name": "refund"}], "faults": [{"do": "is_error"}]}},
                 "assert": [
                     {"type": "idempotent", "tool": "charge", "key": "order_id", "server": "bank", "negate": true, "message": "once"},
-                    {"type": "after_fault", "tool": "charge", "server": "bank", "max_retries": 2, "forbid": ["refund"], "negate": true, "message": "calm"},
+                    {"type": "after_fault", "tool": "charge", "server": "bank", "max_retries": 2, "key": "order_id", "forbid": ["refund"], "negate": true, "message": "calm"},
                     {"type": "valid_arguments", "tool": "charge", "server": "bank", "negate": true, "message": "valid"},
                 ],
             }),

@@ -32,8 +32,11 @@ assertion_type! {
         /// Only faults in calls of this tool.
         optional "tool" = Kind::NonEmptyText,
         ..SERVER,
-        /// Maximum number of calls of the same tool with the same arguments after the first fault in it.
+        /// Maximum number of calls of the same tool with the same arguments after the first fault in it, also at another
+        /// server unless `server` is set.
         optional "max_retries" = TIMES,
+        /// Path of the argument that makes two calls the same, such as `order_id`. Default: all arguments.
+        optional "key" = Kind::NonEmptyText,
         /// Tools that must not be called after the first fault.
         optional "forbid" = Kind::NonEmptyList(&Kind::NonEmptyText),
     }
@@ -60,11 +63,16 @@ fn read_after_fault(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         diagnostics.report(map.place(), "`after_fault` needs `max_retries` or `forbid`");
         return None;
     }
+    if map.has("key") && !map.has("max_retries") {
+        diagnostics.report(map.key_place("key"), "`key` needs `max_retries`");
+        return None;
+    }
     let forbidden = map.texts("forbid");
     let check = AfterFault {
         tool: map.text("tool").map(str::to_string),
         server: map.text("server").map(str::to_string),
         max_retries: map.integer("max_retries").and_then(|max| u64::try_from(max).ok()),
+        key: map.text("key").map(str::to_string),
         forbid: forbidden.map(str::to_string).collect(),
     };
     check_at(map, "tool", CheckKind::AfterFault(check))
