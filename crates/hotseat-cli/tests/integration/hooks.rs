@@ -336,6 +336,30 @@ fn variable_without_value_in_inherited_assertion_is_refused_before_run() {
 }
 
 #[test]
+fn an_empty_variable_is_no_name_of_a_tool() {
+    let checks = [
+        ("forbid", "{ tools: { forbid: ['${T}'] } }"),
+        ("require", "{ tools: { require: [{ name: '${T}', count: { max: 0 } }] } }"),
+        ("called", "{ type: tool_called, name: '${T}', negate: true }"),
+        ("listed", "{ type: tool_called, value: [pay, '${T}'], negate: true }"),
+    ];
+    for empty in ["", " "] {
+        let case = |(name, check): (&str, &str)| {
+            format!(
+                "name: {name}\nhooks: [{{ cmd: [echo, '{{\"T\": \"{empty}\"}}'] }}]\nturns: [{{ user: hi, assert: {check} }}]\n"
+            )
+        };
+        let agent = echo_agent();
+        let suite = checks.into_iter().map(case).collect::<Vec<_>>().join("---\n");
+        let tested = Project::with_agent(&agent).suite("a", &suite).test(&[]);
+        for (name, _) in checks {
+            tested.assert_failure(name, "test_error", &["variable `T` is empty"]);
+        }
+        assert_eq!(agent.requests().len(), 0, "the agent was contacted: {}", tested.output);
+    }
+}
+
+#[test]
 fn rejects_address_made_invalid_by_variable() {
     let target = "target: { endpoint: '${URL}' }\n";
     let case = |name: &str, url: &str| {

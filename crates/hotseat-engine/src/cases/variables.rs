@@ -224,6 +224,7 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
         return Ok(FilledValue::Json(value.clone()));
     }
     let mut out = String::with_capacity(text.len());
+    let mut hook_variables = Vec::new();
     for part in parts {
         let value = match part {
             TextPart::Text(text) => {
@@ -255,8 +256,10 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
                 }
             },
             TextPart::Given(name) => match hook_variable(&part, variables) {
-                Some(Json::String(value)) => value.clone(),
-                Some(other) => other.to_string(),
+                Some(value) => {
+                    hook_variables.push(name);
+                    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+                }
                 None if variables.allow_undefined => format!("${{{name}}}"),
                 None => {
                     missing.push(undefined_message(name, variables));
@@ -268,6 +271,10 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
             Kind::Pattern => out.push_str(&hotseat_checks::escape(&variables.redactor.text(&value))),
             _ => out.push_str(&value),
         }
+    }
+    // The shape was checked before hooks set their variables. No tool has an empty name, so none would be forbidden.
+    if let (Kind::NonEmptyText, "", [name, ..]) = (kind, out.trim(), hook_variables.as_slice()) {
+        missing.push(format!("variable `{name}` is empty, expected a text that is not empty"));
     }
     if missing.is_empty() { Ok(FilledValue::Text(out)) } else { Err(missing) }
 }
