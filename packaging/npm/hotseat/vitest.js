@@ -118,8 +118,12 @@ class Run {
       await Promise.race([this.ended, sleep(INTERRUPT_MS)]);
       this.child.kill("SIGKILL");
     }
-    const message = await this.ended;
-    const shown = this.code === 0 || (this.code === 1 && this.summary?.failed > 0);
+    let message = await this.ended;
+    const failures = this.code === 1 ? (this.summary?.sweep_failures ?? 0) : 0;
+    if (failures > 0) {
+      message = `the sweep of faults failed: ${failures} ${failures === 1 ? "conversation" : "conversations"} with a fault`;
+    }
+    const shown = this.code === 0 || (this.code === 1 && failures === 0 && this.summary?.failed > 0);
     if (!this.stopped && !shown) {
       throw new Error(message);
     }

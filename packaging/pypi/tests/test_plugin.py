@@ -168,6 +168,50 @@ def test_unmarked_skips_fail_the_session_on_request(project: Project) -> None:
     assert result.ret != 0
 
 
+SWEPT = """
+import json
+import urllib.request
+import hotseat
+import pytest
+
+
+def agent(turn):
+    prefix = "io.modelcontextprotocol/"
+    meta = {prefix + "protocolVersion": "2026-07-28", prefix + "clientCapabilities": {}}
+    params = {"name": "charge", "arguments": {}, "_meta": meta}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "charge",
+    }
+    request = urllib.request.Request(turn.options["bank"], json.dumps(call).encode(), headers)
+    urllib.request.urlopen(request, timeout=5).read()
+    return "Paid."
+
+
+@pytest.fixture(scope="session")
+def hotseat_agent():
+    return agent
+"""
+
+
+def test_a_failed_sweep_of_faults_is_named(project: Project) -> None:
+    project.file("conftest.py", SWEPT)
+    project.file(
+        "a.test.yaml",
+        "name: pays\nmcp: { bank: { type: mock, tools: [{ name: charge, answers: [{ content: ok }] }] } }\n"
+        "forwardedProps: { bank: '${MCP.bank.url}' }\nturns: [{ user: pay, assert: { text: { must_match: Paid } } }]\n",
+    )
+    arguments = ["--hotseat-arg=--faults", "--hotseat-arg=sweep", "--hotseat-arg=--fault-kinds", "--hotseat-arg=is_error"]
+    result = project.pytest(*arguments)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["the sweep of faults failed: 1 conversation with a fault"])
+    assert result.ret != 0
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

@@ -124,6 +124,9 @@ class RunEnd:
         if self.interrupted or self.exit_code == 0:
             return None
         if self.exit_code == 1 and self.summary is not None:
+            failures = self.summary.get("sweep_failures", 0)
+            if failures:
+                return f"the sweep of faults failed: {failures} {'conversation' if failures == 1 else 'conversations'} with a fault"
             if self.summary.get("failed"):
                 return None
             skipped = self.summary.get("unasked_skips", 0)
