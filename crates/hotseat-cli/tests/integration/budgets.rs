@@ -17,6 +17,8 @@ while read -r line; do
     *huge*) echo '{"type":"usage","usage":{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}}';;
     *mixed*) echo '{"type":"usage","usage":[{"model":"m-1","input_tokens":1000,"output_tokens":100},{"model":"m-1","input_tokens":100000}]}';;
     *cached*) echo '{"type":"usage","usage":{"model":"m-1","input_tokens":1,"cache_read_input_tokens":100,"cache_creation_input_tokens":50,"output_tokens":1}}';;
+    *below*) echo '{"type":"usage","usage":{"total_tokens":1,"input_tokens":50,"output_tokens":60}}';;
+    *twice*) echo '{"type":"usage","usage":{"total_tokens":10}}'; echo '{"type":"usage","usage":{"total_tokens":10}}'; echo '{"type":"usage","usage":{"total_tokens":10}}';;
     *half*) echo '{"type":"usage","usage":{"completion_tokens":5}}';;
     *tenth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.1}}';;
     *fifth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.2}}';;
@@ -223,6 +225,29 @@ assert: { budget: { max_tokens: 5000 } }
 fn partial_usage_is_not_treated_as_total() {
     let tested = cases(&[("half", "half", "{ budget: { max_tokens: 5 } }")]).test(&[]);
     assert_eq!(tested.failure("half")["kind"], "usage_error");
+}
+
+#[test]
+fn a_total_below_its_parts_leaves_budgets_undecided() {
+    let tested = cases(&[
+        ("tokens", "below", "{ budget: { max_tokens: 10 } }"),
+        ("negated", "below", "{ type: max_tokens, value: 10, negate: true }"),
+    ])
+    .test(&[]);
+    for name in ["tokens", "negated"] {
+        assert_eq!(tested.failure(name)["kind"], "usage_error", "{name}: {}", tested.output);
+    }
+}
+
+#[test]
+fn several_reports_of_one_turn_are_added() {
+    let tested = cases(&[
+        ("exceeded", "twice", "{ budget: { max_tokens: 29 } }"),
+        ("holds", "twice", "{ budget: { max_tokens: 30 } }"),
+    ])
+    .test(&[]);
+    tested.assert_failure("exceeded", "assertion", &["30 tokens"]);
+    assert_eq!(tested.case("holds")["status"], "passed", "{}", tested.output);
 }
 
 #[test]

@@ -444,7 +444,14 @@ impl CommandTurn {
             }
             OutputLine::AwaitingInput { awaiting, hint } => telling.record_awaiting(awaiting, hint),
             OutputLine::State(state) => telling.record_state(state),
-            OutputLine::Usage(usage) => self.usage = Some(usage),
+            // Each request of the turn may have a line of its own.
+            OutputLine::Usage(usage) => {
+                self.usage = Some(match self.usage.take() {
+                    None => usage,
+                    Some(Value::Array(known)) => Value::Array(known.into_iter().chain([usage]).collect()),
+                    Some(known) => Value::Array(vec![known, usage]),
+                });
+            }
             OutputLine::Error { message, code } => {
                 let error = ErrorInfo { code, message, retriable: None };
                 telling.run_failed(&error);

@@ -174,8 +174,12 @@ impl UsageReport {
                         .find_map(|name| member(name)?.as_f64())
                         .filter(|cost| cost.is_finite() && *cost >= 0.0),
                 };
-                // A total needs both summands.
-                let is_counted = report.total.or(report.input.and(report.output)).is_some();
+                // Without a total, both summands are needed. A total below them contradicts them.
+                let parts = report.input.unwrap_or(0).saturating_add(report.output.unwrap_or(0));
+                let is_counted = match report.total {
+                    Some(total) => total >= parts,
+                    None => report.input.and(report.output).is_some(),
+                };
                 report.add_separate_cache(number(&CACHE_READ_KEYS), number(&CACHE_WRITE_KEYS));
                 vec![is_counted.then_some(report)]
             }
