@@ -293,6 +293,18 @@ def test_vitest_reports_runs_that_cannot_be_completed(project: Project) -> None:
     assert code == 1, output
 
 
+def test_vitest_names_a_failed_sweep_of_faults(project: Project) -> None:
+    case = {"id": "a", "name": "a", "suite": "a", "file": "a.test.yaml", "line": 1, "tags": []}
+    events = [{"type": "result", "status": "passed", **case}, {"type": "summary", "failed": 0, "sweep_failures": 2}]
+    printed = "\n".join(json.dumps(event) for event in events)
+    project.file("swept", f"#!/bin/sh\n[ $1 = list ] && echo '{json.dumps(case)}' && exit 0\necho '{printed}'\nexit 1\n")
+    (project.root / "swept").chmod(0o755)
+    project.file("a.test.ts", DECLARED)
+    code, tests, output = project.vitest(HOTSEAT_BINARY=str(project.root / "swept"))
+    assert (code, tests) == (1, {"a": "passed"}), output
+    assert "the sweep of faults failed: 2 conversations with a fault" in output
+
+
 def test_vitest_reports_a_program_that_crashes(project: Project) -> None:
     project.file("shop.test.yaml", SUITE)
     project.file("a.test.ts", DECLARED)
