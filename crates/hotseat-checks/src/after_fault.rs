@@ -1,6 +1,6 @@
 //! `after_fault`: the agent's behaviour after a fault that the test injected.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments, canonical_text};
 
@@ -82,7 +82,7 @@ impl CheckBehavior for AfterFault {
         if let Some(max) = self.max_retries {
             // Equal calls after the first one with a fault are its retries, also at another server.
             let mut retries: HashMap<(&str, String), Vec<String>> = HashMap::new();
-            let mut order = Vec::new();
+            let (mut order, mut tools) = (Vec::new(), HashSet::new());
             for made in &made[first..] {
                 let (_, call) = made;
                 if !calls::is_at_server(call, self.server.as_deref()) {
@@ -93,7 +93,7 @@ impl CheckBehavior for AfterFault {
                     None => canonical_arguments(&call.arguments),
                     Some(key) => match value_at(&call.arguments, key) {
                         Some(value) => canonical_text(value),
-                        None if self.is_meant(call) || retries.keys().any(|(known, _)| *known == tool) => {
+                        None if self.is_meant(call) || tools.contains(tool) => {
                             let reason = format!("a call has no argument {key}: {}", show(made));
                             return CheckDecision::not_applicable(reason);
                         }
@@ -104,6 +104,7 @@ impl CheckBehavior for AfterFault {
                 match retries.get_mut(&key) {
                     Some(known) => known.push(show(made)),
                     None if self.is_meant(made.1) => {
+                        tools.insert(tool);
                         order.push(key.clone());
                         retries.insert(key, Vec::new());
                     }

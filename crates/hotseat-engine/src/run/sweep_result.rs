@@ -194,9 +194,7 @@ impl SweepFinding {
 
 /// Describes an effect that the tool of a call, or another tool with the same arguments, took more often than before.
 fn repeated_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>, call: &SweptCall) -> Option<String> {
-    let of_tool = |effects: &EffectCounts<'_>| -> usize {
-        effects.iter().filter(|((tool, _), _)| *tool == call.tool).map(|(_, count)| count).sum()
-    };
+    let of_tool = |effects| count_by_tool(effects).get(&*call.tool).copied().unwrap_or_default();
     let (once, again) = (of_tool(before), of_tool(after));
     if again > once {
         return Some(format!("{} took effect {again} times, without the fault {once}", call.tool));
@@ -209,22 +207,25 @@ fn repeated_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>, call: &S
 
 /// Describes an effect with other arguments than before. They may have a generated identifier, so this is no defect by itself.
 fn other_arguments(before: &EffectCounts<'_>, after: &EffectCounts<'_>) -> Option<String> {
-    let only_in = |tool: &str, some: &EffectCounts<'_>, others: &EffectCounts<'_>| {
-        let found = some.keys().find(|effect| effect.0 == tool && !others.contains_key(*effect));
-        found.map(|(_, arguments)| arguments.to_string())
-    };
-    before.keys().find_map(|(tool, _)| {
-        let (now, then) = (only_in(tool, after, before)?, only_in(tool, before, after)?);
-        Some(format!("{tool} took effect with {now}, without the fault with {then}"))
-    })
+    let gone = before.keys().filter(|effect| !after.contains_key(*effect));
+    let gone: BTreeMap<&str, &str> = gone.copied().collect();
+    let (tool, now) =
+        after.keys().find(|effect| !before.contains_key(*effect) && gone.contains_key(effect.0))?;
+    Some(format!("{tool} took effect with {now}, without the fault with {}", gone[tool]))
 }
 
 /// True if a tool took effect less often than before.
 fn lacks_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>) -> bool {
-    let of_tool = |effects: &EffectCounts<'_>, tool: &str| -> usize {
-        effects.iter().filter(|((known, _), _)| *known == tool).map(|(_, count)| count).sum()
-    };
-    before.keys().any(|(tool, _)| of_tool(after, tool) < of_tool(before, tool))
+    let after = count_by_tool(after);
+    count_by_tool(before).iter().any(|(tool, count)| after.get(tool).is_none_or(|now| now < count))
+}
+
+fn count_by_tool<'a>(effects: &EffectCounts<'a>) -> BTreeMap<&'a str, usize> {
+    let mut counts = BTreeMap::new();
+    for ((tool, _), count) in effects {
+        *counts.entry(*tool).or_default() += count;
+    }
+    counts
 }
 
 impl SweepOutcome {
@@ -345,8 +346,9 @@ impl CleanRun {
     /// Counts the effects that matter if they are repeated.
     fn effect_counts(&self, hint: impl Fn(&str, &str) -> RepeatHint) -> EffectCounts<'_> {
         let mut counts = EffectCounts::new();
+        let mut hints = HashMap::new();
         for ToolEffect { server, tool, arguments } in &self.effects {
-            match hint(server, tool) {
+            match hints.entry((server, tool)).or_insert_with(|| hint(server, tool)) {
                 RepeatHint::ReadOnly => {}
                 RepeatHint::Idempotent => _ = counts.insert((tool, arguments), 1),
                 RepeatHint::None => *counts.entry((tool, arguments)).or_default() += 1,

@@ -448,7 +448,10 @@ impl CommandTurn {
             OutputLine::Usage(usage) => {
                 self.usage = Some(match self.usage.take() {
                     None => usage,
-                    Some(Value::Array(known)) => Value::Array(known.into_iter().chain([usage]).collect()),
+                    Some(Value::Array(mut known)) => {
+                        known.push(usage);
+                        Value::Array(known)
+                    }
                     Some(known) => Value::Array(vec![known, usage]),
                 });
             }
