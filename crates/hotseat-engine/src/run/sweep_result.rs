@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use hotseat_document::excerpt;
 use hotseat_mcp::FaultKind;
 use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ use super::attempt_result::Attempt;
 use super::results::CaseRef;
 use crate::cases::RepeatHint;
 use crate::session::CheckResult;
+
+/// Maximum length of arguments in a message.
+const MAX_ARGUMENTS_CHARS: usize = 200;
 
 /// A tool call of a conversation without faults.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -201,6 +205,7 @@ fn repeated_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>, call: &S
     }
     before.iter().find_map(|(effect @ (tool, arguments), once)| {
         let again = after.get(effect).filter(|again| *again > once)?;
+        let arguments = excerpt(arguments, MAX_ARGUMENTS_CHARS);
         Some(format!("{tool}({arguments}) took effect {again} times, without the fault {once}"))
     })
 }
@@ -211,7 +216,8 @@ fn other_arguments(before: &EffectCounts<'_>, after: &EffectCounts<'_>) -> Optio
     let gone: BTreeMap<&str, &str> = gone.copied().collect();
     let (tool, now) =
         after.keys().find(|effect| !before.contains_key(*effect) && gone.contains_key(effect.0))?;
-    Some(format!("{tool} took effect with {now}, without the fault with {}", gone[tool]))
+    let [now, then] = [*now, gone[tool]].map(|arguments| excerpt(arguments, MAX_ARGUMENTS_CHARS));
+    Some(format!("{tool} took effect with {now}, without the fault with {then}"))
 }
 
 /// True if a tool took effect less often than before.
