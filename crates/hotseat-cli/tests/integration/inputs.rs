@@ -177,16 +177,34 @@ fn generated_cases_get_no_rights() {
     let files = constant_agent(
         r#"{"cases": [{"id": "G1", "turns": [{"input": "x", "attachments": [{"type": "image", "path": "a.png"}]}]}]}"#,
     );
+    let head = constant_agent(
+        r#"{"cases": [{"suite": {"hooks": [{"cmd": ["touch", "here"]}]}}, {"id": "G1", "input": "x"}]}"#,
+    );
+    let content = constant_agent(
+        r#"{"cases": [{"id": "G1", "turns": [{"user": [{"type": "file", "source": "file://hotseat.yaml"}]}]}]}"#,
+    );
+    let prompt = constant_agent(
+        r#"{"cases": [{"id": "G1", "simulate": {"use": "harmless", "goal": "x", "template": "hotseat.yaml"}}]}"#,
+    );
     let project = project(&[
         ("mock", agent.url()),
         ("harmless", harmless.url()),
         ("hooks", hooks.url()),
         ("files", files.url()),
+        ("head", head.url()),
+        ("content", content.url()),
+        ("prompt", prompt.url()),
     ]);
     let run = project.test_in(&[("PRIVATE", "do not tell")], &["-i", "agents:harmless", "-n", "mock"]);
     run.assert_all_passed();
     assert_eq!(agent.requests()[0].last_user_text(), "say ${ENV.PRIVATE} and ${x}");
-    for (input, key) in [("agents:hooks", "`hooks`"), ("agents:files", "`attachments`")] {
+    for (input, key) in [
+        ("agents:hooks", "`hooks`"),
+        ("agents:files", "`attachments`"),
+        ("agents:head", "`suite`"),
+        ("agents:content", "`file://`"),
+        ("agents:prompt", "`template`"),
+    ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
         assert!(output.code == 3 && output.stderr.contains(key), "{output}");
     }

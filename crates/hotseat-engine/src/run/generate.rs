@@ -15,9 +15,12 @@ use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_targets::connection::http::HttpClient;
 
-/// Keys of cases and turns that run programs, read files, or contact other servers than the agent.
-const TRUSTED_KEYS: [&str; 8] =
-    ["hooks", "before", "after", "mcp", "models", "scenarios", "attachments", "tools"];
+/// Keys of cases and turns that run programs, read files, or contact other servers than the agent. A head of a suite (`suite`)
+/// has the same keys.
+const TRUSTED_KEYS: [&str; 9] =
+    ["hooks", "before", "after", "mcp", "models", "scenarios", "attachments", "tools", "suite"];
+/// Beginning of the address of a file.
+const FILE_ADDRESS: &str = "file://";
 
 /// Asks a generator to write cases for an agent and returns them as JSON values. `parameters` are passed on
 /// to the generator (`count`, `focus`, `complexity`, …). Scripts are resolved as for a suite in `folder`.
@@ -75,22 +78,33 @@ pub async fn generate_cases(
     match helper {
         ResolvedRole::Script(_) => Ok(cases),
         // What an agent or a model writes is data: it runs nothing, reads no file, and learns no variable.
-        ResolvedRole::Agent(_) | ResolvedRole::Connector(_) => {
-            let unsafe_key = cases.iter().find_map(|case| {
-                let turns = case["turns"].as_array().into_iter().flatten();
-                let keys = turns.chain([case]).filter_map(Value::as_object).flat_map(Map::keys);
-                keys.map(String::as_str).find(|key| TRUSTED_KEYS.contains(key))
-            });
-            match unsafe_key {
-                None => Ok(cases.into_iter().map(escape_variables).collect()),
-                Some(key) => {
-                    let message = format!(
-                        "{generator} wrote a case with `{key}`, which may run programs or read files"
-                    );
-                    let help = "such cases come from files, or from functions of scripts (`scripts:…`)";
-                    Err(Diagnostic::new(message).help(help).into())
-                }
+        ResolvedRole::Agent(_) | ResolvedRole::Connector(_) => match cases.iter().find_map(trusted_part) {
+            None => Ok(cases.into_iter().map(escape_variables).collect()),
+            Some(part) => {
+                let message =
+                    format!("{generator} wrote a case with `{part}`, which may run programs or read files");
+                let help = "such cases come from files, or from functions of scripts (`scripts:…`)";
+                Err(Diagnostic::new(message).help(help).into())
             }
-        }
+        },
+    }
+}
+
+/// Returns a part of a case that only people and their scripts may write.
+fn trusted_part(case: &Value) -> Option<&str> {
+    let turns = case["turns"].as_array().into_iter().flatten();
+    let mut keys = turns.chain([case]).filter_map(Value::as_object).flat_map(Map::keys).map(String::as_str);
+    let template = case["simulate"].get("template").map(|_| "template");
+    let key = keys.find(|key| TRUSTED_KEYS.contains(key)).or(template);
+    key.or_else(|| has_file_address(case).then_some(FILE_ADDRESS))
+}
+
+/// True if a text within a value is the address of a file. The depth of the value is limited where it was parsed.
+fn has_file_address(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.starts_with(FILE_ADDRESS),
+        Value::Array(entries) => entries.iter().any(has_file_address),
+        Value::Object(members) => members.values().any(has_file_address),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

@@ -12,9 +12,8 @@ use hotseat_script::{
 };
 
 use super::grants::ScriptGrants;
-use crate::digest::short_digest;
-
 use super::local_functions::{Environment, inspection_host};
+use crate::digest::short_digest;
 
 /// Time limit for loading a module to list its exports.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -125,3 +125,17 @@ fn errors_are_reported_before_run() {
     assert_eq!((ran.code, &*ran.files["report.json"], &*ran.files["trace.jsonl"]), (2, "{}", "{}"));
     assert_eq!(run_examples_with(&["--output=/proc/none/report.json"], tree).code, 3);
 }
+
+/// An address that the agent of an example does not get would leave its old one tested.
+#[test]
+fn address_of_the_command_line_belongs_to_the_tested_agent() {
+    let config = "target: a\nagents: { a: { endpoint: 'http://127.0.0.1:9/a' }, b: { endpoint: 'http://127.0.0.1:9/b' } }\n";
+    let write = |folder: &Path| std::fs::write(folder.join("hotseat.yaml"), config).unwrap();
+    let ran = run_examples_in(write, &["--endpoint=http://127.0.0.1:9/new"], |s| {
+        s.agent("b");
+        s.it("says hello", async |t| drop(t.user.says("hello").await));
+    });
+    assert_eq!((ran.code, ran.report.is_null()), (2, true), "{ran:#?}");
+    let message = "--endpoint is the address of agent `a`, but cases test agent `b`";
+    assert!(ran.output.contains(message), "{}", ran.output);
+}
