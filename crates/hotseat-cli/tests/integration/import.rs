@@ -269,6 +269,16 @@ fn reports_errors_with_location_and_writes_nothing() {
             "1:64",
             "the arguments of an expected call must be an object",
         ),
+        (
+            "{\"messages\": [], \"expected_calls\": [{\"name\": \"x\", \"input\": {\"id\": 8}}]}",
+            "1:60",
+            "this expected call has an object `input`, but no arguments",
+        ),
+        (
+            "{\"messages\": [], \"expected_calls\": [{\"name\": \"x\", \"arguments\": {}, \"kwargs\": {\"id\": 8}}]}",
+            "1:64",
+            "are given twice",
+        ),
     ] {
         let good =
             r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;

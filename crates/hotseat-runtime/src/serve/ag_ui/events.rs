@@ -137,7 +137,7 @@ impl AgUiWriter {
             ClientUpdate::ToolAnswered { call, content, failed, speaker } => {
                 let id = result_id(call);
                 let mut entry = json!({"id": id, "role": "tool", "toolCallId": call, "content": content});
-                let event = json!({
+                let mut event = json!({
                     "type": "TOOL_CALL_RESULT",
                     "messageId": id,
                     "toolCallId": call,
@@ -146,6 +146,7 @@ impl AgUiWriter {
                 });
                 if *failed {
                     entry["error"] = json!(content);
+                    event["error"] = json!(content);
                 }
                 self.messages.push(with_subagent(entry, speaker));
                 vec![with_subagent(event, speaker)]

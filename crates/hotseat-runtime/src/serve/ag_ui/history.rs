@@ -341,12 +341,23 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
                     }
                     messages.push(entry);
                 }
-                ModelMessage::Tool(result) => messages.push(json!({
-                    "id": result_id(&result.call_id),
-                    "role": "tool",
-                    "toolCallId": result.call_id,
-                    "content": plain_text(&result.content),
-                })),
+                ModelMessage::Tool(result) => {
+                    // The model reads the code of an error too; clients get its message, as in the event of the result.
+                    let content = match &result.content["message"] {
+                        Value::String(message) if result.is_error => message.clone(),
+                        _ => plain_text(&result.content),
+                    };
+                    let mut entry = json!({
+                        "id": result_id(&result.call_id),
+                        "role": "tool",
+                        "toolCallId": result.call_id,
+                        "content": content,
+                    });
+                    if result.is_error {
+                        entry["error"] = json!(content);
+                    }
+                    messages.push(entry);
+                }
                 ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
             }
         }

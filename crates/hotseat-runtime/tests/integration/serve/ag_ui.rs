@@ -6,7 +6,7 @@ use hotseat_model::ModelErrorKind;
 use hotseat_model::script::Rule;
 use hotseat_runtime::definition::{mock, persona, task, tool, workflow};
 use hotseat_runtime::store::InMemoryStore;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::kit::{
     AgUiClient, OutputPiece, abbreviate, clerk_persona, controlled_model, events, rejection, scripted, serve,
@@ -87,9 +87,18 @@ async fn rejected_call_is_reported_with_result() {
         Rule::new().result_failed(true).say("That went wrong."),
     ]);
     let served = serve(&clerk_persona(), model).await;
-    let told = abbreviate(&AgUiClient::new(&served, "t").say("my order?").await);
+    let events = AgUiClient::new(&served, "t").say("my order?").await;
+    let told = abbreviate(&events);
     assert!(told.contains(&"TOOL_CALL_START t-t1-k1 look_up t-t1-r1".to_string()), "{told:#?}");
-    assert!(told.iter().any(|line| line.starts_with("TOOL_CALL_RESULT t-t1-k1 ")), "{told:#?}");
+    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
+    assert_eq!(result["toolCallId"], "t-t1-k1");
+    // The event and the stored thread show the same failure.
+    assert!(result["error"].is_string() && result["error"] == result["content"], "{result}");
+    let response = served.http.get(format!("{}/threads/t", served.url)).send().await.unwrap();
+    let thread: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+    let stored =
+        thread["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool").unwrap();
+    assert_eq!([&stored["content"], &stored["error"]], [&result["content"], &result["error"]]);
 }
 
 fn refunds() -> hotseat_model::LiveModel<hotseat_model::script::ScriptedModel> {
