@@ -394,6 +394,18 @@ pub fn role(message: &MessageObject) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or("")
 }
 
+/// Roles of messages.
+pub const ROLES: [&str; 7] = ["assistant", "user", "tool", "system", "developer", "reasoning", "activity"];
+
+/// Names of the role `assistant` elsewhere.
+const FOREIGN_ASSISTANT_ROLES: [&str; 4] = ["agent", "ai", "bot", "model"];
+
+/// Returns true if a role means the agent, but is not written `assistant`.
+pub fn is_misspelt_assistant(role: &str) -> bool {
+    let word = role.trim().to_ascii_lowercase();
+    role != "assistant" && (word == "assistant" || FOREIGN_ASSISTANT_ROLES.contains(&&*word))
+}
+
 /// Returns the id of a message.
 pub fn id(message: &MessageObject) -> Option<&str> {
     message.get("id").and_then(Value::as_str)

@@ -6,7 +6,7 @@ use hotseat_trace::PatchError;
 
 use super::super::chunks::ChunkError;
 use super::super::thread::TooManySnapshots;
-use super::super::wire::WireError;
+use super::super::wire::{ROLES, WireError};
 use crate::connection::lines::TooManyValues;
 
 /// Maximum number of run starts and ends in one response; each one checks all open items.
@@ -52,6 +52,9 @@ pub enum EventProblem {
         "MESSAGES_SNAPSHOT has a tool call that is not an entry of `toolCalls` with `id`, `function.name` and `function.arguments`: {0}"
     )]
     InvalidCall(String),
+    /// Checks read the texts of the agent, so a message of an unknown role would escape them.
+    #[error("{event} has the role `{role}`, expected one of {}", ROLES.join(", "))]
+    UnknownRole { event: &'static str, role: String },
     /// A patch that applies to no document.
     #[error("{0} has an invalid patch: {1}")]
     Patch(&'static str, PatchError),

@@ -153,6 +153,11 @@ impl RunFold<'_> {
         }
         let turn_id = self.turn_id();
         match event {
+            Event::TextStart(wire::TextStart { role: Some(role), .. })
+                if !wire::ROLES.contains(&role.as_str()) =>
+            {
+                return Err(self.at_event(EventProblem::UnknownRole { event: "a text message", role }));
+            }
             Event::TextStart(e) => self.text_start(e, at),
             Event::TextContent(e) => self.text_content(e, at),
             Event::TextEnd(e) => self.text_end(&e.message_id, e.metadata, out),
@@ -179,6 +184,18 @@ impl RunFold<'_> {
                 if let Some(call) = e.messages.iter().find_map(wire::invalid_call) {
                     let shown = excerpt(&call.to_string(), 200).into_owned();
                     return Err(self.at_event(EventProblem::InvalidCall(shown)));
+                }
+                let roles = e.messages.iter().map(wire::role);
+                if let Some(role) = roles.clone().find(|role| wire::is_misspelt_assistant(role)) {
+                    let (event, role) = ("a message of MESSAGES_SNAPSHOT", role.to_string());
+                    return Err(self.at_event(EventProblem::UnknownRole { event, role }));
+                }
+                let unknown = roles.into_iter().find(|role| !role.is_empty() && !wire::ROLES.contains(role));
+                if let Some(role) = unknown.map(|role| excerpt(role, 200).into_owned()) {
+                    self.note(
+                        out,
+                        format!("MESSAGES_SNAPSHOT has messages of the unknown role `{role}`; not read"),
+                    );
                 }
                 return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
             }

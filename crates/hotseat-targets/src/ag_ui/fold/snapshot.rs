@@ -26,7 +26,10 @@ impl RunFold<'_> {
             let TurnSnapshot { messages: mut left_out, turn_start: begins, received_at: seen } = earlier;
             left_out.drain(..begins);
             let again = LaterMessages::new(&messages);
-            left_out.retain(|message| !again.contains(message, &mut self.searched_bytes));
+            left_out = left_out
+                .into_iter()
+                .filter_map(|message| again.missing_part(message, &mut self.searched_bytes))
+                .collect();
             let is_full = self.snapshots.len() >= MAX_EARLIER_SNAPSHOTS;
             match self.snapshots.last_mut() {
                 _ if left_out.is_empty() => {}
@@ -335,6 +338,7 @@ impl UnlistedCalls {
 /// Messages of a later snapshot, indexed to look up those of an earlier one.
 struct LaterMessages<'a> {
     ids: HashSet<&'a str>,
+    calls: HashSet<&'a str>,
     texts: Vec<String>,
     trimmed: HashSet<String>,
 }
@@ -344,32 +348,53 @@ impl<'a> LaterMessages<'a> {
         let texts: Vec<String> = later.iter().map(|message| wire::text(message.get("content"))).collect();
         LaterMessages {
             ids: later.iter().filter_map(|message| wire::id(message)).collect(),
+            calls: later.iter().flat_map(|message| wire::calls(message)).map(|call| call.id).collect(),
             trimmed: texts.iter().map(|text| text.trim().to_string()).collect(),
             texts,
         }
     }
 
-    /// Returns true if the later snapshot still contains a message. `searched` counts the searched bytes: up
-    /// to the limit a text is also found inside other texts, beyond it only as a whole.
-    fn contains(&self, message: &MessageObject, searched: &mut usize) -> bool {
-        match wire::role(message) {
-            "assistant" | "tool" if wire::id(message).is_some_and(|id| self.ids.contains(id)) => true,
-            "assistant" if wire::calls(message).next().is_none() => {
+    /// Returns the part of a message that the later snapshot omits: a server may keep the id of a message and
+    /// take a call out of it, or replace its text.
+    fn missing_part(&self, message: Arc<MessageObject>, searched: &mut usize) -> Option<Arc<MessageObject>> {
+        let has_id = wire::id(&message).is_some_and(|id| self.ids.contains(id));
+        match wire::role(&message) {
+            "assistant" => {
+                // Ids of calls may repeat in messages with other ids.
+                let is_missing = |call: wire::CallInMessage<'_>| !has_id || !self.calls.contains(call.id);
+                let lacks_calls = wire::calls(&message).any(is_missing);
                 let text = wire::text(message.get("content"));
-                let text = text.trim();
-                self.trimmed.contains(text)
-                    || self
-                        .texts
-                        .iter()
-                        .take_while(|later| {
-                            *searched += later.len() + 64;
-                            *searched < MAX_SEARCHED_BYTES
-                        })
-                        .any(|later| later.contains(text))
+                let lacks_text = !self.contains_text(text.trim(), searched);
+                if !has_id && lacks_calls || lacks_calls && lacks_text {
+                    return Some(message);
+                }
+                let omitted = match (lacks_calls, lacks_text) {
+                    (true, _) => "content",
+                    (false, true) => "toolCalls",
+                    (false, false) => return None,
+                };
+                let mut part = Arc::unwrap_or_clone(message);
+                part.shift_remove(omitted);
+                Some(Arc::new(part))
             }
-            "assistant" | "tool" => false,
+            "tool" if !has_id => Some(message),
             // Messages of other roles are no actions of the agent.
-            _ => true,
+            _ => None,
         }
+    }
+
+    /// Returns true if a text is in the later snapshot. `searched` counts the searched bytes: up to the limit a
+    /// text is also found inside other texts, beyond it only as a whole.
+    fn contains_text(&self, text: &str, searched: &mut usize) -> bool {
+        text.is_empty()
+            || self.trimmed.contains(text)
+            || self
+                .texts
+                .iter()
+                .take_while(|later| {
+                    *searched += later.len() + 64;
+                    *searched < MAX_SEARCHED_BYTES
+                })
+                .any(|later| later.contains(text))
     }
 }

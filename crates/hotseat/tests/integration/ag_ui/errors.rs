@@ -105,3 +105,29 @@ fn every_tool_failure_form_is_detected() {
         assert_eq!(told.calls(), [format!("1 fail_tool {{}} → {result}")]);
     }
 }
+
+/// Only texts of the agent are checked, so a text of an unknown role would escape every check.
+#[test]
+fn text_of_an_unknown_role_is_invalid() {
+    for role in ["Assistant", "agent", "ai", ""] {
+        let expected = format!("has the role `{role}`, expected one of assistant, user");
+        let start = json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": role});
+        run_turn_with(move |run| run.started().raw_event(start.clone())).failed(ProtocolError, &expected);
+        let chunk = json!({"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": role, "delta": "x"});
+        run_turn_with(move |run| run.started().raw_event(chunk.clone())).failed(ProtocolError, &expected);
+    }
+    for role in ["ASSISTANT", "agent", "model"] {
+        let expected = format!("a message of MESSAGES_SNAPSHOT has the role `{role}`");
+        let message = json!({"id": "m", "role": role, "content": "x"});
+        run_turn_with(move |run| run.started().messages_snapshot(vec![message.clone()]).finished())
+            .failed(ProtocolError, &expected);
+    }
+    run_turn_with(|run| {
+        run.started()
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": null}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "x"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}))
+            .finished()
+    })
+    .passed();
+}

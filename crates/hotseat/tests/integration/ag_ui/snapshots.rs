@@ -186,6 +186,30 @@ fn malformed_snapshot_messages_are_skipped() {
     assert_eq!(told.calls(), [r#"1 look {"as":"object"} → nothing"#]);
 }
 
+/// A server may take a call out of its history, or replace a text, under the id of the message.
+#[test]
+fn content_replaced_by_later_snapshot_is_kept() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let all = messages(request);
+        let first = [
+            &all[..],
+            &[
+                asks("a", &[("c", "refund", "{}")]),
+                answers("t", "c", "paid"),
+                assistant_message("m", "Paid."),
+            ],
+        ]
+        .concat();
+        let second =
+            [&all[..], &[assistant_message("a", "Let me see."), assistant_message("m", "Nothing was paid.")]]
+                .concat();
+        FakeRun::for_request(request).started().messages_snapshot(first).messages_snapshot(second).finished()
+    });
+    let told = TestConversation::new(&agent).user_says("hello").run().passed();
+    assert_eq!(told.calls(), ["1 refund {} → paid"]);
+    assert_eq!(told.texts(), ["1 Paid.", "1 Let me see.", "1 Nothing was paid."]);
+}
+
 /// A371: a later snapshot does not undo actions that it omits.
 #[test]
 fn content_missing_from_later_snapshot_is_kept() {
