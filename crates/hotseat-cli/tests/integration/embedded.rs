@@ -75,6 +75,30 @@ fn failed_tools_are_issues_of_their_turn() {
     assert!(!completed[1].contains("issues"), "{completed:#?}");
 }
 
+/// What another agent does for the agent under test counts, and so does a call that the agent may no longer make.
+#[test]
+fn calls_of_called_agents_are_calls() {
+    let tool = "tools: [{ name: refund, task: { steps: [{ mock: { returns: { ok: 1 } } }] } }]\n";
+    let suite =
+        "name: a\nturns: [{ user: go, assert: { tools: { require: [helper], forbid: [refund] } } }]\n";
+    let project = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: Main\ntools: [{ name: helper, agent: ./helper/agent.yaml }]\n")
+        .file("helper/agent.yaml", &format!("name: Helper\n{tool}"))
+        .file("script.yaml", "use: always\nrules:\n  - { when: { tool_result: { tool: helper } }, reply: Done. }\n  - reply: { tool_calls: [{ name: helper, arguments: {} }] }\n")
+        .file("helper/script.yaml", "use: always\nrules:\n  - { when: { tool_result: { tool: refund } }, reply: Paid. }\n  - reply: { tool_calls: [{ name: refund, arguments: { n: 7 } }] }\n")
+        .suite("a", suite);
+    let tested = project.test(&[]);
+    tested.assert_failure("a", "assertion", &["refund"]);
+    let calls = &tested.case("a")["turns"][0]["tool_calls"];
+    assert_eq!([&calls[0]["name"], &calls[1]["name"]], ["helper", "refund"], "{calls:#}");
+    assert_eq!((&calls[1]["args"], &calls[1]["result"]), (&json!({"n": 7}), &json!({"ok": 1})));
+    let last = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", &format!("name: Main\nlimits: {{ max_moves: 1 }}\n{tool}"))
+        .file("script.yaml", "use: always\nrules:\n  - reply: { text: I pay it back., tool_calls: [{ name: refund, arguments: {} }] }\n")
+        .suite("a", "name: a\nturns: [{ user: go, assert: { tools: { forbid: [refund] } } }]\n");
+    last.test(&[]).assert_failure("a", "assertion", &["refund"]);
+}
+
 #[test]
 fn rejects_attachments() {
     let image = json!({"type": "image", "source": "data:image/png;base64,AA"});

@@ -206,14 +206,15 @@ fn model_done(
             [vec![accept], decisions].concat()
         }
         Err(error) => {
-            let again = if error.can_retry() { limits.model.delay(at.attempt) } else { None };
+            let asked =
+                error.retry_after.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            // A provider may ask to wait for a day; the turn fails instead of hanging.
+            let may_retry = error.can_retry() && asked <= limits.model.timeout_ms;
+            let again = if may_retry { limits.model.delay(at.attempt) } else { None };
             let mut decisions =
                 vec![Decision::FailLlm { at: at.clone(), error: error.clone(), will_retry: again.is_some() }];
             match again {
                 Some(delay) => {
-                    let asked = error
-                        .retry_after
-                        .map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
                     let wake = now.saturating_add(delay.max(asked));
                     decisions.push(timer_at(turn, TimerKind::ModelRetry, wake));
                 }

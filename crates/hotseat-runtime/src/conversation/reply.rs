@@ -16,6 +16,9 @@ use crate::definition::{
 use crate::failure::{ErrorCode, WorkFailure, WorkResult};
 use crate::ids::{CallId, numbered};
 
+/// Why calls at the last move of a turn fail.
+const NO_MORE_CALLS: &str = "no tool is offered: the turn has reached its number of moves";
+
 /// Returns the decisions for a reply and the next step of the turn.
 pub(super) fn plan(
     state: &ConversationState,
@@ -26,8 +29,7 @@ pub(super) fn plan(
     last: bool,
 ) -> (NextStep, Vec<Decision>) {
     let text = (!reply.text.is_empty()).then(|| reply.text.clone());
-    // Tool calls are dropped once tools are no longer offered.
-    let calls: &[ModelToolCall] = if last { &[] } else { &reply.tool_calls };
+    let calls = &reply.tool_calls;
     let mut decisions = Vec::new();
     let said = |has_tool_use: bool| {
         text.clone().map(|content| Decision::AppendMessage {
@@ -50,7 +52,7 @@ pub(super) fn plan(
     for (index, call) in calls.iter().enumerate() {
         let id = call_id(turn, index);
         let reasoning = if index == 0 { text.clone() } else { None };
-        if call.name == DECLINE_TOOL && may_decline(&agent.persona, turn) {
+        if !last && call.name == DECLINE_TOOL && may_decline(&agent.persona, turn) {
             let reason =
                 call.arguments.get("reason").and_then(|reason| reason.as_str()).unwrap_or("no reason");
             let draft = call_move(turn, &id, call, reasoning);
@@ -59,7 +61,11 @@ pub(super) fn plan(
             decisions.extend(fail(state, turn, ErrorCode::AgentDeclined.name(), &failure));
             return (NextStep::Settle, decisions);
         }
-        match resolve_call(state, definitions, limits, turn, &call.name, &call.arguments) {
+        let resolved = match last {
+            true => Err(WorkFailure::business(ErrorCode::NotFound, NO_MORE_CALLS)),
+            false => resolve_call(state, definitions, limits, turn, &call.name, &call.arguments),
+        };
+        match resolved {
             Err(failure) => decisions.push(Decision::RefuseCall {
                 turn: turn.id.clone(),
                 call: id,
@@ -101,6 +107,9 @@ pub(super) fn plan(
         }
     }
     decisions.extend(said(true));
+    if last {
+        return (NextStep::Settle, decisions);
+    }
     let next = match (waits, runs_async && text.is_some()) {
         (true, _) => NextStep::Wait,
         // Operations are running and the user has an answer: the model is called again when they end.

@@ -368,6 +368,28 @@ impl ConversationState {
     pub fn active_turns(&self) -> impl Iterator<Item = &TurnState> {
         self.turns.iter().filter(|turn| turn.is_active())
     }
+
+    /// Returns true if a turn has ended or waits only for the client.
+    pub fn is_waiting_for_client(&self, turn: &TurnId) -> bool {
+        let Some(turn) = self.turn(turn).filter(|turn| turn.is_active()) else { return true };
+        let at_rest = matches!(turn.phase, TurnPhase::Waiting { .. } | TurnPhase::Idle);
+        let mut open = turn.open_operations().peekable();
+        at_rest
+            && open.peek().is_some()
+            && open.all(|operation| match &operation.work {
+                OperationTarget::Client => true,
+                _ if operation.status == OperationStatus::AwaitingApproval => true,
+                OperationTarget::Agent(..) => {
+                    // A joined agent waits in a turn of this conversation.
+                    let mut called = self.active_turns().filter(|called| {
+                        matches!(&called.reply_to, Some(ReplyTo::Call { conversation, at })
+                            if *conversation == self.conversation && at.call == operation.call)
+                    });
+                    called.next().is_some_and(|called| self.is_waiting_for_client(&called.id))
+                }
+                OperationTarget::Task(_) | OperationTarget::Workflow(_) => false,
+            })
+    }
 }
 
 impl TurnState {

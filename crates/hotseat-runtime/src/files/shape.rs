@@ -55,8 +55,8 @@ document_shape! {
     /// Limits on attempts, depth and time. The first two belong to the agent; the others apply to a whole
     /// conversation and are taken from the agent of that conversation.
     static LIMITS "Limits" {
-        /// Maximum number of moves of a turn; at the last one the model must answer without tools. Default:
-        /// no limit.
+        /// Maximum number of moves of a turn; at the last one no tool is offered, and
+        /// calls fail. Default: no limit.
         optional "max_moves" = ONE_OR_MORE,
         /// Number of earlier turns sent to the model.
         optional "recent_turns" = COUNT, shown "20",

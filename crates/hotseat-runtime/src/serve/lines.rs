@@ -377,7 +377,7 @@ impl LineTurn<'_, '_> {
                         let text = std::mem::take(&mut coming.reasoning);
                         self.write_line(json!({"type": "reasoning", "text": text}))?;
                     }
-                    ClientUpdate::ToolCalled { call, tool, arguments, speaker: Speaker::Agent, .. } => {
+                    ClientUpdate::ToolCalled { call, tool, arguments, .. } => {
                         coming.flush(self)?;
                         let arguments: Value =
                             serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
@@ -385,7 +385,7 @@ impl LineTurn<'_, '_> {
                             json!({"type": "tool_call", "id": call, "name": tool, "arguments": arguments}),
                         )?;
                     }
-                    ClientUpdate::ToolAnswered { call, content, failed, speaker: Speaker::Agent } => {
+                    ClientUpdate::ToolAnswered { call, content, failed, .. } => {
                         coming.flush(self)?;
                         let result = match failed {
                             true => json!({"type": "tool_result", "id": call, "error": content}),
@@ -394,11 +394,9 @@ impl LineTurn<'_, '_> {
                         self.write_line(result)?;
                     }
                     ClientUpdate::StateReplaced(_) | ClientUpdate::StatePatched(_) => shares_state = true,
-                    // Output of other agents appears only in this agent's answer.
+                    // Texts of other agents appear only in this agent's answer.
                     ClientUpdate::TextStarted { .. }
                     | ClientUpdate::Text { .. }
-                    | ClientUpdate::ToolCalled { .. }
-                    | ClientUpdate::ToolAnswered { .. }
                     | ClientUpdate::AgentStarted { .. }
                     | ClientUpdate::AgentFinished { .. }
                     | ClientUpdate::AgentFailed { .. }

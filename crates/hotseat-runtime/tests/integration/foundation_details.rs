@@ -485,6 +485,21 @@ fn exhausted_turn_answers_without_tools() {
 }
 
 #[test]
+fn call_at_the_last_move_is_refused() {
+    let again = task("Again").step(mock().returns(json!({})));
+    let agent = persona("P").tool(tool("again").task(&again)).max_moves(2);
+    let script = [Rule::new().call_tool("again", json!({})).always()];
+    let result = Test::new(agent, ["go"], script).run();
+    completed(&result);
+    let moves = result.trace.moves().all();
+    assert_eq!(moves.len(), 2);
+    let refused = moves[1].tool_call.as_ref().map(|call| &*call.tool_id);
+    assert_eq!(refused, Some("again"), "{moves:?}");
+    assert!(moves[1].tool_result.as_ref().is_some_and(|outcome| outcome.result.is_err()), "{moves:?}");
+    assert!(result.trace.turns().completions()[0].issues.as_ref().unwrap().move_limit_reached);
+}
+
+#[test]
 fn empty_reply_is_a_move_without_message() {
     let result = Test::new(persona("P"), ["hi"], [at("p", 1, 1).say("")]).run();
     completed(&result);

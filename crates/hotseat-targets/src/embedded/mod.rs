@@ -1,13 +1,15 @@
 //! Hotseat's own agent in this process: the agent of `hotseat serve` without a server.
 //!
 //! Each conversation has its own host, so cases cannot affect each other. The trace contains the agent's own
-//! events; conversations with other agents and workflow runs are separate executions.
+//! events; conversations with other agents and workflow runs are separate executions. Tool calls of other agents that
+//! it calls are its own calls, too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::FutureExt;
 use hotseat_model::{Model, ModelError, ModelRequest, ModelTool, ReplyDelta, ReplyFuture, ReplySink};
 use hotseat_runtime::conversation::{
     ApprovalVerdict, ContextEntry, ConversationInput as Told, OperationAddress,
@@ -20,7 +22,7 @@ use hotseat_runtime::live::{
 };
 use hotseat_trace::{
     AgentRunFailed, AttemptFailure, EventRecord, ExecutionInfo, ExecutionKind, FailureKind, InterruptRaised,
-    Origin, Payload, TimeOffset, ToolFailed, ToolInvocation, ToolInvoked,
+    Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation, ToolInvoked,
 };
 use serde_json::Value;
 
@@ -145,6 +147,8 @@ struct EmbeddedTurn<'a> {
     interrupt_answers: HashMap<Arc<str>, InterruptReply>,
     /// Calls that the agent rejected; their tool is known from the move that follows.
     rejected_calls: Vec<ToolFailed>,
+    /// Agents in conversations of their own, by turn.
+    called_agents: HashMap<Arc<str>, Option<Arc<str>>>,
     script: &'a mut ScriptedAnswers,
     recorder: &'a mut TraceRecorder,
 }
@@ -205,6 +209,7 @@ impl EmbeddedSession {
             client_requests: 0,
             interrupt_answers: HashMap::new(),
             rejected_calls: Vec::new(),
+            called_agents: HashMap::new(),
             script,
             recorder,
         };
@@ -313,10 +318,11 @@ impl EmbeddedConversation {
                 return Err(TurnError::Deadline);
             }
             let silent = tokio::time::Instant::now() + limits.idle;
-            let next = tokio::time::timeout_at(limits.deadline.min(silent), self.watcher.next()).await;
+            let next = tokio::time::timeout_at(limits.deadline.min(silent), self.next_signal(turn)).await;
             let signal = match next {
-                Ok(Some(signal)) => signal,
-                Ok(None) => return Err(host_failure(HostError::Closed).into()),
+                Ok(Ok(Some(signal))) => signal,
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Err(error)) => return Err(host_failure(error).into()),
                 Err(_) if silent < limits.deadline => return Err(http::idle_timeout(limits.idle).into()),
                 Err(_) => return Err(TurnError::Deadline),
             };
@@ -344,12 +350,31 @@ impl EmbeddedConversation {
                 TurnAction::RunTool(call) if !turn.script.has_tool(&call.tool_name) => {
                     check_unoffered_call(&call.tool_name, turn.script)?;
                     self.waiting_turn = Some(turn.agent_turn_id.clone());
-                    return Ok(());
+                    continue;
                 }
                 TurnAction::RunTool(call) => turn.run_tool(&call, http, limits).await?,
             };
             self.handle.send(answer).await.map_err(host_failure)?;
         }
+    }
+
+    /// Returns the next signal, or none if the turn waits only for the user. Other calls of the reply that asks the user may
+    /// still run.
+    async fn next_signal(&mut self, turn: &EmbeddedTurn<'_>) -> Result<Option<Signal>, HostError> {
+        if self.waiting_turn.is_some() {
+            if let Some(signal) = self.watcher.next().now_or_never() {
+                return signal.map(Some).ok_or(HostError::Closed);
+            }
+            let state = self.handle.state().await?;
+            // All signals up to this state have been sent by now.
+            if let Some(signal) = self.watcher.next().now_or_never() {
+                return signal.map(Some).ok_or(HostError::Closed);
+            }
+            if state.is_waiting_for_client(&turn.agent_turn_id) {
+                return Ok(None);
+            }
+        }
+        self.watcher.next().await.map(Some).ok_or(HostError::Closed)
     }
 }
 
@@ -434,10 +459,44 @@ impl EmbeddedTurn<'_> {
 
     /// Records a payload in the execution of the agent's event.
     fn record(&mut self, told: &EventRecord, payload: impl Into<Payload>) {
+        let payload = payload.into();
         match separate_execution(told) {
-            Some(execution) => self.recorder.emit_within(execution.clone(), payload.into()),
-            None => self.recorder.emit(payload.into()),
+            Some(execution) => {
+                if let Some(call) = self.call_of_called_agent(execution, &payload) {
+                    self.recorder.emit(call);
+                }
+                self.recorder.emit_within(execution.clone(), payload);
+            }
+            None => self.recorder.emit(payload),
         }
+    }
+
+    /// Returns an event of a tool call that a called agent makes, as one of this turn.
+    fn call_of_called_agent(&mut self, execution: &ExecutionInfo, payload: &Payload) -> Option<Payload> {
+        if execution.kind != ExecutionKind::Conversation {
+            return None;
+        }
+        let known = |call: &Arc<str>| self.recorder.conversation().call(call).is_some();
+        let mut payload = match payload {
+            Payload::TurnStarted(started) => {
+                self.called_agents.insert(started.turn_id.clone(), started.agent_id.clone());
+                return None;
+            }
+            Payload::ToolInvoked(call) => Payload::ToolInvoked(ToolInvocation {
+                subagent: self.called_agents.get(&call.turn_id).cloned().flatten(),
+                ..call.clone()
+            }),
+            Payload::ToolCompleted(ToolCompleted { tool_call_id, .. })
+            | Payload::ToolFailed(ToolFailed { tool_call_id, .. })
+                if known(tool_call_id) =>
+            {
+                payload.clone()
+            }
+            _ => return None,
+        };
+        let turn = payload.turn_id()?.clone();
+        payload.rename_turn(&turn, &self.id);
+        Some(payload)
     }
 
     /// Runs a call by the script of the test.

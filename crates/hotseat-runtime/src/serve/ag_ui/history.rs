@@ -7,11 +7,13 @@ use hotseat_model::ModelMessage;
 use hotseat_trace::plain_text;
 use serde_json::{Value, json};
 
-use super::super::client::{ClientToolAnswer, RequestError, arguments_text, message_id, result_id};
+use super::super::client::{
+    ClientToolAnswer, RequestError, arguments_text, is_within_call, message_id, result_id,
+};
 use super::request::{MessageBody, ThreadMessage};
 use crate::conversation::{
-    ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, TurnCaller, TurnEnd,
-    TurnState,
+    ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, ToolOperation,
+    TurnCaller, TurnEnd, TurnState,
 };
 
 /// New input in a request.
@@ -301,6 +303,12 @@ fn find_operation(state: &ConversationState, call: &str) -> Option<(OperationAdd
                 && operation.status != OperationStatus::AwaitingApproval
                 && turn.is_active();
             return Some((at, owed));
+        }
+        // Clients may send the calls of called agents back.
+        let is_within = |operation: &&ToolOperation| is_within_call(call, operation.call.as_str());
+        if let Some(operation) = turn.operations.iter().find(is_within) {
+            let (turn, call, attempt) = (turn.id.clone(), operation.call.clone(), operation.attempt);
+            return Some((OperationAddress { turn, call, attempt }, false));
         }
         // Refused calls are not operations.
         let made = turn.moves.iter().filter_map(|made| made.tool_call.as_ref());

@@ -16,7 +16,7 @@ pub use request::{AgUiRequest, parse_request};
 
 use super::client::{
     ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, RequestError, ServedAgent, TurnFailure,
-    UsageByModel, client_calls, host_error, is_user_turn, is_waiting_for_client, open_approvals,
+    UsageByModel, client_calls, host_error, is_user_turn, open_approvals,
 };
 use crate::conversation::{ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -133,7 +133,7 @@ fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<
         )));
     }
     let busy = state.active_turns().find(|turn| {
-        is_user_turn(turn) && !is_waiting_for_client(state, &turn.id) && !turn.has_async_operations()
+        is_user_turn(turn) && !state.is_waiting_for_client(&turn.id) && !turn.has_async_operations()
     });
     if let Some(turn) = busy {
         return Err(RequestError::conflict(format!(

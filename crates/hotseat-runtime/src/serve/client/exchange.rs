@@ -13,7 +13,7 @@ use super::request_error::{RequestError, RequestErrorKind};
 use super::translate::{ApprovalPrompt, ClientUpdate, TurnFailure, TurnTranslator, UsageByModel};
 use crate::conversation::{
     ApprovalVerdict, ContextEntry, ConversationEffect, ConversationInput, ConversationState,
-    OperationAddress, OperationStatus, OperationTarget, ReplyTo, TurnCaller, TurnPhase, TurnState,
+    OperationAddress, TurnCaller, TurnPhase, TurnState,
 };
 use crate::failure::{ErrorCode, WorkFailure};
 use crate::ids::{CallId, TurnId};
@@ -188,7 +188,7 @@ impl ClientExchange {
                 if let Some(told) = self.ready_updates() {
                     return Ok(ExchangeStep::Updates(told));
                 }
-                if self.translator.open_turns().all(|turn| is_waiting_for_client(&state, &turn)) {
+                if self.translator.open_turns().all(|turn| state.is_waiting_for_client(&turn)) {
                     return Ok(ExchangeStep::Finished(self.end_state(Some(&state))));
                 }
             }
@@ -354,28 +354,6 @@ fn user_turn<'s>(state: &'s ConversationState, turn: &'s TurnId) -> Option<&'s T
 /// Returns true if a turn was started by a user message.
 pub fn is_user_turn(turn: &TurnState) -> bool {
     matches!(turn.caller, TurnCaller::User { .. })
-}
-
-/// Returns true if a turn has ended or waits only for the client.
-pub fn is_waiting_for_client(state: &ConversationState, turn: &TurnId) -> bool {
-    let Some(turn) = state.turn(turn).filter(|turn| turn.is_active()) else { return true };
-    let at_rest = matches!(turn.phase, TurnPhase::Waiting { .. } | TurnPhase::Idle);
-    let mut open = turn.open_operations().peekable();
-    at_rest
-        && open.peek().is_some()
-        && open.all(|operation| match &operation.work {
-            OperationTarget::Client => true,
-            _ if operation.status == OperationStatus::AwaitingApproval => true,
-            OperationTarget::Agent(..) => {
-                // A joined agent waits in a turn of this conversation.
-                let mut called = state.active_turns().filter(|called| {
-                    matches!(&called.reply_to, Some(ReplyTo::Call { conversation, at })
-                        if *conversation == state.conversation && at.call == operation.call)
-                });
-                called.next().is_some_and(|called| is_waiting_for_client(state, &called.id))
-            }
-            OperationTarget::Task(_) | OperationTarget::Workflow(_) => false,
-        })
 }
 
 fn is_client_question(effect: &ConversationEffect) -> bool {

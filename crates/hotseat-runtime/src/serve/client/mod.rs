@@ -10,10 +10,11 @@ mod translate;
 pub use agent::{ConversationLease, ServedAgent};
 pub use exchange::{
     ClientExchange, ClientInput, ClientToolAnswer, ExchangeEnd, ExchangeStep, PendingClientCall,
-    client_calls, host_error, is_user_turn, is_waiting_for_client, open_approvals,
+    client_calls, host_error, is_user_turn, open_approvals,
 };
 pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_member};
 pub use request_error::{RequestError, RequestErrorKind};
 pub use translate::{
-    ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, message_id, result_id,
+    ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, is_within_call,
+    message_id, result_id,
 };

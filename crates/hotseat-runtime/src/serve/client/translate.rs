@@ -2,16 +2,18 @@
 //!
 //! A client sees the turns that its request started. Model output arrives in pieces; whole messages, calls
 //! and results arrive as events. Agents that join the conversation speak under the call that invited them.
-//! Separate conversations between agents are not visible to the client.
+//! Of separate conversations between agents the client sees the tool calls only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hotseat_model::ReplyDelta;
-use hotseat_trace::{EventRecord, InvocationMode, MoveCall, Payload, ToolOutcome, plain_text};
+use hotseat_trace::{EventRecord, ExecutionKind, InvocationMode, MoveCall, Payload, ToolOutcome, plain_text};
 use serde_json::Value;
 
-use crate::conversation::{ConversationState, ModelAddress, ReplyTo, TurnCaller};
+use crate::conversation::{
+    ConversationState, ModelAddress, OperationTarget, ReplyTo, ToolOperation, TurnCaller,
+};
 use crate::ids::{CallId, ConversationId, TurnId};
 use crate::live::Signal;
 
@@ -109,6 +111,11 @@ pub fn message_id(turn: &str, call: u32) -> String {
     format!("{turn}-r{call}")
 }
 
+/// Returns true if an execution, or a call in it, works for a call. Ids begin with the one that they come from.
+pub fn is_within_call(id: &str, call: &str) -> bool {
+    id.strip_prefix(call).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
 /// Returns the id of the message with the result of a call.
 pub fn result_id(call: &str) -> String {
     format!("{call}-result")
@@ -129,6 +136,10 @@ pub struct TurnTranslator {
     refused: BTreeSet<Arc<str>>,
     /// Calls that invited agents whose turn has not started yet.
     joining: VecDeque<PendingJoin>,
+    /// Calls of other agents.
+    agent_calls: BTreeSet<Arc<str>>,
+    /// Turns of called agents in conversations of their own, with the speaker of their calls.
+    called_turns: BTreeMap<Arc<str>, Speaker>,
     /// Token usage so far.
     usage: UsageByModel,
     /// Stop reason of the agent's last reply.
@@ -194,6 +205,8 @@ impl TurnTranslator {
             known_answers: answered.iter().map(|call| call.0.clone()).collect(),
             refused: BTreeSet::new(),
             joining: VecDeque::new(),
+            agent_calls: BTreeSet::new(),
+            called_turns: BTreeMap::new(),
             usage: UsageByModel::default(),
             stop_reason: None,
         };
@@ -216,6 +229,9 @@ impl TurnTranslator {
             let Some(followed) = translator.turns.get_mut(&turn.id.0) else { continue };
             followed.reply.call = turn.calls;
             translator.calls.extend(turn.operations.iter().map(|operation| operation.call.0.clone()));
+            let of_agents = |operation: &&ToolOperation| matches!(operation.work, OperationTarget::Agent(..));
+            let agent_calls = turn.operations.iter().filter(of_agents);
+            translator.agent_calls.extend(agent_calls.map(|operation| operation.call.0.clone()));
         }
         translator
     }
@@ -255,9 +271,32 @@ impl TurnTranslator {
             Signal::Event(record) if self.is_own_event(record) => {
                 self.handle_event(&record.payload, &mut updates)
             }
-            Signal::Delta { .. } | Signal::Event(_) => {}
+            Signal::Event(record) => self.handle_called_agent(record, &mut updates),
+            Signal::Delta { .. } => {}
         }
         updates
+    }
+
+    /// Handles tool calls of an agent that works in a conversation of its own: they are calls of the agent that called
+    /// it, too.
+    fn handle_called_agent(&mut self, record: &EventRecord, updates: &mut Vec<ClientUpdate>) {
+        let Some(execution) = &record.execution else { return };
+        let Some(turn) = record.payload.turn_id().filter(|_| execution.kind == ExecutionKind::Conversation)
+        else {
+            return;
+        };
+        // Calls are sorted, so the outermost one comes first.
+        if let Payload::TurnStarted(_) = &record.payload
+            && let Some(call) = self.calls.iter().find(|call| is_within_call(&execution.id, call))
+        {
+            let speaker = match self.agent_calls.contains(call) {
+                true => Speaker::Joined(call.clone()),
+                // An agent in a workflow: the client knows no sub-agent.
+                false => Speaker::Agent,
+            };
+            self.called_turns.insert(turn.clone(), speaker);
+        }
+        self.handle_tool_event(turn, &record.payload, updates);
     }
 
     /// Returns true if an event belongs to this conversation and not to one that it started.
@@ -393,7 +432,11 @@ impl TurnTranslator {
 
     /// Handles tool calls and their results.
     fn handle_tool_event(&mut self, turn: &Arc<str>, payload: &Payload, updates: &mut Vec<ClientUpdate>) {
-        let Some(followed) = self.turns.get_mut(turn) else { return };
+        let (speaker, reply) = match (self.turns.get(turn), self.called_turns.get(turn)) {
+            (Some(followed), _) => (followed.speaker.clone(), followed.reply.call),
+            (None, Some(speaker)) => (speaker.clone(), 1),
+            (None, None) => return,
+        };
         match payload {
             Payload::ToolInvoked(call) => {
                 let first = self.calls.insert(call.tool_call_id.clone());
@@ -404,21 +447,21 @@ impl TurnTranslator {
                     call: call.tool_call_id.clone(),
                     tool: call.tool_name.clone(),
                     arguments: call.input.as_ref().map_or_else(|| "{}".to_string(), arguments_text),
-                    message: message_id(turn, followed.reply.call),
-                    speaker: followed.speaker.clone(),
+                    message: message_id(turn, reply),
+                    speaker,
                     by_client: call.target_type.as_deref() == Some("client"),
                 });
             }
             Payload::ToolCompleted(done) => {
-                let (call, speaker) = (&done.tool_call_id, followed.speaker.clone());
-                self.push_answer(call, plain_text(&done.output), false, speaker, updates);
+                let content = plain_text(&done.output);
+                self.push_answer(&done.tool_call_id, content, false, speaker, updates);
             }
             Payload::ToolFailed(done) if !self.calls.contains(&done.tool_call_id) => {
                 self.refused.insert(done.tool_call_id.clone());
             }
             Payload::ToolFailed(done) => {
-                let (call, speaker) = (&done.tool_call_id, followed.speaker.clone());
-                self.push_answer(call, done.error.message.clone(), true, speaker, updates);
+                let content = done.error.message.clone();
+                self.push_answer(&done.tool_call_id, content, true, speaker, updates);
             }
             Payload::MoveRecorded(recorded) => {
                 let (Some(made), Some(outcome)) = (&recorded.tool_call, &recorded.tool_result) else {
@@ -426,8 +469,7 @@ impl TurnTranslator {
                 };
                 if self.refused.remove(&made.tool_call_id) {
                     self.calls.insert(made.tool_call_id.clone());
-                    let message = message_id(turn, followed.reply.call);
-                    let speaker = followed.speaker.clone();
+                    let message = message_id(turn, reply);
                     updates.extend(refused_call(made, outcome, message, speaker));
                 }
             }
@@ -447,6 +489,7 @@ impl TurnTranslator {
                         agent: call.agent_id.clone(),
                     });
                 }
+                self.agent_calls.insert(call.call_id.clone());
                 updates.push(ClientUpdate::AgentStarted {
                     call: call.call_id.clone(),
                     agent: call.agent_id.clone(),

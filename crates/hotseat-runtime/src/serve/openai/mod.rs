@@ -231,14 +231,7 @@ impl ChatAnswer {
                     self.text.push_str(&text);
                     pieces.push(ChatPiece::Text(text));
                 }
-                ClientUpdate::ToolCalled {
-                    call,
-                    tool,
-                    arguments,
-                    speaker: Speaker::Agent,
-                    by_client: false,
-                    ..
-                } => {
+                ClientUpdate::ToolCalled { call, tool, arguments, by_client: false, .. } => {
                     if let Some(shown) = &mut self.shown {
                         pieces.push(ChatPiece::ToolCalled {
                             index: shown.len(),
@@ -249,7 +242,7 @@ impl ChatAnswer {
                         shown.push(call);
                     }
                 }
-                ClientUpdate::ToolAnswered { call, content, speaker: Speaker::Agent, .. }
+                ClientUpdate::ToolAnswered { call, content, .. }
                     if self.shown.as_ref().is_some_and(|shown| shown.contains(&call)) =>
                 {
                     pieces.push(ChatPiece::ToolAnswered { call, content });
