@@ -185,6 +185,27 @@ fn records_every_line_type() {
     );
 }
 
+/// A reply that ended with an error is none, whatever it says.
+#[test]
+fn reply_that_ended_with_an_error_fails() {
+    for done in [
+        json!({"type": "done", "finish_reason": "error"}),
+        json!({"type": "done", "error": "overloaded"}),
+        json!({"type": "done", "error": {"message": "overloaded", "code": "529"}}),
+    ] {
+        let agent = answer_script(&[json!({"type": "text", "text": "ok"}), done.clone()]);
+        let tested = script_project(&agent).suite("a", HELLO).test(&[]);
+        let words = if done.get("error").is_some() { "overloaded" } else { "finish_reason error" };
+        tested.assert_failure("a", "agent_error", &[words]);
+    }
+    let cut = json!({"type": "done", "finish_reason": "length", "error": null});
+    let agent = answer_script(&[json!({"type": "text", "text": "ok"}), cut]);
+    let tested = script_project(&agent).suite("a", HELLO).test(&[]);
+    tested.assert_all_passed();
+    let notes = tested.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains("truncated at its token limit"), "{notes}");
+}
+
 #[test]
 fn misspelt_arguments_are_unknown() {
     let assert_outcome = |call: Value, passes: bool| {

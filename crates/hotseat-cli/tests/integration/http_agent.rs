@@ -306,6 +306,22 @@ fn records_values_selected_by_paths() {
     );
 }
 
+#[test]
+fn reply_that_ended_with_an_error_fails() {
+    let map = "{ reply: $.reply, finish_reason: $.why, error: $.error }";
+    let tested = run_with_answer(map, json!({"reply": "ok", "why": "error"}));
+    tested.assert_failure("a", "agent_error", &["finish_reason error"]);
+    // Empty values are no errors.
+    for error in [json!(null), json!(false), json!(""), json!({}), json!([])] {
+        run_with_answer(map, json!({"reply": "ok", "why": "stop", "error": error})).assert_all_passed();
+    }
+    run_with_answer(map, json!({"reply": "ok", "error": ["bad"]})).assert_failure(
+        "a",
+        "agent_error",
+        &["bad"],
+    );
+}
+
 /// A wrong path of the arguments must not look like calls without arguments.
 #[test]
 fn arguments_in_unread_members_are_unknown() {

@@ -175,6 +175,7 @@ impl CommandSession {
         // Data before an error is kept.
         heard.end_message(telling);
         ended?;
+        telling.check_finish_reason(heard.finish_reason.as_deref())?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         Ok(())
     }

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use hotseat_document::excerpt;
 use hotseat_model::MisplacedCalls;
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::connection::lines::check_value_count;
 use crate::message::ToolReply;
 use crate::message::json_text::{joined_except, read_json};
-use crate::target::CallArguments;
+use crate::target::{CallArguments, parse_error};
 
 /// A parsed line.
 pub(super) enum OutputLine {
@@ -93,6 +93,8 @@ enum WireLine {
         awaiting_input: Option<bool>,
         input_hint: Option<String>,
         finish_reason: Option<String>,
+        #[serde(default)]
+        error: Value,
     },
 }
 
@@ -182,8 +184,9 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         WireLine::State { state } => OutputLine::State(state),
         WireLine::Usage { usage } => OutputLine::Usage(usage),
         WireLine::Error { message, code } => OutputLine::Error { message, code },
-        WireLine::Done { awaiting_input, input_hint, finish_reason } => {
-            OutputLine::Done { awaiting: awaiting_input, hint: input_hint, finish_reason }
-        }
+        WireLine::Done { awaiting_input, input_hint, finish_reason, error } => match parse_error(&error) {
+            Some(ErrorInfo { message, code, .. }) => OutputLine::Error { message, code },
+            None => OutputLine::Done { awaiting: awaiting_input, hint: input_hint, finish_reason },
+        },
     })
 }

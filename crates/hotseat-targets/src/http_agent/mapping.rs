@@ -13,7 +13,7 @@ use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::read_json;
 use crate::message::{ToolReply, parse_content_output};
-use crate::target::{CallArguments, TurnRecorder, protocol_error};
+use crate::target::{CallArguments, TurnRecorder, parse_error, protocol_error};
 
 /// A JSONPath and its configuration key, for error messages.
 #[derive(Debug, Clone)]
@@ -556,19 +556,4 @@ fn collect_unread<'v>(value: &'v Value, read: &HashSet<*const Value>, unread: &m
 /// Returns true if a path selects at most one value.
 fn selects_one(path: &str) -> bool {
     !path.contains(['*', '?', ':', ',']) && !path.contains("..")
-}
-
-/// Parses an error value; null, false and empty values are no error.
-fn parse_error(error: &Value) -> Option<ErrorInfo> {
-    let message = match error {
-        Value::Null | Value::Bool(false) => return None,
-        Value::String(text) if text.is_empty() => return None,
-        Value::Object(members) if members.is_empty() => return None,
-        Value::Object(members) => {
-            members.get("message").and_then(Value::as_str).map_or_else(|| error.to_string(), str::to_string)
-        }
-        other => plain_text(other),
-    };
-    let code = error.get("code").filter(|code| !code.is_null()).map(plain_text);
-    Some(ErrorInfo { code, message, retriable: None })
 }

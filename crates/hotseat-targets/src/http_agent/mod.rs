@@ -134,6 +134,7 @@ impl HttpSession {
                 MappedResponse::default()
             }
         };
+        telling.check_finish_reason(heard.finish_reason.as_deref())?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         self.sent_id = heard.conversation_id.or(self.sent_id.take());
         let said = telling.into_messages()?;

@@ -358,26 +358,12 @@ impl CompletionReader {
         if self.has_further_choices {
             telling.record_note("the reply has further choices; only the first one is read");
         }
-        match self.finish_reason.as_deref() {
-            Some("error") => {
-                let message = "the reply ends with finish_reason error".to_string();
-                let error = ErrorInfo { code: Some("error".to_string()), message, retriable: None };
-                telling.run_failed(&error);
-                return Err(TurnError::Run(error));
-            }
-            Some("length") => {
-                telling.record_note("the reply was truncated at its token limit (finish_reason length)")
-            }
-            Some("content_filter") => {
-                telling
-                    .record_note("the reply was stopped by a content filter (finish_reason content_filter)");
-            }
-            Some(reason @ ("tool_calls" | "function_call")) if calls.is_empty() => {
-                return Err(protocol_error(format!(
-                    "the reply ends with finish_reason {reason} but has no tool call"
-                )));
-            }
-            Some(_) | None => {}
+        telling.check_finish_reason(self.finish_reason.as_deref())?;
+        if let Some(reason @ ("tool_calls" | "function_call")) = self.finish_reason.as_deref()
+            && calls.is_empty()
+        {
+            let message = format!("the reply ends with finish_reason {reason} but has no tool call");
+            return Err(protocol_error(message));
         }
         Ok(CompletionReply { text, calls, usage: self.usage, finish_reason: self.finish_reason })
     }

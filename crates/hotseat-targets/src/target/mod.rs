@@ -20,7 +20,7 @@ use serde_json::Value;
 pub(crate) use client_requests::{
     MAX_CLIENT_REQUESTS, check_unoffered_call, too_many_requests, unanswered_call, unanswered_interrupt,
 };
-pub(crate) use turn_failures::{protocol_error, read_failure};
+pub(crate) use turn_failures::{parse_error, protocol_error, read_failure};
 pub(crate) use turn_recorder::{CallArguments, TurnRecorder};
 
 use crate::connection::{TurnError, TurnLimits};

@@ -12,8 +12,8 @@ use hotseat_trace::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::connection::TurnError;
 use crate::message::json_text::{arguments_note, joined, read_json};
-
 use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply, unique_id};
 use crate::recorder::TraceRecorder;
 
@@ -98,6 +98,26 @@ impl<'a> TurnRecorder<'a> {
             usage,
             finish_reason,
         });
+    }
+
+    /// Notes that a reply is cut. Fails if it ended with an error.
+    pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
+        match reason {
+            Some("error") => {
+                let message = "the reply ends with finish_reason error".to_string();
+                let error = ErrorInfo { code: Some("error".to_string()), message, retriable: None };
+                self.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
+            Some("length") => {
+                self.record_note("the reply was truncated at its token limit (finish_reason length)")
+            }
+            Some("content_filter") => {
+                self.record_note("the reply was stopped by a content filter (finish_reason content_filter)");
+            }
+            Some(_) | None => {}
+        }
+        Ok(())
     }
 
     /// Records an error reported by the agent.

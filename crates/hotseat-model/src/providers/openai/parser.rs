@@ -286,6 +286,12 @@ impl ReplyParser for OpenAiParser<'_> {
         if let Some(call) = self.calls.iter().find(|call| call.place.is_none()) {
             return Err(invalid_reply_error(&self.url, "a tool call has no name", &call.pending_arguments));
         }
+        if let (Some(reason @ ("tool_calls" | "function_call")), true) =
+            (self.finish.as_deref(), self.calls.is_empty())
+        {
+            let problem = format!("it ends with finish_reason {reason} but has no tool call");
+            return Err(invalid_reply_error(&self.url, &problem, ""));
+        }
         let mut reply = self.assembly.clone().into_reply();
         reply.stop = self.stop_reason(&reply);
         reply.model = self.model.clone();
