@@ -191,6 +191,11 @@ impl McpRecording {
         text
     }
 
+    /// Returns true if a request of this method was answered without an error.
+    pub fn has_answer(&self, method: &str) -> bool {
+        self.exchanges.iter().any(|exchange| exchange.method == method && exchange.outcome.is_ok())
+    }
+
     /// Entries of a recorded list over all its pages, such as `tools` of `tools/list`. Of entries with the same name the first
     /// stays.
     pub fn entries(&self, method: &str, member: &str) -> Vec<Value> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use hotseat_document::Diagnostic;
+use hotseat_document::{Diagnostic, excerpt};
 use hotseat_mcp::{
     AnswerFuture, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpToolResult,
     RpcError, ToolAnswerer, UnansweredInput,
@@ -27,6 +27,10 @@ use crate::cases::{ListedTools, MockAnswers, TestCase, ToolReference};
 
 /// Maximum number of bytes of the arguments of a call in a message.
 const MAX_SHOWN_ARGUMENTS_BYTES: usize = 4096;
+/// Maximum number of recorded calls that a note lists.
+const MAX_LISTED_CALLS: usize = 5;
+/// Maximum length of the arguments of each, in characters.
+const MAX_LISTED_ARGUMENTS_CHARS: usize = 100;
 
 /// Answers the calls of mocked MCP servers from the scripted answers of a case.
 #[derive(Debug, Default)]
@@ -243,6 +247,7 @@ impl ServiceObserver for McpObserver {
     }
 
     fn end_conversation(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
+        self.note_unused(conversation)?;
         if let Some(read) = self.on_end.take() {
             read(conversation);
         }
@@ -352,6 +357,31 @@ impl ServiceObserver for McpObserver {
                 Err(AttemptFailure::new(FailureKind::Limit, message))
             }
         }
+    }
+}
+
+impl McpObserver {
+    /// Notes the recorded calls that the agent did not make.
+    fn note_unused(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
+        let mut by_server: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (server, exchange) in conversation.unused_exchanges() {
+            if exchange.method == "tools/call" {
+                let tool = exchange.params.get("name").and_then(Value::as_str).unwrap_or_default();
+                let arguments = exchange.params.get("arguments").map_or_else(String::new, json_start);
+                let arguments = excerpt(&arguments, MAX_LISTED_ARGUMENTS_CHARS);
+                by_server.entry(server).or_default().push(format!("{tool}({arguments})"));
+            }
+        }
+        for (server, calls) in by_server {
+            let more = match calls.len().saturating_sub(MAX_LISTED_CALLS) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let listed = calls[..calls.len().min(MAX_LISTED_CALLS)].join(", ");
+            let message = format!("recorded calls at MCP server `{server}` were not made: {listed}{more}");
+            self.events.note(Instant::now(), message)?;
+        }
+        Ok(())
     }
 }
 

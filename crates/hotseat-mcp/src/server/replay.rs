@@ -14,15 +14,19 @@ use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable, UnmatchedRequest};
 use crate::revision::error_code;
 
-/// Answers a request that is no call: lists from all recorded pages, everything else by an equal recorded request.
+/// Answers a request that is no call: lists from all recorded pages, everything else by an equal recorded request. A list
+/// that was not recorded is not empty, but unknown.
 pub(super) async fn answer(request: &RpcRequest, table: &Mutex<ReplayTable>) -> Result<Value, RpcError> {
     let member = match request.method.as_str() {
+        "tools/list" => Some("tools"),
         "resources/list" => Some("resources"),
         "resources/templates/list" => Some("resourceTemplates"),
         "prompts/list" => Some("prompts"),
         _ => None,
     };
-    if let (Some(member), ServerKind::Replay(source)) = (member, &request.server.definition.kind) {
+    if let (Some(member), ServerKind::Replay(source)) = (member, &request.server.definition.kind)
+        && source.recording.has_answer(&request.method)
+    {
         return list(request, member, &source.recording.entries(&request.method, member));
     }
     let taken = lock(table).take(&request.method, &request.params);

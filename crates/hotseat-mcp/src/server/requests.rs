@@ -175,9 +175,9 @@ async fn dispatch(request: RpcRequest) {
         "server/discover" if request.revision.is_stateless() => Ok(discover(&request.server)),
         "ping" if !request.revision.is_stateless() => Ok(json!({})),
         "logging/setLevel" if !request.revision.is_stateless() => set_log_level(&request),
-        "tools/list" => list(&request, "tools", request.server.tools().entries()),
-        _ => match &request.server.source {
+        method => match &request.server.source {
             AnswerSource::Replay(table) => replay::answer(&request, table).await,
+            _ if method == "tools/list" => list(&request, "tools", request.server.tools().entries()),
             _ => contents::answer(&request),
         },
     };
