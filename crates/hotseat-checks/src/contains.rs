@@ -5,7 +5,7 @@ use hotseat_trace::TurnScope;
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
 use super::call_text::truncate;
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// The text of the agent in the last turn contains a text, or does not. Case-sensitive.
 #[derive(Debug, Clone)]
@@ -22,6 +22,11 @@ impl CheckBehavior for ContainsText {
     fn describe(&self) -> String {
         let what = if self.must_contain { "to contain" } else { "not to contain" };
         format!("the agent's text {what} {:?}", truncate(&self.text))
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        let outcome = if self.must_contain { CheckOutcome::Satisfied } else { CheckOutcome::Violated };
+        (self.turns == Some(TurnSelection::All)).then_some(outcome)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

@@ -13,6 +13,8 @@ use super::equality::as_integer;
 
 /// Maximum size of the automaton of one pattern, in bytes.
 const MAX_AUTOMATON_BYTES: usize = 10 * 1024 * 1024;
+/// A backspace character.
+const BACKSPACE: char = '\u{8}';
 /// Maximum number and maximum total size of cached patterns.
 const MAX_CACHED_PATTERNS: usize = 256;
 const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
@@ -37,6 +39,15 @@ pub enum PatternError {
     Syntax(#[source] Box<regex_syntax::Error>),
     #[error("the pattern or one of its alternatives is empty, so it matches every text")]
     MatchesEverything,
+    #[error(
+        "it matches no text: `$` is the end of the text and `^` its start; write `\\$` or `\\^` for the character"
+    )]
+    MatchesNothing,
+    /// In YAML and JSON `"\b"` is this character, and nobody looks for it.
+    #[error(
+        "it contains a backspace character, which `\\b` is in double quotes; write `\\\\b` for the end of a word, or use single quotes"
+    )]
+    Backspace,
     #[error("it needs an automaton of more than {0} bytes")]
     TooLarge(usize),
     #[error("{}", shorten_error(&.0.to_string()))]
@@ -91,6 +102,9 @@ impl Pattern {
     /// # Errors
     /// If the expression is invalid.
     pub fn compile(written: &str) -> Result<Pattern, PatternError> {
+        if written.contains(BACKSPACE) {
+            return Err(PatternError::Backspace);
+        }
         // Building the matcher of a literal text is faster than looking it up.
         if let Some(matcher) = unescaped_literal(written) {
             return Ok(Pattern { source: written.to_string(), matcher });
@@ -171,6 +185,9 @@ fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
     if has_empty_alternative(&hir) {
         return Err(PatternError::MatchesEverything);
     }
+    if matches_nothing(&hir) {
+        return Err(PatternError::MatchesNothing);
+    }
     match literal_matcher(&hir) {
         Some(text) => Ok(text),
         None => Ok(MatchStrategy::Automaton(Arc::new(build_automaton(&hir)?))),
@@ -210,6 +227,48 @@ fn has_empty_alternative(hir: &Hir) -> bool {
         HirKind::Empty => true,
         HirKind::Alternation(parts) => parts.iter().any(has_empty_alternative),
         HirKind::Capture(group) => has_empty_alternative(&group.sub),
+        _ => false,
+    }
+}
+
+/// Returns true if an expression certainly matches no text: a prohibition of it would always hold. Mostly a `$` before
+/// an amount.
+fn matches_nothing(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Concat(parts) => {
+            let needs_text =
+                |parts: &[Hir]| parts.iter().any(|part| part.properties().minimum_len() != Some(0));
+            let is_past_end = |at: usize| ends_text(&parts[at]) && needs_text(&parts[at + 1..]);
+            let is_before_start = |at: usize| starts_text(&parts[at]) && needs_text(&parts[..at]);
+            parts.iter().any(matches_nothing)
+                || (0..parts.len()).any(|at| is_past_end(at) || is_before_start(at))
+        }
+        HirKind::Alternation(parts) => parts.iter().all(matches_nothing),
+        HirKind::Capture(group) => matches_nothing(&group.sub),
+        HirKind::Repetition(repeated) => repeated.min > 0 && matches_nothing(&repeated.sub),
+        // Without a minimum, as for an empty class, there is no match.
+        _ => hir.properties().minimum_len().is_none(),
+    }
+}
+
+/// Returns true if an expression matches only at the end of the text.
+fn ends_text(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Look(look) => *look == Look::End,
+        HirKind::Capture(group) => ends_text(&group.sub),
+        HirKind::Concat(parts) => parts.last().is_some_and(ends_text),
+        HirKind::Alternation(parts) => parts.iter().all(ends_text),
+        _ => false,
+    }
+}
+
+/// Returns true if an expression matches only at the start of the text.
+fn starts_text(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Look(look) => *look == Look::Start,
+        HirKind::Capture(group) => starts_text(&group.sub),
+        HirKind::Concat(parts) => parts.first().is_some_and(starts_text),
+        HirKind::Alternation(parts) => parts.iter().all(starts_text),
         _ => false,
     }
 }
@@ -400,5 +459,38 @@ mod tests {
     fn matches_in_linear_time() {
         let text = "a".repeat(100_000) + "b";
         assert!(!Pattern::compile("(a+)+$").unwrap().is_match(&text));
+    }
+
+    #[test]
+    fn refuses_patterns_that_match_nothing() {
+        for written in [
+            "refund $50",
+            "$50",
+            "foo$bar",
+            "error^",
+            "(a$)b",
+            "a(^b|^c)",
+            "(x$y)+",
+            "[^\\s\\S]",
+            "a|b",
+            "/$5/i",
+        ] {
+            let refused = matches!(Pattern::compile(written), Err(PatternError::MatchesNothing));
+            assert_eq!(refused, written != "a|b", "{written}");
+        }
+        for written in [
+            "^a$",
+            "a$|^b",
+            "(?m)a$\\nb",
+            "a$(b|$)?",
+            "^^a$$",
+            "(x$y)*z",
+            "\\$50",
+            "a\\^",
+            "^(a|b)$",
+            "a$\\b",
+        ] {
+            assert!(Pattern::compile(written).is_ok(), "{written}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
 use super::pattern::Pattern;
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
 /// The text of the agent matches one or several patterns.
 #[derive(Debug, Clone)]
@@ -59,6 +59,13 @@ impl MatchMode {
 impl CheckBehavior for RegexCheck {
     fn describe(&self) -> String {
         format!("the agent's text to match {}", self.mode.describe(&self.patterns))
+    }
+
+    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+        let reads_all = self.turns == Some(TurnSelection::All);
+        // A pattern for the end of the text depends on what follows.
+        let lasts = reads_all && !self.patterns.iter().any(Pattern::depends_on_end);
+        lasts.then_some(CheckOutcome::Satisfied)
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

@@ -103,31 +103,22 @@ impl CheckBehavior for ToolSequence {
         true
     }
 
-    fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
+    fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
         match self.order {
             SequenceMatch::Subset => Some(CheckOutcome::Violated),
             SequenceMatch::InOrder | SequenceMatch::Superset => Some(CheckOutcome::Satisfied),
-            SequenceMatch::Strict | SequenceMatch::Unordered => None,
+            // A call that is not expected stays, while a missing one may follow.
+            SequenceMatch::Strict | SequenceMatch::Unordered => {
+                let is_unexpected = self.pairs(&self.made(scope)).contains(&None);
+                is_unexpected.then_some(CheckOutcome::Violated)
+            }
         }
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let is_meant = |call: &AgentToolCall| {
-            self.only.as_ref().is_none_or(|only| only.iter().any(|name| call.is_named(name)))
-        };
-        let made: Vec<(usize, &AgentToolCall)> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
-        let fits = |expected: usize, made_at: usize| self.matches(&self.calls[expected], made[made_at].1);
+        let made = self.made(scope);
+        let pairs = self.pairs(&made);
         let (wanted, there) = (self.calls.len(), made.len());
-        // Index of the matching expected call for each actual call.
-        let pairs = match self.order {
-            SequenceMatch::Strict => {
-                (0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect()
-            }
-            SequenceMatch::InOrder => match_in_order(wanted, there, fits),
-            SequenceMatch::Unordered | SequenceMatch::Subset | SequenceMatch::Superset => {
-                match_any_order(wanted, there, fits)
-            }
-        };
         let paired = pairs.iter().flatten().count();
         let all_wanted = paired == wanted;
         let all_made = paired == there;
@@ -162,6 +153,29 @@ impl CheckBehavior for ToolSequence {
 type MadeCalls<'a> = [(usize, &'a AgentToolCall)];
 
 impl ToolSequence {
+    /// Returns the calls that are compared.
+    fn made<'a>(&self, scope: TurnScope<'a>) -> Vec<(usize, &'a AgentToolCall)> {
+        let is_meant = |call: &AgentToolCall| {
+            self.only.as_ref().is_none_or(|only| only.iter().any(|name| call.is_named(name)))
+        };
+        scope.calls().filter(|(_, call)| is_meant(call)).collect()
+    }
+
+    /// Returns the index of the matching expected call for each actual call.
+    fn pairs(&self, made: &MadeCalls<'_>) -> Vec<Option<usize>> {
+        let fits = |expected: usize, made_at: usize| self.matches(&self.calls[expected], made[made_at].1);
+        let (wanted, there) = (self.calls.len(), made.len());
+        match self.order {
+            SequenceMatch::Strict => {
+                (0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect()
+            }
+            SequenceMatch::InOrder => match_in_order(wanted, there, fits),
+            SequenceMatch::Unordered | SequenceMatch::Subset | SequenceMatch::Superset => {
+                match_any_order(wanted, there, fits)
+            }
+        }
+    }
+
     /// Explains why the calls do not match. `pairs` has the expected call for each actual call.
     fn compare(&self, made: &MadeCalls<'_>, pairs: Vec<Option<usize>>) -> CallComparison {
         let is_ordered = matches!(self.order, SequenceMatch::Strict | SequenceMatch::InOrder);

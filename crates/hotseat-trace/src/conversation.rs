@@ -291,6 +291,11 @@ impl ConversationTurn {
     }
 }
 
+/// True for arguments that are no object: nothing says which value belongs to which name.
+fn are_unreadable(arguments: &Value) -> bool {
+    !matches!(arguments, Value::Object(_) | Value::Null)
+}
+
 impl AgentToolCall {
     /// Creates a call that only an MCP server of the test saw.
     pub(crate) fn from_server_call(call: ServerCall) -> Self {
@@ -299,7 +304,7 @@ impl AgentToolCall {
             id: call.id.clone(),
             name: call.tool.clone(),
             arguments: call.arguments.clone(),
-            arguments_broken: call.arguments.is_string(),
+            arguments_broken: are_unreadable(&call.arguments),
             result: call.result.clone(),
             started: call.started,
             ended: call.ended.unwrap_or(call.started),
@@ -381,7 +386,7 @@ impl AgentToolCall {
         let has_id = call.agent_call_id.as_deref() == Some(&*self.id);
         if has_id || canonical_arguments(&call.arguments) != canonical_arguments(&self.arguments) {
             self.arguments = call.arguments.clone();
-            self.arguments_broken = self.arguments.is_string();
+            self.arguments_broken = are_unreadable(&self.arguments);
         }
         self.server_call = Some(call);
         self.use_server_result();
@@ -714,7 +719,7 @@ impl TracedConversation {
             sequence: event.sequence,
             id: p.tool_call_id.clone(),
             name: p.tool_name.clone(),
-            arguments_broken: arguments.is_string(),
+            arguments_broken: are_unreadable(&arguments),
             arguments,
             result: None,
             started: p.started_us.unwrap_or(event.offset),
@@ -740,7 +745,7 @@ impl TracedConversation {
                 (None, Some(text)) => Value::String(text.clone()),
                 (None, None) => Value::Null,
             };
-            call.arguments_broken = p.input.is_none() || call.arguments.is_string();
+            call.arguments_broken = p.input.is_none() || are_unreadable(&call.arguments);
             if call.result.is_none() {
                 call.ended = p.ended_us.unwrap_or(at);
             }

@@ -431,6 +431,18 @@ fn passed_retry_is_flaky() {
     assert_eq!(tested.case("p")["attempts"], Value::Null);
 }
 
+/// A check that throws says nothing about the agent, and would throw again.
+#[test]
+fn an_error_of_a_script_is_not_retried() {
+    let agent = letter_agent();
+    let check = "export function chk(output: string) { if (output === 'bad') throw new Error('unreadable'); return true; }";
+    let suite =
+        "name: fp\nretries: 2\nturns: [{ user: fp, assert: { type: script, use: 'scripts:check.chk' } }]\n";
+    let tested = project(&agent, suite).file("src/check.ts", check).test(&[]);
+    tested.assert_failure("fp", "script_error", &["unreadable"]);
+    assert_eq!(agent.requests().len(), 1);
+}
+
 /// The failure before it is a result; a skip is none.
 #[test]
 fn a_skipped_retry_does_not_hide_the_failure() {

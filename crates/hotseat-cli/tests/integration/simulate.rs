@@ -149,7 +149,6 @@ fn end_of_simulation_is_recorded() {
         ),
         (&["Hello", "DONE achieved"][..], "", 1, "goal_reached"),
         (&["Hello", "DONE partial"][..], "", 1, "gave_up"),
-        (&[][..], "  max_turns: 0\n", 0, "max_turns"),
         (
             &[
                 "a b", "c d", "e f", "g h", "i j", "k l", "m n", "o p", "q r", "s t", "u v", "w x", "y z",
@@ -182,6 +181,19 @@ fn end_of_simulation_is_recorded() {
         assert_eq!(case["completion"]["termination"], reason, "{brief}");
         assert_eq!(case["simulations"][0]["turns"], turns, "{brief}");
     }
+}
+
+/// A conversation without any turn says nothing about the agent.
+#[test]
+fn simulation_without_input_fails() {
+    let (agent, user) = (agent(), simulated_user(&["Hello"]));
+    let tested = run_suite(
+        &agent,
+        &user,
+        &format!("{GOAL}  max_turns: 0\nassert: {{ text: {{ must_not_match: x }} }}\n"),
+    );
+    tested.assert_failure("s", "no_input", &["no initial input", "the simulated user gave none"]);
+    assert!(agent.requests().is_empty());
 }
 
 #[test]

@@ -49,12 +49,16 @@ pub struct CaseOutcome {
     representative_index: usize,
 }
 
-/// True if a retry may pass. Test errors and cancellations are not retried.
+/// True if a retry may pass. Errors of the test and cancellations are not retried.
 pub(super) fn is_retryable(verdict: &Verdict) -> bool {
     match verdict.failure.as_ref().map(|failure| failure.kind) {
         None
         | Some(
-            FailureKind::TestError | FailureKind::UsageError | FailureKind::NotKept | FailureKind::Cancelled,
+            FailureKind::TestError
+            | FailureKind::ScriptError
+            | FailureKind::UsageError
+            | FailureKind::NotKept
+            | FailureKind::Cancelled,
         ) => false,
         Some(
             FailureKind::Assertion
@@ -69,8 +73,7 @@ pub(super) fn is_retryable(verdict: &Verdict) -> bool {
             | FailureKind::MaxTurns
             | FailureKind::SimulatorError
             | FailureKind::JudgeError
-            | FailureKind::Inconclusive
-            | FailureKind::ScriptError,
+            | FailureKind::Inconclusive,
         ) => true,
     }
 }

@@ -26,7 +26,7 @@ use crate::session::{CheckResult, ConversationResult, ProgramChecks, SessionRole
 use hotseat_checks::Check;
 use hotseat_document::Diagnostic;
 use hotseat_targets::message::{ScriptedAnswers, media_parts};
-use hotseat_targets::recorder::TraceRecorder;
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits};
 
 /// Default time limit of open-ended conversations: those with a simulated user or driven by a program.
@@ -209,6 +209,11 @@ impl<'a> Session<'a> {
     /// The case.
     pub fn case(&self) -> &TestCase {
         self.case
+    }
+
+    /// Returns what removes secrets from the conversation, and from the assertions about it.
+    pub fn redactor(&self) -> &SecretRedactor {
+        self.recorder.redactor()
     }
 
     /// Returns the agent's id of the conversation.
@@ -516,8 +521,9 @@ impl<'a> Session<'a> {
     async fn evaluate_lasting_failures(&mut self) {
         let scope = CheckScope::Whole { is_final: false }.scope(&self.recorder);
         let has_failed = |check: &&Check| check.is_hard() && check.is_failed_for_good(scope);
-        let failed: Vec<Check> = self.case.checks.iter().filter(has_failed).cloned().collect();
-        self.evaluate_conversation(&failed, &[]).await;
+        let failed = |checks: &[Check]| checks.iter().filter(has_failed).cloned().collect::<Vec<_>>();
+        let (checks, final_checks) = (failed(&self.case.checks), failed(&self.case.final_checks));
+        self.evaluate_conversation(&checks, &final_checks).await;
     }
 
     /// Returns true if nothing more was to be said. A failed check of the last turn in a file ends nothing early.
@@ -593,6 +599,11 @@ impl<'a> Session<'a> {
             Some(ConversationEnding::Skipped(reason)) => {
                 self.evaluate_lasting_failures().await;
                 ConversationEnding::Skipped(reason)
+            }
+            // An attempt that says something about the agent is not replaced because a role failed after that.
+            Some(ConversationEnding::Failed(failure)) if is_failed_role(failure.kind) => {
+                self.evaluate_lasting_failures().await;
+                ConversationEnding::Failed(failure_from_checks(&self.checks).unwrap_or(failure))
             }
             Some(ending) => ending,
         };
@@ -700,4 +711,9 @@ pub(super) fn missing_checkpoints(all: &[CheckpointResult]) -> Option<AttemptFai
         format!("missing checkpoints: {}", ids.join(", ")),
     );
     Some(failure.with_detail(detail.collect::<Vec<_>>().join("\n")))
+}
+
+/// True if a conversation ended because a simulated user, a judge or a script of the test failed.
+fn is_failed_role(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::SimulatorError | FailureKind::JudgeError | FailureKind::ScriptError)
 }

@@ -48,7 +48,11 @@ impl<'c> Session<'c> {
             if self.case.brief().is_some() && self.turns().len() >= self.case.turns.len() {
                 // Any other end of the simulation has ended the case already.
                 let _ended = Box::pin(self.simulate(SimulationOptions::default())).await;
-                return ConversationEnding::Completed;
+                // A simulated user may give no input (`max_turns: 0`).
+                return match self.turns().is_empty() {
+                    true => self.no_input(0, "the simulated user gave none"),
+                    false => ConversationEnding::Completed,
+                };
             }
             let input = match self.next_input().await {
                 Ok(input) => input,
