@@ -97,6 +97,68 @@ fn assert_rejected_assertion(assertion: &str, words: &str) {
     );
 }
 
+/// A list is several texts, not their JSON: no answer contains that, so a prohibition would always hold.
+#[test]
+fn contains_and_not_contains_several_texts() {
+    let agent = FakeAgent::start(agent_saying("hello error"));
+    let cases = [
+        ("both", json!({"type": "contains", "value": ["hello", "error"]}), "passed"),
+        ("one", json!({"type": "contains", "value": ["hello", "password"]}), "failed"),
+        ("none", json!({"type": "not_contains", "value": ["password", "bye"]}), "passed"),
+        ("first", json!({"type": "not_contains", "value": ["error", "password"]}), "failed"),
+        ("last", json!({"type": "not_contains", "value": ["password", "error"]}), "failed"),
+    ];
+    let case = |(id, assertion, _): &(&str, Value, &str)| {
+        json!({"id": id, "input": "go", "assertions": [assertion]}).to_string()
+    };
+    let lines: Vec<String> = cases.iter().map(case).collect();
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&[]);
+    for (id, _, status) in &cases {
+        assert_eq!(tested.case(id)["status"], *status, "{id}: {}", tested.output);
+    }
+    // Each text is an assertion of its own.
+    let reported = tested.case("one")["assertions"].as_array().expect("a list").len();
+    assert_eq!(reported, 2);
+    for (assertion, words) in [
+        (
+            json!({"type": "contains", "value": ["a", "b"], "negate": true}),
+            "`negate` of several is ambiguous",
+        ),
+        (json!({"type": "not_contains", "value": []}), "this list is empty"),
+        (json!({"type": "contains", "value": ["a", ""]}), "an empty text is contained in every answer"),
+    ] {
+        assert_rejected(&json!({"id": "a", "input": "go", "assertions": [assertion]}), "1:", words);
+    }
+}
+
+/// What is no name of a tool is never called.
+#[test]
+fn rejects_names_that_no_tool_can_have() {
+    for name in ["ref*", "^refund$", "refund()", "refund, pay", "refund ", "a|b", "/refund/"] {
+        let words = format!("`{name}` cannot be the name of a tool");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_rejected(
+            &json!({"id": "a", "input": "go", "assert": {"tools": {"forbid": [name]}}}),
+            "1:",
+            &words,
+        );
+        let called = json!({"type": "tool_called", "name": name, "negate": true});
+        assert_rejected(&json!({"id": "a", "input": "go", "assertions": [called]}), "1:", &words);
+    }
+    for key in ["forbid", "require", "forbid_calls"] {
+        let case =
+            json!({"id": "a", "input": "go", "assert": {"tools": {key: []}, "text": {"must_match": "x"}}});
+        assert_rejected(&case, "1:", "found an empty list");
+    }
+}
+
+/// In double quotes of YAML and JSON `\b` is a character that no answer contains.
+#[test]
+fn rejects_backspace_in_patterns() {
+    let case = json!({"id": "a", "input": "go", "assert": {"text": {"must_not_match": "\u{8}error\u{8}"}}});
+    assert_rejected(&case, "1:", "it contains a backspace character");
+}
+
 #[test]
 fn contains_and_not_contains() {
     assert_table(

@@ -385,7 +385,7 @@ fn rejects_negation_of_several_criteria() {
     let negated = |criteria: Value| json!({"type": "satisfy", "criteria": criteria, "negate": true});
     let both = json!({"id": "a", "input": "Hi", "assert": [negated(json!(["friendly", "It is brief."]))]});
     let output = assert_rejected(&project_with_cases(project(&agent, &judge, CRITERIA), &[both]), &[&agent]);
-    assert!(output.stderr.contains("`negate` with several criteria"), "{output}");
+    assert!(output.stderr.contains("`negate` of several"), "{output}");
     let one = json!({"id": "a", "input": "Hi", "assert": [negated(json!(["friendly"]))]});
     let tested = run_cases(project(&agent, &judge, CRITERIA), &[one], &[]);
     tested.assert_all_passed();

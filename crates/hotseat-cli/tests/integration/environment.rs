@@ -40,6 +40,47 @@ fn env_file_sets_variables_and_is_redacted() {
     assert!(without.code == 2 && without.stderr.contains("AGENT_URL"), "{without}");
 }
 
+/// Secrets are removed from conversations, so they are removed from what is compared with them, too: otherwise an agent
+/// that reveals one would pass.
+#[test]
+fn assertions_find_secrets_in_conversations() {
+    let agent = echo_agent();
+    let said = format!("it is {SECRET}");
+    let hidden = [
+        "{ type: not_contains, value: '${ENV.WORD}' }".to_string(),
+        format!("{{ type: not_contains, value: [nothing, '{SECRET}'] }}"),
+        "{ type: contains, value: '${ENV.WORD}', negate: true }".to_string(),
+        "{ type: equals, value: 'it is ${ENV.WORD}', negate: true }".to_string(),
+        "{ text: { must_not_match: '${ENV.WORD}' } }".to_string(),
+        format!("{{ text: {{ must_not_match: '{SECRET}' }} }}"),
+    ];
+    let shown = ["{ type: contains, value: '${ENV.WORD}' }", "{ type: equals, value: 'it is ${ENV.WORD}' }"];
+    let case = |assertion: &str| {
+        format!("name: \"{}\"\nturns: [{{ user: '{said}', assert: {assertion} }}]\n", assertion.len())
+    };
+    for (assertions, code) in
+        [(hidden.iter().map(String::as_str).collect::<Vec<_>>(), 1), (shown.to_vec(), 0)]
+    {
+        for assertion in assertions {
+            let project = Project::with_config("target: { endpoint: '${ENV.AGENT_URL}' }\n")
+                .file(".env", &format!("AGENT_URL={}\nWORD={SECRET}\n", agent.url()))
+                .suite("a", &case(assertion));
+            let tested = project.test(&[]);
+            assert_eq!(tested.output.code, code, "{assertion}: {}", tested.output);
+            assert!(!tested.report.to_string().contains(SECRET), "{}", tested.report);
+        }
+    }
+    // Assertions of programs are the same assertions.
+    let test = format!(
+        "import {{ it, user, agent, expect }} from \"hotseat\";\nit(\"a\", () => {{ user.says(\"{said}\"); expect(agent).not.toContain(\"{SECRET}\"); }});\n"
+    );
+    let project = Project::with_config("target: { endpoint: '${ENV.AGENT_URL}' }\n")
+        .file(".env", &format!("AGENT_URL={}\nWORD={SECRET}\n", agent.url()))
+        .file("a_test.ts", &test);
+    let tested = project.test(&[]);
+    assert_eq!(tested.output.code, 1, "{}", tested.output);
+}
+
 #[test]
 fn env_file_mistakes_have_a_place_and_no_value() {
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['${ENV.N}']\n")

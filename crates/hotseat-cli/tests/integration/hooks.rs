@@ -1,8 +1,8 @@
 //! Hooks: their input, their output, and its use.
 use std::collections::BTreeSet;
 
-use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::json;
 
 use crate::common::{Project, TestRun, echo, echo_agent, exists};
@@ -427,4 +427,57 @@ fn hook_output_is_limited() {
             .unwrap_or_default()
             .contains("printed more than 8388608 bytes")
     );
+}
+
+/// As a pattern, `.*` would match any result, and a text in which null was written is found in none.
+#[test]
+fn variables_in_expected_values_are_texts() {
+    let suite = |variable: &str, check: &str| {
+        format!(
+            "name: a\nhooks: [{{ cmd: [echo, '{{\"V\": {variable}}}'] }}]\nturns: [{{ user: hi, assert: {check} }}]\n"
+        )
+    };
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .tool("c", "book", &json!({}), Some(json!("ok")))
+            .text("hi")
+            .finished()
+    });
+    let result = "{ type: tool_result, tool: book, result: 'regex:^${V}$' }";
+    for (variable, passes) in [("\".*\"", false), ("\"ok\"", true)] {
+        let tested = Project::with_agent(&agent).suite("a", &suite(variable, result)).test(&[]);
+        assert_eq!(tested.case("a")["status"] == "passed", passes, "{}", tested.output);
+    }
+    for check in [
+        "{ type: not_contains, value: 'x${V}' }",
+        "{ tools: { forbid: ['${V}'] } }",
+        "{ text: { must_not_match: '${V}' } }",
+    ] {
+        let tested = Project::with_agent(&agent).suite("a", &suite("null", check)).test(&[]);
+        tested.assert_failure("a", "test_error", &["variable `V` is null"]);
+    }
+}
+
+/// An argument with another name would be missing in every call, so a prohibition of its value would hold.
+#[test]
+fn variables_in_names_of_arguments_are_filled_in() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .tool("c", "book", &json!({"x": "aaa"}), Some(json!("ok")))
+            .text("hi")
+            .finished()
+    });
+    for check in [
+        "{ tools: { forbid_calls: [{ name: book, args_match: { '${V}': aaa } }] } }",
+        "{ type: tool_called, name: book, arguments: { '${V}': aaa }, negate: true }",
+        "{ type: tool_called, name: book, where: { '${V}': { equals: aaa } }, negate: true }",
+    ] {
+        let suite = format!(
+            "name: a\nhooks: [{{ cmd: [echo, '{{\"V\": \"x\"}}'] }}]\nturns: [{{ user: hi, assert: {check} }}]\n"
+        );
+        let tested = Project::with_agent(&agent).suite("a", &suite).test(&[]);
+        tested.assert_failure("a", "assertion", &["book"]);
+    }
 }

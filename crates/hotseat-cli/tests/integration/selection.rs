@@ -333,3 +333,27 @@ fn invalid_expressions_are_usage_errors() {
     let (code, _, said) = select_in_rust(&echo_agent(), &["-k", "(a"]);
     assert!(code == 2 && said.contains("expected `)` at column 3"), "{said}");
 }
+
+/// The tests that somebody looks for there would never run.
+#[test]
+fn an_entry_of_suites_without_a_suite_is_an_error() {
+    for (entry, help) in [
+        ("sub", "write `sub/**/*.test.yaml`"),
+        ("nosuch/*.test.yaml", "correct its path, or remove it"),
+        ("misspelt.test.yaml", "correct its path, or remove it"),
+    ] {
+        let config =
+            format!("target: {{ endpoint: 'http://127.0.0.1:9/' }}\nsuites: ['*.test.yaml', '{entry}']\n");
+        let project = Project::with_config(&config).suite("a", YAML).file("sub/b.test.yaml", YAML);
+        for command in ["list", "test"] {
+            let output = project.hotseat(&[command]);
+            assert_eq!(output.code, 2, "{output}");
+            assert!(output.stderr.contains(&format!("no suite matches `{entry}`")), "{output}");
+            assert!(output.stderr.contains(help), "{output}");
+        }
+    }
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['*.test.yaml', 'sub/**/*.test.yaml', '*.test.json']\n";
+    let output =
+        Project::with_config(config).suite("a", YAML).file("sub/b.test.yaml", YAML).hotseat(&["list"]);
+    assert_eq!(output.code, 0, "{output}");
+}

@@ -577,3 +577,16 @@ final_assertions: {{ type: satisfy, criteria: booked, negate: true }}
     let words = rejection_output(&suite("booking", "").replace("topics:", "metadata:"));
     assert!(words.contains("topics need a `graph`, but none is defined"), "{words}");
 }
+
+/// No turn is in a topic that the graph does not name, so its assertions would be lost.
+#[test]
+fn a_topic_that_the_graph_does_not_name_is_rejected() {
+    let suite = "name: a\nturns: [{ user: hi }]\ntopics:\n  greeting: { characteristic: hello }\n  Booking: { characteristic: books, assert: { text: { must_match: zzz } } }\n  booking: { characteristic: books }\ngraph: { greeting: booking, booking: greeting }\n";
+    let output = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+        .suite("a", suite)
+        .hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    for words in ["no topic of the graph is named `Booking`", "a.test.yaml:5:3", "did you mean `booking`?"] {
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+}

@@ -551,6 +551,66 @@ fn forgotten_await_is_no_pass() {
     }
 }
 
+/// An empty list, a text and an object count as true.
+#[test]
+fn only_true_and_false_decide_a_check() {
+    let cases = [
+        (
+            "expect(conversation).toSatisfy((c) => c.allToolCalls.filter((call) => call.name === 'zz'))",
+            "the function returned []",
+        ),
+        ("expect(agent).not.toSatisfy(() => 'false')", "the function returned \"false\""),
+        ("expect(agent).toSatisfy(() => ({ satisfied: false }))", "return true or false"),
+        ("expect([1]).toSatisfy((list) => list.filter((one) => one > 5))", "the function returned []"),
+        ("expect(agent).toCallTool('check_availability', { room: () => [] })", "the function returned []"),
+    ];
+    assert_script_errors(&cases);
+}
+
+/// A name that does not exist is undefined, and undefined is not equal to anything.
+#[test]
+fn misspelt_names_do_not_pass() {
+    assert_script_errors(&[
+        ("expect(agent.respones).not.toBe('x')", "the value is undefined"),
+        (
+            "expect(conversation.allToolCalls.map((call) => call.nmae)).not.toContain('check_availability')",
+            "the value is undefined",
+        ),
+        ("expect(conversation.inTopic('nosuch')).toBe(false)", "there is no topic"),
+        ("expect(conversation.turnsInTopic('nosuch')).toBe(0)", "there is no topic"),
+        ("expect(agent.inTopic('nosuch')).toBe(false)", "there is no topic"),
+        ("conversation.calledTool('check_availability', {}, { times: 3 })", "expects the name of a tool"),
+        ("agent.calledTool(['a'])", "expects the name of a tool"),
+        ("expect('hello error').not.toContain('zz', 'error')", "negating several is ambiguous"),
+        ("expect([1, 2]).not.toContainEqual(3, 1)", "negating several is ambiguous"),
+    ]);
+    assert_outcomes(
+        "",
+        "",
+        &[
+            ("expect(undefined).not.toBeDefined()", true),
+            ("expect(undefined).not.toBeNull()", true),
+            ("expect([1, 2]).not.toContain(3)", true),
+            ("expect({ a: 1 }).not.toHaveProperty('a', 2)", true),
+        ],
+    );
+}
+
+/// Asserts that each line of code is an error of the test.
+#[track_caller]
+fn assert_script_errors(cases: &[(&str, &str)]) {
+    let tests = cases.iter().enumerate();
+    let tests = tests.map(|(number, (code, _))| {
+        format!("it('case {number}', () => {{ user.says('The Blue Room'); {code}; }});\n")
+    });
+    let tested = run_script(&tests.collect::<String>());
+    for (number, (code, words)) in cases.iter().enumerate() {
+        let failure = tested.failure(&format!("case {number}"));
+        assert_eq!(failure["kind"], "script_error", "{code}: {failure:#}");
+        assert!(failure["message"].as_str().unwrap().contains(words), "{code}: {failure:#}");
+    }
+}
+
 #[test]
 fn a_function_that_returns_nothing_decides_nothing() {
     let cases = [

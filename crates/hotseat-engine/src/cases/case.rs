@@ -1,5 +1,6 @@
 //! Decoded test cases.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use super::input_sources::{self, CaseSimulator, HumanInput, OnMissingInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::mcp::{McpSettings, hidden_calls};
-use super::mcp_tools::{ListedTools, ToolReference};
+use super::mcp_tools::{ListedTools, ToolReference, impossible_tool};
 use super::models::ModelSettings;
 use super::patterns::read_pattern;
 use super::peer_words::explain_peer_words;
@@ -37,7 +38,7 @@ use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
 use super::variables::{McpAddresses, VariableScope, interpolate, node_mcp_references};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check, nearest,
 };
 use hotseat_targets::message::{
     AttachmentError, ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole,
@@ -271,9 +272,13 @@ impl TestCase {
         self.mcp.written_answers().chain(of_client).filter_map(ToolAnswer::function)
     }
 
-    /// Diagnostics of checks that name unknown MCP servers, or tools that a server does not have.
-    pub fn unknown_servers<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Vec<Diagnostic> {
+    /// Diagnostics of checks that name unknown MCP servers, tools that a server does not have, or what no tool is called.
+    pub fn unknown_names<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Vec<Diagnostic> {
         let unknown = |check: &'c Check| {
+            let tools = check.named_tools().into_iter().flat_map(|named| named.tools);
+            if let Some(impossible) = tools.into_iter().find_map(impossible_tool) {
+                return vec![impossible.at(check.place.clone())];
+            }
             let servers = check.named_tools().into_iter().filter_map(|named| named.server);
             match servers.into_iter().find(|name| !self.mcp.contains(name)) {
                 Some(name) => vec![self.mcp.unknown(name).at(check.place.clone())],
@@ -613,7 +618,10 @@ fn decode_case(
     let source = &document.source;
     let mut diagnostics = Diagnostics::new();
     // Hooks resolve their own variables; everything else is resolved at once.
-    let filled = (source.text.contains("${") || document.scenario.is_some()).then(|| {
+    let is_changed = source.text.contains("${")
+        || document.scenario.is_some()
+        || matches!(variables.redactor.text(&source.text), Cow::Owned(_));
+    let filled = is_changed.then(|| {
         let mut node = whole.clone();
         if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
@@ -731,7 +739,7 @@ fn read_case(
     };
     case.resolve_references(diagnostics);
     diagnostics.extend(check_unused_topics(map, &case));
-    diagnostics.extend(case.unknown_servers(case.every_check()));
+    diagnostics.extend(case.unknown_names(case.every_check()));
     case
 }
 
@@ -849,13 +857,20 @@ fn case_topics(
     Some(Arc::new(CaseTopics { settings: TopicSettings::read(map), ..topics }))
 }
 
-/// Diagnostics of topics declared by the case that its graph does not use.
+/// Diagnostics of topics declared by the case that its graph does not use: no turn is in them, so their assertions
+/// would be lost.
 fn check_unused_topics(map: &MapView<'_>, case: &TestCase) -> Diagnostics {
-    let is_followed = |name: &str| case.topics.as_ref().is_some_and(|own| own.graph.index_of(name).is_some());
-    let own = read_topics(map.get("topics"), &[], &mut Diagnostics::new());
-    let unfollowed = own.iter().filter(|topic| !is_followed(&topic.name));
+    let graph = case.topics.as_ref().map(|own| &own.graph);
     let mut diagnostics = Diagnostics::new();
-    unfollowed.for_each(|topic| diagnostics.extend(topic.unknown_criteria(&case.vocabulary)));
+    for topic in read_topics(map.get("topics"), &[], &mut Diagnostics::new()) {
+        let Some(graph) = graph.filter(|graph| graph.index_of(&topic.name).is_none()) else { continue };
+        let wrong = Diagnostic::new(format!("no topic of the graph is named `{}`", topic.name));
+        diagnostics.push(wrong.at(topic.place.clone()).help(match nearest(&topic.name, graph.names()) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => "add it to the `graph` of the case, or remove it".to_string(),
+        }));
+        diagnostics.extend(topic.unknown_criteria(&case.vocabulary));
+    }
     diagnostics
 }
 

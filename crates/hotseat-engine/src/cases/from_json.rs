@@ -12,9 +12,11 @@ use super::content::read_messages;
 use super::shape::{MESSAGE, TURN};
 use super::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 use super::topics::{CaseTopics, TopicDefinition, TopicSettings, read_graph, read_topics};
+use super::variables::redact_assertions;
 use hotseat_checks::{ArgumentCondition, Check, CheckKind};
 use hotseat_document::{Diagnostics, Kind, MapView, NodeView, SourceSpan, SourceText, check, json};
 use hotseat_targets::message::{ContentPart, ConversationMessage};
+use hotseat_targets::recorder::SecretRedactor;
 
 static GRAPH_TOPIC_KIND: Kind = Kind::Shape(&GRAPH_TOPIC);
 static TOPICS_KIND: Kind = Kind::Map(&GRAPH_TOPIC_KIND);
@@ -32,9 +34,10 @@ const PROGRAM_SOURCE_NAME: &str = "the test";
 pub fn parse_turn(
     value: &Value,
     unwritten: &CaseTurn,
+    redactor: &SecretRedactor,
     place: SourceSpan,
 ) -> Result<CaseTurn, ProgramInputError> {
-    parse_kind(value, &Kind::Shape(&TURN), |view, diagnostics| {
+    parse_redacted(value, &Kind::Shape(&TURN), redactor, |view, diagnostics| {
         let map = view.map(&TURN)?;
         let mut read = read_turn(&map, &AssertionBlock::default(), unwritten.options.as_ref(), diagnostics);
         move_to(&place, &mut read.checks);
@@ -51,9 +54,9 @@ pub fn parse_turn(
     })
 }
 
-/// Decodes assertions from JSON. Fails if the JSON is invalid.
-pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, ProgramInputError> {
-    parse_kind(value, &OWN_ASSERT_KIND, |view, diagnostics| {
+/// Decodes assertions from JSON, without secrets. Fails if the JSON is invalid.
+pub fn parse_assertions(value: &Value, redactor: &SecretRedactor) -> Result<Vec<Check>, ProgramInputError> {
+    parse_redacted(value, &OWN_ASSERT_KIND, redactor, |view, diagnostics| {
         Some(AssertionBlock::read(Some(view), diagnostics).into_checks())
     })
 }
@@ -75,8 +78,19 @@ fn parse_kind<T>(
     kind: &Kind,
     read: impl FnOnce(NodeView<'_>, &mut Diagnostics) -> Option<T>,
 ) -> Result<T, ProgramInputError> {
+    parse_redacted(value, kind, &SecretRedactor::default(), read)
+}
+
+/// Decodes JSON of this kind. Secrets are removed from its assertions.
+fn parse_redacted<T>(
+    value: &Value,
+    kind: &Kind,
+    redactor: &SecretRedactor,
+    read: impl FnOnce(NodeView<'_>, &mut Diagnostics) -> Option<T>,
+) -> Result<T, ProgramInputError> {
     let source = SourceText::new(PROGRAM_SOURCE_NAME, value.to_string(), 1);
-    let node = json::parse(&source)?;
+    let mut node = json::parse(&source)?;
+    redact_assertions(&mut node, kind, redactor);
     let mut diagnostics = Diagnostics::new();
     check(&node, kind, &source, &mut diagnostics);
     if !diagnostics.is_empty() {
@@ -94,9 +108,10 @@ pub fn parse_topics(
     value: &Value,
     above: &[Arc<TopicDefinition>],
     following: TopicSettings,
+    redactor: &SecretRedactor,
     place: SourceSpan,
 ) -> Result<CaseTopics, ProgramInputError> {
-    parse_kind(value, &Kind::Shape(&SHARED), |view, diagnostics| {
+    parse_redacted(value, &Kind::Shape(&SHARED), redactor, |view, diagnostics| {
         let map = MapView::from_node(view.node, view.source, &SHARED)?;
         let known = read_topics(map.get("topics"), above, diagnostics);
         let mut topics = read_graph(map.get("graph")?, &known, diagnostics)?;

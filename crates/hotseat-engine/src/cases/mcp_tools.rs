@@ -37,8 +37,7 @@ impl ToolReference {
             true => known == tool,
             false => is_reported_tool_name(server, known, tool),
         };
-        // Variables of hooks are known only later.
-        if tool.contains("${") || tools.iter().any(is_meant) {
+        if is_unknown_yet(tool) || tools.iter().any(is_meant) {
             return None;
         }
         let wrong = Diagnostic::new(format!("MCP server `{server}` has no tool `{tool}`")).at(place.clone());
@@ -48,6 +47,27 @@ impl ToolReference {
         })
     }
 }
+
+/// True for a name with a variable of a hook, which is known only later, and for one that contains a secret: servers list
+/// it, conversations do not show it.
+fn is_unknown_yet(name: &str) -> bool {
+    name.contains("${") || name.contains("[redacted:")
+}
+
+/// Returns a diagnostic if no tool can have this name: a pattern, a list or a call in its place would never be found, and
+/// a prohibition of it would always hold.
+pub(super) fn impossible_tool(name: &str) -> Option<Diagnostic> {
+    let is_expression = name.len() > 1 && name.starts_with('/') && name.ends_with('/');
+    let is_impossible = name.trim() != name || name.contains(IMPOSSIBLE_IN_NAMES) || is_expression;
+    (is_impossible && !is_unknown_yet(name)).then(|| {
+        let message =
+            format!("`{name}` cannot be the name of a tool: names are compared exactly, not as patterns");
+        Diagnostic::new(message).help("list the tools by their names")
+    })
+}
+
+/// Characters that names of tools do not contain.
+const IMPOSSIBLE_IN_NAMES: [char; 8] = ['*', '^', '$', '|', ',', '(', ')', '\\'];
 
 /// Tools that MCP servers have listed in a conversation, by the name of the server. Without servers whose list may change.
 pub type ListedTools = BTreeMap<String, Arc<[String]>>;
@@ -124,7 +144,7 @@ impl McpSettings {
             let is_of = |(server, tools): &(&str, Vec<String>)| {
                 tools.iter().any(|known| is_reported_tool_name(server, known, tool))
             };
-            tool.contains("${") || servers.iter().any(is_of)
+            is_unknown_yet(tool) || servers.iter().any(is_of)
         };
         let unseen = tools.into_iter().filter(|tool| !is_known(tool));
         let all = || servers.iter().flat_map(|(_, tools)| tools).map(String::as_str);

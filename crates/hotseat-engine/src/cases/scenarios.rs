@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::shape::{CASE, SCENARIO_SET};
-use super::variables::{FilledValue, escape, fill_texts, matches_kind, text_kind};
+use super::variables::{
+    FilledValue, TextUse, escape, escape_in_pattern, fill_texts, is_pattern, matches_kind, text_kind,
+};
 use crate::digest::short_digest;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, NodeView, SourceSpan, SourceText, check, json,
@@ -274,7 +276,8 @@ impl CaseScenario {
         redactor: &SecretRedactor,
         diagnostics: &mut Diagnostics,
     ) {
-        let fill = |text: &str, kind: &Kind| self.fill_text(text, kind, redactor);
+        let fill =
+            |text: &str, kind: &Kind, text_use: TextUse| self.fill_text(text, kind, text_use, redactor);
         if let NodeValue::Map(entries) = &mut whole.value {
             entries.retain(|entry| entry.key.text != "scenarios");
         }
@@ -298,6 +301,7 @@ impl CaseScenario {
         &self,
         text: &str,
         kind: &Kind,
+        text_use: TextUse,
         redactor: &SecretRedactor,
     ) -> Result<FilledValue, Vec<String>> {
         let mut out = String::new();
@@ -307,9 +311,9 @@ impl CaseScenario {
             out.push_str(before);
             match self.field_value(name) {
                 None => wrong.push(format!("scenario `{}` has no `{name}`", self.id)),
-                Some(Json::String(value)) => out.push_str(&match text_kind(kind) {
-                    Kind::Pattern => escape(&hotseat_checks::escape(&redactor.text(value))),
-                    _ => escape(value),
+                Some(Json::String(value)) => out.push_str(&match is_pattern(text, text_kind(kind)) {
+                    true => escape(&escape_in_pattern(value, text_use, redactor)),
+                    false => escape(value),
                 }),
                 // A value that is not text replaces the whole text if its kind allows it.
                 Some(value) => {

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use super::assertions::ASSERTION;
+use super::shape::AWAITING;
+use super::topic_shape::TRIGGER;
 use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceText};
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_targets::target::template::Placeholder;
@@ -23,7 +26,7 @@ pub struct VariableScope<'a> {
     pub mcp: McpAddresses<'a>,
     /// True if hooks may still set variables: undefined ones then stay unresolved.
     pub allow_undefined: bool,
-    /// Redactor for values in patterns, which are matched against redacted text.
+    /// Redactor for values in assertions, which are compared with redacted conversations.
     pub redactor: &'a SecretRedactor,
 }
 
@@ -94,13 +97,77 @@ pub fn interpolate(
     source: &Arc<SourceText>,
     diagnostics: &mut Diagnostics,
 ) {
-    let fill = |text: &str, kind: &Kind| fill_variables(text, text_kind(kind), variables);
+    let fill = |text: &str, kind: &Kind, text_use: TextUse| {
+        fill_variables(text, text_kind(kind), text_use, variables)
+    };
     fill_texts(node, kind, &fill, source, diagnostics);
+    redact_assertions(node, kind, variables.redactor);
+}
+
+/// Keys of assertions whose texts are compared with no conversation: names of the test, and what others receive.
+const UNCOMPARED_KEYS: [&str; 8] =
+    ["criteria", "criterion", "judge", "message", "options", "server", "topic", "use"];
+
+/// Removes secrets from the assertions below `node`, as they are removed from conversations: otherwise a text that the
+/// agent must not say would never be found.
+pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: &SecretRedactor) {
+    if redactor.is_empty() {
+        return;
+    }
+    visit_scalars(node, kind, TextUse::Elsewhere, &mut |node, kind, text_use| {
+        let escaped = |text: &str| {
+            redactor
+                .replace_secrets(text, |mark, _, out| out.push_str(&hotseat_checks::escape(mark)))
+                .into_owned()
+        };
+        match (&mut node.value, text_use, text_kind(kind)) {
+            (_, TextUse::Elsewhere, _) => {}
+            (NodeValue::String(text), TextUse::Assertion, kind) if is_pattern(text, kind) => {
+                *text = escaped(text)
+            }
+            (
+                NodeValue::String(text),
+                TextUse::Assertion,
+                Kind::Text | Kind::NonEmptyText | Kind::Json | Kind::JsonMap,
+            ) => *text = redactor.text(text).into_owned(),
+            (NodeValue::Number(_), TextUse::Assertion, Kind::Json | Kind::JsonMap) => {
+                let value = redactor.json(node.to_json());
+                node.value = from_json(value, &node.span);
+            }
+            _ => {}
+        }
+    });
+}
+
+/// Returns a value as a pattern that matches it literally.
+pub(super) fn escape_in_pattern(value: &str, text_use: TextUse, redactor: &SecretRedactor) -> String {
+    match text_use {
+        TextUse::Assertion => hotseat_checks::escape(&redactor.text(value)),
+        TextUse::Elsewhere => hotseat_checks::escape(value),
+    }
+}
+
+/// True for regular expressions, also for those among other values.
+pub(super) fn is_pattern(text: &str, kind: &Kind) -> bool {
+    match kind {
+        Kind::Pattern => true,
+        Kind::Json | Kind::JsonMap => text.starts_with("regex:"),
+        _ => false,
+    }
+}
+
+/// What a text is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextUse {
+    /// It is compared with conversations, from which secrets are removed.
+    Assertion,
+    /// It is sent, or compared with what arrives.
+    Elsewhere,
 }
 
 /// Replaces a text by another text or a value, for the expected kind. Returns messages if variables are
 /// undefined.
-pub(super) type Fill<'f> = dyn Fn(&str, &Kind) -> Result<FilledValue, Vec<String>> + 'f;
+pub(super) type Fill<'f> = dyn Fn(&str, &Kind, TextUse) -> Result<FilledValue, Vec<String>> + 'f;
 
 /// Applies `fill` to every text below `node` that contains a variable.
 pub(super) fn fill_texts(
@@ -110,20 +177,36 @@ pub(super) fn fill_texts(
     source: &Arc<SourceText>,
     diagnostics: &mut Diagnostics,
 ) {
-    let place = node.place(source);
-    match (&mut node.value, kind) {
-        (NodeValue::String(text), kind) if text.contains("${") => match fill(text, kind) {
+    visit_scalars(node, kind, TextUse::Elsewhere, &mut |node, kind, text_use| {
+        let NodeValue::String(text) = &node.value else { return };
+        if !text.contains("${") {
+            return;
+        }
+        match fill(text, kind, text_use) {
             Ok(FilledValue::Text(text)) => node.value = NodeValue::String(text),
             Ok(FilledValue::Json(json)) => node.value = from_json(json, &node.span),
             Err(all) => {
+                let place = node.place(source);
                 diagnostics.extend(all.into_iter().map(|words| Diagnostic::new(words).at(place.clone())));
                 // A placeholder prevents follow-up errors.
                 node.value = NodeValue::String("undefined".to_string());
             }
-        },
+        }
+    });
+}
+
+/// Calls `visit` for each text and number below `node`, with its expected kind.
+fn visit_scalars(
+    node: &mut DocumentNode,
+    kind: &Kind,
+    text_use: TextUse,
+    visit: &mut dyn FnMut(&mut DocumentNode, &Kind, TextUse),
+) {
+    match (&mut node.value, kind) {
+        (NodeValue::String(_) | NodeValue::Number(_), kind) => visit(node, kind, text_use),
         (_, Kind::OneOf(kinds)) => {
             if let Some(kind) = kinds.iter().find(|kind| matches_kind(&node.value, kind)) {
-                fill_texts(node, kind, fill, source, diagnostics);
+                visit_scalars(node, kind, text_use, visit);
             }
         }
         (NodeValue::List(nodes), kind) => {
@@ -131,13 +214,22 @@ pub(super) fn fill_texts(
                 Kind::List(kind) | Kind::NonEmptyList(kind) => kind,
                 _ => &Kind::Json,
             };
-            nodes.iter_mut().for_each(|node| fill_texts(node, kind, fill, source, diagnostics));
+            nodes.iter_mut().for_each(|node| visit_scalars(node, kind, text_use, visit));
         }
         (NodeValue::Map(_), kind) => {
             let shape = match kind {
                 Kind::Shape(shape) => Some(*shape),
                 Kind::Tagged(tagged) => tagged.shape_of(node),
                 _ => None,
+            };
+            let text_use = match (kind, shape) {
+                // Functions and judges receive the values that the test means for them.
+                (_, Some(shape)) if shape.field("use").is_some() => TextUse::Elsewhere,
+                (Kind::Tagged(tagged), _) if std::ptr::eq(*tagged, &ASSERTION) => TextUse::Assertion,
+                (_, Some(shape)) if [&AWAITING, &TRIGGER].iter().any(|own| std::ptr::eq(shape, *own)) => {
+                    TextUse::Assertion
+                }
+                _ => text_use,
             };
             let NodeValue::Map(entries) = &mut node.value else { return };
             for entry in entries {
@@ -146,7 +238,19 @@ pub(super) fn fill_texts(
                     (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
                     (_, None) => &Kind::Json,
                 };
-                fill_texts(&mut entry.value, kind, fill, source, diagnostics);
+                // Names of arguments, such as those of `args_match`.
+                if text_use == TextUse::Assertion && shape.is_none() {
+                    let text = std::mem::take(&mut entry.key.text);
+                    let (value, span) = (NodeValue::String(text), entry.key.span.clone());
+                    let mut key = DocumentNode { value, span, plain: false };
+                    visit(&mut key, &Kind::Text, text_use);
+                    if let NodeValue::String(text) = key.value {
+                        entry.key.text = text;
+                    }
+                }
+                let is_compared = shape.is_none() || !UNCOMPARED_KEYS.contains(&&*entry.key.text);
+                let text_use = if is_compared { text_use } else { TextUse::Elsewhere };
+                visit_scalars(&mut entry.value, kind, text_use, visit);
             }
         }
         _ => {}
@@ -174,7 +278,10 @@ pub fn uses_hook_variables(node: &DocumentNode) -> bool {
     match &node.value {
         NodeValue::String(text) => references(text).iter().any(|(_, is_environment)| !is_environment),
         NodeValue::List(nodes) => nodes.iter().any(uses_hook_variables),
-        NodeValue::Map(entries) => entries.iter().any(|entry| uses_hook_variables(&entry.value)),
+        NodeValue::Map(entries) => entries.iter().any(|entry| {
+            let is_of_hook = |(_, is_environment): &(&str, bool)| !is_environment;
+            references(&entry.key.text).iter().any(is_of_hook) || uses_hook_variables(&entry.value)
+        }),
         NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => false,
     }
 }
@@ -214,7 +321,12 @@ pub(super) enum FilledValue {
     Json(Json),
 }
 
-fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Result<FilledValue, Vec<String>> {
+fn fill_variables(
+    text: &str,
+    kind: &Kind,
+    text_use: TextUse,
+    variables: VariableScope<'_>,
+) -> Result<FilledValue, Vec<String>> {
     let parts = parse_parts(text).map_err(|words| vec![words])?;
     let mut missing = Vec::new();
     if let ([TextPart::Given(name)], Kind::Json | Kind::JsonMap, Some(value)) =
@@ -256,6 +368,11 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
                 }
             },
             TextPart::Given(name) => match hook_variable(&part, variables) {
+                // No agent says what an absent value would be.
+                Some(Json::Null) if text_use == TextUse::Assertion => {
+                    missing.push(format!("variable `{name}` is null, expected a value for a text"));
+                    continue;
+                }
                 Some(value) => {
                     hook_variables.push(name);
                     value.as_str().map_or_else(|| value.to_string(), str::to_string)
@@ -267,9 +384,9 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
                 }
             },
         };
-        match kind {
-            Kind::Pattern => out.push_str(&hotseat_checks::escape(&variables.redactor.text(&value))),
-            _ => out.push_str(&value),
+        match is_pattern(text, kind) {
+            true => out.push_str(&escape_in_pattern(&value, text_use, variables.redactor)),
+            false => out.push_str(&value),
         }
     }
     // The shape was checked before hooks set their variables. No tool has an empty name, so none would be forbidden.
@@ -430,7 +547,7 @@ mod tests {
             allow_undefined: false,
             redactor: &redactor,
         };
-        fill_variables(text, kind, variables).map(|filled| match filled {
+        fill_variables(text, kind, TextUse::Assertion, variables).map(|filled| match filled {
             FilledValue::Text(text) => json!(text),
             FilledValue::Json(json) => json,
         })

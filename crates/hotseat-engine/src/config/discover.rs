@@ -50,7 +50,9 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         let suites =
             walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut found.mistakes);
         found.suites.extend(suites);
-        if found.suites.is_empty() && found.mistakes.is_empty() {
+        if !found.suites.is_empty() {
+            found.mistakes.extend(lost_entries(&found.suites, project));
+        } else if found.mistakes.is_empty() {
             let message = format!(
                 "no suites found: no file under {} matches {}",
                 display_path(&project.root, folder),
@@ -120,6 +122,27 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         .suites
         .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
     found
+}
+
+/// Diagnostics of entries of `suites` that name a file that is no suite, or a folder that does not exist: the tests that
+/// somebody looks for there would never run.
+fn lost_entries(suites: &[Suite], project: &Project) -> Vec<Diagnostic> {
+    let lost = project.suites.iter().zip(glob_bases(&project.suites)).filter_map(|(entry, base)| {
+        let path = project.root.join(&base);
+        let is_literal = path == project.root.join(entry.strip_prefix("./").unwrap_or(entry));
+        if path.exists() && !(is_literal && suites.iter().all(|suite| suite.path != path)) {
+            return None;
+        }
+        let lost =
+            Diagnostic::new(format!("no suite matches `{entry}`, an entry of `suites` in the project file"));
+        Some(match path.is_dir() {
+            true => {
+                lost.help(format!("for the suites below a folder, write `{}/**/*.test.yaml`", base.display()))
+            }
+            false => lost.help("correct its path, or remove it"),
+        })
+    });
+    lost.collect()
 }
 
 /// Returns the suite of the project, or the folder with suites, whose path is most similar to a misspelt one.

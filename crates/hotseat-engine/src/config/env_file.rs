@@ -15,8 +15,6 @@ pub const ENV_FILE: &str = ".env";
 const MAX_ENV_FILE_BYTES: u64 = 1_000_000;
 /// Maximum number of variables.
 const MAX_VARIABLES: usize = 10_000;
-/// Values that tell nothing and would mangle reports if they were redacted, besides short numbers.
-const COMMON_VALUES: [&str; 8] = ["true", "false", "none", "null", "yes", "no", "on", "off"];
 /// Maximum length of numbers that are not redacted, such as ports.
 const MAX_PLAIN_DIGITS: usize = 5;
 
@@ -72,13 +70,11 @@ impl EnvFile {
         self.variables.keys().map(String::as_str)
     }
 
-    /// Names and values to redact, as `secrets` of the project file names them. Short numbers and words such as
-    /// `true` are left out: they occur everywhere.
+    /// Names and values to redact, as `secrets` of the project file names them. Short numbers are left out: they occur
+    /// everywhere.
     pub fn secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        let is_plain = |value: &str| {
-            COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str())
-                || (value.len() <= MAX_PLAIN_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit()))
-        };
+        let is_plain =
+            |value: &str| value.len() <= MAX_PLAIN_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
         let secrets = self.variables.iter().filter(move |(_, value)| !is_plain(value));
         secrets.map(|(name, value)| (format!("ENV.{name}"), value.clone()))
     }

@@ -59,7 +59,7 @@ impl Session<'_> {
                     diagnostics.push(hidden_calls(&check.place));
                 }
                 Ok(()) => {
-                    diagnostics.extend(self.case.unknown_servers(std::iter::once(&*check)));
+                    diagnostics.extend(self.case.unknown_names(std::iter::once(&*check)));
                     if self.capabilities().calls == CallVisibility::Services {
                         diagnostics.extend(self.case.unseen_tools(check, &self.listed_tools()));
                     }

@@ -21,6 +21,7 @@ use hotseat_checks::{
     Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
     JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, Undecidable, format_text,
 };
+use hotseat_targets::recorder::SecretRedactor;
 
 /// Reason why a command has no value.
 enum CommandError {
@@ -75,8 +76,8 @@ pub async fn execute_command(command: &Value, session: &mut Session<'_>, file: &
             told.insert("wrong".to_string(), words.into());
         }
     }
-    if session.topics().is_some() {
-        told.insert("topics".to_string(), to_json::topic_state(session.conversation()));
+    if let Some(topics) = session.topics() {
+        told.insert("topics".to_string(), to_json::topic_state(&topics.graph, session.conversation()));
     }
     Value::Object(told)
 }
@@ -139,7 +140,8 @@ impl CommandContext<'_> {
     async fn say(self, session: &mut Session<'_>) -> CommandResult {
         let place = self.place(session);
         let written = to_case_keys(&self.given["turn"], &Kind::Shape(&TURN));
-        let mut turn = parse_turn(&written, &session.case().turn_defaults, place).map_err(invalid)?;
+        let turn = parse_turn(&written, &session.case().turn_defaults, session.redactor(), place);
+        let mut turn = turn.map_err(invalid)?;
         let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
         turn.load_attachments(&folders).map_err(invalid)?;
         turn.checks.iter_mut().for_each(report_by_name);
@@ -172,7 +174,8 @@ impl CommandContext<'_> {
         let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
         let written = to_case_keys(&written, &Kind::Shape(&SHARED));
         let case = session.case();
-        let topics = parse_topics(&written, &case.shared().topics, case.topic_settings, self.place(session));
+        let (above, settings) = (&case.shared().topics, case.topic_settings);
+        let topics = parse_topics(&written, above, settings, session.redactor(), self.place(session));
         let mut topics = topics.map_err(invalid)?;
         for topic in &mut topics.topics {
             let place = self.place_of(&self.given["places"][&*topic.name]);
@@ -192,7 +195,7 @@ impl CommandContext<'_> {
         let (place, called_at) = (self.place(session), self.called_at(session));
         let mut checks = Vec::new();
         for asserted in self.given["asserted"].as_array().into_iter().flatten() {
-            let found = self.asserted(asserted, &place).map_err(invalid)?;
+            let found = self.asserted(asserted, session.redactor(), &place).map_err(invalid)?;
             if found.is_empty() {
                 return Err(invalid("this assertion is empty"));
             }
@@ -211,11 +214,16 @@ impl CommandContext<'_> {
     }
 
     /// Returns the checks of one assertion. Fails if the assertion is invalid.
-    fn asserted(self, asserted: &Value, place: &SourceSpan) -> Result<Vec<Check>, ProgramInputError> {
+    fn asserted(
+        self,
+        asserted: &Value,
+        redactor: &SecretRedactor,
+        place: &SourceSpan,
+    ) -> Result<Vec<Check>, ProgramInputError> {
         let checks = match &asserted["compared"] {
             Value::Null => {
                 let written = to_case_keys(&asserted["assertion"], &OWN_ASSERT_KIND);
-                let mut checks = parse_assertions(&written)?;
+                let mut checks = parse_assertions(&written, redactor)?;
                 checks.iter_mut().for_each(report_by_name);
                 checks
             }

@@ -1,6 +1,6 @@
 //! Converts conversations and check results to JSON for scripts.
 
-use hotseat_trace::{AgentToolCall, ConversationTurn, TracedConversation, TurnOutcome};
+use hotseat_trace::{AgentToolCall, ConversationTurn, TopicGraph, TracedConversation, TurnOutcome};
 use serde_json::{Map, Value, json};
 
 use crate::session::CheckResult;
@@ -10,10 +10,11 @@ pub fn turns_from(turns: &[ConversationTurn], from: usize) -> Vec<Value> {
     turns.iter().skip(from).map(turn).collect()
 }
 
-/// Returns the state of the topics.
-pub fn topic_state(conversation: &TracedConversation) -> Value {
+/// Returns the state of the topics of a graph.
+pub fn topic_state(graph: &TopicGraph, conversation: &TracedConversation) -> Value {
     let visits = conversation.topic_visits();
     json!({
+        "names": graph.names().collect::<Vec<_>>(),
         "current": conversation.current_topic,
         "history": visits.iter().map(|visit| &visit.topic).collect::<Vec<_>>(),
         "visits": visits.iter().map(|visit| json!({

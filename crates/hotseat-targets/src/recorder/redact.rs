@@ -1,7 +1,7 @@
 //! Replaces secrets before an event leaves the session, so that later consumers cannot leak them.
 //!
 //! Secrets are found as plain text and in common encodings: JSON escapes, also of JSON nested in JSON
-//! strings; percent-encoding; base64 and hex.
+//! strings; regular expressions; percent-encoding; base64 and hex.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,6 +17,43 @@ use serde_json::Value;
 
 /// Minimum length of a secret. Redacting shorter values would mangle ordinary text.
 const MIN_SECRET_BYTES: usize = 4;
+
+/// Values that are no secrets: words of every text, and what variables for secrets contain where none is needed, as on a
+/// database for tests or a model on this machine. Redacted, they would change what an agent says and the names of its tools.
+const COMMON_VALUES: [&str; 32] = [
+    "admin",
+    "api-key",
+    "apikey",
+    "bearer",
+    "changeme",
+    "default",
+    "development",
+    "dummy",
+    "example",
+    "fake",
+    "false",
+    "guest",
+    "local",
+    "localhost",
+    "mysql",
+    "none",
+    "null",
+    "ollama",
+    "password",
+    "placeholder",
+    "postgres",
+    "production",
+    "redis",
+    "root",
+    "secret",
+    "staging",
+    "test",
+    "testing",
+    "token",
+    "true",
+    "user",
+    "username",
+];
 
 /// Minimum length of a secret that is also searched as base64 and hex; shorter ones match ordinary text.
 const MIN_ENCODED_SECRET_BYTES: usize = 8;
@@ -47,16 +84,19 @@ struct SecretPatterns {
 }
 
 impl SecretRedactor {
-    /// Creates a redactor that replaces each value by `[redacted:NAME]`. Very short values are ignored.
+    /// Creates a redactor that replaces each value by `[redacted:NAME]`. Very short values and common words are ignored.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut patterns: Vec<Vec<u8>> = Vec::new();
         let mut marks = Vec::new();
         for (name, value) in secrets {
-            if value.len() < MIN_SECRET_BYTES {
+            let is_common = || COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str());
+            if value.len() < MIN_SECRET_BYTES || is_common() {
                 continue;
             }
             let mark = format!("[redacted:{name}]");
-            for form in iter::once(value.clone().into_bytes()).chain(encoded_forms(value.as_bytes())) {
+            let in_pattern = Some(hotseat_checks::escape(&value)).filter(|escaped| *escaped != value);
+            let plain = iter::once(value.clone()).chain(in_pattern).map(String::into_bytes);
+            for form in plain.chain(encoded_forms(value.as_bytes())) {
                 patterns.push(form);
                 marks.push(mark.clone());
             }
@@ -69,6 +109,11 @@ impl SecretRedactor {
         SecretRedactor {
             secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks, longest })),
         }
+    }
+
+    /// Returns true if there are no secrets.
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_none()
     }
 
     /// Returns true if the redactor has a secret of this name.
@@ -89,7 +134,11 @@ impl SecretRedactor {
 
     /// Replaces each secret by the output of `replace`, which receives the replacement mark and the length in
     /// bytes.
-    fn replace_secrets<'a>(&self, text: &'a str, replace: impl Fn(&str, usize, &mut String)) -> Cow<'a, str> {
+    pub fn replace_secrets<'a>(
+        &self,
+        text: &'a str,
+        replace: impl Fn(&str, usize, &mut String),
+    ) -> Cow<'a, str> {
         let Some(secrets) = &self.secrets else { return Cow::Borrowed(text) };
         let found = secrets.find(text);
         if found.is_empty() {

@@ -9,6 +9,7 @@ use super::criterion::{Criteria, Criterion};
 use super::matcher::{AMBIGUOUS_NOT, AssertionKind};
 use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck, Undecidable};
 use hotseat_engine::cases::parse_assertions;
+use hotseat_targets::recorder::SecretRedactor;
 
 /// Converts an assertion of an example to checks. Fails if the assertion is invalid: the message.
 pub(super) fn build_checks(
@@ -16,6 +17,7 @@ pub(super) fn build_checks(
     negated: bool,
     place: &SourceSpan,
     criteria: &Criteria,
+    redactor: &SecretRedactor,
 ) -> Result<Vec<Check>, String> {
     let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
     let written = |mut value: Value| {
@@ -27,7 +29,7 @@ pub(super) fn build_checks(
             }
             value["negate"] = true.into();
         }
-        match parse_assertions(&value) {
+        match parse_assertions(&value, redactor) {
             Ok(checks) if checks.is_empty() => Err(format!("{value} asserts nothing")),
             parsed => parsed.map_err(|error| error.to_string()),
         }

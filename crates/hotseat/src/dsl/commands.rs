@@ -97,7 +97,12 @@ impl CommandHandler<'_, '_> {
     async fn say(&mut self, said: UserTurnBuilder) -> Result<(), EndedCaseError> {
         let UserTurnBuilder { members: written, at } = said;
         let options = written.get("options").cloned();
-        let turn = parse_turn(&written.into(), &self.session.case().turn_defaults, at.place());
+        let turn = parse_turn(
+            &written.into(),
+            &self.session.case().turn_defaults,
+            self.session.redactor(),
+            at.place(),
+        );
         let mut turn = turn.map_err(|error| self.fail_test(&error.to_string(), at))?;
         let loaded = turn.load_attachments(&[&self.example.folder]);
         loaded.map_err(|error| self.fail_test(&error.to_string(), at))?;
@@ -135,7 +140,7 @@ impl CommandHandler<'_, '_> {
 
     async fn declare_graph(&mut self, graph: &Graph, at: CallerLocation) -> Result<(), EndedCaseError> {
         let ExampleFacts { topics, criteria, .. } = &*self.example;
-        match graph.to_case_topics(topics, criteria, self.session.case().topic_settings, at) {
+        match graph.to_case_topics(topics, criteria, &self.session, at) {
             Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
@@ -150,7 +155,8 @@ impl CommandHandler<'_, '_> {
     async fn decide_assertion(&mut self, asserted: AssertionRequest) -> Result<bool, EndedCaseError> {
         let AssertionRequest { assertion, strength, message, at } = asserted;
         let place = at.place();
-        let found = build_checks(assertion.kind, assertion.negated, &place, &self.example.criteria);
+        let (criteria, redactor) = (&self.example.criteria, self.session.redactor());
+        let found = build_checks(assertion.kind, assertion.negated, &place, criteria, redactor);
         let checks = found.map_err(|words| self.fail_test(&words, at))?;
         if assertion.negated && checks.len() > 1 {
             return Err(self.fail_test(AMBIGUOUS_NOT, at));

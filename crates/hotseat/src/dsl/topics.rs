@@ -13,7 +13,9 @@ use super::matcher::{Assertion, ExpectedValue, TurnMatcher, call_tool, claim, no
 use super::panics;
 use super::views::Turn;
 use hotseat_checks::{Check, CheckKind, CheckStrength, Pattern, PatternError, RustCheck, Undecidable};
-use hotseat_engine::cases::{CaseTopics, TopicDefinition as Declared, TopicSettings, TopicTrigger as Fires};
+use hotseat_engine::cases::{CaseTopics, TopicDefinition as Declared, TopicTrigger as Fires};
+use hotseat_engine::session::Session;
+use hotseat_targets::recorder::SecretRedactor;
 
 /// A declared topic; see [`Group::topic`](super::Group::topic). Its assertions are evaluated over all turns
 /// of a visit, when the conversation leaves the topic.
@@ -117,11 +119,15 @@ impl Topic {
 
     /// Converts to a topic of a case. Fails if an assertion or trigger is invalid: the message and its
     /// location.
-    pub(super) fn to_case_topic(&self, criteria: &Criteria) -> Result<Declared, (String, CallerLocation)> {
+    pub(super) fn to_case_topic(
+        &self,
+        criteria: &Criteria,
+        redactor: &SecretRedactor,
+    ) -> Result<Declared, (String, CallerLocation)> {
         let mut all = Vec::new();
         for (assertion, strength, at) in self.assertions.clone() {
             let place = at.place();
-            let found = build_checks(assertion.kind, assertion.negated, &place, criteria);
+            let found = build_checks(assertion.kind, assertion.negated, &place, criteria, redactor);
             let found = found.map_err(|words| (words, at))?;
             all.extend(found.into_iter().map(|check| Check { place: place.clone(), strength, ..check }));
         }
@@ -383,7 +389,7 @@ impl Graph {
         &self,
         declared: &[Topic],
         criteria: &Criteria,
-        following: TopicSettings,
+        session: &Session<'_>,
         at: CallerLocation,
     ) -> Result<CaseTopics, Vec<(String, CallerLocation)>> {
         let wired: Vec<GraphNodeSpec> = self.topics.iter().map(|TopicNode(wired)| wired.clone()).collect();
@@ -396,7 +402,7 @@ impl Graph {
         let mut topics = Vec::new();
         let mut wrong = Vec::new();
         for wired in &wired {
-            match find(&wired.name).map(|topic| topic.to_case_topic(criteria)) {
+            match find(&wired.name).map(|topic| topic.to_case_topic(criteria, session.redactor())) {
                 Some(Ok(topic)) => topics.push(Arc::new(topic)),
                 Some(Err(found)) => wrong.push(found),
                 None => {}
@@ -413,7 +419,12 @@ impl Graph {
         }
         match wrong.is_empty() {
             false => Err(wrong),
-            true => Ok(CaseTopics { graph: Arc::new(graph), topics, settings: following, place: at.place() }),
+            true => Ok(CaseTopics {
+                graph: Arc::new(graph),
+                topics,
+                settings: session.case().topic_settings,
+                place: at.place(),
+            }),
         }
     }
 }

@@ -661,7 +661,7 @@ fn edge_cases_have_expected_messages() {
         (json!({"tools": {"require": [{"name": "search", "after": "search"}]}}), false),
         (json!({"tools": {"require": [{"name": "pay", "after": "pay"}]}}), true),
         // Names must match exactly.
-        (json!({"tools": {"forbid": ["PAY", "pa", "pay "]}}), true),
+        (json!({"tools": {"forbid": ["PAY", "pa"]}}), true),
         // Limits are inclusive; there are 8 ms between two calls of 2 ms each, and 18 ms after the last.
         (json!({"timing": {"max_duration_ms": 40}}), true),
         (json!({"timing": {"max_duration_ms": 39}}), false),

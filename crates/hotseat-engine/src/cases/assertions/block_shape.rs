@@ -4,7 +4,7 @@ use crate::cases::limits::{MILLISECONDS, TIMES, TOKENS};
 use hotseat_document::{Kind, document_shape};
 
 const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
-const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
+const NAMES: Kind = Kind::NonEmptyList(&Kind::NonEmptyText);
 /// Patterns for arguments, and numbers and booleans that arguments equal.
 pub(in crate::cases) const ARGUMENT_PATTERNS: Kind =
     Kind::Map(&Kind::OneOf(&[Kind::Pattern, Kind::Number, Kind::Bool]));
@@ -28,9 +28,9 @@ document_shape! {
         /// Tools that must not be called.
         optional "forbid" = NAMES,
         /// Tools that must be called: names, or mappings with conditions. Each entry is evaluated separately.
-        optional "require" = Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&REQUIRE)])),
+        optional "require" = Kind::NonEmptyList(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&REQUIRE)])),
         /// Calls that must not be made.
-        optional "forbid_calls" = Kind::List(&Kind::Shape(&FORBID_CALL)),
+        optional "forbid_calls" = Kind::NonEmptyList(&Kind::Shape(&FORBID_CALL)),
     }
 }
 

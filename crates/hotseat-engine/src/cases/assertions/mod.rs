@@ -149,7 +149,7 @@ pub fn assertion_label(written: &Value) -> Option<String> {
     (known.label)(written)
 }
 
-/// Decodes an assertion that matches its shape: one check, or one per criterion. Returns nothing after
+/// Decodes an assertion that matches its shape: one check, or one for each criterion or text. Returns nothing after
 /// reporting an error.
 fn read_assertion(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
     let reported = diagnostics.len();
@@ -161,10 +161,9 @@ fn read_assertion(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check
     }
     let negated = map.bool("negate").unwrap_or(false);
     if negated && checks.len() > 1 {
-        let wrong =
-            Diagnostic::new("`negate` with several criteria is ambiguous: none satisfied, or not all")
-                .at(map.key_place("negate"));
-        diagnostics.push(wrong.help("write one assertion per criterion"));
+        let wrong = Diagnostic::new("`negate` of several is ambiguous: none of them, or not all")
+            .at(map.key_place("negate"));
+        diagnostics.push(wrong.help("write one assertion for each"));
         return Vec::new();
     }
     let message = map.text("message").map(str::to_string);

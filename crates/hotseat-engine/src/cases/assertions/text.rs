@@ -1,5 +1,7 @@
 //! Assertions about the text of the agent: `contains`, `not_contains`, `equals`, `regex`.
 
+use std::sync::Arc;
+
 use super::prelude::*;
 use hotseat_checks::{AnswerEquals, ContainsText, MatchMode, RegexCheck, TurnSelection};
 
@@ -9,9 +11,9 @@ document_shape! {
 }
 
 assertion_type! {
-    /// The agent's text contains a text (case-sensitive).
+    /// The agent's text contains a text, or all of several (case-sensitive).
     CONTAINS "Contains" "contains" {
-        /// The text; anything else as compact JSON.
+        /// The text, or a list of them; anything else as compact JSON.
         required "value" = Kind::Json,
         ..TURNS_READ,
     }
@@ -20,9 +22,9 @@ assertion_type! {
 }
 
 assertion_type! {
-    /// The agent's text does not contain a text (case-sensitive).
+    /// The agent's text does not contain a text, or any of several (case-sensitive).
     NOT_CONTAINS "NotContains" "not_contains" {
-        /// The text; anything else as compact JSON.
+        /// The text, or a list of them; anything else as compact JSON.
         required "value" = Kind::Json,
         ..TURNS_READ,
     }
@@ -54,17 +56,30 @@ assertion_type! {
     |written| Some(format!("regex /{}/", written.get("pattern")?.as_str()?))
 }
 
-/// Decodes `contains` and `not_contains`.
+/// Decodes `contains` and `not_contains`: one check for each text.
 fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
-    let text = match map.json("value")? {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    if text.is_empty() {
-        diagnostics.report(map.place_of("value"), "an empty text is contained in every answer");
+    let value = map.get("value")?;
+    let written = map.to_json();
+    let checks: Vec<_> = value
+        .one_or_many()
+        .map(|view| {
+            let text = match view.json() {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            if text.is_empty() {
+                diagnostics.report(view.place(), "an empty text is contained in every answer");
+            }
+            let mut definition = written.clone();
+            definition["value"] = view.json();
+            let kind = CheckKind::ContainsText(ContainsText { text, must_contain, turns: turns_read(map) });
+            Check { definition: Some(Arc::new(definition)), ..Check::new(kind, view.place()) }
+        })
+        .collect();
+    if checks.is_empty() {
+        diagnostics.report(value.place(), "this list is empty, so nothing is asserted");
     }
-    let check = ContainsText { text, must_contain, turns: turns_read(map) };
-    check_at(map, "value", CheckKind::ContainsText(check))
+    Some(checks)
 }
 
 /// Decodes `regex`. `negate` is ambiguous if several patterns all have to match.

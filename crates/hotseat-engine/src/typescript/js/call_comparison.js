@@ -1,6 +1,6 @@
 // Tool calls that this library compares, because a function decides about an argument.
 
-const { isNamed, needsTurn, part, turns } = core;
+const { areUnreadable, isNamed, needsTurn, part, turns } = core;
 const { compare, holds, show, tried } = part("values");
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
@@ -19,8 +19,7 @@ function compareCalls(names, expected, count, way) {
   const found = () => {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
     const allows = (number) => number >= least && number <= most;
-    // Arguments that are a string are not valid JSON, so they are unknown.
-    const unknown = of.filter((call) => typeof call.arguments === "string").length;
+    const unknown = of.filter(areUnreadable).length;
     for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { error: `the arguments of a call are not valid JSON: ${actual}` };
     return { holds: allows(fitting), actual };
   };

@@ -26,17 +26,19 @@ function guardCalls(object) {
 /** True if the agent reports the tool by this name, or an MCP server of the test has it. */
 const isNamed = (call, name) => call.name === name || call.names?.includes(name) === true;
 
+/** True for arguments that are not valid JSON, which are a string, or no object: they are unknown. */
+const areUnreadable = (call) => call.arguments !== undefined && call.arguments !== null && !isMapping(call.arguments);
+
 function callsOf(calls, name, expected) {
   const own = calls.filter((call) => isNamed(call, name));
   if (expected === undefined) return own;
   part("values").definite(expected);
-  // Arguments that are a string are not valid JSON, so they are unknown.
-  if (own.some((call) => typeof call.arguments === "string")) throw misuse(`the arguments of a call of ${name} are not valid JSON`);
+  if (own.some(areUnreadable)) throw misuse(`the arguments of a call of ${name} are not valid JSON, or no object`);
   return own.filter((call) => part("values").holds(call.arguments, expected));
 }
 
 function hasCallOf(calls, name, expected) {
-  const readable = calls.filter((call) => typeof call.arguments !== "string");
+  const readable = calls.filter((call) => !areUnreadable(call));
   return (expected !== undefined && callsOf(readable, name, expected).length > 0) || callsOf(calls, name, expected).length > 0;
 }
 

@@ -1,6 +1,6 @@
 // The conversation and the agent as scripts see them, and functions of the test that judge them.
 
-const { ask, at, callsOf, current, decided, decidedCheck, functions, hasCallOf, part, thrownWords, turns, within } = core;
+const { ask, at, callsOf, current, decided, decidedCheck, functions, hasCallOf, misuse, part, shown, thrownWords, turns, within } = core;
 
 /** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
@@ -35,6 +35,20 @@ function answer({ call, first, turn, condition }) {
   } finally {
     current.judging = false;
   }
+}
+
+/** Returns the arguments of a function that looks for calls: a tool, and the arguments that it expects. */
+function ofCalls(name, args) {
+  if (typeof args[0] !== "string" || args.length > 2) throw misuse(`${name} expects the name of a tool and optionally its arguments`);
+  return args;
+}
+
+/** Returns the name of a topic of the graph. No turn is in another one. */
+function ofGraph(name) {
+  const { names } = current.topics;
+  // The host tells the names with its first reply.
+  if (names?.includes(name) || (names === undefined && (turns.length === 0 || current.judging))) return name;
+  throw misuse(names === undefined ? `there is no topic ${shown(name)}: the test has no graph` : `there is no topic ${shown(name)}: the graph has ${names.join(", ")}`);
 }
 
 const conversation = Object.freeze({
@@ -81,12 +95,12 @@ const conversation = Object.freeze({
   get isEmpty() {
     return turns.length === 0;
   },
-  hasToolCall: (name, expected) => hasCallOf(conversation.allToolCalls, name, expected),
-  calledTool: (name, expected) => callsOf(conversation.allToolCalls, name, expected).length,
-  toolCallsFor: (name, expected) => callsOf(conversation.allToolCalls, name, expected),
-  inTopic: (name) => current.topics.current === name,
-  turnsInTopic: (name) => turns.filter((turn) => turn.topic === name).length,
-  turnsForTopic: (name) => turns.filter((turn) => turn.topic === name),
+  hasToolCall: (...args) => hasCallOf(conversation.allToolCalls, ...ofCalls("hasToolCall", args)),
+  calledTool: (...args) => callsOf(conversation.allToolCalls, ...ofCalls("calledTool", args)).length,
+  toolCallsFor: (...args) => callsOf(conversation.allToolCalls, ...ofCalls("toolCallsFor", args)),
+  inTopic: (name) => current.topics.current === ofGraph(name),
+  turnsInTopic: (name) => conversation.turnsForTopic(name).length,
+  turnsForTopic: (name) => turns.filter((turn) => turn.topic === ofGraph(name)),
 });
 
 const agent = Object.freeze({
@@ -105,8 +119,8 @@ const agent = Object.freeze({
   get toolCalls() {
     return turns.at(-1)?.toolCalls ?? [];
   },
-  calledTool: (name, expected) => callsOf(agent.toolCalls, name, expected).length,
-  inTopic: (name) => current.topics.current === name,
+  calledTool: (...args) => callsOf(agent.toolCalls, ...ofCalls("calledTool", args)).length,
+  inTopic: (name) => current.topics.current === ofGraph(name),
   responseMatches: (pattern) => part("values").fits(pattern, turns.at(-1)?.agentResponse.text ?? ""),
   modelUrl: (name) => serviceUrl("model", name),
   mcpUrl: (name) => serviceUrl("server", name),

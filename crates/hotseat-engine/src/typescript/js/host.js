@@ -23,10 +23,11 @@ function decided(returned) {
   return pass;
 }
 
-/** Returns what a function decided about a check. A function without `return` decided nothing. */
+/** Returns what a function decided about a check. Only true and false are decisions: an empty list would count as true. */
 function decidedCheck(returned) {
-  if (returned === undefined) throw new TypeError("the function returned undefined: return true or false");
-  return decided(returned);
+  const isResult = isMapping(returned) && ("pass" in returned || "passed" in returned);
+  if (typeof returned === "boolean" || isResult || isPromise(ran(returned))) return decided(returned);
+  throw new TypeError(`the function returned ${shown(returned)}: return true or false`);
 }
 
 /** Returns true for plain objects, not for dates, maps and other classes. */

@@ -29,6 +29,7 @@ use hotseat_report::reporters::{
 use hotseat_report::runner::{FinishedRun, ReporterSet, RunBuilder, RunnerError};
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::connection::http::HttpClient;
+use hotseat_targets::recorder::SecretRedactor;
 
 /// A requested report file.
 struct HarnessReportFile<'a> {
@@ -424,7 +425,7 @@ fn case_from_example(
 fn invalid_topics(example: &ExampleFacts, case: &TestCase) -> Diagnostics {
     let mut found = Diagnostics::new();
     for topic in &example.topics {
-        match topic.to_case_topic(&example.criteria) {
+        match topic.to_case_topic(&example.criteria, &SecretRedactor::default()) {
             Ok(declared) => found.extend(declared.unknown_criteria(&case.vocabulary)),
             Err((words, at)) => {
                 let message = format!("topic `{}`: {words}", topic.name);
