@@ -50,11 +50,11 @@ fn assertions_find_secrets_in_conversations() {
         "{ type: not_contains, value: '${ENV.WORD}' }".to_string(),
         format!("{{ type: not_contains, value: [nothing, '{SECRET}'] }}"),
         "{ type: contains, value: '${ENV.WORD}', negate: true }".to_string(),
-        "{ type: equals, value: 'it is ${ENV.WORD}', negate: true }".to_string(),
+        "{ type: equals, value: 'You said: it is ${ENV.WORD}', negate: true }".to_string(),
         "{ text: { must_not_match: '${ENV.WORD}' } }".to_string(),
         format!("{{ text: {{ must_not_match: '{SECRET}' }} }}"),
     ];
-    let shown = ["{ type: contains, value: '${ENV.WORD}' }", "{ type: equals, value: 'it is ${ENV.WORD}' }"];
+    let shown = ["{ type: contains, value: '${ENV.WORD}' }", "{ type: equals, value: 'You said: it is ${ENV.WORD}' }"];
     let case = |assertion: &str| {
         format!("name: \"{}\"\nturns: [{{ user: '{said}', assert: {assertion} }}]\n", assertion.len())
     };

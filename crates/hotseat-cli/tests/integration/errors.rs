@@ -261,7 +261,7 @@ assert:
     9 |   - hello
       |     ^^^^^
 
-    error: `forbid` must be a list, found the text "delete_order"
+    error: `forbid` must be a list that is not empty, found the text "delete_order"
       --> a.test.yaml:12:13
        |
     12 |     forbid: delete_order
