@@ -647,6 +647,16 @@ fn rejects_unreachable_or_empty_checkpoints() {
     );
     assert_case_rejected(case(json!([{"id": "a"}])), "has no `assertion`");
     assert_case_rejected(case(json!([{"id": "a", "assertion": {}}])), "this checkpoint asserts nothing");
+    for prohibition in [
+        json!({"type": "tool_called", "name": "refund", "negate": true}),
+        json!({"type": "not_contains", "value": "error"}),
+        json!({"tools": {"forbid": ["refund"]}}),
+    ] {
+        assert_case_rejected(
+            case(json!([{"id": "a", "assertion": prohibition}])),
+            "the checkpoint `a` is reached by a turn in which nothing happens",
+        );
+    }
     assert_case_rejected(
         case(json!([{"id": "a", "assertion": [{"type": "contain", "value": "x"}]}])),
         "did you mean `contains`?",

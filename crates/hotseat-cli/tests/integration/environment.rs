@@ -54,7 +54,10 @@ fn assertions_find_secrets_in_conversations() {
         "{ text: { must_not_match: '${ENV.WORD}' } }".to_string(),
         format!("{{ text: {{ must_not_match: '{SECRET}' }} }}"),
     ];
-    let shown = ["{ type: contains, value: '${ENV.WORD}' }", "{ type: equals, value: 'You said: it is ${ENV.WORD}' }"];
+    let shown = [
+        "{ type: contains, value: '${ENV.WORD}' }",
+        "{ type: equals, value: 'You said: it is ${ENV.WORD}' }",
+    ];
     let case = |assertion: &str| {
         format!("name: \"{}\"\nturns: [{{ user: '{said}', assert: {assertion} }}]\n", assertion.len())
     };

@@ -62,6 +62,13 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
         {
             diagnostics.report(assertion.place(), "this checkpoint asserts nothing");
         }
+        let holds_by_itself = |check: &Check| !check.is_timing() && check.passes_without_calls();
+        if !checks.is_empty() && checks.iter().all(holds_by_itself) {
+            let message =
+                format!("the checkpoint `{}` is reached by a turn in which nothing happens", ids[place]);
+            let help = "a checkpoint needs something that the agent does; use `turn_assert` for what must hold in every turn";
+            diagnostics.push(Diagnostic::new(message).at(map.place_near("assertion")).help(help));
+        }
         checkpoints.push(Checkpoint {
             id: ids[place].clone(),
             description: map.text("description").map(str::to_string),
