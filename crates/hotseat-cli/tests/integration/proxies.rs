@@ -171,7 +171,7 @@ fn encrypted_agents_are_reached_through_a_tunnel() {
 fn a_machine_without_certificates_reaches_plain_agents_only() {
     let agent = server();
     let missing = [("SSL_CERT_FILE", "missing.pem"), ("SSL_CERT_DIR", "missing")];
-    run(agent.url(), &missing).assert_all_passed();
+    run(&agent.url(), &missing).assert_all_passed();
     let message = "the HTTP client could not be created: ";
     run("https://127.0.0.1:1/", &missing).assert_failure("a", "unreachable", &[message]);
 }
