@@ -10,6 +10,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use url::Url;
 
+use crate::client_error::{ClientError, check_encryption};
 use crate::connector::{ConnectSettings, Connector, is_loopback_host};
 use crate::requests::{ConnectionPool, OutgoingRequest};
 
@@ -25,22 +26,6 @@ pub struct HttpClients {
     uses_proxies: bool,
     names_program: bool,
     pool: OnceLock<Arc<ConnectionPool>>,
-}
-
-/// An HTTP client that could not be created.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ClientError {
-    /// There are no certificates, for example.
-    #[error("the HTTP client could not be created: {0}")]
-    Settings(String),
-    /// This build has no encryption.
-    #[error("addresses with `https://` need the feature `https` of the crate `hotseat`")]
-    NoEncryption,
-}
-
-/// Refuses an address that this build cannot reach. Fails if it is encrypted, and the feature `tls` is off.
-pub fn check_encryption(url: &Url) -> Result<(), ClientError> {
-    if cfg!(feature = "tls") || url.scheme() != "https" { Ok(()) } else { Err(ClientError::NoEncryption) }
 }
 
 impl Default for HttpClients {
@@ -108,13 +93,4 @@ impl fmt::Debug for HttpClients {
 /// True if an address is on this machine.
 pub fn is_loopback(url: &Url) -> bool {
     url.host_str().is_some_and(is_loopback_host)
-}
-
-/// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
-pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

@@ -10,6 +10,10 @@ use std::time::Duration;
 
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
+#[cfg(feature = "tls")]
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+#[cfg(feature = "tls")]
+use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
@@ -27,20 +31,19 @@ const MAX_LOST_PROBES: u32 = 3;
 #[cfg(target_os = "linux")]
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) type ConnectError = Box<dyn Error + Send + Sync>;
+type ConnectError = Box<dyn Error + Send + Sync>;
 
 /// A connection to a server, to a proxy, or through the tunnel of a proxy to a server.
 #[cfg(feature = "tls")]
-pub(crate) type ByteStream =
-    hyper_rustls::MaybeHttpsStream<hyper_rustls::MaybeHttpsStream<TokioIo<TcpStream>>>;
+type ByteStream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
 #[cfg(not(feature = "tls"))]
-pub(crate) type ByteStream = TokioIo<TcpStream>;
+type ByteStream = TokioIo<TcpStream>;
 
 /// Opens connections within a time that includes the resolution of names and the handshakes.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    pub(crate) http: HttpConnector,
-    pub(crate) settings: Arc<ConnectSettings>,
+    http: HttpConnector,
+    settings: Arc<ConnectSettings>,
 }
 
 /// Settings of all connections of a client.
@@ -93,6 +96,35 @@ impl Connector {
     #[cfg(not(feature = "tls"))]
     async fn open(&self, server: Uri) -> Result<ByteStream, ConnectError> {
         Ok(self.http.clone().call(server).await?)
+    }
+
+    #[cfg(feature = "tls")]
+    async fn open(&self, server: Uri) -> Result<ByteStream, ConnectError> {
+        let mut http = self.http.clone();
+        if server.scheme_str() == Some("http") {
+            return Ok(MaybeHttpsStream::Http(MaybeHttpsStream::Http(http.call(server).await?)));
+        }
+        let tls = self.settings.tls.get()?.clone();
+        Ok(MaybeHttpsStream::Http(HttpsConnector::from((http, tls)).call(server).await?))
+    }
+
+    /// Opens an encrypted connection to a server through the tunnel of a proxy, which may be encrypted itself.
+    #[cfg(feature = "tls")]
+    async fn open_tunnel(&self, proxy: Intercept, server: Uri) -> Result<ByteStream, ConnectError> {
+        let tls = self.settings.tls.get()?;
+        // What the proxy is asked for is no request of this protocol.
+        let mut proxy_tls = rustls::ClientConfig::clone(tls);
+        proxy_tls.alpn_protocols.clear();
+        let to_proxy = HttpsConnector::from((self.http.clone(), proxy_tls));
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+        if let Some(credentials) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credentials.clone());
+        }
+        if let Some(program) = &self.settings.user_agent {
+            tunnel = tunnel
+                .with_headers(http::HeaderMap::from_iter([(http::header::USER_AGENT, program.clone())]));
+        }
+        HttpsConnector::from((tunnel, tls.clone())).call(server).await
     }
 }
 

@@ -1,19 +1,12 @@
-//! Encrypted connections, also through the tunnel of a proxy.
+//! Certificates and settings of encrypted connections.
 
 use std::sync::{Arc, OnceLock};
 
-use http::header::USER_AGENT;
-use http::uri::Scheme;
-use http::{HeaderMap, Uri};
-use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::proxy::matcher::Intercept;
+use hyper_rustls::ConfigBuilderExt as _;
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
-use tower_service::Service as _;
 
-use crate::clients::{ClientError, root_cause};
-use crate::connector::{ByteStream, ConnectError, Connector};
+use crate::client_error::{ClientError, root_cause};
 
 /// The protocol that encrypted connections are for.
 const PROTOCOL: &[u8] = b"http/1.1";
@@ -40,36 +33,4 @@ fn create_config() -> Result<ClientConfig, rustls::Error> {
     let mut config = builder.try_with_platform_verifier()?.with_no_client_auth();
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     Ok(config)
-}
-
-impl Connector {
-    pub(crate) async fn open(&self, server: Uri) -> Result<ByteStream, ConnectError> {
-        let mut http = self.http.clone();
-        if server.scheme() == Some(&Scheme::HTTP) {
-            return Ok(MaybeHttpsStream::Http(MaybeHttpsStream::Http(http.call(server).await?)));
-        }
-        let tls = self.settings.tls.get()?.clone();
-        Ok(MaybeHttpsStream::Http(HttpsConnector::from((http, tls)).call(server).await?))
-    }
-
-    /// Opens an encrypted connection to a server through the tunnel of a proxy, which may be encrypted itself.
-    pub(crate) async fn open_tunnel(
-        &self,
-        proxy: Intercept,
-        server: Uri,
-    ) -> Result<ByteStream, ConnectError> {
-        let tls = self.settings.tls.get()?;
-        // What the proxy is asked for is no request of this protocol.
-        let mut proxy_tls = ClientConfig::clone(tls);
-        proxy_tls.alpn_protocols.clear();
-        let to_proxy = HttpsConnector::from((self.http.clone(), proxy_tls));
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
-        if let Some(credentials) = proxy.basic_auth() {
-            tunnel = tunnel.with_auth(credentials.clone());
-        }
-        if let Some(program) = &self.settings.user_agent {
-            tunnel = tunnel.with_headers(HeaderMap::from_iter([(USER_AGENT, program.clone())]));
-        }
-        HttpsConnector::from((tunnel, tls.clone())).call(server).await
-    }
 }
