@@ -1,13 +1,15 @@
 //! The baseline: a client that sends the requests and reads the streams that Hotseat does, with the same HTTP
-//! library, settings and threads, and only searches the text for the marker.
+//! client and number of threads, and only searches the text for the marker.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use hotseat_http::{HttpClients, IncomingResponse};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use serde::{Deserialize, Serialize};
+use url::Url;
 use uuid::Uuid;
 
 use crate::workload::{Workload, marker, question};
@@ -92,18 +94,18 @@ struct BareReply {
 /// # Errors
 /// At the first failure.
 pub async fn run_all(url: &str, workload: Workload) -> Result<(), BenchError> {
-    let client = client()?;
+    let clients = Arc::new(HttpClients::default());
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..workload.parallel.min(workload.cases) {
-        let (client, next, url) = (client.clone(), next.clone(), reqwest::Url::parse(url)?);
+        let (clients, next, url) = (clients.clone(), next.clone(), Url::parse(url)?);
         workers.spawn(async move {
             loop {
                 let case = next.fetch_add(1, Ordering::Relaxed);
                 if case >= workload.cases {
                     return Ok::<(), BenchError>(());
                 }
-                run_conversation(&client, &url, case, workload.turns).await?;
+                run_conversation(&clients, &url, case, workload.turns).await?;
             }
         });
     }
@@ -113,22 +115,10 @@ pub async fn run_all(url: &str, workload: Workload) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Builds a client with Hotseat's settings for a local agent.
-fn client() -> Result<reqwest::Client, BenchError> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder()
-        .user_agent("bare-client")
-        .redirect(reqwest::redirect::Policy::none())
-        .pool_idle_timeout(Duration::from_secs(2))
-        .pool_max_idle_per_host(usize::MAX)
-        .connect_timeout(Duration::from_secs(10));
-    Ok(builder.tls_certs_only([]).no_proxy().build()?)
-}
-
 /// Runs one conversation.
 async fn run_conversation(
-    client: &reqwest::Client,
-    url: &reqwest::Url,
+    clients: &HttpClients,
+    url: &Url,
     case: usize,
     turns: usize,
 ) -> Result<(), BenchError> {
@@ -146,9 +136,12 @@ async fn run_conversation(
             context: [],
             forwarded_props: serde_json::Map::new(),
         })?;
-        let request = client.post(url.clone()).header(CONTENT_TYPE, "application/json");
+        let request = clients.request(Method::POST, url)?.header(CONTENT_TYPE, "application/json");
         let response = request.header(ACCEPT, "text/event-stream").body(body).send().await?;
-        let reply = read_reply(response.error_for_status()?).await?;
+        if response.status() != 200 {
+            return Err(format!("turn {turn} of case {case} got status {}", response.status()).into());
+        }
+        let reply = read_reply(response).await?;
         if !reply.finished || !reply.text.contains(&marker(case, turn)) {
             return Err(format!("turn {turn} of case {case} got a wrong answer: {}", reply.text).into());
         }
@@ -158,10 +151,10 @@ async fn run_conversation(
 }
 
 /// Reads an event stream to its end.
-async fn read_reply(mut response: reqwest::Response) -> Result<BareReply, BenchError> {
+async fn read_reply(mut response: IncomingResponse) -> Result<BareReply, BenchError> {
     let mut reply = BareReply::default();
     let mut received = Vec::new();
-    while let Some(bytes) = response.chunk().await? {
+    while let Some(bytes) = response.next_bytes().await? {
         received.extend_from_slice(&bytes);
         let mut done = 0;
         while let Some(length) = received[done..].windows(2).position(|pair| pair == b"\n\n") {

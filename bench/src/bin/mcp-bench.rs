@@ -3,15 +3,16 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use hotseat_bench::bare_client::BenchError;
+use hotseat_http::HttpClients;
 use hotseat_mcp::{
     McpConversation, McpOptions, McpServers, ServerDefinition, ServerKind, Upstream, read_mock,
 };
-use reqwest::Client;
+use http::Method;
+use url::Url;
 
 /// Measures calls of an MCP tool: directly, and through a proxy.
 #[derive(Debug, Parser)]
@@ -45,18 +46,23 @@ async fn discard_events(mut conversation: McpConversation) {
 }
 
 /// Returns the sorted durations of calls, one after the other.
-async fn measure(client: &Client, url: &str, calls: usize) -> Result<Vec<Duration>, BenchError> {
+async fn measure(clients: &HttpClients, url: &str, calls: usize) -> Result<Vec<Duration>, BenchError> {
+    let url = Url::parse(url)?;
     let mut times = Vec::with_capacity(calls);
     for _ in 0..calls {
-        let request = client
-            .post(url)
+        let request = clients
+            .request(Method::POST, &url)?
             .header("accept", "application/json, text/event-stream")
             .header("content-type", "application/json")
             .header("mcp-protocol-version", "2026-07-28")
             .header("mcp-method", "tools/call")
             .header("mcp-name", "charge");
         let start = Instant::now();
-        let body = request.body(CALL).send().await?.error_for_status()?.bytes().await?;
+        let mut response = request.body(CALL).send().await?;
+        let mut body = Vec::new();
+        while let Some(bytes) = response.next_bytes().await? {
+            body.extend_from_slice(&bytes);
+        }
         times.push(start.elapsed());
         if !body.windows(7).any(|part| part == b"charged") {
             return Err("the answer is wrong".into());
@@ -70,7 +76,6 @@ async fn measure(client: &Client, url: &str, calls: usize) -> Result<Vec<Duratio
 async fn main() -> Result<(), BenchError> {
     let args = McpBenchArgs::parse();
     let calls = args.calls.clamp(20, 100_000);
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let limits = hotseat_mcp::McpLimits { max_calls: u64::MAX, ..hotseat_mcp::McpLimits::default() };
     let options = McpOptions { limits, ..McpOptions::default() };
     let mock = start(read_mock(MOCK)?.0, options.clone())?;
@@ -78,13 +83,13 @@ async fn main() -> Result<(), BenchError> {
     let definition = ServerDefinition::new("proxy", ServerKind::Proxy(upstream));
     let proxy = start(definition.clone(), options.clone())?;
     let recording = start(definition, McpOptions { record: true, ..options })?;
-    let client = Arc::new(Client::builder().no_proxy().tcp_nodelay(true).tls_certs_only([]).build()?);
-    measure(&client, &mock.url, 100).await?;
-    measure(&client, &proxy.url, 100).await?;
+    let clients = HttpClients::default();
+    measure(&clients, &mock.url, 100).await?;
+    measure(&clients, &proxy.url, 100).await?;
     println!("{:<24} {:>10} {:>10} {:>10}", "milliseconds per call", "median", "p95", "p99");
     let mut medians = Vec::new();
     for (name, url) in [("direct", &mock.url), ("proxy", &proxy.url), ("proxy, recording", &recording.url)] {
-        let times = measure(&client, url, calls).await?;
+        let times = measure(&clients, url, calls).await?;
         let at = |part: usize| times[(times.len() - 1) * part / 100].as_secs_f64() * 1000.0;
         println!("{name:<24} {:>10.3} {:>10.3} {:>10.3}", at(50), at(95), at(99));
         medians.push(at(50));

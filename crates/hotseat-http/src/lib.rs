@@ -1,9 +1,16 @@
-//! What the HTTP clients of Hotseat share: their settings, texts and events of responses, and the causes of errors.
+//! What the HTTP clients of Hotseat share: their settings, requests, texts and events of responses, and the causes of errors.
 
 mod body;
+mod client_error;
 mod clients;
+mod connector;
+mod requests;
 mod sse;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use body::{NotUtf8, decode_utf8};
-pub use clients::{ClientError, HttpClients, check_encryption, is_loopback, root_cause};
+pub use client_error::{ClientError, check_encryption, root_cause};
+pub use clients::{HttpClients, is_loopback};
+pub use requests::{HttpRequestError, IncomingResponse, OutgoingRequest};
 pub use sse::{EventError, MAX_EVENT_BYTES, SseDecoder, SseEvent};

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::{Method, header};
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use hotseat_http::{ClientError, EventError, HttpClients};
-use reqwest::{Client, RequestBuilder, Response, Url};
+use hotseat_http::{ClientError, EventError, HttpClients, IncomingResponse, OutgoingRequest};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
+use url::Url;
 
 use crate::frame::{Frame, RpcError};
 use crate::revision::{ProtocolRevision, error_code};
@@ -57,10 +57,10 @@ pub async fn run_bridge(
 ) -> Result<(), BridgeError> {
     let url = address.replace("{server}", server);
     let url = Url::parse(&url).map_err(|_| BridgeError::Address(address.to_string()))?;
-    let client = HttpClients::default().without_proxies().client(&url)?.clone();
+    let clients = HttpClients::default().without_proxies();
     let (failed, mut failure) = watch::channel(false);
     let bridge = Arc::new(BridgeState {
-        client,
+        clients,
         url,
         output,
         max_message_bytes,
@@ -91,7 +91,7 @@ pub async fn run_bridge(
 }
 
 struct BridgeState {
-    client: Client,
+    clients: HttpClients,
     url: Url,
     output: mpsc::Sender<Vec<u8>>,
     max_message_bytes: usize,
@@ -152,7 +152,7 @@ impl BridgeState {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
-    fn with_headers(&self, request: RequestBuilder) -> RequestBuilder {
+    fn with_headers(&self, request: OutgoingRequest) -> OutgoingRequest {
         let request =
             request.header(BRIDGE_HEADER, "1").header("accept", "application/json, text/event-stream");
         match self.session() {
@@ -165,8 +165,8 @@ impl BridgeState {
 
     /// Sends a message, and forwards everything that the server answers.
     async fn exchange(&self, line: Vec<u8>, id: Option<Value>) -> Result<(), BridgeError> {
-        let request =
-            self.client.post(self.url.clone()).header("content-type", "application/json").body(line);
+        let request = self.clients.request(Method::POST, &self.url)?;
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(line);
         let response = self.with_headers(request).send().await.map_err(|_| BridgeError::ConnectionLost)?;
         let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok());
         let session = session.map(str::to_string);
@@ -201,11 +201,10 @@ impl BridgeState {
         }
     }
 
-    async fn read_body(&self, response: Response) -> Result<Vec<u8>, BridgeError> {
+    async fn read_body(&self, mut response: IncomingResponse) -> Result<Vec<u8>, BridgeError> {
         let mut body = Vec::new();
-        let mut pieces = response.bytes_stream();
-        while let Some(piece) = pieces.next().await {
-            body.extend_from_slice(&piece.map_err(|_| BridgeError::ConnectionLost)?);
+        while let Some(piece) = next_piece(&mut response).await? {
+            body.extend_from_slice(&piece);
             if body.len() > self.max_message_bytes {
                 return Err(BridgeError::OversizedMessage(self.max_message_bytes));
             }
@@ -213,11 +212,9 @@ impl BridgeState {
         Ok(body)
     }
 
-    async fn forward_events(&self, response: Response) -> Result<(), BridgeError> {
+    async fn forward_events(&self, mut response: IncomingResponse) -> Result<(), BridgeError> {
         let mut scanner = EventScanner::new(self.max_message_bytes);
-        let mut pieces = response.bytes_stream();
-        while let Some(piece) = pieces.next().await {
-            let piece: Bytes = piece.map_err(|_| BridgeError::ConnectionLost)?;
+        while let Some(piece) = next_piece(&mut response).await? {
             for data in scanner.push(&piece)? {
                 self.write(&data).await;
             }
@@ -235,9 +232,9 @@ impl BridgeState {
 
     /// Forwards the messages that the server sends on its own, until the session ends.
     async fn listen(&self, session: &str) {
-        let request = self.client.get(self.url.clone()).header("mcp-session-id", session);
-        let request = request.header(BRIDGE_HEADER, "1").header("accept", "text/event-stream");
-        if let Ok(response) = request.send().await
+        let Ok(request) = self.clients.request(Method::GET, &self.url) else { return };
+        let request = request.header("mcp-session-id", session).header(BRIDGE_HEADER, "1");
+        if let Ok(response) = request.header("accept", "text/event-stream").send().await
             && matches!(response_type(&response), ResponseType::Events)
         {
             // The end of this stream is no error of a request.
@@ -255,7 +252,7 @@ impl BridgeState {
         let _ = tokio::time::timeout(END_GRACE, requests_end).await;
         tasks.abort_all();
         if let Some((session, _)) = self.session() {
-            let request = self.client.delete(self.url.clone()).header("mcp-session-id", session);
+            let request = self.clients.request(Method::DELETE, &self.url)?.header("mcp-session-id", session);
             // The conversation may be closed already.
             let _ = tokio::time::timeout(END_GRACE, request.send()).await;
         }
@@ -266,6 +263,11 @@ impl BridgeState {
     }
 }
 
+/// Returns the next bytes of a response.
+async fn next_piece(response: &mut IncomingResponse) -> Result<Option<Bytes>, BridgeError> {
+    response.next_bytes().await.map_err(|_| BridgeError::ConnectionLost)
+}
+
 /// Form of a response.
 enum ResponseType {
     Json,
@@ -273,8 +275,8 @@ enum ResponseType {
     Other,
 }
 
-fn response_type(response: &Response) -> ResponseType {
-    let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
+fn response_type(response: &IncomingResponse) -> ResponseType {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
     match content_type.and_then(|value| value.to_str().ok()).unwrap_or_default() {
         text if text.starts_with("application/json") => ResponseType::Json,
         text if text.starts_with("text/event-stream") => ResponseType::Events,

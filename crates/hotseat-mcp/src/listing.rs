@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_http::{ClientError, HttpClients};
-use reqwest::{Client, Response, StatusCode, Url};
+use axum::http::{Method, StatusCode};
+use hotseat_http::{ClientError, HttpClients, HttpRequestError, IncomingResponse};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::definition::{McpOptions, ServerDefinition, ServerKind, Upstream};
 use crate::definition_file::FixedAnswerer;
@@ -38,9 +39,9 @@ pub enum ListingError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("{0}")]
-    Interrupted(#[source] reqwest::Error),
+    Interrupted(#[source] HttpRequestError),
     #[error("the server cannot be reached: {0}")]
-    Unreachable(#[source] reqwest::Error),
+    Unreachable(#[source] HttpRequestError),
     #[error("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
     Timeout,
     #[error("the server did not answer `{0}`")]
@@ -71,8 +72,8 @@ pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, ListingEr
         servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new())?;
     let url =
         conversation.url("server").and_then(|url| Url::parse(&url).ok()).ok_or(ListingError::Nothing)?;
-    let client = HttpClients::default().client(&url)?.clone();
-    if let Err(error) = (ListingClient { client, url, session: None }).list().await {
+    let client = ListingClient { clients: HttpClients::default(), url, session: None };
+    if let Err(error) = client.list().await {
         return Err(server_failure(&mut conversation).map_or(error, ListingError::Failed));
     }
     conversation.recording("server").ok_or(ListingError::Nothing)
@@ -90,7 +91,7 @@ fn server_failure(conversation: &mut McpConversation) -> Option<String> {
 
 /// A client with a session.
 struct ListingClient {
-    client: Client,
+    clients: HttpClients,
     url: Url,
     session: Option<String>,
 }
@@ -134,10 +135,10 @@ impl ListingClient {
         Err(ListingError::TooManyPages(method))
     }
 
-    async fn send(&self, message: &Value) -> Result<Response, ListingError> {
+    async fn send(&self, message: &Value) -> Result<IncomingResponse, ListingError> {
         let mut request = self
-            .client
-            .post(self.url.clone())
+            .clients
+            .request(Method::POST, &self.url)?
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
         if let Some(session) = &self.session {
@@ -146,7 +147,7 @@ impl ListingClient {
         let sent = tokio::time::timeout(ANSWER_TIMEOUT, request.body(message.to_string()).send()).await;
         match sent {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(ListingError::Unreachable(error.without_url())),
+            Ok(Err(error)) => Err(ListingError::Unreachable(error)),
             Err(_) => Err(ListingError::Timeout),
         }
     }
@@ -162,16 +163,14 @@ impl ListingClient {
     }
 }
 
-async fn read_answer(mut response: Response, method: &str) -> Result<Value, ListingError> {
+async fn read_answer(mut response: IncomingResponse, method: &str) -> Result<Value, ListingError> {
     let refused = |error| ListingError::Refused { method: method.to_string(), source: Box::new(error) };
     let status = response.status();
     let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
     let is_stream = content_type.is_some_and(|text| text.starts_with("text/event-stream"));
     let mut scanner = EventScanner::new(MAX_ANSWER_BYTES);
     let mut body = Vec::new();
-    while let Some(piece) =
-        response.chunk().await.map_err(|error| ListingError::Interrupted(error.without_url()))?
-    {
+    while let Some(piece) = response.next_bytes().await.map_err(ListingError::Interrupted)? {
         let events = if is_stream { scanner.push(&piece) } else { Ok(Vec::new()) };
         let too_long = || ListingError::TooLong(method.to_string());
         for data in events.map_err(|_| too_long())? {

@@ -57,6 +57,7 @@ mod openai;
 mod parity;
 mod peers;
 mod permissions;
+mod proxies;
 mod recheck;
 mod reliability;
 mod repeats;

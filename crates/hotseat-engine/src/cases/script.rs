@@ -33,9 +33,9 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
 }
 
 /// URL that answers calls of a tool. A URL with variables is validated after they are resolved.
-fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<reqwest::Url> {
+fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<url::Url> {
     let text = tool.text("url").filter(|text| !text.contains("${"))?;
-    let url = reqwest::Url::parse(text).ok().filter(reqwest::Url::has_host);
+    let url = url::Url::parse(text).ok().filter(url::Url::has_host);
     if url.is_none() {
         diagnostics.report(tool.place_of("url"), "`url` of a tool is not a valid HTTP URL");
     }

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use hotseat_http::check_encryption;
-use reqwest::header::HeaderMap;
-use reqwest::{Method, Url};
+use http::HeaderMap;
+use http::Method;
 use serde_json::Value;
+use url::Url;
 
 use super::hooks::ScriptScope;
 use super::project::Project;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use hotseat_http::check_encryption;
 use hotseat_trace::{AttemptFailure, FailureKind};
-use reqwest::Url;
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
+use url::Url;
 
 use crate::cases::{Environment, MILLISECONDS, from_millis};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, document_shape};

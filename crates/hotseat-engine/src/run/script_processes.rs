@@ -112,9 +112,9 @@ impl ProcessCaller {
             }
             ProcessTarget::Request { url, method, headers, timeout } => {
                 let mut headers = headers;
-                let json = reqwest::header::HeaderValue::from_static("application/json");
-                headers.entry(reqwest::header::CONTENT_TYPE).or_insert(json);
-                let has_body = !matches!(method, reqwest::Method::GET | reqwest::Method::HEAD);
+                let json = http::HeaderValue::from_static("application/json");
+                headers.entry(http::header::CONTENT_TYPE).or_insert(json);
+                let has_body = !matches!(method, http::Method::GET | http::Method::HEAD);
                 let body = has_body.then(|| input.to_string().into_bytes());
                 let limits = TurnLimits::new(Instant::now() + timeout, timeout + timeout);
                 let outgoing =

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::results::{CaseInfo, CaseRef};
 use super::{ExecutionOptions, RunContext, RunModes, RunPlan};

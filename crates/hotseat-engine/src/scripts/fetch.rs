@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use hotseat_script::{HostCallError, HostResult};
-use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Method, StatusCode, Url};
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use url::Url;
 
 use super::grants::ScriptGrants;
 use hotseat_targets::TurnLimits;
@@ -73,7 +74,7 @@ pub(super) async fn fetch(request: &Value, grants: &ScriptGrants, http: &HttpCli
                 request.follow_redirect(next?, response.status())
             }
             Some(_) | None => {
-                return response_json(&mut response, hop > 0, limits).await.map_err(failed);
+                return response_json(&mut response, request.url, hop > 0, limits).await.map_err(failed);
             }
         }
     }
@@ -142,14 +143,21 @@ fn redirect_target(response: &HttpResponse, request: &FetchRequest) -> Option<Re
 }
 
 /// Converts the response to JSON for the script.
-async fn response_json(response: &mut HttpResponse, redirected: bool, limits: TurnLimits<'_>) -> HostResult {
+async fn response_json(
+    response: &mut HttpResponse,
+    mut url: Url,
+    redirected: bool,
+    limits: TurnLimits<'_>,
+) -> HostResult {
     let status = response.status();
     let headers: Vec<[String; 2]> = response
         .headers()
         .iter()
         .map(|(name, value)| [name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()])
         .collect();
-    let url = without_credentials(response.url());
+    // Scripts know neither the credentials nor the fragment, as in browsers.
+    url.set_fragment(None);
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
     let body = rest_of_body(response, MAX_BODY_BYTES, limits).await.map_err(|error| match error {
         ReadError::Broken(error) => HostCallError::from_error(error),
         ReadError::Deadline | ReadError::Idle => "the response was not complete in time".into(),
@@ -161,7 +169,7 @@ async fn response_json(response: &mut HttpResponse, redirected: bool, limits: Tu
     Ok(json!({
         "status": status.as_u16(),
         "statusText": status.canonical_reason().unwrap_or_default(),
-        "url": url,
+        "url": url.as_str(),
         "redirected": redirected,
         "headers": headers,
         "body": String::from_utf8_lossy(&body),

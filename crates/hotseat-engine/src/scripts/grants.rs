@@ -81,7 +81,7 @@ impl HostPattern {
 
 impl ScriptGrants {
     /// Returns true if requests to this URL are permitted.
-    pub fn permits_host(&self, url: &reqwest::Url) -> bool {
+    pub fn permits_host(&self, url: &url::Url) -> bool {
         let Some(host) = url.host_str() else { return false };
         self.hosts.iter().any(|pattern| pattern.matches(host, url.port_or_known_default()))
     }

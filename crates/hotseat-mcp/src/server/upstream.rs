@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
-use hotseat_http::HttpClients;
+use hotseat_http::{HttpClients, HttpRequestError, IncomingResponse};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -47,29 +47,25 @@ async fn send(
     request: &McpHttpRequest,
     upstream: &UrlUpstream,
     clients: &HttpClients,
-) -> Result<reqwest::Response, UpstreamError> {
-    let client = clients
-        .client(&upstream.url)
+) -> Result<IncomingResponse, UpstreamError> {
+    let outgoing = clients
+        .request(request.method.clone(), &upstream.url)
         .map_err(|error| UpstreamError::without_effect(error).into_server_failure())?;
     let mut headers = copy_headers(&request.headers);
     // They replace those of the client, for example its key.
     for (name, value) in &upstream.headers {
         headers.insert(name, value.clone());
     }
-    let sent = client
-        .request(request.method.clone(), upstream.url.clone())
-        .headers(headers)
-        .body(request.body.clone())
-        .send();
+    let sent = outgoing.headers(headers).body(request.body.clone()).send();
     let limit = request.conversation.limits.max_open_time;
     match tokio::time::timeout(limit, sent).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) if error.is_connect() || error.is_builder() => {
-            let message = format!("the proxied server cannot be reached: {}", error.without_url());
+        Ok(Err(error)) if error.is_unsent() => {
+            let message = format!("the proxied server cannot be reached: {error}");
             Err(UpstreamError::without_effect(message).into_server_failure())
         }
         Ok(Err(error)) => {
-            let message = format!("the proxied server did not answer: {}", error.without_url());
+            let message = format!("the proxied server did not answer: {error}");
             Err(UpstreamError::broken_off(message).into_server_failure())
         }
         Err(_) => {
@@ -107,7 +103,7 @@ pub(super) async fn pass_through(
             let (conversation, permit) = (request.conversation.clone(), request.permit);
             let closed = Box::pin(async move { conversation.wait_closed().await });
             // The request is open as long as its answer.
-            let pieces = response.bytes_stream().take_until(closed).inspect(move |_| _ = &permit);
+            let pieces = response.into_stream().take_until(closed).inspect(move |_| _ = &permit);
             Body::from_stream(pieces)
         }
         Some(observer) if is_events => {
@@ -157,7 +153,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error("the proxied server closed the connection within its answer")]
-    Closed(#[source] reqwest::Error),
+    Closed(#[source] HttpRequestError),
     #[error("the answer of the proxied server has more than {0} bytes")]
     TooLong(usize),
     #[error("the proxied server did not end its answer")]
@@ -178,10 +174,10 @@ impl From<AnswerError> for UpstreamError {
     }
 }
 
-async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, AnswerError> {
+async fn read_answer(mut response: IncomingResponse, limit: usize) -> Result<Bytes, AnswerError> {
     let mut body = Vec::new();
     loop {
-        match response.chunk().await {
+        match response.next_bytes().await {
             Ok(None) => return Ok(body.into()),
             Ok(Some(piece)) => body.extend_from_slice(&piece),
             Err(error) => return Err(AnswerError::Closed(error)),
@@ -194,7 +190,7 @@ async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<By
 
 /// A stream of events on its way to the client.
 struct ObservedStream {
-    response: reqwest::Response,
+    response: IncomingResponse,
     conversation: Arc<ConversationState>,
     observer: ExchangeObserver,
     scanner: EventScanner,
@@ -210,7 +206,7 @@ impl ObservedStream {
         }
         let _ = &self.permit;
         let piece = tokio::select! {
-            piece = self.response.chunk() => piece,
+            piece = self.response.next_bytes() => piece,
             () = self.conversation.wait_closed() => {
                 self.is_ended = true;
                 return None;
@@ -253,7 +249,7 @@ pub(super) async fn request_answer(
         return read_outcome(&request.id, status, &body, !upstream.headers.is_empty());
     }
     let mut scanner = EventScanner::new(limit);
-    while let Ok(Some(piece)) = response.chunk().await {
+    while let Ok(Some(piece)) = response.next_bytes().await {
         let events = scanner.push(&piece);
         let undecodable = |error| {
             UpstreamError::broken_off(format!("an event of the proxied server {error}")).into_server_failure()

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use hotseat_http::check_encryption;
-use reqwest::Url;
+use url::Url;
 
 use crate::definition::DefinitionProblem;
 

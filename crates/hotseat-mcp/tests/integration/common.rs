@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_http::{HttpClients, IncomingResponse, OutgoingRequest};
 use hotseat_mcp::{
     AnswerFuture, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpOptions, McpServers,
     McpTool, ServerDefinition, ToolAnswerer,
 };
-use reqwest::{Client, RequestBuilder, Response};
+use http::Method;
 use serde_json::{Value, json};
+use url::Url;
 
 /// Answers with a function.
 pub struct Answers<F>(pub F);
@@ -62,23 +64,23 @@ impl Fixture {
 
 thread_local! {
     /// Each test has a thread, and a runtime that the connections of its client belong to.
-    static CLIENT: Client = {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
-    };
+    static CLIENTS: HttpClients = HttpClients::default();
 }
 
-pub fn client() -> Client {
-    CLIENT.with(Client::clone)
+pub fn request_to(method: Method, url: &str) -> OutgoingRequest {
+    CLIENTS.with(|clients| clients.request(method, &Url::parse(url).unwrap()).unwrap())
+}
+
+pub fn post(url: &str) -> OutgoingRequest {
+    request_to(Method::POST, url)
 }
 
 /// A client of revision 2026-07-28.
-pub fn stateless(url: &str, method: &str, mut params: Value) -> RequestBuilder {
+pub fn stateless(url: &str, method: &str, mut params: Value) -> OutgoingRequest {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "raw", "version": "1"});
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
-    let mut request = client()
-        .post(url)
+    let mut request = post(url)
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", method);
@@ -89,8 +91,17 @@ pub fn stateless(url: &str, method: &str, mut params: Value) -> RequestBuilder {
     request.header("content-type", "application/json").body(body.to_string())
 }
 
-pub async fn json_of(response: Response) -> Value {
-    serde_json::from_str(&response.text().await.unwrap()).unwrap()
+pub async fn json_of(response: IncomingResponse) -> Value {
+    serde_json::from_str(&body_of(response).await.unwrap()).unwrap()
+}
+
+/// Reads the whole body. `None` if it breaks off.
+pub async fn body_of(mut response: IncomingResponse) -> Option<String> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.next_bytes().await.ok()? {
+        body.extend_from_slice(&bytes);
+    }
+    Some(String::from_utf8(body).unwrap())
 }
 
 /// Calls a tool without a session and returns the whole message.
@@ -114,14 +125,14 @@ impl SessionClient {
             "clientInfo": {"name": "old", "version": "2"},
         });
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let response = client().post(url).body(body.to_string()).send().await.unwrap();
+        let response = post(url).body(body.to_string()).send().await.unwrap();
         assert_eq!(response.status(), 200);
         let session = response.headers()["mcp-session-id"].to_str().unwrap().to_string();
         SessionClient { url: url.to_string(), session, initialized: json_of(response).await }
     }
 
-    pub async fn send(&self, message: Value) -> Response {
-        let request = client().post(&self.url).header("mcp-session-id", &self.session);
+    pub async fn send(&self, message: Value) -> IncomingResponse {
+        let request = post(&self.url).header("mcp-session-id", &self.session);
         request.header("mcp-protocol-version", "2025-11-25").body(message.to_string()).send().await.unwrap()
     }
 

@@ -10,7 +10,7 @@ use hotseat_mcp::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{Answers, Fixture, call, charge, open, stateless};
+use crate::common::{Answers, Fixture, body_of, call, charge, open, stateless};
 
 /// A mock whose calls count their effects.
 struct FaultyMock {
@@ -41,7 +41,7 @@ async fn raw_call(url: &str, amount: u64) -> Option<(u16, String, String)> {
     let content_type =
         response.headers().get("content-type").map(|value| value.to_str().unwrap().to_string());
     let status = response.status().as_u16();
-    Some((status, content_type.unwrap_or_default(), response.text().await.ok()?))
+    Some((status, content_type.unwrap_or_default(), body_of(response).await?))
 }
 
 /// Waits for the end of the first call: whether its fault was reported, and whether an answer was delivered.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::common::{Answers, charge, client, json_of, open, stateless};
+use crate::common::{Answers, body_of, charge, json_of, open, post, stateless};
 
 /// Time that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ async fn messages_with_very_many_values_are_refused() {
     let message = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("more than 1000000 JSON values"), "{answer}");
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let request = client().post(fixture.url()).body(deep);
+    let request = post(&fixture.url()).body(deep);
     let answer = json_of(soon("an answer", request.send()).await.unwrap()).await;
     assert!(answer["error"]["message"].is_string(), "{answer}");
 }
@@ -109,7 +109,7 @@ async fn a_program_may_print_much_before_it_answers() {
     ] {
         let fixture = open(program_that_prints(noise), FixedAnswerer::default());
         let request = stateless(&fixture.url(), "tools/list", json!({})).send();
-        let answer = soon(noise, async { request.await.unwrap().text().await.unwrap() }).await;
+        let answer = soon(noise, async { body_of(request.await.unwrap()).await.unwrap() }).await;
         assert!(answer.contains("\"tools\":[]"), "{noise}: {}", &answer[..answer.len().min(300)]);
     }
 }
@@ -168,14 +168,14 @@ async fn an_endless_answer_ends_with_its_conversation() {
     let fixture = open(ServerDefinition::new("proxy", ServerKind::Proxy(upstream)), FixedAnswerer::default());
     for (method, params) in [("tools/call", json!({"name": "charge"})), ("tools/list", json!({}))] {
         let mut response = soon(method, stateless(&fixture.url(), method, params).send()).await.unwrap();
-        assert!(soon(method, response.chunk()).await.unwrap().is_some());
+        assert!(soon(method, response.next_bytes()).await.unwrap().is_some());
         if method == "tools/list" {
             fixture.conversation.close();
         }
         let rest = soon(method, async {
             // The client reads on; only the end of the conversation ends the answer.
             let is_first = method == "tools/call";
-            while !is_first && matches!(response.chunk().await, Ok(Some(_))) {}
+            while !is_first && matches!(response.next_bytes().await, Ok(Some(_))) {}
         });
         rest.await;
     }

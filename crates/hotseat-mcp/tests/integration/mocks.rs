@@ -7,7 +7,7 @@ use hotseat_mcp::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-use crate::common::{Answers, Fixture, SessionClient, call, charge, client, json_of, open, stateless};
+use crate::common::{Answers, Fixture, SessionClient, call, charge, json_of, open, post, stateless};
 
 fn unanswered() -> Answers<impl Fn(&McpCall) -> McpAnswer + Send + Sync> {
     Answers(|_: &McpCall| McpAnswer::Unmatched { nearest: Some("answer 1 wants amount 3".to_string()) })
@@ -42,15 +42,15 @@ async fn listeners_learn_that_tools_changed() {
     let fixture = open(ServerDefinition::mock("bank", vec![charge()]), unanswered());
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let mut stream = stateless(&fixture.url(), "subscriptions/listen", wanted).send().await.unwrap();
-    let acknowledged = String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let acknowledged = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
     assert!(acknowledged.contains("notifications/subscriptions/acknowledged"), "{acknowledged}");
     let refund = McpTool::new("refund", json!({"type": "object"}));
     fixture.conversation.set_tools("bank", &[refund]).unwrap();
-    let changed = String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let changed = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
     assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
     assert!(changed.contains("io.modelcontextprotocol/subscriptionId"), "{changed}");
     fixture.conversation.close();
-    let ended = String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let ended = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
     assert!(ended.contains("\"resultType\":\"complete\""), "the subscription ends properly: {ended}");
 }
 
@@ -120,7 +120,7 @@ async fn a_client_with_a_session_answers_questions_on_the_stream_of_its_call() {
     let params = json!({"name": "charge", "arguments": {"amount": 1}});
     let mut stream =
         session.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
-    let question = String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let question = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
     let question = question.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_string();
     let question: Value = serde_json::from_str(&question).unwrap();
     assert_eq!(question["method"], "elicitation/create");
@@ -128,7 +128,7 @@ async fn a_client_with_a_session_answers_questions_on_the_stream_of_its_call() {
     let accepted = session.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": result})).await;
     assert_eq!(accepted.status(), 202);
     let mut rest = String::new();
-    while let Some(piece) = stream.chunk().await.unwrap() {
+    while let Some(piece) = stream.next_bytes().await.unwrap() {
         rest.push_str(std::str::from_utf8(&piece).unwrap());
     }
     assert!(rest.contains("Hello \\\"Bo\\\""), "{rest}");
@@ -203,9 +203,9 @@ async fn bodies_and_calls_are_limited() {
     let servers = McpServers::start(vec![definition], options).unwrap();
     let conversation = servers.open_conversation("case", Arc::new(unanswered()), Vec::new()).unwrap();
     let url = conversation.url("bank").unwrap();
-    let long = client().post(&url).body("x".repeat(3000)).send().await.unwrap();
+    let long = post(&url).body("x".repeat(3000)).send().await.unwrap();
     assert_eq!(long.status(), 413);
-    let deep = client().post(&url).body("[".repeat(1900)).send().await.unwrap();
+    let deep = post(&url).body("[".repeat(1900)).send().await.unwrap();
     assert_eq!(json_of(deep).await["error"]["code"], -32700, "nesting is bounded");
     call(&url, "charge", json!({"amount": 1})).await;
     let second = call(&url, "charge", json!({"amount": 1})).await;

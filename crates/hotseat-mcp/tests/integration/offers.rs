@@ -1,9 +1,11 @@
 //! Tools that a mock offers only after another one took effect.
 
+use hotseat_http::IncomingResponse;
 use hotseat_mcp::{McpAnswer, McpCall, McpEventKind, McpTool, McpToolResult, ServerDefinition, read_mock};
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::common::{Answers, Fixture, SessionClient, call, open, stateless};
+use crate::common::{Answers, Fixture, SessionClient, call, open, request_to, stateless};
 
 /// `login`, then `pay`, then `refund`. `login` fails without a name.
 fn bank() -> Fixture {
@@ -28,8 +30,8 @@ async fn listed(url: &str) -> Vec<String> {
     names(&crate::common::json_of(stateless(url, "tools/list", json!({})).send().await.unwrap()).await)
 }
 
-async fn next_change(stream: &mut reqwest::Response) -> String {
-    String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap()
+async fn next_change(stream: &mut IncomingResponse) -> String {
+    String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap()
 }
 
 #[tokio::test]
@@ -66,8 +68,7 @@ async fn sessions_are_notified_on_their_stream() {
     let fixture = bank();
     let session = SessionClient::open(&fixture.url(), "2025-11-25").await;
     assert_eq!(session.initialized["result"]["capabilities"]["tools"]["listChanged"], true);
-    let mut stream = crate::common::client()
-        .get(fixture.url())
+    let mut stream = request_to(Method::GET, &fixture.url())
         .header("mcp-session-id", &session.session)
         .send()
         .await

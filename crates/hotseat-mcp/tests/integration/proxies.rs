@@ -6,7 +6,7 @@ use hotseat_mcp::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{Answers, Fixture, SessionClient, call, charge, json_of, open, stateless};
+use crate::common::{Answers, Fixture, SessionClient, body_of, call, charge, json_of, open, stateless};
 
 /// A program that answers each request with its own method and parameters.
 const ECHO_PROGRAM: &str = r#"
@@ -70,7 +70,7 @@ async fn a_proxy_of_a_url_changes_nothing_and_sees_calls() {
         let through = stateless(&proxy.url(), method, params).send().await.unwrap();
         assert_eq!(direct.status(), through.status(), "{method}");
         assert_eq!(direct.headers()["content-type"], through.headers()["content-type"]);
-        assert_eq!(direct.bytes().await.unwrap(), through.bytes().await.unwrap(), "{method}");
+        assert_eq!(body_of(direct).await, body_of(through).await, "{method}");
     }
     let revision = proxy.wait_for(|event| match event {
         McpEventKind::ClientConnected { revision, .. } => Some(*revision),
@@ -143,7 +143,7 @@ async fn a_program_serves_clients_with_and_without_sessions() {
     assert_eq!(session.initialized["result"]["protocolVersion"], "2025-06-18", "the program decides");
     let params = json!({"name": "any", "arguments": {}, "_meta": {"progressToken": "mine"}});
     let message = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
-    let stream = session.send(message).await.text().await.unwrap();
+    let stream = body_of(session.send(message).await).await.unwrap();
     assert!(stream.contains("\"progressToken\":\"mine\""), "{stream}");
     assert!(stream.contains("\"id\":\"a\"") && stream.contains("from a program"), "{stream}");
     assert_eq!(answered(&mut proxy).await, (json!("from a program"), true));

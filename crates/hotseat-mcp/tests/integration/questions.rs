@@ -103,7 +103,7 @@ async fn greet_in_session(url: &str, responses: &Map<String, Value>) -> String {
     let mut stream =
         session.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
     let mut all = String::new();
-    while let Some(piece) = stream.chunk().await.unwrap() {
+    while let Some(piece) = stream.next_bytes().await.unwrap() {
         let text = String::from_utf8(piece.to_vec()).unwrap();
         for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
             let message: Value = serde_json::from_str(data).unwrap();

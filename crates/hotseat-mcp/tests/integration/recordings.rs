@@ -10,7 +10,7 @@ use hotseat_mcp::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{Answers, call, charge, json_of, open, stateless};
+use crate::common::{Answers, body_of, call, charge, json_of, open, stateless};
 
 /// Records calls with these amounts of a server that numbers its answers.
 async fn record(amounts: &[u64]) -> McpRecording {
@@ -27,7 +27,7 @@ async fn record(amounts: &[u64]) -> McpRecording {
     let answerer = Arc::new(FixedAnswerer::default());
     let conversation = servers.open_conversation("record", answerer, Vec::new()).unwrap();
     let url = conversation.url("bank").unwrap();
-    stateless(&url, "tools/list", json!({})).send().await.unwrap().text().await.unwrap();
+    body_of(stateless(&url, "tools/list", json!({})).send().await.unwrap()).await.unwrap();
     for amount in amounts {
         call(&url, "charge", json!({"amount": amount, "note": "key sk-12345"})).await;
     }

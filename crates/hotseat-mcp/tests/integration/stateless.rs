@@ -1,9 +1,10 @@
 //! Revision 2026-07-28: requests without handshake and session.
 
 use hotseat_mcp::{McpAnswer, McpEventKind, McpToolResult, ProtocolRevision, ServerDefinition};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::json;
 
-use crate::common::{Answers, call, charge, client, json_of, open, stateless};
+use crate::common::{Answers, call, charge, json_of, open, post, request_to, stateless};
 
 #[tokio::test]
 async fn a_call_is_answered_and_reported() {
@@ -57,9 +58,12 @@ async fn invalid_arguments_have_no_effect() {
 async fn headers_must_repeat_the_body() {
     let answers = Answers(|_: &hotseat_mcp::McpCall| panic!("the call is refused"));
     let fixture = open(ServerDefinition::mock("bank", vec![charge()]), answers);
-    let mut request = stateless(&fixture.url(), "tools/list", json!({})).build().unwrap();
-    request.headers_mut().insert("mcp-method", "tools/call".parse().unwrap());
-    let response = client().execute(request).await.unwrap();
+    let other = HeaderMap::from_iter([(
+        HeaderName::from_static("mcp-method"),
+        HeaderValue::from_static("tools/call"),
+    )]);
+    let request = stateless(&fixture.url(), "tools/list", json!({})).headers(other);
+    let response = request.send().await.unwrap();
     assert_eq!(response.status(), 400);
     assert_eq!(json_of(response).await["error"]["code"], -32020);
 }
@@ -69,7 +73,7 @@ async fn a_client_of_an_unknown_revision_learns_which_ones_are_spoken() {
     let answers = Answers(|_: &hotseat_mcp::McpCall| panic!("the call is refused"));
     let mut fixture = open(ServerDefinition::mock("bank", vec![charge()]), answers);
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let request = client().post(fixture.url()).header("mcp-protocol-version", "2024-11-05");
+    let request = post(&fixture.url()).header("mcp-protocol-version", "2024-11-05");
     let response = request.body(body.to_string()).send().await.unwrap();
     assert_eq!(response.status(), 400);
     let error = json_of(response).await["error"].clone();
@@ -77,7 +81,7 @@ async fn a_client_of_an_unknown_revision_learns_which_ones_are_spoken() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("\"2024-11-05\"") && message.contains("2026-07-28, 2025-11-25"), "{message}");
     // Its transport begins with a stream.
-    assert_eq!(client().get(fixture.url()).send().await.unwrap().status(), 405);
+    assert_eq!(request_to(Method::GET, &fixture.url()).send().await.unwrap().status(), 405);
     let reported = fixture.wait_for(|event| match event {
         McpEventKind::ProtocolError { message, .. } if message.contains("HTTP+SSE") => Some(message.clone()),
         _ => None,

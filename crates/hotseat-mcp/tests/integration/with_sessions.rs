@@ -1,9 +1,10 @@
 //! Revisions with handshake and session.
 
 use hotseat_mcp::{McpAnswer, McpToolResult, ServerDefinition};
+use http::Method;
 use serde_json::json;
 
-use crate::common::{Answers, SessionClient, charge, client, open};
+use crate::common::{Answers, SessionClient, charge, open, request_to};
 
 #[tokio::test]
 async fn a_session_lists_and_calls_tools_until_it_is_deleted() {
@@ -18,7 +19,8 @@ async fn a_session_lists_and_calls_tools_until_it_is_deleted() {
     let answer = session.request("tools/call", json!({"name": "charge", "arguments": {"amount": 1}})).await;
     assert_eq!(answer["result"]["content"][0]["text"], "2025-11-25");
     assert!(answer["result"].get("resultType").is_none(), "resultType is of later revisions");
-    let deleted = client().delete(fixture.url()).header("mcp-session-id", &session.session).send().await;
+    let deleted =
+        request_to(Method::DELETE, &fixture.url()).header("mcp-session-id", &session.session).send().await;
     assert!(deleted.unwrap().status().is_success());
     let response = session.send(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
     assert_eq!(response.status(), 404);

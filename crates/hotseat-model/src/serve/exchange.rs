@@ -253,7 +253,7 @@ impl ExchangeRequest {
         });
         let max_bytes = self.conversation.limits.max_recorded_bytes;
         loop {
-            match response.chunk().await {
+            match response.next_bytes().await {
                 Ok(None) => break,
                 Ok(Some(bytes)) => {
                     // One piece more than the limit makes the recording fail.

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hotseat_http::{HttpClients, check_encryption, root_cause};
-use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response, Url};
+use hotseat_http::{HttpClients, IncomingResponse, check_encryption, root_cause};
+use http::Method;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use url::Url;
 
 use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
 
@@ -77,16 +78,15 @@ impl ModelRelay {
         query: Option<&str>,
         agent_headers: &HeaderMap,
         body: Bytes,
-    ) -> Result<Response, ModelError> {
-        let client = self.clients.client(&self.base)?;
+    ) -> Result<IncomingResponse, ModelError> {
+        let request = self.clients.request(method, &self.url(path, query))?;
         let mut headers = relayed_headers(agent_headers);
         // A compressed answer could be neither read nor recorded.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
-        let request = client.request(method, self.url(path, query)).headers(headers).body(body);
-        request.send().await.map_err(|error| {
+        request.headers(headers).body(body).send().await.map_err(|error| {
             let host = self.base.host_str().unwrap_or_default();
             let message = format!("the provider at {host} did not answer: {}", root_cause(&error));
             ModelError::new(ModelErrorKind::Network, message)

@@ -18,12 +18,13 @@ mod wire;
 
 use std::sync::Arc;
 
+use ::http::HeaderMap;
+use ::http::Method;
 use hotseat_document::excerpt;
 use hotseat_http::SseDecoder;
 use hotseat_trace::{AttemptFailure, FailureKind, Note};
-use reqwest::header::HeaderMap;
-use reqwest::{Method, Url};
 use serde_json::Value;
+use url::Url;
 
 use self::event_times::EventTimes;
 pub use self::event_times::TimingSource;

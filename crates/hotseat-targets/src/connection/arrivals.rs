@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use bytes::{Bytes, BytesMut};
+use hotseat_http::{HttpRequestError, IncomingResponse};
 use hotseat_trace::{AttemptFailure, FailureKind};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::runtime::{Builder, Handle};
@@ -80,7 +81,7 @@ type SourceRead = Result<Option<Bytes>, SourceError>;
 pub enum SourceError {
     /// The connection broke.
     #[error("{}", hotseat_http::root_cause(&**.0))]
-    Connection(#[source] Arc<reqwest::Error>),
+    Connection(#[source] Arc<HttpRequestError>),
     /// The output of a process cannot be read.
     #[error("{0}")]
     Pipe(#[source] Arc<io::Error>),
@@ -107,9 +108,9 @@ pub(crate) trait ByteSource: Send + 'static {
     fn next_bytes(&mut self) -> impl Future<Output = SourceRead> + Send;
 }
 
-impl ByteSource for reqwest::Response {
+impl ByteSource for IncomingResponse {
     async fn next_bytes(&mut self) -> SourceRead {
-        self.chunk().await.map_err(|error| SourceError::Connection(Arc::new(error)))
+        IncomingResponse::next_bytes(self).await.map_err(|error| SourceError::Connection(Arc::new(error)))
     }
 }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hotseat_document::excerpt;
-use hotseat_http::{ClientError, HttpClients, root_cause};
+use hotseat_http::{ClientError, HttpClients, HttpRequestError, OutgoingRequest, root_cause};
 use hotseat_trace::{AttemptFailure, FailureKind};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use reqwest::{Method, StatusCode, Url};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use http::{Method, StatusCode};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
+use url::Url;
 
 pub use crate::connection::arrivals::ReadError;
 pub use crate::connection::arrivals::ReaderError;
@@ -23,6 +24,8 @@ const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MAX_SHOWN_CHARS: usize = 2000;
 /// Maximum waiting time for it.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum waiting time for any answer of a server that may not be ready.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends requests to agents. All connections belong to the reader thread, which timestamps received data.
 #[derive(Debug, Default)]
@@ -59,16 +62,12 @@ impl HttpClient {
         limits: TurnLimits<'_>,
     ) -> Result<HttpResponse, ExchangeError> {
         let HttpRequest { method, url, headers, body, address_key: _ } = outgoing;
-        let request = self.clients.client(url)?.request(method, url.clone()).headers(headers);
-        let request = match body {
-            Some(body) => request.body(body),
-            None => request,
-        };
+        let request = self.clients.request(method, url)?.headers(headers).body(body.unwrap_or_default());
         let until = limits.deadline.min(Instant::now() + limits.idle);
         let head = self.start_request(request)?;
         match timeout_at(until, head).await {
             Ok(Ok(Ok(response))) if response.last_arrival() <= until => Ok(response),
-            Ok(Ok(Err(source))) if source.is_connect() => {
+            Ok(Ok(Err(source))) if source.is_unsent() => {
                 Err(ExchangeError::Unreachable { url: without_credentials(url), source })
             }
             Ok(Ok(Err(source))) => Err(ExchangeError::NoAnswer { url: without_credentials(url), source }),
@@ -81,13 +80,14 @@ impl HttpClient {
     /// Sends a request on the reader thread, which forwards the response. Dropping the receiver cancels it.
     fn start_request(
         &self,
-        request: reqwest::RequestBuilder,
+        request: OutgoingRequest,
     ) -> Result<oneshot::Receiver<ResponseResult>, ReaderError> {
         let (mut told, head) = oneshot::channel();
+        let sent = request.send();
         // A task is copied several times; the future is large.
         self.reader.handle()?.spawn(Box::pin(async move {
             let answered = tokio::select! {
-                answered = request.send() => answered,
+                answered = sent => answered,
                 () = told.closed() => return,
             };
             let mut answered = match answered {
@@ -95,9 +95,9 @@ impl HttpClient {
                 Err(error) => return drop(told.send(Err(error))),
             };
             let (arriving, body) = arrival_channel(Instant::now());
-            let (status, url) = (answered.status(), answered.url().clone());
+            let status = answered.status();
             let headers = std::mem::take(answered.headers_mut());
-            let deliver = |body| told.send(Ok(HttpResponse { status, url, headers, body })).is_ok();
+            let deliver = |body| told.send(Ok(HttpResponse { status, headers, body })).is_ok();
             arriving.forward_with(answered, body, deliver).await;
         }));
         Ok(head)
@@ -105,10 +105,9 @@ impl HttpClient {
 
     /// Returns true if a server responds at this URL, with any status.
     pub async fn is_responding(&self, url: &Url) -> bool {
-        let Ok(client) = self.clients.client(url) else { return false };
-        let head = self.start_request(client.get(url.clone()).timeout(Duration::from_secs(2)));
-        match head {
-            Ok(head) => matches!(head.await, Ok(Ok(_))),
+        let Ok(request) = self.clients.request(Method::GET, url) else { return false };
+        match self.start_request(request) {
+            Ok(head) => matches!(timeout(PROBE_TIMEOUT, head).await, Ok(Ok(Ok(_)))),
             Err(_) => false,
         }
     }
@@ -123,9 +122,9 @@ pub enum ExchangeError {
     #[error(transparent)]
     Reader(#[from] ReaderError),
     #[error("cannot reach {url}: {}", root_cause(source))]
-    Unreachable { url: String, source: reqwest::Error },
+    Unreachable { url: String, source: HttpRequestError },
     #[error("{url} accepted the connection but did not answer: {}", root_cause(source))]
-    NoAnswer { url: String, source: reqwest::Error },
+    NoAnswer { url: String, source: HttpRequestError },
     #[error("{url}: the reader thread has ended")]
     ReaderEnded { url: String },
     #[error("{}", idle_timeout(*.0).message)]
@@ -150,13 +149,12 @@ impl From<ExchangeError> for TurnError {
 }
 
 /// Response head with the body that follows, or the error.
-type ResponseResult = Result<HttpResponse, reqwest::Error>;
+type ResponseResult = Result<HttpResponse, HttpRequestError>;
 
 /// A response whose body is still arriving.
 #[derive(Debug)]
 pub struct HttpResponse {
     status: StatusCode,
-    url: Url,
     headers: HeaderMap,
     body: ArrivalReceiver,
 }
@@ -165,11 +163,6 @@ impl HttpResponse {
     /// Returns the status.
     pub fn status(&self) -> StatusCode {
         self.status
-    }
-
-    /// Returns the URL.
-    pub fn url(&self) -> &Url {
-        &self.url
     }
 
     /// Returns the headers.
@@ -253,8 +246,8 @@ pub fn bare_header(response: &HttpResponse, name: &str) -> String {
 /// and `Accept`.
 pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
     let mut headers = user.clone();
-    headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, reqwest::header::HeaderValue::from_static("text/event-stream"));
+    headers.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, http::HeaderValue::from_static("text/event-stream"));
     headers
 }
 

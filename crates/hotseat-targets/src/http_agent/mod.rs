@@ -5,11 +5,12 @@ mod mapping;
 
 use std::sync::Arc;
 
+use ::http::Method;
+use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, named};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Url};
 use serde_json::Value;
+use url::Url;
 
 use self::mapping::MappedResponse;
 pub use self::mapping::{

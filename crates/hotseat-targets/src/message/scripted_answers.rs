@@ -26,7 +26,7 @@ pub struct ClientTool {
     /// Scripted answers; the first that matches is used.
     pub answers: Vec<ToolAnswer>,
     /// Server that is asked if no answer matches.
-    pub url: Option<reqwest::Url>,
+    pub url: Option<url::Url>,
 }
 
 /// A scripted answer of a client-side tool.
@@ -256,7 +256,7 @@ impl ScriptedAnswers {
     }
 
     /// Returns the server that answers calls of a tool without a matching scripted answer.
-    pub fn tool_url(&self, name: &str) -> Option<&reqwest::Url> {
+    pub fn tool_url(&self, name: &str) -> Option<&url::Url> {
         self.tools.iter().find(|tool| tool.name == name)?.url.as_ref()
     }
 

@@ -11,12 +11,13 @@ mod content;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::http::Method;
+use ::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hotseat_document::excerpt;
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, Origin, plain_text};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Method, Url};
 use serde_json::{Map, Number, Value, json};
+use url::Url;
 
 use self::completion::{CompletionCall, CompletionReader, CompletionReply};
 pub use self::content::is_supported;

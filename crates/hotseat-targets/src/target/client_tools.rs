@@ -1,8 +1,8 @@
 //! Answers calls of tools that the test offers: from the script of the turn, by a function, or from the URL of the tool.
 
+use ::http::Method;
+use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hotseat_trace::{AttemptFailure, FailureKind};
-use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -437,7 +437,7 @@ mod tests {
                 case_inputs: &given,
             };
             let url = fill_text("http://127.0.0.1:9/a/{{message}}/b?q={{message}}#f", &values, percent_encode);
-            let url = reqwest::Url::parse(&url).expect("it is a URL");
+            let url = url::Url::parse(&url).expect("it is a URL");
             let q = url.query_pairs().next().map(|(_, value)| value.into_owned());
             prop_assert_eq!((url.host_str(), url.fragment()), (Some("127.0.0.1"), Some("f")));
             prop_assert_eq!(q, Some(message));

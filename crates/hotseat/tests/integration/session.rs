@@ -31,7 +31,7 @@ use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use hotseat_trace::{AttemptFailure, FailureKind, VerdictStatus};
-use reqwest::header::HeaderMap;
+use http::HeaderMap;
 use serde_json::json;
 
 /// Tests wait this long only if they fail.

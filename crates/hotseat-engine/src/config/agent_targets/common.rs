@@ -1,8 +1,8 @@
 //! Keys and decoding shared by several kinds of targets.
 
 use hotseat_http::check_encryption;
-use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
 
 use crate::cases::shape::{AWAITING, CLIENT_TOOL};
 use crate::cases::{ASSERT_KIND, CaseTarget, MILLISECONDS};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use reqwest::header::HeaderValue;
-use reqwest::{Method, Url};
+use http::HeaderValue;
+use http::Method;
+use url::Url;
 
 use super::common::{
     ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, STARTED, TIMEOUT, TURN_ASSERTED, case_inputs,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+use url::Url;
 
 use super::common::{
     ASSERTED, AWAITED, DESCRIPTION, FOLDER, HEADERS, IDLE_TIMEOUT, STARTED, TIMEOUT, TOOLS, TURN_ASSERTED,

@@ -1,7 +1,7 @@
 //! Maps failures of providers to model errors, by status and error body.
 
 use hotseat_http::ClientError;
-use reqwest::StatusCode;
+use http::StatusCode;
 use serde_json::Value;
 
 use crate::{ModelError, ModelErrorKind};

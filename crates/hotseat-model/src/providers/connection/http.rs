@@ -5,11 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
-use hotseat_http::{HttpClients, check_encryption, decode_utf8, root_cause};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Response, Url};
+use hotseat_http::{
+    HttpClients, HttpRequestError, IncomingResponse, check_encryption, decode_utf8, root_cause,
+};
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use super::config::{ConnectorConfig, Secret, TimeLimits};
 use super::failure;
@@ -102,9 +105,8 @@ impl ProviderConnection {
     pub(in crate::providers) async fn post(&self, body: &Value) -> Result<StreamingResponse, ModelError> {
         let started = Instant::now();
         let clock = CallDeadlines { limits: self.limits, started, url: self.display_url() };
-        let client = self.clients.client(&self.url)?;
-        let request =
-            client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
+        let request = self.clients.request(Method::POST, &self.url)?;
+        let request = request.headers(self.headers.clone()).body(body.to_string()).send();
         let (until, limit) = clock.first_byte();
         let response = match timeout_at(until, request).await {
             Ok(Ok(response)) => response,
@@ -126,16 +128,16 @@ impl ProviderConnection {
         error
     }
 
-    fn connect_error(&self, error: &reqwest::Error) -> ModelError {
+    fn connect_error(&self, error: &HttpRequestError) -> ModelError {
         let url = self.display_url();
-        if error.is_connect() && error.is_timeout() {
+        if error.is_unsent() && error.is_timeout() {
             let message = format!(
                 "{url} could not be reached within {} (connect limit)",
                 format_duration(self.limits.connect)
             );
             return ModelError::new(ModelErrorKind::Timeout, message);
         }
-        let message = if error.is_connect() {
+        let message = if error.is_unsent() {
             format!("{url} cannot be reached: {}", root_cause(error))
         } else {
             format!("{url} accepted the connection but did not answer: {}", root_cause(error))
@@ -164,7 +166,7 @@ impl ProviderConnection {
 
 /// A response body, read as it arrives.
 pub(in crate::providers) struct StreamingResponse {
-    response: Response,
+    response: IncomingResponse,
     clock: CallDeadlines,
     /// Number of bytes received.
     received_bytes: usize,
@@ -200,7 +202,7 @@ impl StreamingResponse {
     async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
         let (until, limit) =
             if self.received_bytes == 0 { self.clock.first_byte() } else { self.clock.idle() };
-        let bytes = match timeout_at(until, self.response.chunk()).await {
+        let bytes = match timeout_at(until, self.response.next_bytes()).await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(error)) => {
                 let message = format!("the connection to {} broke: {}", self.clock.url, root_cause(&error));

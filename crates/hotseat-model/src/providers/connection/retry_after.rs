@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use jiff::fmt::rfc2822;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 /// Returns the delay from the response headers: `retry-after-ms`, or `retry-after` in seconds or as a date. A
 /// date is compared with the `date` header, so only the provider's clock matters.
@@ -28,7 +28,7 @@ mod tests {
 
     fn parsed(headers: &[(&'static str, &'static str)]) -> Option<u128> {
         let headers = headers.iter().map(|(name, value)| {
-            (reqwest::header::HeaderName::from_static(name), reqwest::header::HeaderValue::from_static(value))
+            (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
         });
         retry_after(&headers.collect()).map(|wait| wait.as_millis())
     }

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_http::{HttpClients, IncomingResponse, OutgoingRequest};
 use hotseat_model::script::{ModelScript, ScriptedModel};
 use hotseat_model::serve::{
     ModelFault, ModelServers, ServeLimits, ServedConversation, ServedModel, ServedModelEventKind,
 };
 use hotseat_model::{ConnectorConfig, LiveModel, Provider};
+use http::{HeaderMap, Method};
 use serde_json::{Value, json};
+use url::Url;
 
 /// The protocols, by their paths.
 pub const PATHS: [&str; 3] = ["v1/chat/completions", "v1/responses", "v1/messages"];
@@ -17,13 +20,13 @@ pub const PATHS: [&str; 3] = ["v1/chat/completions", "v1/responses", "v1/message
 pub struct Served {
     pub conversation: ServedConversation,
     _servers: ModelServers,
-    client: reqwest::Client,
+    clients: Arc<HttpClients>,
 }
 
 /// An answer to a request.
 pub struct Answer {
     pub status: u16,
-    pub headers: reqwest::header::HeaderMap,
+    pub headers: HeaderMap,
     /// The bytes until the end or until the connection broke.
     pub body: String,
     pub is_broken: bool,
@@ -37,7 +40,7 @@ impl Served {
     pub fn with(rules: &str, faults: Vec<ModelFault>, limits: ServeLimits) -> Served {
         let servers = ModelServers::start(limits).unwrap();
         let conversation = servers.open_conversation("c1", models(rules, faults));
-        Served { conversation, _servers: servers, client: client() }
+        Served { conversation, _servers: servers, clients: Arc::default() }
     }
 
     pub fn url(&self) -> String {
@@ -50,18 +53,18 @@ impl Served {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.send(self.client.post(format!("{}/{path}", self.url())).body(body.to_string())).await
+        self.post_text(path, body.to_string()).await
     }
 
     pub async fn post_text(&self, path: &str, body: String) -> Answer {
-        self.send(self.client.post(format!("{}/{path}", self.url())).body(body)).await
+        self.send(self.request(Method::POST, &format!("{}/{path}", self.url())).body(body)).await
     }
 
-    pub fn client(&self) -> &reqwest::Client {
-        &self.client
+    pub fn request(&self, method: Method, url: &str) -> OutgoingRequest {
+        request(&self.clients, method, url)
     }
 
-    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+    pub async fn send(&self, request: OutgoingRequest) -> Answer {
         match request.send().await {
             Ok(response) => read(response).await,
             Err(_) => Answer { status: 0, headers: Default::default(), body: String::new(), is_broken: true },
@@ -74,9 +77,8 @@ impl Served {
     }
 }
 
-pub fn client() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap()
+pub fn request(clients: &HttpClients, method: Method, url: &str) -> OutgoingRequest {
+    clients.request(method, &Url::parse(url).unwrap()).unwrap()
 }
 
 pub fn models(rules: &str, faults: Vec<ModelFault>) -> BTreeMap<String, ServedModel> {
@@ -85,11 +87,11 @@ pub fn models(rules: &str, faults: Vec<ModelFault>) -> BTreeMap<String, ServedMo
     BTreeMap::from([("main".to_string(), ServedModel { faults, ..ServedModel::new(model) })])
 }
 
-async fn read(mut response: reqwest::Response) -> Answer {
+pub async fn read(mut response: IncomingResponse) -> Answer {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
     let is_broken = loop {
-        match response.chunk().await {
+        match response.next_bytes().await {
             Ok(Some(bytes)) => body.extend_from_slice(&bytes),
             Ok(None) => break false,
             Err(_) => break true,

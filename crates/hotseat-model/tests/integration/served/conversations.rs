@@ -1,9 +1,13 @@
 //! Conversations, their addresses, events and limits.
 
+use std::sync::Arc;
+
+use hotseat_http::HttpClients;
 use hotseat_model::serve::{ModelServers, ServeLimits};
+use http::Method;
 use serde_json::json;
 
-use super::common::{PATHS, Served, ask, client, models, streamed};
+use super::common::{PATHS, Served, ask, models, read, request, streamed};
 
 const ECHO: &str =
     "use: always\nrules:\n  - reply: \"{{ conversation }}: {{ user }}, {{ turn }}.{{ call }}\"";
@@ -15,16 +19,16 @@ async fn each_conversation_has_its_own_rules_and_events() {
     let ids: Vec<String> = (0..32).map(|number| format!("case-{number}")).collect();
     let mut opened: Vec<_> =
         ids.iter().map(|id| servers.open_conversation(id, models(once, Vec::new()))).collect();
-    let client = client();
+    let clients: Arc<HttpClients> = Arc::default();
     let mut tasks = tokio::task::JoinSet::new();
     for (conversation, id) in opened.iter().zip(&ids) {
-        let (url, id, client) = (conversation.url("main").unwrap(), id.clone(), client.clone());
+        let (url, id, clients) = (conversation.url("main").unwrap(), id.clone(), clients.clone());
         assert!(url.starts_with("http://127.0.0.1:") && url.contains("/models/main/"), "{url}");
         tasks.spawn(async move {
             for expected in ["first", "second"] {
-                let request = client.post(format!("{url}/{}", PATHS[0])).body(ask(PATHS[0], "x").to_string());
-                let reply: serde_json::Value =
-                    serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
+                let request = request(&clients, Method::POST, &format!("{url}/{}", PATHS[0]));
+                let response = request.body(ask(PATHS[0], "x").to_string()).send().await.unwrap();
+                let reply = read(response).await.json();
                 let text = reply["choices"][0]["message"]["content"].as_str().unwrap();
                 assert_eq!(text, format!("{id} {expected}"));
             }
@@ -85,7 +89,7 @@ async fn addresses_work_with_and_without_the_version() {
         let bare = path.trim_start_matches("v1/");
         assert_eq!(served.post(path, &ask(&format!("v1/{bare}"), "x")).await.status, 200, "{path}");
     }
-    let list = served.send(served.client().get(format!("{}/v1/models", served.url()))).await;
+    let list = served.send(served.request(Method::GET, &format!("{}/v1/models", served.url()))).await;
     assert_eq!(list.json()["data"][0]["id"], "script.yaml");
     let counted = served.post("v1/messages/count_tokens", &ask(PATHS[2], "12345678")).await;
     assert_eq!(counted.json(), json!({"input_tokens": 2}));
@@ -98,7 +102,7 @@ async fn addresses_work_with_and_without_the_version() {
 async fn foreign_pages_and_unknown_addresses_are_refused() {
     let served = Served::script(ECHO);
     let url = format!("{}/{}", served.url(), PATHS[0]);
-    let post = |url: &str| served.client().post(url).body(ask(PATHS[0], "x").to_string());
+    let post = |url: &str| served.request(Method::POST, url).body(ask(PATHS[0], "x").to_string());
     let foreign_host = served.send(post(&url).header("host", "evil.example")).await;
     assert_eq!(foreign_host.status, 403);
     let foreign_page = served.send(post(&url).header("origin", "https://evil.example")).await;
@@ -131,7 +135,8 @@ async fn limits_are_enforced() {
     let long = served.post(PATHS[0], &ask(PATHS[0], &"x".repeat(2000))).await;
     assert_eq!(long.status, 413);
     let url = format!("{}/{}", served.url(), PATHS[0]);
-    let waiting = tokio::spawn(served.client().post(&url).body(ask(PATHS[0], "x").to_string()).send());
+    let waiting =
+        tokio::spawn(served.request(Method::POST, &url).body(ask(PATHS[0], "x").to_string()).send());
     assert!(served.events()[0].contains("refused: the body is longer than 1000 bytes"));
     served.conversation.next_event().await.unwrap();
     let further = served.post(PATHS[0], &ask(PATHS[0], "x")).await;

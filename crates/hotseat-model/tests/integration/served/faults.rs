@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hotseat_model::serve::{FaultKind, FaultTrigger, ModelFault, ServeLimits};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::common::{Answer, PATHS, Served, ask, streamed};
@@ -97,8 +98,8 @@ async fn late_answers() {
     assert!(begun.elapsed() >= Duration::from_millis(150));
     let mut served = served(first(FaultKind::Timeout));
     let url = format!("{}/{}", served.url(), PATHS[0]);
-    let request = served.client().post(url).body(ask(PATHS[0], "x").to_string());
-    assert!(served.send(request.timeout(Duration::from_millis(100))).await.is_broken);
+    let request = served.request(Method::POST, &url).body(ask(PATHS[0], "x").to_string());
+    assert!(tokio::time::timeout(Duration::from_millis(100), served.send(request)).await.is_err());
     assert_eq!(served.events()[1..], ["1 fault 0: timeout", "1 failed: timeout"]);
 }
 

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_http::HttpClients;
 use hotseat_model::Secret;
 use hotseat_model::serve::{
     CassetteFile, ModelCassette, ModelRelay, ModelServers, RecordTarget, ReplaySource, ServeLimits,
     ServedConversation, ServedModel, ServedSource, TextCleaner,
 };
 use hotseat_testkit::TestWorkspace;
+use http::Method;
 use serde_json::{Value, json};
 
-use super::common::Served;
+use super::common::{Served, read, request};
 
 const RULES: &str = "rules:
   - when: { user: weather }
@@ -29,11 +31,11 @@ fn open(source: ServedSource) -> (ModelServers, ServedConversation) {
 }
 
 async fn post(url: &str, path: &str, body: &Value) -> (u16, String, String) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let request = client.post(format!("{url}/{path}")).header("authorization", "Bearer agent-key-1");
-    let response = request.body(body.to_string()).send().await.unwrap();
-    let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
-    (response.status().as_u16(), kind, response.text().await.unwrap())
+    let request = request(&HttpClients::default(), Method::POST, &format!("{url}/{path}"));
+    let request = request.header("authorization", "Bearer agent-key-1").body(body.to_string());
+    let answer = read(request.send().await.unwrap()).await;
+    assert!(!answer.is_broken);
+    (answer.status, answer.header("content-type").unwrap().to_owned(), answer.body)
 }
 
 fn requests() -> [(&'static str, Value); 4] {

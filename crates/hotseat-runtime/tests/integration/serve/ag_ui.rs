@@ -9,8 +9,8 @@ use hotseat_runtime::store::InMemoryStore;
 use serde_json::{Value, json};
 
 use super::kit::{
-    AgUiClient, OutputPiece, abbreviate, clerk_persona, controlled_model, events, rejection, scripted, serve,
-    serve_with, store_options,
+    AgUiClient, OutputPiece, abbreviate, clerk_persona, controlled_model, events, rejection, scripted, send,
+    serve, serve_with, store_options, text,
 };
 
 #[tokio::test]
@@ -501,7 +501,7 @@ async fn client_context_reaches_model() {
     let mut body = client.body(None);
     body["context"] = json!([{"description": "city", "value": "Berlin"}]);
     let response = served.post("/", &body).await;
-    client.process_events(&events(&response.text().await.unwrap()));
+    client.process_events(&events(&text(response).await));
     assert_eq!(client.last_text(), "Short.");
 }
 
@@ -535,7 +535,7 @@ async fn equal_message_with_another_id_is_new() {
     };
     let first = body("u1");
     for request in [&first, &body("u2"), &body("u3")] {
-        let stream = served.post("/", request).await.text().await.unwrap();
+        let stream = text(served.post("/", request).await).await;
         assert_eq!(events(&stream).last().unwrap()["type"], "RUN_FINISHED", "{stream}");
         if *request == first {
             // The same message again has its answer.
@@ -593,7 +593,7 @@ async fn malformed_requests_report_location() {
         assert_eq!(status, 400, "{words}");
         assert!(words.contains(says), "{says} in {words}");
     }
-    let (status, words) = rejection(served.request("/", "{".to_string()).send().await.unwrap()).await;
+    let (status, words) = rejection(send(served.request("/", "{".to_string())).await).await;
     assert_eq!(status, 400);
     assert!(words.contains("not JSON"), "{words}");
     let empty = with("messages", json!([]));

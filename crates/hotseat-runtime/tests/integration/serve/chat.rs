@@ -5,7 +5,9 @@ use hotseat_model::{ModelErrorKind, StopReason};
 use hotseat_runtime::definition::{mock, persona, task, tool};
 use serde_json::{Value, json};
 
-use super::kit::{OutputPiece, TestServer, clerk_persona, controlled_model, rejection, scripted, serve};
+use super::kit::{
+    OutputPiece, TestServer, clerk_persona, controlled_model, read_until, rejection, scripted, serve, text,
+};
 
 /// A client that keeps its history.
 struct ChatClient<'s> {
@@ -37,7 +39,7 @@ impl<'s> ChatClient<'s> {
     /// The choice of the response, which is the same streamed and unstreamed.
     async fn next_choice(&mut self) -> Value {
         let response = self.served.post("/v1/chat/completions", &self.body()).await;
-        let (status, text) = (response.status(), response.text().await.unwrap());
+        let (status, text) = (response.status(), text(response).await);
         assert_eq!(status, 200, "{text}");
         let choice = match self.stream {
             false => serde_json::from_str::<Value>(&text).unwrap()["choices"][0].clone(),
@@ -106,8 +108,7 @@ async fn response_metadata() {
     let mut chat = ChatClient::new(&served, "greeter", false);
     chat.messages = vec![json!({"role": "user", "content": "hi"})];
     let whole: Value =
-        serde_json::from_str(&served.post("/v1/chat/completions", &chat.body()).await.text().await.unwrap())
-            .unwrap();
+        serde_json::from_str(&text(served.post("/v1/chat/completions", &chat.body()).await).await).unwrap();
     assert_eq!(whole["object"], "chat.completion");
     assert_eq!(whole["model"], "greeter");
     assert!(whole["id"].as_str().unwrap().starts_with("chatcmpl-"));
@@ -122,7 +123,7 @@ async fn response_metadata() {
     body["stream_options"] = json!({"include_usage": true});
     let stream = served.post("/v1/chat/completions", &body).await;
     assert_eq!(stream.headers()["content-type"], "text/event-stream; charset=utf-8");
-    let chunks = chunks(&stream.text().await.unwrap());
+    let chunks = chunks(&text(stream).await);
     assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
     assert!(
         chunks
@@ -135,7 +136,7 @@ async fn response_metadata() {
     assert_eq!(last["usage"]["completion_tokens"], 3);
 
     body["stream_options"] = Value::Null;
-    let chunks = self::chunks(&served.post("/v1/chat/completions", &body).await.text().await.unwrap());
+    let chunks = self::chunks(&text(served.post("/v1/chat/completions", &body).await).await);
     assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
 }
 
@@ -216,7 +217,7 @@ async fn agent_tools_are_visible_on_request() {
         body["show_tools"] = json!(true);
         body
     };
-    let answer = served.post("/v1/chat/completions", &asking(&chat)).await.text().await.unwrap();
+    let answer = text(served.post("/v1/chat/completions", &asking(&chat)).await).await;
     let mut calls = Vec::new();
     let told: Vec<Value> = chunks(&answer)
         .iter()
@@ -377,7 +378,7 @@ async fn failure_is_an_error_and_can_be_retried() {
                 assert_eq!(words, "rule 2 simulates a failure: auth");
             }
             true => {
-                let chunks = chunks(&response.text().await.unwrap());
+                let chunks = chunks(&text(response).await);
                 let error = &chunks.last().unwrap()["error"];
                 assert_eq!(error["message"], "rule 2 simulates a failure: auth");
                 assert_eq!((&error["type"], &error["code"]), (&json!("server_error"), &json!("LLM_FAILED")));
@@ -417,14 +418,9 @@ async fn restarted_reply() {
     chat.messages = vec![json!({"role": "user", "content": "hi"})];
     let mut response = served.post("/v1/chat/completions", &chat.body()).await;
     teller.emit([OutputPiece::Text("Hello ")]);
-    let mut stream = String::new();
-    while !stream.contains("Hello ") {
-        stream.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
-    }
+    let mut stream = read_until(&mut response, "Hello ").await;
     teller.emit(other[1..].to_vec());
-    while let Some(chunk) = response.chunk().await.unwrap() {
-        stream.push_str(std::str::from_utf8(&chunk).unwrap());
-    }
+    stream.push_str(&text(response).await);
     assert!(!stream.contains("Good day"), "{stream}");
     let error = chunks(&stream).last().unwrap()["error"].clone();
     assert!(

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use hotseat_http::IncomingResponse;
 use hotseat_model::LiveModel;
 use hotseat_model::script::{Rule, ScriptedModel};
 use hotseat_runtime::definition::{Persona, mock, persona, task, tool, workflow};
 use hotseat_runtime::live::HostOptions;
 use hotseat_runtime::serve::{InputLine, ServeOptions, ServedAgent, serve_lines};
 use hotseat_runtime::store::{InMemoryStore, SqliteStore};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::kit::{
-    AgUiClient, EVENT_TIMEOUT, TestServer, abbreviate, events, rejection, scripted, serve, serve_with,
-    store_options,
+    AgUiClient, EVENT_TIMEOUT, TestServer, abbreviate, events, rejection, scripted, send, serve, serve_with,
+    store_options, text,
 };
 
 /// An agent with an asynchronous research tool of this duration.
@@ -34,17 +35,9 @@ fn answers() -> LiveModel<ScriptedModel> {
 }
 
 /// Reads events of a response until one contains this text.
-async fn read_until(response: reqwest::Response, part: &str) -> (String, impl futures_util::Stream) {
-    let mut pieces = Box::pin(response.bytes_stream());
-    let mut seen = String::new();
-    let read = async {
-        while !seen.contains(part) {
-            let piece = pieces.next().await.expect("the stream goes on").unwrap();
-            seen.push_str(std::str::from_utf8(&piece).unwrap());
-        }
-    };
-    tokio::time::timeout(EVENT_TIMEOUT, read).await.unwrap_or_else(|_| panic!("{part} does not come"));
-    (seen, pieces)
+async fn read_until(mut response: IncomingResponse, part: &str) -> (String, IncomingResponse) {
+    let seen = super::kit::read_until(&mut response, part).await;
+    (seen, response)
 }
 
 /// Ids and names of the events of a thread.
@@ -79,9 +72,7 @@ async fn second_message_starts_turn_during_async_turn() {
     let state = state.state().await.unwrap();
     assert!(state.turns[0].is_active() && !state.turns[1].is_active(), "the second turn ended first");
     // The first run ends with the answer of its own turn.
-    let mut rest = Box::pin(rest);
-    let whole = async { while rest.next().await.is_some() {} };
-    tokio::time::timeout(EVENT_TIMEOUT, whole).await.expect("the first run ends");
+    tokio::time::timeout(EVENT_TIMEOUT, text(rest)).await.expect("the first run ends");
     let state = served.host.conversation(&"t".into(), &"researcher".into()).await.unwrap();
     let state = state.state().await.unwrap();
     let said: Vec<&str> = state.messages.iter().map(|message| &*message.content).collect();
@@ -106,15 +97,12 @@ async fn synchronous_turn_cannot_be_joined() {
 #[tokio::test]
 async fn thread_stream_can_be_resumed() {
     let served = serve(&researcher(300), answers()).await;
-    let url = format!("{}/threads/t/events", served.url);
-    let (status, words) = rejection(served.http.get(&url).send().await.unwrap()).await;
+    let path = "/threads/t/events";
+    let (status, words) = rejection(served.get(path).await).await;
     assert_eq!((status, words.contains("unknown conversation t")), (404, true), "{words}");
     let mut client = AgUiClient::new(&served, "t");
     client.say("what time is it?").await;
-    let from = async |id: &str| {
-        let request = served.http.get(&url).header("last-event-id", id);
-        request.send().await.unwrap()
-    };
+    let from = async |id: &str| send(served.open(Method::GET, path).header("last-event-id", id)).await;
     let (seen, _) = read_until(from("0").await, "event: turn.completed").await;
     let first = names(&seen);
     let kinds: Vec<&str> = first.iter().map(|(_, name)| name.as_str()).collect();
@@ -167,8 +155,8 @@ async fn unclaimed_async_answer_can_be_fetched() {
 async fn fetch_until(served: &TestServer, words: &str) -> Value {
     let fetched = async {
         loop {
-            let response = served.http.get(format!("{}/threads/t", served.url)).send().await.unwrap();
-            let thread: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+            let response = served.get("/threads/t").await;
+            let thread: Value = serde_json::from_str(&text(response).await).unwrap();
             let last = thread["messages"].as_array().and_then(|messages| messages.last().cloned());
             if last.is_some_and(|last| last["content"] == words) && thread["running"] == false {
                 return thread;
@@ -203,8 +191,8 @@ async fn answer_can_be_fetched_after_restart() {
     };
     let options: HostOptions = tokio::time::timeout(EVENT_TIMEOUT, again).await.expect("the file is free");
     let second = serve_with(&researcher(600), answers(), ServeOptions::default(), options).await;
-    let url = format!("{}/agents/researcher/threads/t/events", second.url);
-    let (told, _) = read_until(second.http.get(url).send().await.unwrap(), "I found gold.\"").await;
+    let stream = second.get("/agents/researcher/threads/t/events").await;
+    let (told, _) = read_until(stream, "I found gold.\"").await;
     assert!(told.contains("I have started."), "{told}");
     fetch_until(&second, "I found gold.").await;
 }
@@ -213,8 +201,7 @@ async fn answer_can_be_fetched_after_restart() {
 async fn server_shutdown_ends_thread_streams() {
     let served = serve(&researcher(1), answers()).await;
     AgUiClient::new(&served, "t").say("what time is it?").await;
-    let url = format!("{}/threads/t/events", served.url);
-    let (_, rest) = read_until(served.http.get(url).send().await.unwrap(), "turn.completed").await;
+    let (_, rest) = read_until(served.get("/threads/t/events").await, "turn.completed").await;
     served.stop().await;
     drop(rest);
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use hotseat_http::{HttpClients, IncomingResponse, OutgoingRequest};
 use hotseat_model::script::{ModelScript, Rule, ScriptedModel};
 use hotseat_model::{LiveModel, Model, ModelRequest, ReplyDelta, ReplyFuture, ReplySink};
 use hotseat_runtime::definition::schema::{number, object, string};
@@ -10,9 +12,11 @@ use hotseat_runtime::definition::{Definitions, Persona, mock, persona, step, tas
 use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
 use hotseat_runtime::serve::{AgentServer, ServeOptions, ServedAgent};
 use hotseat_runtime::store::ConversationStore;
+use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use url::Url;
 
 /// Timeout for expected events.
 pub const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -20,7 +24,7 @@ pub const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// A running server.
 pub struct TestServer {
     pub url: String,
-    pub http: reqwest::Client,
+    http: HttpClients,
     pub host: ConversationHost,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
@@ -46,9 +50,7 @@ pub async fn serve_with(
     let running = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder().no_proxy().timeout(EVENT_TIMEOUT).build().unwrap();
-    TestServer { url, http, host, stop: Some(stop), running }
+    TestServer { url, http: HttpClients::default(), host, stop: Some(stop), running }
 }
 
 /// A bound server that does not accept connections yet.
@@ -60,12 +62,20 @@ pub async fn bind(options: ServeOptions) -> Result<AgentServer, hotseat_runtime:
 }
 
 impl TestServer {
-    pub async fn post(&self, path: &str, body: &Value) -> reqwest::Response {
-        self.request(path, body.to_string()).send().await.unwrap()
+    pub fn open(&self, method: Method, path: &str) -> OutgoingRequest {
+        self.http.request(method, &Url::parse(&format!("{}{path}", self.url)).unwrap()).unwrap()
     }
 
-    pub fn request(&self, path: &str, body: String) -> reqwest::RequestBuilder {
-        self.http.post(format!("{}{path}", self.url)).header("content-type", "application/json").body(body)
+    pub async fn get(&self, path: &str) -> IncomingResponse {
+        send(self.open(Method::GET, path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> IncomingResponse {
+        send(self.request(path, body.to_string())).await
+    }
+
+    pub fn request(&self, path: &str, body: String) -> OutgoingRequest {
+        self.open(Method::POST, path).header("content-type", "application/json").body(body)
     }
 
     /// Requests shutdown and waits for it.
@@ -79,6 +89,35 @@ impl TestServer {
     pub fn request_stop(&mut self) {
         drop(self.stop.take());
     }
+}
+
+/// Sends a request and waits for the head of its response.
+pub async fn send(request: OutgoingRequest) -> IncomingResponse {
+    tokio::time::timeout(EVENT_TIMEOUT, request.send()).await.expect("the server answers").unwrap()
+}
+
+/// Next piece of a response; `None` at its end.
+pub async fn next_piece(response: &mut IncomingResponse) -> Option<Bytes> {
+    tokio::time::timeout(EVENT_TIMEOUT, response.next_bytes()).await.expect("the response goes on").unwrap()
+}
+
+/// The rest of a response.
+pub async fn text(mut response: IncomingResponse) -> String {
+    let mut body = Vec::new();
+    while let Some(piece) = next_piece(&mut response).await {
+        body.extend_from_slice(&piece);
+    }
+    String::from_utf8(body).unwrap()
+}
+
+/// Reads a response up to this text.
+pub async fn read_until(response: &mut IncomingResponse, words: &str) -> String {
+    let mut seen = String::new();
+    while !seen.contains(words) {
+        let piece = next_piece(response).await.unwrap_or_else(|| panic!("{words} does not come: {seen}"));
+        seen.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    seen
 }
 
 /// A scripted model for any number of conversations.
@@ -172,7 +211,7 @@ impl<'s> AgUiClient<'s> {
     pub async fn run(&mut self, resume: Option<Value>) -> Vec<Value> {
         let body = self.body(resume);
         let response = self.served.post("/", &body).await;
-        let (status, text) = (response.status(), response.text().await.unwrap());
+        let (status, text) = (response.status(), text(response).await);
         assert_eq!(status, 200, "{text}");
         let events = events(&text);
         self.process_events(&events);
@@ -246,9 +285,9 @@ impl<'s> AgUiClient<'s> {
 }
 
 /// Status and message of a rejection in the standard error format.
-pub async fn rejection(response: reqwest::Response) -> (u16, String) {
+pub async fn rejection(response: IncomingResponse) -> (u16, String) {
     let status = response.status().as_u16();
-    let text = response.text().await.unwrap();
+    let text = text(response).await;
     let body: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     (status, body["error"]["message"].as_str().unwrap().to_string())
 }

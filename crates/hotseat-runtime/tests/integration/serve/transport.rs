@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _};
 use hotseat_model::script::Rule;
 use hotseat_runtime::definition::persona;
 use hotseat_runtime::live::HostOptions;
 use hotseat_runtime::serve::ServeOptions;
+use http::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::kit::{
-    AgUiClient, EVENT_TIMEOUT, OutputPiece, TestServer, controlled_model, events, rejection, scripted, serve,
-    serve_with,
+    AgUiClient, EVENT_TIMEOUT, OutputPiece, TestServer, controlled_model, events, read_until, rejection,
+    scripted, send, serve, serve_with, text,
 };
 
 async fn start_server() -> TestServer {
@@ -24,24 +24,12 @@ fn hello() -> String {
         .to_string()
 }
 
-/// Reads a response up to this text.
-async fn read_until<B: AsRef<[u8]>, E: std::fmt::Debug>(
-    pieces: &mut (impl Stream<Item = Result<B, E>> + Unpin),
-    words: &str,
-) -> String {
-    let mut seen = String::new();
-    while !seen.contains(words) {
-        seen.push_str(std::str::from_utf8(pieces.next().await.unwrap().unwrap().as_ref()).unwrap());
-    }
-    seen
-}
-
 #[tokio::test]
 async fn startup_lists_served_agents() {
     let served = start_server().await;
     let get = async |path: &str| {
-        let response = served.http.get(format!("{}{path}", served.url)).send().await.unwrap();
-        let (status, text) = (response.status().as_u16(), response.text().await.unwrap());
+        let response = served.get(path).await;
+        let (status, text) = (response.status().as_u16(), text(response).await);
         (status, serde_json::from_str::<serde_json::Value>(&text).unwrap())
     };
     assert_eq!(get("/health").await, (200, json!({"status": "ok"})));
@@ -72,36 +60,36 @@ async fn body_must_be_json_within_size_limit() {
     let options = ServeOptions { max_body_bytes: 1000, ..ServeOptions::default() };
     let model = scripted([Rule::new().say("Yes.").always()]);
     let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
-    let request = served.http.post(&served.url).header("content-type", "text/plain").body(hello());
-    let (status, words) = rejection(request.send().await.unwrap()).await;
+    let request = served.open(Method::POST, "/").header("content-type", "text/plain").body(hello());
+    let (status, words) = rejection(send(request).await).await;
     assert_eq!(status, 415);
     assert!(words.contains("application/json"), "{words}");
-    let (status, words) = rejection(served.request("/", " ".repeat(1001)).send().await.unwrap()).await;
+    let (status, words) = rejection(send(served.request("/", " ".repeat(1001))).await).await;
     assert_eq!(status, 413);
     assert!(words.contains("longer than 1000 bytes"), "{words}");
-    let request = served.http.post(&served.url).header("content-type", "Application/JSON; charset=utf-8");
-    assert_eq!(request.body(hello()).send().await.unwrap().status(), 200);
+    let request = served.open(Method::POST, "/").header("content-type", "Application/JSON; charset=utf-8");
+    assert_eq!(send(request.body(hello())).await.status(), 200);
 }
 
 #[tokio::test]
 async fn rejects_requests_for_other_hosts() {
     let served = start_server().await;
     let (status, words) =
-        rejection(served.request("/", hello()).header("host", "evil.example").send().await.unwrap()).await;
+        rejection(send(served.request("/", hello()).header("host", "evil.example")).await).await;
     assert_eq!(status, 403);
     assert!(words.contains("localhost only") && words.contains("evil.example"), "{words}");
     let named = served.request("/", hello()).header("host", "localhost:1");
-    assert_eq!(named.send().await.unwrap().status(), 200);
+    assert_eq!(send(named).await.status(), 200);
 }
 
 #[tokio::test]
 async fn allowed_origins_are_accepted() {
     let served = start_server().await;
     let from = |served: &TestServer, origin: &str| served.request("/", hello()).header("origin", origin);
-    let (status, words) = rejection(from(&served, "https://app.example").send().await.unwrap()).await;
+    let (status, words) = rejection(send(from(&served, "https://app.example")).await).await;
     assert_eq!(status, 403);
     assert!(words.contains("--allow-origin https://app.example"), "{words}");
-    let own = from(&served, &served.url).send().await.unwrap();
+    let own = send(from(&served, &served.url)).await;
     assert_eq!(own.status(), 200);
 
     let options =
@@ -109,18 +97,17 @@ async fn allowed_origins_are_accepted() {
     let model = scripted([Rule::new().say("Yes.").always()]);
     let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
     let preflight = served
-        .http
-        .request(reqwest::Method::OPTIONS, &served.url)
+        .open(Method::OPTIONS, "/")
         .header("origin", "https://app.example")
         .header("access-control-request-method", "POST")
         .header("access-control-request-headers", "content-type");
-    let answer = preflight.send().await.unwrap();
+    let answer = send(preflight).await;
     assert_eq!(answer.status(), 204);
     assert_eq!(answer.headers()["access-control-allow-origin"], "https://app.example");
     assert_eq!(answer.headers()["access-control-allow-headers"], "content-type");
-    let answer = from(&served, "https://app.example").send().await.unwrap();
+    let answer = send(from(&served, "https://app.example")).await;
     assert_eq!(answer.headers()["access-control-allow-origin"], "https://app.example");
-    assert_eq!(from(&served, "https://app.example.evil").send().await.unwrap().status(), 403);
+    assert_eq!(send(from(&served, "https://app.example.evil")).await.status(), 403);
 }
 
 #[tokio::test]
@@ -130,13 +117,11 @@ async fn pieces_are_streamed_immediately() {
     let mut client = AgUiClient::new(&served, "t");
     client.user("hi");
     let body = client.body(None);
-    let mut pieces = Box::pin(served.post("/", &body).await.bytes_stream());
+    let mut response = served.post("/", &body).await;
     teller.emit([OutputPiece::Text("Hel")]);
-    let mut seen = read_until(&mut pieces, "\"Hel\"").await;
+    let mut seen = read_until(&mut response, "\"Hel\"").await;
     teller.emit([OutputPiece::Text("lo"), OutputPiece::Done]);
-    while let Some(piece) = pieces.next().await {
-        seen.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
-    }
+    seen.push_str(&text(response).await);
     client.process_events(&events(&seen));
     assert_eq!(client.last_text(), "Hello");
 }
@@ -153,7 +138,7 @@ async fn one_run_at_a_time_per_thread() {
     assert_eq!(status, 409);
     assert!(words.contains("thread t already has a running request"), "{words}");
     teller.emit([OutputPiece::Text("Hello"), OutputPiece::Done]);
-    client.process_events(&events(&first.text().await.unwrap()));
+    client.process_events(&events(&text(first).await));
     client.say("again").await;
     assert_eq!(client.last_text(), "Hello");
 }
@@ -165,11 +150,11 @@ async fn client_disconnect_cancels_turn() {
     let mut client = AgUiClient::new(&served, "t");
     client.user("hi");
     let body = client.body(None);
-    let mut pieces = Box::pin(served.post("/", &body).await.bytes_stream());
+    let mut response = served.post("/", &body).await;
     teller.emit([OutputPiece::Text("Hel")]);
-    read_until(&mut pieces, "\"Hel\"").await;
+    read_until(&mut response, "\"Hel\"").await;
     let listeners = teller.listeners();
-    drop(pieces);
+    drop(response);
     // The connection is closed, which cancels the model call.
     client.messages.clear();
     teller.wait_for_cancellation(listeners - 1).await;
@@ -181,7 +166,7 @@ async fn client_disconnect_cancels_turn() {
             let response = served.post("/", &body).await;
             // The turn may end slightly later.
             if response.status() == 200 {
-                return events(&response.text().await.unwrap());
+                return events(&text(response).await);
             }
             assert_eq!(response.status(), 409);
         }
@@ -240,15 +225,10 @@ async fn keep_alive_comments_are_sent() {
     let mut client = AgUiClient::new(&served, "t");
     client.user("hi");
     let body = client.body(None);
-    let mut pieces = served.post("/", &body).await.bytes_stream();
-    let mut seen = String::new();
-    while !seen.contains("\n\n: the agent is at work\n\n") {
-        seen.push_str(std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap());
-    }
+    let mut response = served.post("/", &body).await;
+    let mut seen = read_until(&mut response, "\n\n: the agent is at work\n\n").await;
     teller.emit([OutputPiece::Text("Hello"), OutputPiece::Done]);
-    while let Some(piece) = pieces.next().await {
-        seen.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
-    }
+    seen.push_str(&text(response).await);
     assert!(seen.contains("RUN_FINISHED"), "{seen}");
 }
 
@@ -263,13 +243,13 @@ async fn shutdown_finishes_responses() {
     served.request_stop();
     // New connections are rejected.
     let refused = async {
-        while served.http.get(format!("{}/health", served.url)).send().await.is_ok() {
+        while served.open(Method::GET, "/health").send().await.is_ok() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(EVENT_TIMEOUT, refused).await.unwrap();
     teller.emit([OutputPiece::Text("Goodbye"), OutputPiece::Done]);
-    let told = answer.text().await.unwrap();
+    let told = text(answer).await;
     assert!(told.contains("Goodbye") && told.contains("RUN_FINISHED"), "{told}");
     served.stop().await;
 }
@@ -311,7 +291,7 @@ async fn idle_connections_are_closed() {
         }
     };
     tokio::time::timeout(EVENT_TIMEOUT, all_closed).await.expect("all of them are closed");
-    assert_eq!(served.http.get(format!("{}/health", served.url)).send().await.unwrap().status(), 200);
+    assert_eq!(served.get("/health").await.status(), 200);
 }
 
 #[tokio::test]
@@ -328,8 +308,7 @@ async fn excess_connection_waits_for_free_slot() {
     for _ in 0..12 {
         idle.push(tokio::net::TcpStream::connect(&address).await.unwrap());
     }
-    let health = served.http.get(format!("{}/health", served.url)).send();
-    assert_eq!(tokio::time::timeout(EVENT_TIMEOUT, health).await.unwrap().unwrap().status(), 200);
+    assert_eq!(served.get("/health").await.status(), 200);
 }
 
 #[tokio::test]
@@ -358,13 +337,13 @@ async fn total_body_size_is_limited() {
     let (_, model) = controlled_model();
     let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
     let long = format!("{{\"threadId\": \"{}\"}}", "x".repeat(100 * 1024));
-    let (status, words) = rejection(served.request("/", long).send().await.unwrap()).await;
+    let (status, words) = rejection(send(served.request("/", long)).await).await;
     assert_eq!(status, 503);
     assert!(words.contains("the server is receiving too much data"), "{words}");
     // Its reserved memory is free again.
     for _ in 0..5 {
         let body = format!("{{\"threadId\": \"{}\"}}", "x".repeat(40 * 1024));
-        assert_eq!(rejection(served.request("/", body).send().await.unwrap()).await.0, 400);
+        assert_eq!(rejection(send(served.request("/", body)).await).await.0, 400);
     }
 }
 

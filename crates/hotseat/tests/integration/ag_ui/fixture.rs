@@ -14,7 +14,7 @@ use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use hotseat_trace::{FailureKind, Payload, VerdictStatus};
-use reqwest::header::HeaderMap;
+use http::HeaderMap;
 use serde_json::{Value, json};
 
 /// Tests wait this long only if they fail.

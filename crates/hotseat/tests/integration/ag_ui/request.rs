@@ -2,7 +2,7 @@
 
 use hotseat_targets::ag_ui::RequestEnvelope;
 use hotseat_testkit::{FakeAgent, FakeRequest};
-use reqwest::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use super::fixture::{TestConversation, agent};

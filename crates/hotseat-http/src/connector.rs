@@ -1,0 +1,208 @@
+//! Connections to servers: directly or by a proxy, plain or encrypted.
+
+use std::error::Error;
+use std::io::{self, IoSlice};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, ReadBufCursor, Write};
+#[cfg(feature = "tls")]
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+#[cfg(feature = "tls")]
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+#[cfg(feature = "tls")]
+use crate::tls::TlsSettings;
+
+/// Time without data after which a connection is probed, and between probes.
+const PROBE_INTERVAL: Duration = Duration::from_secs(15);
+/// Number of unanswered probes after which a connection is lost.
+const MAX_LOST_PROBES: u32 = 3;
+/// Time after which a connection is lost if the other side confirms nothing.
+#[cfg(target_os = "linux")]
+const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(30);
+
+type ConnectError = Box<dyn Error + Send + Sync>;
+
+/// A connection to a server, to a proxy, or through the tunnel of a proxy to a server.
+#[cfg(feature = "tls")]
+type ByteStream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
+#[cfg(not(feature = "tls"))]
+type ByteStream = TokioIo<TcpStream>;
+
+/// Opens connections within a time that includes the resolution of names and the handshakes.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    http: HttpConnector,
+    settings: Arc<ConnectSettings>,
+}
+
+/// Settings of all connections of a client.
+pub(crate) struct ConnectSettings {
+    pub timeout: Duration,
+    /// Proxies for servers that are not on this machine.
+    pub proxies: Option<Matcher>,
+    /// Value of `User-Agent`, also for proxies.
+    pub user_agent: Option<HeaderValue>,
+    #[cfg(feature = "tls")]
+    pub tls: TlsSettings,
+}
+
+impl ConnectSettings {
+    /// Returns the proxy by which a server is reached.
+    pub fn proxy(&self, server: &Uri) -> Option<Intercept> {
+        let proxies = self.proxies.as_ref()?;
+        if server.host().is_some_and(is_loopback_host) { None } else { proxies.intercept(server) }
+    }
+}
+
+impl Connector {
+    pub fn new(settings: Arc<ConnectSettings>) -> Connector {
+        let mut http = HttpConnector::new();
+        http.enforce_http(!cfg!(feature = "tls"));
+        http.set_nodelay(true);
+        // Each address of a server gets a part of it.
+        http.set_connect_timeout(Some(settings.timeout));
+        http.set_keepalive(Some(PROBE_INTERVAL));
+        http.set_keepalive_interval(Some(PROBE_INTERVAL));
+        http.set_keepalive_retries(Some(MAX_LOST_PROBES));
+        #[cfg(target_os = "linux")]
+        http.set_tcp_user_timeout(Some(CONFIRMATION_TIMEOUT));
+        Connector { http, settings }
+    }
+
+    async fn connect(&self, server: Uri) -> Result<ClientConnection, ConnectError> {
+        match self.settings.proxy(&server) {
+            None => Ok(ClientConnection { stream: self.open(server).await?, is_forwarded: false }),
+            #[cfg(feature = "tls")]
+            Some(proxy) if server.scheme_str() == Some("https") => {
+                Ok(ClientConnection { stream: self.open_tunnel(proxy, server).await?, is_forwarded: false })
+            }
+            Some(proxy) => {
+                Ok(ClientConnection { stream: self.open(proxy.uri().clone()).await?, is_forwarded: true })
+            }
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    async fn open(&self, server: Uri) -> Result<ByteStream, ConnectError> {
+        Ok(self.http.clone().call(server).await?)
+    }
+
+    #[cfg(feature = "tls")]
+    async fn open(&self, server: Uri) -> Result<ByteStream, ConnectError> {
+        let mut http = self.http.clone();
+        if server.scheme_str() == Some("http") {
+            return Ok(MaybeHttpsStream::Http(MaybeHttpsStream::Http(http.call(server).await?)));
+        }
+        let tls = self.settings.tls.get()?.clone();
+        Ok(MaybeHttpsStream::Http(HttpsConnector::from((http, tls)).call(server).await?))
+    }
+
+    /// Opens an encrypted connection to a server through the tunnel of a proxy, which may be encrypted itself.
+    #[cfg(feature = "tls")]
+    async fn open_tunnel(&self, proxy: Intercept, server: Uri) -> Result<ByteStream, ConnectError> {
+        let tls = self.settings.tls.get()?;
+        // What the proxy is asked for is no request of this protocol.
+        let mut proxy_tls = rustls::ClientConfig::clone(tls);
+        proxy_tls.alpn_protocols.clear();
+        let to_proxy = HttpsConnector::from((self.http.clone(), proxy_tls));
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+        if let Some(credentials) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credentials.clone());
+        }
+        if let Some(program) = &self.settings.user_agent {
+            tunnel = tunnel
+                .with_headers(http::HeaderMap::from_iter([(http::header::USER_AGENT, program.clone())]));
+        }
+        HttpsConnector::from((tunnel, tls.clone())).call(server).await
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = ClientConnection;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<ClientConnection, ConnectError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move {
+            match tokio::time::timeout(connector.settings.timeout, connector.connect(server)).await {
+                Ok(opened) => opened,
+                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "operation timed out").into()),
+            }
+        })
+    }
+}
+
+/// An open connection.
+pub(crate) struct ClientConnection {
+    stream: ByteStream,
+    /// True if a proxy reads the requests, which have whole URLs then.
+    is_forwarded: bool,
+}
+
+impl Connection for ClientConnection {
+    fn connected(&self) -> Connected {
+        self.stream.connected().proxy(self.is_forwarded)
+    }
+}
+
+impl Read for ClientConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl Write for ClientConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+}
+
+/// True if a host is this machine.
+pub(crate) fn is_loopback_host(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']);
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,192 @@
+//! Requests, and responses that are read as they arrive.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use futures_core::Stream;
+use http::header::{ACCEPT, AUTHORIZATION, PROXY_AUTHORIZATION, USER_AGENT};
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use http_body_util::{BodyDataStream, BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper_util::client::legacy::{self, Client, ResponseFuture};
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use crate::connector::{ConnectSettings, Connector};
+
+/// The connections that requests share.
+pub(crate) struct ConnectionPool {
+    pub client: Client<Connector, Full<Bytes>>,
+    pub settings: Arc<ConnectSettings>,
+}
+
+/// A request that is not sent yet.
+#[must_use]
+pub struct OutgoingRequest {
+    pool: Arc<ConnectionPool>,
+    request: http::request::Builder,
+    body: Bytes,
+}
+
+impl OutgoingRequest {
+    pub(crate) fn new(pool: Arc<ConnectionPool>, method: Method, url: &Url) -> OutgoingRequest {
+        let request = http::request::Builder::new().method(method);
+        let request = match basic_credentials(url) {
+            None => request.uri(url.as_str()),
+            Some(credentials) => {
+                let mut url = url.clone();
+                // Neither can fail for a URL with credentials.
+                let _ = url.set_username("").and_then(|()| url.set_password(None));
+                request.uri(url.as_str()).header(AUTHORIZATION, credentials)
+            }
+        };
+        OutgoingRequest { pool, request, body: Bytes::new() }
+    }
+
+    /// Adds a header.
+    pub fn header<N, V>(mut self, name: N, value: V) -> OutgoingRequest
+    where
+        N: TryInto<HeaderName, Error: Into<http::Error>>,
+        V: TryInto<HeaderValue, Error: Into<http::Error>>,
+    {
+        self.request = self.request.header(name, value);
+        self
+    }
+
+    /// Adds headers, which replace those of the same names.
+    pub fn headers(mut self, headers: HeaderMap) -> OutgoingRequest {
+        match self.request.headers_mut() {
+            Some(own) if own.is_empty() => *own = headers,
+            Some(own) => own.extend(headers),
+            // The request is invalid already.
+            None => {}
+        }
+        self
+    }
+
+    /// Sets the body.
+    pub fn body(mut self, body: impl Into<Bytes>) -> OutgoingRequest {
+        self.body = body.into();
+        self
+    }
+
+    /// Sends the request and waits for the head of its response. Redirects are not followed, and no request is sent again that
+    /// the server may have received. The connection belongs to the runtime that polls this future. Fails if the request is
+    /// invalid, or there is no response.
+    pub fn send(self) -> impl Future<Output = Result<IncomingResponse, HttpRequestError>> + Send + use<> {
+        let response = self.start();
+        async move { Ok(IncomingResponse(response?.await?)) }
+    }
+
+    fn start(self) -> Result<ResponseFuture, http::Error> {
+        let mut request = self.request.body(Full::new(self.body))?;
+        let settings = &self.pool.settings;
+        let proxy = match request.uri().scheme() == Some(&Scheme::HTTP) {
+            true => settings.proxy(request.uri()),
+            // Only its tunnel gets its credentials.
+            false => None,
+        };
+        let headers = request.headers_mut();
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        if let Some(program) = &settings.user_agent {
+            headers.entry(USER_AGENT).or_insert_with(|| program.clone());
+        }
+        if let Some(credentials) = proxy.as_ref().and_then(|proxy| proxy.basic_auth()) {
+            headers.entry(PROXY_AUTHORIZATION).or_insert_with(|| credentials.clone());
+        }
+        Ok(self.pool.client.request(request))
+    }
+}
+
+/// Returns the value of `Authorization` for the credentials in a URL.
+fn basic_credentials(url: &Url) -> Option<HeaderValue> {
+    let (user, password) = (url.username(), url.password());
+    if user.is_empty() && password.is_none() {
+        return None;
+    }
+    let mut credentials: Vec<u8> = percent_decode_str(user).collect();
+    credentials.push(b':');
+    credentials.extend(percent_decode_str(password.unwrap_or_default()));
+    let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(credentials))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// A response whose body is still arriving. Dropping it closes the connection, unless it is complete.
+#[derive(Debug)]
+pub struct IncomingResponse(Response<Incoming>);
+
+impl IncomingResponse {
+    /// Returns the status.
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    /// Returns the headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.0.headers()
+    }
+
+    /// Returns the headers, to take them.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.0.headers_mut()
+    }
+
+    /// Returns the size of the rest of the body in bytes, if it is known.
+    pub fn content_length(&self) -> Option<u64> {
+        self.0.body().size_hint().exact()
+    }
+
+    /// Returns the next bytes of the body; `None` at its end. Cancel-safe. Fails if the response breaks off.
+    pub async fn next_bytes(&mut self) -> Result<Option<Bytes>, HttpRequestError> {
+        while let Some(frame) = self.0.body_mut().frame().await {
+            // Trailers are not read.
+            if let Ok(bytes) = frame.map_err(HttpRequestError::Body)?.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the body as a stream of pieces.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, HttpRequestError>> + Send {
+        BodyDataStream::new(self.0.into_body().map_err(HttpRequestError::Body))
+    }
+}
+
+/// A request that got no response, or only a part of it. The causes have the details.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpRequestError {
+    /// The request was not sent.
+    #[error("invalid request")]
+    Invalid(#[from] http::Error),
+    /// There is no response.
+    #[error("error sending request")]
+    NoResponse(#[from] legacy::Error),
+    /// The response broke off.
+    #[error("error decoding response body")]
+    Body(#[source] hyper::Error),
+}
+
+impl HttpRequestError {
+    /// Returns true if the server received nothing: it cannot be reached, or the request is invalid.
+    pub fn is_unsent(&self) -> bool {
+        match self {
+            HttpRequestError::Invalid(_) => true,
+            HttpRequestError::NoResponse(error) => error.is_connect(),
+            HttpRequestError::Body(_) => false,
+        }
+    }
+
+    /// Returns true if a time limit of the connection passed.
+    pub fn is_timeout(&self) -> bool {
+        std::iter::successors(self.source(), |error| (*error).source()).any(|error| {
+            error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        })
+    }
+}
