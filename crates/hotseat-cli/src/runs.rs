@@ -2,7 +2,7 @@
 
 use hotseat_engine::config::display_path;
 use hotseat_report::reporters::{format_count, format_duration, one_line};
-use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun};
+use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun, StoredRunRecord};
 
 use crate::args::RunsArgs;
 use crate::context::CliContext;
@@ -42,7 +42,7 @@ pub fn run(args: &RunsArgs, context: &CliContext) -> ExitStatus {
     }
     match runs {
         Ok(runs) if args.json => {
-            let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
+            let lines = runs.iter().map(|run| serde_json::to_string(&StoredRunRecord::new(run)));
             context.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
         }
         Ok(runs) => context.print(|out| {
