@@ -9,7 +9,7 @@ use hotseat_engine::session::CheckResult;
 
 optional_members! {
     /// Row of the overview.
-    #[derive(Serialize)]
+    #[derive(Default, Serialize)]
     pub struct OverviewRow<'a> {
         index: usize,
         id: &'a str,
@@ -94,19 +94,9 @@ impl<'a> OverviewRow<'a> {
             line: case.case.place.line(),
             agent: setting.agent_of_case(case).map(|agent| &*agent.id),
             status: "running",
-            label: None,
-            flaky: false,
-            kind: None,
-            error: None,
-            skip_reason: None,
             tags: &case.case.tags,
-            turns: 0,
-            calls: 0,
-            ms: 0.0,
-            spent: None,
             attempts,
-            passed_attempts: 0,
-            soft: Vec::new(),
+            ..OverviewRow::default()
         }
     }
 }
