@@ -19,7 +19,7 @@ const MAX_SIZE_DIFFERENCE: f64 = 0.02;
 
 /// The compared programs.
 #[derive(Debug)]
-pub struct BenchPrograms {
+struct BenchPrograms {
     hotseat: PathBuf,
     bare_client: PathBuf,
     fake_agent: PathBuf,
@@ -59,8 +59,10 @@ struct FakeAgentProcess {
 }
 
 impl BenchPrograms {
-    /// Finds the programs in a folder. Fails if one is missing.
-    pub fn in_folder(folder: &Path) -> Result<Self, BenchError> {
+    /// Finds the programs beside this one. Fails if one is missing.
+    fn find() -> Result<Self, BenchError> {
+        let own = std::env::current_exe()?;
+        let folder = own.parent().unwrap_or(Path::new("."));
         let find = |name: &str| {
             let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
             let missing = || {
@@ -81,7 +83,8 @@ impl BenchPrograms {
 
 impl BenchArena {
     /// Starts the agent and writes the project. Fails if either fails.
-    pub fn open(programs: BenchPrograms) -> Result<Self, BenchError> {
+    pub fn open() -> Result<Self, BenchError> {
+        let programs = BenchPrograms::find()?;
         let folder = TempDir::new()?;
         let agent = FakeAgentProcess::start(&programs.fake_agent)?;
         write_project(folder.path(), &format!("http://{}/", agent.address))?;

@@ -19,3 +19,17 @@ pub mod startup;
 pub mod suites;
 pub mod throughput;
 pub mod workload;
+
+use std::process::ExitCode;
+
+/// Prints the error of a benchmark, if there is one.
+#[expect(clippy::print_stderr, reason = "only benchmarks call it")]
+pub fn exit_code(measured: Result<(), bare_client::BenchError>) -> ExitCode {
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

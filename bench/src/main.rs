@@ -2,11 +2,10 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use clap::{Parser, ValueEnum};
-use hotseat_bench::arena::{BenchArena, BenchPrograms};
+use hotseat_bench::arena::BenchArena;
 use hotseat_bench::bare_client::BenchError;
 use hotseat_bench::figures::{TableRow, table_header};
 use hotseat_bench::{check, memory, run_store, startup, throughput};
@@ -70,13 +69,7 @@ const QUICK_SCALE: BenchScale =
     BenchScale { requests: 300, pairs: 2, few: 200, many: 2_500, lines: &[200, 2_500], starts: 3 };
 
 fn main() -> ExitCode {
-    match run(&BenchArgs::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    hotseat_bench::exit_code(run(&BenchArgs::parse()))
 }
 
 fn run(args: &BenchArgs) -> Result<(), BenchError> {
@@ -84,8 +77,7 @@ fn run(args: &BenchArgs) -> Result<(), BenchError> {
         return Err("a debug build says nothing about speed: cargo run --release -p hotseat-bench".into());
     }
     build()?;
-    let own = std::env::current_exe()?;
-    let arena = BenchArena::open(BenchPrograms::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
+    let arena = BenchArena::open()?;
     let scale = if args.quick { QUICK_SCALE } else { FULL_SCALE };
     let pairs = args.pairs.map_or(scale.pairs, usize::from);
     let wanted = |part: BenchPart| args.only.is_none_or(|only| only == part);

@@ -31,13 +31,7 @@ struct RuntimeBenchArgs {
 }
 
 fn main() -> ExitCode {
-    match run(&RuntimeBenchArgs::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    hotseat_bench::exit_code(run(&RuntimeBenchArgs::parse()))
 }
 
 fn run(args: &RuntimeBenchArgs) -> Result<(), BenchError> {

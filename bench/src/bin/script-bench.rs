@@ -29,13 +29,7 @@ export function short(output: string, _input: string, _expected: unknown, contex
 const WORDS: &str = "export const words = (text: string): string[] => text.split(/\\s+/).filter(Boolean);\n";
 
 fn main() -> ExitCode {
-    match run(&ScriptBenchArgs::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    hotseat_bench::exit_code(run(&ScriptBenchArgs::parse()))
 }
 
 fn run(args: &ScriptBenchArgs) -> Result<(), BenchError> {

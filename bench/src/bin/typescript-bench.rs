@@ -4,11 +4,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hotseat_bench::arena::{BenchArena, BenchPrograms, ProcessCost};
+use hotseat_bench::arena::{BenchArena, ProcessCost};
 use hotseat_bench::bare_client::BenchError;
 use hotseat_bench::figures::mebibytes;
 use hotseat_bench::workload::{TOOL, Workload, marker, question};
@@ -28,13 +27,7 @@ struct TypeScriptBenchArgs {
 }
 
 fn main() -> ExitCode {
-    match run(&TypeScriptBenchArgs::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    hotseat_bench::exit_code(run(&TypeScriptBenchArgs::parse()))
 }
 
 fn run(args: &TypeScriptBenchArgs) -> Result<(), BenchError> {
@@ -44,8 +37,7 @@ fn run(args: &TypeScriptBenchArgs) -> Result<(), BenchError> {
                 .into(),
         );
     }
-    let own = std::env::current_exe()?;
-    let arena = BenchArena::open(BenchPrograms::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
+    let arena = BenchArena::open()?;
     let sizes = if args.quick { vec![20] } else { args.tests.clone() };
     for cases in sizes {
         compare(&arena, cases, args.times)?;

@@ -54,10 +54,6 @@ impl CheckBehavior for CalledAfter {
         vec![self.calls.named_tools()]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let mut seen = false;
         let (mut early, mut late, mut unknown) = (Vec::new(), 0, Vec::new());

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments, canonical_text};
+use hotseat_trace::{AgentToolCall, TurnScope, canonical_arguments, canonical_text, format_count};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools, value_at};
@@ -58,10 +58,6 @@ impl CheckBehavior for AfterFault {
             NamedTools { server: self.server.as_deref(), tools },
             NamedTools { server: None, tools: forbidden },
         ]
-    }
-
-    fn reads_calls(&self) -> bool {
-        true
     }
 
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
@@ -123,13 +119,9 @@ impl CheckBehavior for AfterFault {
             made[first + 1..].iter().filter(|(_, call)| self.forbid.iter().any(|tool| call.is_named(tool)));
         broken.extend(forbidden.map(show));
         let actual = match broken.is_empty() {
-            true => format!("{} after {}", count(made.len() - first - 1), show(&made[first])),
+            true => format!("{} after {}", format_count(made.len() - first - 1, "call"), show(&made[first])),
             false => format_list(&broken),
         };
         CheckDecision::new(broken.is_empty(), actual)
     }
-}
-
-fn count(calls: usize) -> String {
-    if calls == 1 { "1 call".to_string() } else { format!("{calls} calls") }
 }

@@ -1,6 +1,6 @@
 //! Number of calls of a tool: `require`, `forbid`, and every assertion with a `count`.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{TurnScope, format_count};
 
 use super::calls::{CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
@@ -72,10 +72,6 @@ impl CheckBehavior for ToolCount {
         vec![self.calls.named_tools()]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let counted = self.count_calls(scope);
         let passed = self.count.allows(counted);
@@ -98,12 +94,16 @@ impl CheckBehavior for ToolCount {
                 [] => "no call of any tool".to_string(),
                 names => format!("no call; tools called: {}", names.join(", ")),
             },
-            (0, false) => format!("none of {} matching", calls(all.len())),
+            (0, false) => format!("none of {} matching", format_count(all.len(), "call")),
             _ if narrowed => {
                 let matching = self.calls.list_matching(scope);
-                format!("{counted} of {} matching: {}", calls(all.len()), format_list(&matching))
+                format!(
+                    "{counted} of {} matching: {}",
+                    format_count(all.len(), "call"),
+                    format_list(&matching)
+                )
             }
-            _ => format!("{}: {}", calls(all.len()), format_list(&all)),
+            _ => format!("{}: {}", format_count(all.len(), "call"), format_list(&all)),
         };
         CheckDecision::new(passed, actual)
     }
@@ -119,8 +119,4 @@ fn times(n: u64) -> String {
         2 => "twice".to_string(),
         n => format!("{n} times"),
     }
-}
-
-fn calls(n: usize) -> String {
-    if n == 1 { "1 call".to_string() } else { format!("{n} calls") }
 }

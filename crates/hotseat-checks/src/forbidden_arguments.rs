@@ -28,10 +28,6 @@ impl CheckBehavior for ForbiddenArguments {
         vec![self.calls.named_tools()]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let bad = meant.filter_map(|(turn, call)| {

@@ -26,10 +26,6 @@ impl CheckBehavior for ForbiddenCall {
         vec![self.calls.named_tools()]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let made: Vec<String> = made.map(|(turn, call)| format_call(turn, call)).collect();

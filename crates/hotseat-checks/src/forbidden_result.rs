@@ -30,10 +30,6 @@ impl CheckBehavior for ForbiddenResult {
         vec![self.calls.named_tools()]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let fits =
             |call: &AgentToolCall| call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hotseat_trace::{AgentToolCall, TurnScope, canonical_text};
+use hotseat_trace::{AgentToolCall, TurnScope, canonical_text, format_count};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools, value_at};
@@ -51,10 +51,6 @@ impl CheckBehavior for Idempotent {
         vec![NamedTools { server: self.server.as_deref(), tools: vec![&self.tool] }]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }
@@ -93,13 +89,13 @@ impl CheckBehavior for Idempotent {
             })
             .collect();
         let actual = match repeated.is_empty() {
-            true => format!("{} of {} took effect, with different keys", effects.len(), count(made.len())),
+            true => format!(
+                "{} of {} took effect, with different keys",
+                effects.len(),
+                format_count(made.len(), "call")
+            ),
             false => format_list(&repeated),
         };
         CheckDecision::new(repeated.is_empty(), actual)
     }
-}
-
-fn count(calls: usize) -> String {
-    if calls == 1 { "1 call".to_string() } else { format!("{calls} calls") }
 }

@@ -56,9 +56,9 @@ pub(super) trait CheckBehavior {
         None
     }
 
-    /// Returns true if the check reads tool calls.
+    /// Returns true if the check reads tool calls: if it names tools.
     fn reads_calls(&self) -> bool {
-        self.expected_tool().is_some()
+        !self.named_tools().is_empty()
     }
 
     /// Returns the MCP servers that the check names, with the tools that it names of each.

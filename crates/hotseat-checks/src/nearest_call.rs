@@ -1,6 +1,8 @@
 //! Comparisons of expected calls with the most similar calls that were made.
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparisonLine, MissingCall, NearestCall, TurnScope};
+use hotseat_trace::{
+    AgentToolCall, CallComparison, ComparisonLine, MissingCall, NearestCall, TurnScope, format_count,
+};
 
 use super::call_text::format_call;
 
@@ -46,12 +48,7 @@ pub(super) fn compare_with_nearest<'a>(
     }
     let others: Vec<(usize, &AgentToolCall)> =
         made.iter().copied().filter(|(_, call)| !matches(call)).collect();
-    let summary = format!(
-        "{} of {} {} matching",
-        made.len() - others.len(),
-        made.len(),
-        if made.len() == 1 { "call" } else { "calls" }
-    );
+    let summary = format!("{} of {} matching", made.len() - others.len(), format_count(made.len(), "call"));
     let nearest = nearest_call(others.into_iter(), similarity).map(|(turn, call)| differences(turn, call));
     let missing = nearest.map(|nearest| MissingCall { expected: None, nearest: Some(nearest) });
     let (lines, omitted) = list_calls(made.into_iter().map(|(turn, call)| (turn, call, false)));

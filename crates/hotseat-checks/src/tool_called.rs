@@ -268,10 +268,6 @@ impl CheckBehavior for ToolCalled {
         vec![NamedTools { server: self.server.as_deref(), tools }]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn expected_tool(&self) -> Option<&str> {
         self.names.first().map(String::as_str)
     }

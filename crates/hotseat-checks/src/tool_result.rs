@@ -235,10 +235,6 @@ impl CheckBehavior for ToolResultCheck {
         vec![NamedTools { server: self.server.as_deref(), tools: vec![&self.name] }]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn expected_tool(&self) -> Option<&str> {
         Some(&self.name)
     }

@@ -1,6 +1,8 @@
 //! `tool_sequence`: the sequence of all tool calls.
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope, named};
+use hotseat_trace::{
+    AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope, format_count, named,
+};
 use serde_json::Value;
 
 use super::answer::format_json;
@@ -204,10 +206,7 @@ impl ToolSequence {
             let calls = if self.calls.len() == 1 { "call" } else { "calls" };
             format!("{} of {} expected {calls} missing", missing.len(), self.calls.len())
         }));
-        parts.extend((unexpected > 0).then(|| match unexpected {
-            1 => "1 unexpected call".to_string(),
-            several => format!("{several} unexpected calls"),
-        }));
+        parts.extend((unexpected > 0).then(|| format_count(unexpected, "unexpected call")));
         parts.extend(made.is_empty().then(|| "no tool calls".to_string()));
         if missing.is_empty() && unexpected == 0 {
             parts.push(self.order_problem(made, &pairs));

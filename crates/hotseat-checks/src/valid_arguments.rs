@@ -29,10 +29,6 @@ impl CheckBehavior for ValidArguments {
         vec![NamedTools { server: self.server.as_deref(), tools }]
     }
 
-    fn reads_calls(&self) -> bool {
-        true
-    }
-
     fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {
         Some(CheckOutcome::Violated)
     }

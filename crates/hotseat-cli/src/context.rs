@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use hotseat_document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 use hotseat_engine::cases::Environment;
 use hotseat_engine::config::{ENV_FILE, EnvFile, Project, display_path, redact_diagnostic};
-use hotseat_report::reporters::{self, CommandGuard};
+use hotseat_report::reporters::{self, CommandGuard, ConsoleOptions};
 use hotseat_targets::recorder::SecretRedactor;
 
 use crate::args::ColorChoice;
@@ -144,11 +144,6 @@ impl CliContext {
         self.width
     }
 
-    /// Returns true if texts are wrapped: standard output is a terminal, or `COLUMNS` gives a width.
-    pub fn wraps_text(&self) -> bool {
-        self.has_width
-    }
-
     /// Returns true if a progress line can be redrawn.
     pub fn shows_progress(&self) -> bool {
         self.stdout_terminal && !self.is_dumb() && !self.is_set("CI")
@@ -214,6 +209,18 @@ impl CliContext {
     pub fn reject(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) -> ExitStatus {
         self.report_errors(diagnostics);
         ExitStatus::Usage
+    }
+
+    /// Returns the options of what the console shows.
+    pub fn console_options(&self, verbose: bool, progress: bool) -> ConsoleOptions {
+        let (color, width, wraps) = (self.uses_color(), self.width, self.has_width);
+        ConsoleOptions { color, width, progress, verbose, wraps }
+    }
+
+    /// Reports an error that is one sentence, and returns its exit status.
+    pub fn fail(&self, exit: ExitStatus, message: impl ToString) -> ExitStatus {
+        self.report_error(message);
+        exit
     }
 
     /// Writes each line to stderr with a prefix, with control characters escaped. Write errors are ignored.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 
 /// Prints a summary of the selected cases. Each `-o FILE.jsonl` receives the cases. Generated cases are printed if no such file is given, since they exist nowhere else.
 pub fn run(
@@ -20,46 +20,30 @@ pub fn run(
     plan: &RunPlan,
     project: &Project,
     context: &CliContext,
-) -> ExitStatus {
+) -> CommandResult {
+    let invalid = |diagnostics: Vec<Diagnostic>| context.reject(diagnostics);
     let files =
         args.output.iter().filter(|path| ReportFormat::from_path(path) == Some(ReportFormat::JsonLines));
-    let head = match shared_head(plan, project, made_up || files.clone().next().is_some()) {
-        Ok(head) => head,
-        Err(diagnostics) => return report_errors(diagnostics, context),
-    };
+    let head = shared_head(plan, project, made_up || files.clone().next().is_some()).map_err(invalid)?;
     for path in files.clone() {
-        let not_writable = |error| {
-            context.report_error(ReportWriteError::new(path, error).to_string());
-            ExitStatus::RunError
-        };
-        let written = match reporters::create_file(&context.folder.join(path)) {
-            Ok(file) => {
-                write_cases(head.as_ref(), plan, project, &mut BufWriter::new(CommandGuard::json(file)))
-            }
-            Err(error) => return not_writable(error),
-        };
-        match written {
-            Ok(Ok(())) => {}
-            Ok(Err(diagnostics)) => return report_errors(diagnostics, context),
-            Err(error) => return not_writable(error),
-        }
+        let not_writable = |error| context.fail(ExitStatus::RunError, ReportWriteError::new(path, error));
+        let file = reporters::create_file(&context.folder.join(path)).map_err(not_writable)?;
+        let mut out = BufWriter::new(CommandGuard::json(file));
+        write_cases(head.as_ref(), plan, project, &mut out).map_err(not_writable)?.map_err(invalid)?;
     }
     if args.json {
-        return match write_case_events(plan, project) {
-            Ok(()) => ExitStatus::Passed,
-            Err(diagnostics) => report_errors(diagnostics, context),
-        };
+        return write_case_events(plan, project).map(|()| ExitStatus::Passed).map_err(invalid);
     }
     if made_up && files.count() == 0 {
         let mut diagnostics = None;
         let printed = context.print_json(|out| {
             write_cases(head.as_ref(), plan, project, out).map(|read| diagnostics = read.err())
         });
-        return diagnostics.map_or(printed, |diagnostics| report_errors(diagnostics, context));
+        return diagnostics.map_or(Ok(printed), |diagnostics| Err(invalid(diagnostics)));
     }
     let (cases, suites) = (format_count(plan.selected, "case"), format_count(plan.selected_suites, "suite"));
     let contacted = if made_up { "the agent was not contacted" } else { "no agent was contacted" };
-    context.print(|out| writeln!(out, "no errors in {cases} in {suites}; {contacted}"))
+    Ok(context.print(|out| writeln!(out, "no errors in {cases} in {suites}; {contacted}")))
 }
 
 /// Returns the head of the only suite, which applies to its cases. Fails for cases that a file of cases cannot contain.
@@ -119,9 +103,4 @@ fn write_case_events(plan: &RunPlan, project: &Project) -> Result<(), Vec<Diagno
         let _ = reporters::write_dry_run_case(&mut std::io::stdout(), &selected?);
     }
     Ok(())
-}
-
-fn report_errors(diagnostics: Vec<Diagnostic>, context: &CliContext) -> ExitStatus {
-    context.report_errors(diagnostics);
-    ExitStatus::Usage
 }

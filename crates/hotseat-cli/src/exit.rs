@@ -21,6 +21,9 @@ pub enum ExitStatus {
     Interrupted,
 }
 
+/// How a command ends. Errors have been reported.
+pub type CommandResult = Result<ExitStatus, ExitStatus>;
+
 impl ExitStatus {
     /// Returns the status of a finished run.
     pub fn from_summary(summary: &RunSummary) -> ExitStatus {

@@ -10,17 +10,11 @@ use hotseat_report::reporters::{JsonLinesReporter, ReportFormat, Reporter as _, 
 
 use crate::args::{ExtractArgs, ExtractFileFormat};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
 
 /// Runs the command.
-pub fn run(args: &ExtractArgs, context: &CliContext) -> ExitStatus {
-    match try_run(args, context) {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-fn try_run(args: &ExtractArgs, context: &CliContext) -> Result<ExitStatus, ExitStatus> {
+pub fn run(args: &ExtractArgs, context: &CliContext) -> CommandResult {
     let (report, name) = load_report(args, context)?;
     let shown = args.output.clone().unwrap_or(name);
     let format = match args.format {
@@ -32,10 +26,7 @@ fn try_run(args: &ExtractArgs, context: &CliContext) -> Result<ExitStatus, ExitS
             let count = format_count(files.len(), "file");
             Ok(context.print(|out| writeln!(out, "{count} in {}", shown.display())))
         }
-        Err(error @ ExtractError::Write(_)) => {
-            context.report_error(error.to_string());
-            Err(ExitStatus::RunError)
-        }
+        Err(error @ ExtractError::Write(_)) => Err(context.fail(ExitStatus::RunError, error)),
         Err(error) => Err(context.reject([Diagnostic::new(format!("{}: {error}", args.run))])),
     }
 }
@@ -59,8 +50,7 @@ fn load_report(args: &ExtractArgs, context: &CliContext) -> Result<(Vec<u8>, Pat
     let store = store_location::open_store(&args.location, context)?;
     let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
     let broken = |error: std::io::Error| {
-        context.report_error(format!("cannot write a temporary file: {error}"));
-        ExitStatus::RunError
+        context.fail(ExitStatus::RunError, format!("cannot write a temporary file: {error}"))
     };
     let mut file = tempfile::tempfile().map_err(broken)?;
     let copy: File = file.try_clone().map_err(broken)?;

@@ -8,7 +8,7 @@ use hotseat_report::reporters::shell_word;
 
 use crate::args::{InitArgs, SchemaKind};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::schema;
 
 const PROJECT_TEMPLATE: &str = include_str!("../templates/hotseat.yaml");
@@ -23,13 +23,13 @@ const TYPES_FILE: &str = "hotseat-editor/hotseat.d.ts";
 const TSCONFIG_TEMPLATE: &str = include_str!("../templates/tsconfig.json");
 
 /// Creates the files that do not exist yet.
-pub fn run(args: &InitArgs, context: &CliContext) -> ExitStatus {
+pub fn run(args: &InitArgs, context: &CliContext) -> CommandResult {
     let endpoint = args.endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT).trim();
     if !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))
         || endpoint.contains(['"', '\n'])
     {
-        context.report_error(format!("--endpoint {endpoint}: expected an HTTP URL"));
-        return ExitStatus::Usage;
+        let message = format!("--endpoint {endpoint}: expected an HTTP URL");
+        return Err(context.fail(ExitStatus::Usage, message));
     }
     let folder = context.folder.join(&args.folder);
     let mut files = vec![("hotseat.yaml", PROJECT_TEMPLATE.replace("{{endpoint}}", endpoint))];
@@ -53,8 +53,8 @@ pub fn run(args: &InitArgs, context: &CliContext) -> ExitStatus {
                 done.push(format!("kept   {name} ({})", reason_kept(name, args, &folder)))
             }
             Err(error) => {
-                context.report_error(format!("cannot write {}: {error}", folder.join(name).display()));
-                return ExitStatus::RunError;
+                let message = format!("cannot write {}: {error}", folder.join(name).display());
+                return Err(context.fail(ExitStatus::RunError, message));
             }
         }
     }
@@ -64,7 +64,7 @@ pub fn run(args: &InitArgs, context: &CliContext) -> ExitStatus {
         format!("cd {} && ", shell_word(&args.folder.to_string_lossy()))
     };
     let done = done.join("\n");
-    context.print(|out| {
+    Ok(context.print(|out| {
         let is_new = !done.contains("kept   hotseat.yaml");
         let first = if args.endpoint.is_none() && is_new {
             " set the address of your agent in hotseat.yaml, then"
@@ -72,7 +72,7 @@ pub fn run(args: &InitArgs, context: &CliContext) -> ExitStatus {
             ""
         };
         writeln!(out, "{done}\n\nNext:{first}\n  {run}hotseat test")
-    })
+    }))
 }
 
 /// Files for editors. They are committed with the suites, so that a clone has them.

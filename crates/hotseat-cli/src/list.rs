@@ -12,22 +12,15 @@ use serde_json::{Value, json};
 
 use crate::args::{CallArgs, ListArgs, SelectionArgs};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::project_file::find_project_file;
 use crate::selection::{load_plan, restriction};
 
 /// Lists the selected cases.
-pub fn run(args: ListArgs, context: &CliContext) -> ExitStatus {
-    let opened = open_project(&args.select, None, None, context);
-    let read = opened.and_then(|project| {
-        let restriction = restriction(&args.select, &project, None, context)?;
-        let plan = load_plan(&args.select, None, &restriction, &project, context)?;
-        Ok((project, plan))
-    });
-    let (project, plan) = match read {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
-    };
+pub fn run(args: ListArgs, context: &CliContext) -> CommandResult {
+    let project = open_project(&args.select, None, None, context)?;
+    let restriction = restriction(&args.select, &project, None, context)?;
+    let plan = load_plan(&args.select, None, &restriction, &project, context)?;
     let mut diagnostics = None;
     let write = |out: &mut dyn Write| {
         for selected in plan.cases(&project) {
@@ -47,14 +40,13 @@ pub fn run(args: ListArgs, context: &CliContext) -> ExitStatus {
     };
     let printed = if args.json { context.print_json(write) } else { context.print(write) };
     if let Some(diagnostics) = diagnostics {
-        context.report_errors(diagnostics);
-        return ExitStatus::Usage;
+        return Err(context.reject(diagnostics));
     }
     if !args.json && printed == ExitStatus::Passed {
         let (all, suites) = (format_count(plan.total, "case"), format_count(plan.suites().len(), "suite"));
         context.print_message(&format!("{} of {all} in {suites}", plan.selected));
     }
-    printed
+    Ok(printed)
 }
 
 /// A line of `--json`, which `--cases` reads again.
@@ -76,10 +68,7 @@ pub fn open_project(
     simulator: Option<&RoleReference>,
     context: &CliContext,
 ) -> Result<Project, ExitStatus> {
-    let complain = |diagnostics: Vec<Diagnostic>| {
-        context.report_errors(diagnostics);
-        ExitStatus::Usage
-    };
+    let complain = |diagnostics: Vec<Diagnostic>| context.reject(diagnostics);
     let mut project = load_project(args, context).map_err(complain)?;
     if let Err(wrong) = select_agent(&mut project, args.agent.as_deref(), args.endpoint.as_deref(), context) {
         let is_unknown = args.agent.as_deref().is_some_and(|name| project.find_agent_by_name(name).is_err());

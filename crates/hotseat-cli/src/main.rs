@@ -69,25 +69,25 @@ fn main() -> ExitCode {
     let voice = if events { MessageFormat::JsonEvents } else { MessageFormat::Text };
     let mut context = CliContext::read(args.color, !args.no_env_file, voice);
     let exit = match args.command {
-        CliCommand::Test(args) if args.watch => watch::run(*args, &mut context),
-        CliCommand::Test(args) => test::run(*args, TestTask::New, &context),
+        CliCommand::Test(args) if args.watch => Ok(watch::run(*args, &mut context)),
+        CliCommand::Test(args) => Ok(test::run(*args, TestTask::New, &context)),
         CliCommand::Merge(args) => merge::run(args, &context),
         CliCommand::Recheck(args) => recheck::run(args, context),
         CliCommand::Resume(args) => resume::run(args, context),
         CliCommand::List(args) => list::run(args, &context),
         CliCommand::Init(args) => init::run(&args, &context),
-        CliCommand::Doctor(args) => doctor::run(&args, &context),
-        CliCommand::Schema(args) => schema::run(args, &context),
+        CliCommand::Doctor(args) => Ok(doctor::run(&args, &context)),
+        CliCommand::Schema(args) => Ok(schema::run(args, &context)),
         CliCommand::Serve(args) => serve::run(&args, &context),
         CliCommand::Mcp(args) => mcp::run(&args, &context),
-        CliCommand::Import(args) => import::run(args, &context),
-        CliCommand::Compare(args) => compare::run(&args, &context),
+        CliCommand::Import(args) => Ok(import::run(args, &context)),
+        CliCommand::Compare(args) => Ok(compare::run(&args, &context)),
         CliCommand::Runs(args) => runs::run(&args, &context),
         CliCommand::Show(args) => show::run(args, &context),
         CliCommand::Extract(args) => extract::run(&args, &context),
         CliCommand::View(args) => view::run(&args, &context),
-        CliCommand::Completions(args) => completions::run(&args, &context),
+        CliCommand::Completions(args) => Ok(completions::run(&args, &context)),
         CliCommand::Man(args) => man::run(&args, &context),
     };
-    exit.into()
+    exit.unwrap_or_else(|exit| exit).into()
 }

@@ -7,17 +7,13 @@ use clap::CommandFactory;
 
 use crate::args::{CliArgs, ManArgs};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 
 /// Writes a page for the program and one for each command.
-pub fn run(args: &ManArgs, context: &CliContext) -> ExitStatus {
-    match write_pages(&context.folder.join(&args.folder)) {
-        Ok(()) => ExitStatus::Passed,
-        Err(error) => {
-            context.report_error(format!("cannot write manual pages to {}: {error}", args.folder.display()));
-            ExitStatus::RunError
-        }
-    }
+pub fn run(args: &ManArgs, context: &CliContext) -> CommandResult {
+    let written = write_pages(&context.folder.join(&args.folder));
+    let message = |error| format!("cannot write manual pages to {}: {error}", args.folder.display());
+    written.map_err(|error| context.fail(ExitStatus::RunError, message(error))).map(|()| ExitStatus::Passed)
 }
 
 fn write_pages(folder: &Path) -> io::Result<()> {

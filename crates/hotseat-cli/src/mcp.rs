@@ -18,32 +18,28 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{McpArgs, McpCommand, McpRecordArgs, McpServeArgs};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 
-pub fn run(args: &McpArgs, context: &CliContext) -> ExitStatus {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            context.report_error(format!("cannot start: {error}"));
-            return ExitStatus::RunError;
-        }
-    };
+pub fn run(args: &McpArgs, context: &CliContext) -> CommandResult {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| context.fail(ExitStatus::RunError, format!("cannot start: {error}")))?;
     match (&args.name, &args.command) {
         (_, Some(McpCommand::Serve(args))) => runtime.block_on(serve(args, context)),
         (_, Some(McpCommand::Record(args))) => runtime.block_on(record(args, context)),
         (Some(name), None) => bridge(name, &runtime, context),
-        (None, None) => ExitStatus::Usage,
+        (None, None) => Err(ExitStatus::Usage),
     }
 }
 
 /// Connects standard input and output to a server of the running tests.
-fn bridge(name: &str, runtime: &Runtime, context: &CliContext) -> ExitStatus {
+fn bridge(name: &str, runtime: &Runtime, context: &CliContext) -> CommandResult {
     let Some(address) = std::env::var(BRIDGE_VARIABLE).ok().filter(|address| !address.is_empty()) else {
-        context.report_error(format!(
+        let message = format!(
             "{BRIDGE_VARIABLE} is not set: `hotseat mcp {name}` works for agents that `hotseat test` starts; other agents \
              need this variable in the environment of the server"
-        ));
-        return ExitStatus::Usage;
+        );
+        return Err(context.fail(ExitStatus::Usage, message));
     };
     let max_bytes = McpLimits::default().max_message_bytes;
     let (lines, input) = bridge_lines();
@@ -62,13 +58,7 @@ fn bridge(name: &str, runtime: &Runtime, context: &CliContext) -> ExitStatus {
     let ended = runtime.block_on(run_bridge(&address, name, input, output, max_bytes));
     // A client that closed its input needs no further answers.
     let _ = writer.join();
-    match ended {
-        Ok(()) => ExitStatus::Passed,
-        Err(error) => {
-            context.report_error(error.to_string());
-            ExitStatus::RunError
-        }
-    }
+    ended.map_err(|error| context.fail(ExitStatus::RunError, error)).map(|()| ExitStatus::Passed)
 }
 
 /// Reads lines of standard input until its end, or until one is too long.
@@ -92,46 +82,28 @@ fn read_lines(max_bytes: usize, lines: &tokio::sync::mpsc::Sender<Vec<u8>>) {
 }
 
 /// Serves one server over HTTP until Ctrl-C.
-async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
+async fn serve(args: &McpServeArgs, context: &CliContext) -> CommandResult {
     if let (Some(file), Some(_)) = (&args.file, &args.record) {
-        context.report_error(format!(
+        let message = format!(
             "--record needs a server to pass requests on to, with --url or a command: {} answers by itself",
             file.display()
-        ));
-        return ExitStatus::Usage;
+        );
+        return Err(context.fail(ExitStatus::Usage, message));
     }
     if let Some(message) = args.record.as_deref().and_then(|file| wrong_recording_name("--record ", file)) {
-        context.report_error(message);
-        return ExitStatus::Usage;
+        return Err(context.fail(ExitStatus::Usage, message));
     }
-    let (definition, answerer) = match definition_of(args, context) {
-        Ok(definition) => definition,
-        Err(message) => {
-            context.report_error(message);
-            return ExitStatus::Usage;
-        }
-    };
-    let mut signals = match ShutdownSignals::new() {
-        Ok(signals) => signals,
-        Err(error) => {
-            context.report_error(format!("cannot receive signals: {error}"));
-            return ExitStatus::RunError;
-        }
-    };
+    let (definition, answerer) =
+        definition_of(args, context).map_err(|message| context.fail(ExitStatus::Usage, message))?;
+    let mut signals = receive_signals(context)?;
     let options = McpOptions { port: args.port, record: args.record.is_some(), ..McpOptions::default() };
     let opened = McpServers::start(vec![definition.clone()], options)
         .and_then(|servers| Ok((servers.open_conversation("serve", answerer, Vec::new())?, servers)));
-    let (mut conversation, servers) = match opened {
-        Ok(opened) => opened,
-        Err(error) => {
-            context.report_error(error.to_string());
-            return ExitStatus::RunError;
-        }
-    };
+    let (mut conversation, servers) = opened.map_err(|error| context.fail(ExitStatus::RunError, error))?;
     let url = conversation.url(&definition.name).unwrap_or_default();
     let printed = context.print(|out| writeln!(out, "{} on {url}\nCtrl-C stops it.", definition.name));
     if printed != ExitStatus::Passed {
-        return printed;
+        return Err(printed);
     }
     let events = async {
         while let Some(event) = conversation.next_event().await {
@@ -152,13 +124,14 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
         Some(format!("{} is incomplete: {gap}", path.display()))
     });
     drop(servers);
-    match written.and_then(|()| gap.map_or(Ok(()), |gap| Err(gap.into()))) {
-        Ok(()) => ExitStatus::Passed,
-        Err(error) => {
-            context.report_error(error);
-            ExitStatus::RunError
-        }
-    }
+    let written = written.and_then(|()| gap.map_or(Ok(()), |gap| Err(gap.into())));
+    written.map_err(|error| context.fail(ExitStatus::RunError, error)).map(|()| ExitStatus::Passed)
+}
+
+/// Begins to receive Ctrl-C.
+pub fn receive_signals(context: &CliContext) -> Result<ShutdownSignals, ExitStatus> {
+    ShutdownSignals::new()
+        .map_err(|error| context.fail(ExitStatus::RunError, format!("cannot receive signals: {error}")))
 }
 
 type AnsweredDefinition = (ServerDefinition, Arc<dyn ToolAnswerer>);
@@ -207,25 +180,17 @@ fn wrong_recording_name(option: &str, file: &Path) -> Option<String> {
 }
 
 /// Records the lists of a server.
-async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
+async fn record(args: &McpRecordArgs, context: &CliContext) -> CommandResult {
     if let Some(message) = wrong_recording_name("", &args.file) {
-        context.report_error(message);
-        return ExitStatus::Usage;
+        return Err(context.fail(ExitStatus::Usage, message));
     }
     let recorded = list_contents(upstream_of(args.url.as_deref(), &args.program)).await;
     let written = recorded.map_err(Box::<dyn Error>::from).and_then(|recording| {
         write_recording(&recording, &context.folder.join(&args.file))?;
         Ok(recording.entries("tools/list", "tools").len())
     });
-    match written {
-        Ok(tools) => {
-            context.print(|out| writeln!(out, "{} in {}", format_count(tools, "tool"), args.file.display()))
-        }
-        Err(error) => {
-            context.report_error(error);
-            ExitStatus::RunError
-        }
-    }
+    let tools = written.map_err(|error| context.fail(ExitStatus::RunError, error))?;
+    Ok(context.print(|out| writeln!(out, "{} in {}", format_count(tools, "tool"), args.file.display())))
 }
 
 fn write_recording(recording: &McpRecording, path: &Path) -> Result<(), Box<dyn Error>> {

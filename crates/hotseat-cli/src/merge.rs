@@ -5,18 +5,12 @@ use hotseat_report::store::{RunStore, RunStoreError, StoredRun, merge};
 
 use crate::args::{MergeArgs, ShowArgs};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::show;
 use crate::store_location::{self, prune_limits, report_store_error};
 
 /// Merges runs and shows the result. Returns the exit status of the merged run.
-pub fn run(args: MergeArgs, context: &CliContext) -> ExitStatus {
-    match try_run(args, context) {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-fn try_run(args: MergeArgs, context: &CliContext) -> Result<ExitStatus, ExitStatus> {
+pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     show::check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
     let place = store_location::locate_store(&args.location, context)?;
     let mut runs: Vec<(RunStore, StoredRun)> = Vec::new();
@@ -47,9 +41,9 @@ fn try_run(args: MergeArgs, context: &CliContext) -> Result<ExitStatus, ExitStat
         verbose: false,
         json: false,
     };
-    match show::run(shown, context) {
-        ExitStatus::Passed => {}
-        wrong => return Err(wrong),
+    let written = show::run(shown, context)?;
+    if written != ExitStatus::Passed {
+        return Err(written);
     }
     let store = RunStore::open(&place.path).map_err(|error| report_store_error(&error, context))?;
     let head = store.find(&id).map_err(|error| report_store_error(&error, context))?;

@@ -10,17 +10,15 @@ use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{RecheckArgs, SweepArgs, TestArgs};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::resume::{parse_run_arguments, rust_test_error};
 use crate::store_location::{self, report_store_error};
 use crate::test::{self, RecheckRequest, TestTask};
 
 /// Runs the command.
-pub fn run(args: RecheckArgs, mut context: CliContext) -> ExitStatus {
-    match prepare(args, &mut context) {
-        Ok((test, rechecked)) => test::run(test, TestTask::Recheck(rechecked), &context),
-        Err(exit) => exit,
-    }
+pub fn run(args: RecheckArgs, mut context: CliContext) -> CommandResult {
+    let (test, rechecked) = prepare(args, &mut context)?;
+    Ok(test::run(test, TestTask::Recheck(rechecked), &context))
 }
 
 /// Returns the arguments to load the suites with, and the run. Errors have been printed.

@@ -8,7 +8,7 @@ use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{CliArgs, CliCommand, ResumeArgs, TestArgs};
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
 use crate::test::{self, ResumedRun, TestTask};
 
@@ -16,11 +16,9 @@ use crate::test::{self, ResumedRun, TestTask};
 const REDACTED: &str = "[redacted:";
 
 /// Runs the command.
-pub fn run(args: ResumeArgs, mut context: CliContext) -> ExitStatus {
-    match prepare(args, &mut context) {
-        Ok((test, resumed)) => test::run(test, TestTask::Resume(resumed), &context),
-        Err(exit) => exit,
-    }
+pub fn run(args: ResumeArgs, mut context: CliContext) -> CommandResult {
+    let (test, resumed) = prepare(args, &mut context)?;
+    Ok(test::run(test, TestTask::Resume(resumed), &context))
 }
 
 /// Returns the original arguments and the run. Errors have been printed.

@@ -2,54 +2,41 @@
 
 use hotseat_engine::config::display_path;
 use hotseat_report::reporters::{format_count, format_duration, one_line};
-use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun};
+use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun, StoredRunRecord};
 
 use crate::args::RunsArgs;
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::CommandResult;
 use crate::store_location::{self, prune_limits, report_store_error};
 
 /// Lists the saved runs, or prunes them.
-pub fn run(args: &RunsArgs, context: &CliContext) -> ExitStatus {
-    let place = match store_location::locate_store(&args.location, context) {
-        Ok(place) => place,
-        Err(exit) => return exit,
-    };
-    let store = match RunStore::open(&place.path) {
-        Ok(store) => store,
-        Err(error) => return report_store_error(&error, context),
-    };
+pub fn run(args: &RunsArgs, context: &CliContext) -> CommandResult {
+    let place = store_location::locate_store(&args.location, context)?;
+    let store = RunStore::open(&place.path).map_err(|error| report_store_error(&error, context))?;
     if args.prune {
         let configured = prune_limits(&place.storing);
         let limits = StoreLimits {
             max_age: args.max_age.or(configured.max_age),
             max_size: args.max_size.or(configured.max_size),
         };
-        return match store.prune(limits) {
-            Ok(pruned) => {
-                let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));
-                let freed = format_megabytes(pruned.before.saturating_sub(pruned.after));
-                context.print(|out| writeln!(out, "deleted {runs} ({freed}); the remaining runs take {room}"))
-            }
-            Err(error) => report_store_error(&error, context),
-        };
+        let pruned = store.prune(limits).map_err(|error| report_store_error(&error, context))?;
+        let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));
+        let freed = format_megabytes(pruned.before.saturating_sub(pruned.after));
+        let words = format!("deleted {runs} ({freed}); the remaining runs take {room}");
+        return Ok(context.print(|out| writeln!(out, "{words}")));
     }
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
-    let runs = store.runs(most);
-    if runs.as_ref().is_ok_and(Vec::is_empty) {
+    let runs = store.runs(most).map_err(|error| report_store_error(&error, context))?;
+    if runs.is_empty() {
         let shown = display_path(&place.path, &context.folder);
         context.print_message(&format!("note: there are no saved runs in {shown}; `hotseat test` saves one"));
     }
-    match runs {
-        Ok(runs) if args.json => {
-            let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
-            context.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
-        }
-        Ok(runs) => context.print(|out| {
-            runs.iter().try_for_each(|run| writeln!(out, "{}", format_run(run, context.width())))
-        }),
-        Err(error) => report_store_error(&error, context),
+    if args.json {
+        let mut lines = runs.iter().map(|run| serde_json::to_string(&StoredRunRecord::new(run)));
+        return Ok(context.print_json(|out| lines.try_for_each(|line| writeln!(out, "{}", line?))));
     }
+    let mut lines = runs.iter().map(|run| format_run(run, context.width()));
+    Ok(context.print(|out| lines.try_for_each(|line| writeln!(out, "{line}"))))
 }
 
 /// `3f2a9c01  2026-11-22 10:15  3 passed, 1 failed  12.3s  1a2b3c4+  tests/a.test.yaml`

@@ -120,8 +120,8 @@ pub fn restriction(
     let failed = store.and_then(|store| store.failed_cases(None, before));
     let failed = failed.map_err(|error| report_store_error(&error, context))?;
     if failed.is_empty() {
-        context.report_error("no case selected: every case passed when it last ran");
-        return Err(ExitStatus::NothingSelected);
+        let message = "no case selected: every case passed when it last ran";
+        return Err(context.fail(ExitStatus::NothingSelected, message));
     }
     Ok(CaseRestriction::Failed(failed))
 }

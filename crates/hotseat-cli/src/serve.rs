@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostics;
 use hotseat_engine::config::Project;
-use hotseat_engine::run::ShutdownSignals;
 use hotseat_runtime::files::{self, ConnectorSet, LoadedAgent};
 use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
 use hotseat_runtime::memory::MemoryLimits;
@@ -18,26 +17,15 @@ use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
 use crate::context::CliContext;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
+use crate::mcp::receive_signals;
 use crate::project_file::find_project_file;
 
-pub fn run(args: &ServeArgs, context: &CliContext) -> ExitStatus {
-    let agent = match load_agent(args, context) {
-        Ok(agent) => agent,
-        Err(diagnostics) => {
-            context.report_errors(diagnostics);
-            return ExitStatus::Usage;
-        }
-    };
+pub fn run(args: &ServeArgs, context: &CliContext) -> CommandResult {
+    let agent = load_agent(args, context).map_err(|diagnostics| context.reject(diagnostics))?;
     let mut models = ModelRegistry::default();
-    match agent.models() {
-        Ok(opened) => {
-            opened.into_iter().for_each(|(id, model)| models = models.clone().with_model(&id, model))
-        }
-        Err(error) => {
-            context.report_error(error.to_string());
-            return ExitStatus::Usage;
-        }
+    for (id, model) in agent.models().map_err(|error| context.fail(ExitStatus::Usage, error))? {
+        models = models.with_model(&id, model);
     }
     let mut host_options = HostOptions { limits: agent.limits, ..HostOptions::default() };
     host_options.store = Arc::new(InMemoryStore::with_bounds(StoreBounds {
@@ -46,13 +34,10 @@ pub fn run(args: &ServeArgs, context: &CliContext) -> ExitStatus {
         memories: MemoryLimits { records: args.max_memories, ..MemoryLimits::default() },
     }));
     if let Some(path) = &args.store {
-        match SqliteStore::open(&context.folder.join(path)) {
-            Ok(store) => host_options.store = Arc::new(store),
-            Err(error) => {
-                context.report_error(format!("--store {}: {error}", path.display()));
-                return ExitStatus::RunError;
-            }
-        }
+        let store = SqliteStore::open(&context.folder.join(path)).map_err(|error| {
+            context.fail(ExitStatus::RunError, format!("--store {}: {error}", path.display()))
+        })?;
+        host_options.store = Arc::new(store);
     }
     if !args.host.is_loopback() {
         context.print_message(&format!(
@@ -60,13 +45,10 @@ pub fn run(args: &ServeArgs, context: &CliContext) -> ExitStatus {
             args.host
         ));
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            context.report_error(format!("cannot start threads: {error}"));
-            return ExitStatus::RunError;
-        }
-    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| context.fail(ExitStatus::RunError, format!("cannot start threads: {error}")))?;
     runtime.block_on(serve(args, context, &agent, models, host_options))
 }
 
@@ -98,26 +80,16 @@ async fn serve(
     agent: &LoadedAgent,
     models: ModelRegistry,
     host_options: HostOptions,
-) -> ExitStatus {
-    let mut signals = match ShutdownSignals::new() {
-        Ok(signals) => signals,
-        Err(error) => {
-            context.report_error(format!("cannot receive signals: {error}"));
-            return ExitStatus::RunError;
-        }
-    };
+) -> CommandResult {
+    let mut signals = receive_signals(context)?;
     let host = ConversationHost::new(agent.definitions.clone(), models, host_options);
     let served = ServedAgent::new(agent.id.as_str(), host, agent.definitions.clone(), agent.id.clone());
     if args.stdio {
         return tokio::select! {
-            printed = answer_lines(&served) => match printed {
-                Ok(()) => ExitStatus::Passed,
-                Err(error) => {
-                    context.report_error(format!("cannot write standard output: {error}"));
-                    ExitStatus::RunError
-                }
-            },
-            () = signals.next() => ExitStatus::Interrupted,
+            printed = answer_lines(&served) => printed.map(|()| ExitStatus::Passed).map_err(|error| {
+                context.fail(ExitStatus::RunError, format!("cannot write standard output: {error}"))
+            }),
+            () = signals.next() => Ok(ExitStatus::Interrupted),
         };
     }
     let options = ServeOptions {
@@ -128,16 +100,12 @@ async fn serve(
         head_timeout: args.head_timeout,
         ..ServeOptions::default()
     };
-    let server = match AgentServer::bind(options, vec![served]).await {
-        Ok(server) => server,
-        Err(error) => {
-            context.report_error(format!("{error}; use --port 0 to pick a free port"));
-            return ExitStatus::RunError;
-        }
-    };
+    let server = AgentServer::bind(options, vec![served]).await.map_err(|error| {
+        context.fail(ExitStatus::RunError, format!("{error}; use --port 0 to pick a free port"))
+    })?;
     let printed = context.print(|out| out.write_all(introduction(agent, server.address()).as_bytes()));
     if printed != ExitStatus::Passed {
-        return printed;
+        return Err(printed);
     }
     let (stop, stopped) = oneshot::channel::<()>();
     let running = server.run(async move {
@@ -150,8 +118,8 @@ async fn serve(
         signals.next().await;
     };
     tokio::select! {
-        () = running => ExitStatus::Passed,
-        () = interrupted => ExitStatus::Interrupted,
+        () = running => Ok(ExitStatus::Passed),
+        () = interrupted => Ok(ExitStatus::Interrupted),
     }
 }
 

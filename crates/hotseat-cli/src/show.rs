@@ -5,24 +5,18 @@ use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
 use hotseat_report::reporters::{
-    self, ConsoleOptions, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter,
-    TraceReporter, conversation,
+    self, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
+    conversation,
 };
 use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 
 use crate::args::ShowArgs;
 use crate::context::{CliContext, stdout};
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
 
 /// Shows a run, or one of its cases.
-pub fn run(args: ShowArgs, context: &CliContext) -> ExitStatus {
-    match try_run(&args, context) {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-fn try_run(args: &ShowArgs, context: &CliContext) -> Result<ExitStatus, ExitStatus> {
+pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
     check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
     let store = store_location::open_store(&args.location, context)?;
     let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
@@ -32,8 +26,8 @@ fn try_run(args: &ShowArgs, context: &CliContext) -> Result<ExitStatus, ExitStat
         return Ok(ExitStatus::Passed);
     }
     match &args.case {
-        Some(case) => show_case(args, &store, &head, case, context),
-        None => show_run(args, &store, &head, context),
+        Some(case) => show_case(&args, &store, &head, case, context),
+        None => show_run(&args, &store, &head, context),
     }
 }
 
@@ -58,7 +52,7 @@ fn show_case(
     head: &StoredRun,
     case: &str,
     context: &CliContext,
-) -> Result<ExitStatus, ExitStatus> {
+) -> CommandResult {
     let outcome = store.outcome(head, case).map_err(|error| report_store_error(&error, context))?;
     if args.json {
         return Ok(context.print_json(|out| {
@@ -68,27 +62,15 @@ fn show_case(
             })
         }));
     }
-    let look = ConsoleOptions {
-        color: context.uses_color(),
-        width: context.width(),
-        progress: false,
-        verbose: true,
-        wraps: context.wraps_text(),
-    };
+    let look = context.console_options(true, false);
     let text = conversation(&look, &outcome, &head.metadata.setting);
     Ok(context.print(|out| out.write_all(text.as_bytes())))
 }
 
-fn show_run(
-    args: &ShowArgs,
-    store: &RunStore,
-    head: &StoredRun,
-    context: &CliContext,
-) -> Result<ExitStatus, ExitStatus> {
+fn show_run(args: &ShowArgs, store: &RunStore, head: &StoredRun, context: &CliContext) -> CommandResult {
     let setting = &head.metadata.setting;
     let not_writable = |path: &Path, error: io::Error| {
-        context.report_error(ReportWriteError::new(path, error).to_string());
-        ExitStatus::RunError
+        context.fail(ExitStatus::RunError, ReportWriteError::new(path, error))
     };
     let mut all: Vec<(&Path, Box<dyn Reporter>)> = Vec::new();
     for path in &args.output {
@@ -107,13 +89,7 @@ fn show_run(
     let out = Path::new("standard output");
     let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
     if !args.json && all.is_empty() {
-        let look = ConsoleOptions {
-            color: context.uses_color(),
-            width: context.width(),
-            progress: false,
-            verbose: args.verbose,
-            wraps: context.wraps_text(),
-        };
+        let look = context.console_options(args.verbose, false);
         all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }
     let mut failed: Option<ExitStatus> = None;

@@ -14,17 +14,11 @@ use tokio::sync::oneshot;
 
 use crate::args::ViewArgs;
 use crate::context::{CliContext, stderr};
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
 
 /// Serves the page until Ctrl-C.
-pub fn run(args: &ViewArgs, context: &CliContext) -> ExitStatus {
-    match try_run(args, context) {
-        Ok(exit) | Err(exit) => exit,
-    }
-}
-
-fn try_run(args: &ViewArgs, context: &CliContext) -> Result<ExitStatus, ExitStatus> {
+pub fn run(args: &ViewArgs, context: &CliContext) -> CommandResult {
     let path = store_location::locate_store(&args.location, context)?.path;
     let store = RunStore::open(&path).map_err(|error| report_store_error(&error, context))?;
     let head = match &args.run {
@@ -37,10 +31,7 @@ fn try_run(args: &ViewArgs, context: &CliContext) -> Result<ExitStatus, ExitStat
         Some(_) => RunSelector::Run(head.id.clone()),
         None => RunSelector::Current,
     };
-    let broken = |words: String| {
-        context.report_error(words);
-        ExitStatus::RunError
-    };
+    let broken = |words: String| context.fail(ExitStatus::RunError, words);
     let runtime = build_runtime().map_err(|error| broken(format!("cannot start: {error}")))?;
     runtime.block_on(async {
         let mut signals = ShutdownSignals::new().map_err(|error| broken(format!("cannot start: {error}")))?;

@@ -1,5 +1,7 @@
 //! The servers of a build without them: they cannot be started.
 
+#![expect(missing_docs, reason = "the methods are those of the other file, and nothing can call them")]
+
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -18,12 +20,10 @@ pub struct McpError;
 pub struct McpServers(Infallible);
 
 impl McpServers {
-    /// Returns the error that this build has no servers. Always fails.
     pub fn start(_: Vec<ServerDefinition>, _: McpOptions) -> Result<McpServers, McpError> {
         Err(McpError)
     }
 
-    /// Opens a conversation.
     pub fn open_conversation(
         &self,
         _: &str,
@@ -35,7 +35,6 @@ impl McpServers {
 }
 
 impl ServerDefinition {
-    /// Returns the error that this build has no servers. Always fails.
     pub fn validate(&self) -> Result<(), McpError> {
         Err(McpError)
     }
@@ -45,39 +44,32 @@ impl ServerDefinition {
 pub struct McpConversation(Infallible);
 
 impl McpConversation {
-    /// Address of a server in this conversation.
     pub fn url(&self, _: &str) -> Option<String> {
         match self.0 {}
     }
 
-    /// Address of the servers for `hotseat mcp NAME`.
     pub fn bridge_address(&self) -> String {
         match self.0 {}
     }
 
-    /// Names of the servers.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         match self.0 {}
         #[expect(unreachable_code, reason = "it names the type")]
         std::iter::empty()
     }
 
-    /// Waits for the next event.
     pub async fn next_event(&mut self) -> Option<McpEvent> {
         match self.0 {}
     }
 
-    /// Returns the next event if there is one.
     pub fn try_next_event(&mut self) -> Option<McpEvent> {
         match self.0 {}
     }
 
-    /// Whether a client has connected to a server.
     pub fn is_connected(&self, _: &str) -> bool {
         match self.0 {}
     }
 
-    /// Opens a conversation at the same addresses.
     pub fn reopen(
         self,
         _: Arc<dyn ToolAnswerer>,
@@ -86,27 +78,22 @@ impl McpConversation {
         match self.0 {}
     }
 
-    /// Returns the recorded exchanges of a server.
     pub fn recording(&self, _: &str) -> Option<McpRecording> {
         match self.0 {}
     }
 
-    /// Returns why the recording of a server is incomplete.
     pub fn recording_gap(&self, _: &str) -> Option<String> {
         match self.0 {}
     }
 
-    /// Returns the exchanges of recordings that no request has used.
     pub fn unused_exchanges(&self) -> Vec<(String, McpExchange)> {
         match self.0 {}
     }
 
-    /// Ends the conversation.
     pub fn close(&self) {
         match self.0 {}
     }
 
-    /// Returns the fault rules that selected no call.
     pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
         match self.0 {}
     }

@@ -109,40 +109,31 @@ impl ScriptHost {
     /// Adds a function that scripts await. Its future is polled on the thread of the context, and the caller
     /// provides what is needed to wake it, such as an entered tokio runtime. The future is dropped when the
     /// script ends.
-    pub fn async_function<F>(
+    pub fn async_function<F: Future<Output = HostResult> + 'static>(
         self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
-    ) -> Self
-    where
-        F: Future<Output = HostResult> + 'static,
-    {
+    ) -> Self {
         self.with_future(name, function, HostFunction::Async)
     }
 
     /// Adds a function whose future blocks the script: an ordinary call for the script, until the future is
     /// ready, the time limit passes or the script is cancelled. It is polled like an [asynchronous
     /// function](ScriptHost::async_function).
-    pub fn blocking_function<F>(
+    pub fn blocking_function<F: Future<Output = HostResult> + 'static>(
         self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
-    ) -> Self
-    where
-        F: Future<Output = HostResult> + 'static,
-    {
+    ) -> Self {
         self.with_future(name, function, HostFunction::Blocking)
     }
 
-    fn with_future<F>(
+    fn with_future<F: Future<Output = HostResult> + 'static>(
         mut self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
         called: fn(AsyncFunction) -> HostFunction,
-    ) -> Self
-    where
-        F: Future<Output = HostResult> + 'static,
-    {
+    ) -> Self {
         let boxed: AsyncFunction = Box::new(move |arguments| Box::pin(function(arguments)));
         self.functions.push((name.into(), called(boxed)));
         self
@@ -160,14 +151,11 @@ impl ScriptHost {
 
     /// Adds a [blocking](ScriptHost::blocking_function) function whose duration does not count against the time
     /// limit of the script. It ends when the script is cancelled.
-    pub fn untimed_function<F>(
+    pub fn untimed_function<F: Future<Output = HostResult> + 'static>(
         self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
-    ) -> Self
-    where
-        F: Future<Output = HostResult> + 'static,
-    {
+    ) -> Self {
         self.with_future(name, function, HostFunction::Untimed)
     }
 

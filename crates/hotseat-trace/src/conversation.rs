@@ -12,12 +12,11 @@ use crate::server_calls::{
     reported_tool_names, tool_at,
 };
 use crate::{
-    AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, Event, InterruptAnswered,
-    InterruptRaised, LlmCallCompleted, LlmFaultInjected, McpAnswerLost, McpArgumentsInvalid,
-    McpFaultInjected, Millis, Origin, PatchBudget, Payload, ReasoningMessage, RoleAnswered, SimulationEnded,
-    SimulationStarted, StateDelta, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
-    TopicGraph, TopicReason, TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage,
-    apply_patch, plain_text,
+    AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, Event, InterruptAnswered, InterruptRaised,
+    LlmFaultInjected, McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Origin, PatchBudget,
+    Payload, ReasoningMessage, RoleAnswered, SimulationEnded, SimulationStarted, StateDelta, TimeOffset,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvocation, TopicGraph, TopicReason, TopicStep,
+    TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage, apply_patch, plain_text,
 };
 
 /// Code of a call of a model whose reply could not be read.
@@ -96,7 +95,7 @@ impl ServiceUse {
 }
 
 /// One user input and everything up to the end of the agent's answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ConversationTurn {
     /// Id in the trace.
     pub id: Arc<str>,
@@ -180,9 +179,10 @@ pub struct AwaitingReport {
 }
 
 /// Outcome of a turn.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum TurnOutcome {
     /// The turn has not ended.
+    #[default]
     Open,
     /// The agent finished the turn.
     Completed,
@@ -228,7 +228,7 @@ pub struct ReasoningText {
 }
 
 /// One call of a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentToolCall {
     /// Number of its first event in the trace.
     pub sequence: u64,
@@ -309,12 +309,8 @@ impl AgentToolCall {
             started: call.started,
             ended: call.ended.unwrap_or(call.started),
             completed_at: call.completed_at,
-            origin: Origin::Stream,
-            subagent: None,
-            message_id: None,
-            is_reported: false,
             server_call: Some(call),
-            test_servers: Arc::default(),
+            ..AgentToolCall::default()
         }
     }
 
@@ -484,10 +480,16 @@ impl TracedConversation {
             Payload::StateDelta(p) => self.apply_delta(p),
             Payload::AgentRunFinished(p) => self.finish_run(p),
             Payload::TurnSpent(p) => self.add_usage(p),
-            Payload::LlmCallCompleted(p) => self.complete_llm_call(p),
-            Payload::LlmFaultInjected(p) => self.add_model_fault(p),
+            Payload::LlmCallCompleted(p) => {
+                self.update_turn(&p.turn_id, |turn| turn.finish_reason = Some(finish_reason(&p.stop_reason)))
+            }
+            Payload::LlmFaultInjected(p) => {
+                self.update_turn(&p.turn_id, |turn| turn.model_faults.push(p.clone()))
+            }
             Payload::AwaitingInput(p) => self.set_awaiting(p),
-            Payload::AgentRunFailed(p) => self.fail_run(p),
+            Payload::AgentRunFailed(p) => {
+                self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
+            }
             Payload::InterruptRaised(p) => self.raise_interrupt(p),
             Payload::InterruptAnswered(p) => self.answer_interrupt(p),
             Payload::TopicsDeclared(p) => self.declare_topics(p),
@@ -570,10 +572,6 @@ impl TracedConversation {
         });
     }
 
-    fn add_model_fault(&mut self, p: &LlmFaultInjected) {
-        self.update_turn(&p.turn_id, |turn| turn.model_faults.push(p.clone()));
-    }
-
     fn add_argument_errors(&mut self, p: &McpArgumentsInvalid) {
         self.update_server_call(&p.tool_call_id, |call| {
             call.argument_errors.extend(p.errors.iter().cloned())
@@ -654,14 +652,6 @@ impl TracedConversation {
         });
     }
 
-    fn fail_run(&mut self, p: &AgentRunFailed) {
-        self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()));
-    }
-
-    fn complete_llm_call(&mut self, p: &LlmCallCompleted) {
-        self.update_turn(&p.turn_id, |turn| turn.finish_reason = Some(finish_reason(&p.stop_reason)));
-    }
-
     fn declare_topics(&mut self, p: &TopicsDeclared) {
         self.topics = Some(Arc::new(TopicGraph::from_declared(&p.topics)));
         self.current_topic = None;
@@ -721,16 +711,17 @@ impl TracedConversation {
             name: p.tool_name.clone(),
             arguments_broken: are_unreadable(&arguments),
             arguments,
-            result: None,
             started: p.started_us.unwrap_or(event.offset),
             ended: p.started_us.unwrap_or(event.offset),
-            completed_at: None,
             origin: p.origin,
-            subagent: p.subagent.clone().or_else(|| self.subagent_of(&p.turn_id)),
+            subagent: p
+                .subagent
+                .clone()
+                .or_else(|| self.subagent_turns.get(&p.turn_id).and_then(|(_, agent)| agent.clone())),
             message_id: p.message_id.clone(),
             is_reported: true,
-            server_call: None,
             test_servers: self.test_servers.clone(),
+            ..AgentToolCall::default()
         };
         if let Some(turn) = self.turn_index(&p.turn_id) {
             self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
@@ -836,11 +827,6 @@ impl TracedConversation {
         within.or_else(|| self.turns.iter().rposition(|turn| &*turn.id == id))
     }
 
-    /// Returns the sub-agent of a nested turn.
-    fn subagent_of(&self, turn_id: &str) -> Option<Arc<str>> {
-        self.subagent_turns.get(turn_id).and_then(|(_, agent)| agent.clone())
-    }
-
     fn update_turn(&mut self, id: &str, change: impl FnOnce(&mut ConversationTurn)) {
         if let Some(index) = self.turn_index(id) {
             change(&mut self.turns[index]);
@@ -921,36 +907,7 @@ impl TracedConversation {
 
 impl ConversationTurn {
     fn new(id: Arc<str>, caller: Arc<str>, number: usize, started: TimeOffset, started_at: Millis) -> Self {
-        ConversationTurn {
-            id,
-            number,
-            caller,
-            user: None,
-            attachments: Vec::new(),
-            started,
-            ended: None,
-            started_at,
-            ended_at: None,
-            outcome: TurnOutcome::Open,
-            messages: Vec::new(),
-            reasoning: Vec::new(),
-            tool_calls: Vec::new(),
-            server_calls: Vec::new(),
-            interrupts: Vec::new(),
-            run_outcome: None,
-            run_error: None,
-            reported_usage: Vec::new(),
-            usage_totals: None,
-            finish_reason: None,
-            awaiting: None,
-            model_faults: Vec::new(),
-            notes: Vec::new(),
-            state: None,
-            result: None,
-            roles: Vec::new(),
-            topic: None,
-            topic_step: None,
-        }
+        ConversationTurn { id, number, caller, started, started_at, ..ConversationTurn::default() }
     }
 
     /// Returns the time from sending the input to the end of the turn; zero for a turn that has not ended.

@@ -40,7 +40,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Origin, ToolInvoked};
+    use crate::ToolInvocation;
 
     #[test]
     fn event_round_trips_in_documented_shape() {
@@ -48,18 +48,12 @@ mod tests {
             sequence: 4,
             offset: TimeOffset(1500),
             timestamp: 1_700_000_000_000,
-            payload: ToolInvoked {
+            payload: ToolInvocation {
                 turn_id: "turn-1".into(),
                 tool_call_id: "c1".into(),
                 tool_name: "echo".into(),
-                target_type: None,
-                target_id: None,
-                r#async: false,
                 input: Some(json!({"text": "hi"})),
-                started_us: None,
-                origin: Origin::Stream,
-                subagent: None,
-                message_id: None,
+                ..ToolInvocation::default()
             }
             .into(),
         };

@@ -111,21 +111,21 @@ impl ResultLabel {
 
     /// Formats a number of results: `3 failed`, `1 judge error`, `2 judge errors`.
     pub fn count(self, number: usize) -> String {
-        let plural = match self {
-            ResultLabel::Passed | ResultLabel::Failed | ResultLabel::Skipped => "",
+        match self {
+            ResultLabel::Passed | ResultLabel::Failed | ResultLabel::Skipped => {
+                format!("{number} {}", self.word())
+            }
             ResultLabel::TestError
             | ResultLabel::JudgeError
             | ResultLabel::SimulatorError
-            | ResultLabel::InfrastructureError => {
-                if number == 1 {
-                    ""
-                } else {
-                    "s"
-                }
-            }
-        };
-        format!("{number} {}{plural}", self.word())
+            | ResultLabel::InfrastructureError => format_count(number, self.word()),
+        }
     }
+}
+
+/// Formats a number with its noun: `1 case`, `2 cases`.
+pub fn format_count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 impl From<ResponsibleParty> for ResultLabel {

@@ -13,7 +13,7 @@ use crate::json::canonical_text;
 use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
 
 /// A tool call as an MCP server of the test saw it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerCall {
     /// Number of its first event in the trace.
     pub sequence: u64,
@@ -69,13 +69,7 @@ impl ServerCall {
             arguments: invoked.input.clone().unwrap_or(Value::Null),
             agent_call_id: invoked.agent_call_id.clone(),
             started: invoked.started_us.unwrap_or(at),
-            ended: None,
-            completed_at: None,
-            result: None,
-            lost_success: None,
-            argument_errors: Vec::new(),
-            arguments_unchecked: false,
-            faults: Vec::new(),
+            ..ServerCall::default()
         })
     }
 
@@ -342,7 +336,7 @@ mod tests {
     use super::*;
     use crate::{
         ErrorInfo, Event, McpAnswerLost, McpFaultInjected, Payload, ToolArguments, ToolCompleted, ToolFailed,
-        TracedConversation, TurnCompleted, TurnStarted,
+        TracedConversation, TurnCompletion, TurnStart,
     };
 
     /// Builds a conversation of one turn from events at given times.
@@ -351,15 +345,7 @@ mod tests {
 
     impl Events {
         fn new() -> Events {
-            Events::default().at(
-                0,
-                TurnStarted {
-                    turn_id: "t".into(),
-                    conversation_id: "c".into(),
-                    caller_id: "hotseat".into(),
-                    caller_type: "user".into(),
-                },
-            )
+            Events::default().at(0, TurnStart::by_user("t".into(), "c".into(), "hotseat"))
         }
 
         fn at(mut self, time: u64, payload: impl Into<Payload>) -> Events {
@@ -436,7 +422,7 @@ mod tests {
         }
 
         fn end(self) -> TracedConversation {
-            let all = self.at(1000, TurnCompleted { turn_id: "t".into() });
+            let all = self.at(1000, TurnCompletion { turn_id: "t".into(), issues: None });
             TracedConversation::from_events(&all.0)
         }
     }
@@ -637,7 +623,9 @@ mod tests {
 
     #[test]
     fn events_after_the_end_of_a_turn_reach_their_call() {
-        let late = Events::new().seen(1, "s1", "pay", json!({})).at(2, TurnCompleted { turn_id: "t".into() });
+        let late = Events::new()
+            .seen(1, "s1", "pay", json!({}))
+            .at(2, TurnCompletion { turn_id: "t".into(), issues: None });
         let late = late.result(3, "s1", json!("late")).seen(4, "s2", "pay", json!({})).end();
         assert_eq!(calls(&late), ["s1 mcp s1", "s2 mcp s2"]);
         assert_eq!(late.call("s1").unwrap().result.as_ref().unwrap().value, json!("late"));

@@ -21,7 +21,7 @@ use hotseat_targets::connection::http::HttpClient;
 use crate::args::{SelectionArgs, TestArgs};
 use crate::context::CliContext;
 use crate::dry_run;
-use crate::exit::ExitStatus;
+use crate::exit::{CommandResult, ExitStatus};
 use crate::input::TestInput;
 use crate::list::open_project;
 use crate::report_writer::ReportWriter;
@@ -56,7 +56,7 @@ pub enum TestTask {
 pub fn run(args: TestArgs, task: TestTask, context: &CliContext) -> ExitStatus {
     let json = args.json;
     let mut left = RunCleanup::default();
-    let mut exit = run_task(args, task, context, &mut left);
+    let mut exit = try_run(args, task, context, &mut left).unwrap_or_else(|exit| exit);
     if json {
         let ended = match left.events.as_ref().map(|events| events.end(exit.code())) {
             Some(Some(ended)) => ended,
@@ -107,12 +107,6 @@ pub fn report_usage_error(words: &str) {
     let _ = hotseat_report::reporters::write_error(&mut io::stdout(), &mistake).and_then(|()| {
         hotseat_report::reporters::write_empty_summary(&mut io::stdout(), ExitStatus::Usage.code())
     });
-}
-
-fn run_task(args: TestArgs, task: TestTask, context: &CliContext, left: &mut RunCleanup) -> ExitStatus {
-    match try_run(args, task, context, left) {
-        Ok(exit) | Err(exit) => exit,
-    }
 }
 
 /// A task whose cases are selected and whose run has not started.
@@ -232,12 +226,7 @@ fn event_retention(
 }
 
 /// Like [`run_task`]; errors that prevent the run have been printed.
-fn try_run(
-    mut args: TestArgs,
-    task: TestTask,
-    context: &CliContext,
-    left: &mut RunCleanup,
-) -> Result<ExitStatus, ExitStatus> {
+fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut RunCleanup) -> CommandResult {
     let PreparedTest { input, project, http, mut plan, resumed, rechecking } =
         prepare(&mut args, task, context)?;
     check_plan(&args, &mut plan, &project, context)?;
@@ -267,9 +256,9 @@ fn try_run(
     }
     if args.dry_run {
         let made_up = matches!(input, Some(TestInput::Generated(..)));
-        return Ok(dry_run::run(&args, made_up, &plan, &project, context));
+        return dry_run::run(&args, made_up, &plan, &project, context);
     }
-    let broken = |words: String| report_broken(&words, context);
+    let broken = |words: String| context.fail(ExitStatus::RunError, words);
     let files = outputs::open(&args, context).map_err(|error| broken(error.to_string()))?;
     let choices = RunChoices {
         options,
@@ -338,12 +327,6 @@ fn try_run(
     conclude(finished, viewing, can_go_on, &args, context, left)
 }
 
-/// Prints why the run is broken, and returns its exit status.
-fn report_broken(words: &str, context: &CliContext) -> ExitStatus {
-    context.report_error(words);
-    ExitStatus::RunError
-}
-
 /// Prints what remains to be said after a run, and returns its exit status.
 fn conclude(
     FinishedRun { ended, reporters }: FinishedRun,
@@ -352,7 +335,7 @@ fn conclude(
     args: &TestArgs,
     context: &CliContext,
     left: &mut RunCleanup,
-) -> Result<ExitStatus, ExitStatus> {
+) -> CommandResult {
     if args.verbose {
         reporters.logs.iter().for_each(|line| context.print_console_line(line));
     }

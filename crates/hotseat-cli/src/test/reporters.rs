@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{RunEvent, RunSettings};
 use hotseat_report::reporters::{
-    self, ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter,
-    RecordingsReporter, ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
+    self, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter, RecordingsReporter,
+    ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
 };
 
 use hotseat_report::runner::ReporterSet;
@@ -112,14 +112,9 @@ pub fn open_reporters(
     if events.is_none() && looks.is_single_message && !args.verbose {
         all.push(("standard output".to_string(), Box::new(ReplyReporter::new(stdout(), context.width()))));
     } else if events.is_none() {
-        let look = ConsoleOptions {
-            color: context.uses_color(),
-            width: context.width(),
-            // Redrawing the progress line would disturb typing.
-            progress: context.shows_progress() && !looks.is_interactive,
-            verbose: args.verbose,
-            wraps: context.wraps_text(),
-        };
+        // Redrawing the progress line would disturb typing.
+        let progress = context.shows_progress() && !looks.is_interactive;
+        let look = context.console_options(args.verbose, progress);
         let console = ConsoleReporter::new(stdout(), look, setting.clone());
         all.push(("standard output".to_string(), Box::new(console)));
     }

@@ -40,8 +40,7 @@ pub fn serve_page(
     let Some(keeping) = keeping else { return Ok(None) };
     let viewing =
         ViewServerThread::start(store_path(&project.root), keeping.id(), context).map_err(|error| {
-            context.report_error(format!("--view: cannot serve the page: {error}"));
-            ExitStatus::RunError
+            context.fail(ExitStatus::RunError, format!("--view: cannot serve the page: {error}"))
         })?;
     context.print_message(&format!("view: http://{}/", viewing.address()));
     Ok(Some(viewing))

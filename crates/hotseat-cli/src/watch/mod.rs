@@ -45,14 +45,12 @@ enum WatchStep {
 /// Runs the selected tests, and again whenever files change or a key asks for it.
 pub fn run(args: TestArgs, context: &mut CliContext) -> ExitStatus {
     let Some(original) = context.arguments.clone() else {
-        context.report_error("--watch needs arguments that are valid UTF-8");
-        return ExitStatus::Usage;
+        return context.fail(ExitStatus::Usage, "--watch needs arguments that are valid UTF-8");
     };
     let (sender, events) = channel();
     let signals = sender.clone();
     if let Err(error) = listen_for_signals(move || drop(signals.send(WatchEvent::Stop))) {
-        context.report_error(format!("cannot start: {error}"));
-        return ExitStatus::RunError;
+        return context.fail(ExitStatus::RunError, format!("cannot start: {error}"));
     }
     let keyboard =
         KeyboardKeys::open(context.can_ask_human(), move |key| sender.send(WatchEvent::Key(key)).is_ok());

@@ -33,7 +33,7 @@ use hotseat_targets::recording::suite_name;
 pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
 
 /// A project and its settings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Project {
     /// Folder of the project file, or the searched folder if there is none.
     pub root: PathBuf,
@@ -124,41 +124,15 @@ impl Project {
     /// Creates a project without a project file.
     pub fn without_file(root: PathBuf, environment: Environment) -> Project {
         Project {
-            file: None,
             suites: default_suites(),
-            parallel: None,
-            runs: None,
-            min_pass_rate: None,
-            reliability: None,
-            max_invalid: None,
-            retries: 0,
-            limits: TrafficLimits::default(),
-            currency: None,
-            store: StoreSettings::default(),
-            secrets: Vec::new(),
-            agents: Vec::new(),
-            connectors: Arc::default(),
-            hooks: ProjectHooks::default(),
             scripts: ScriptLibrary::new(
                 ScriptGrants { root: root.clone(), ..ScriptGrants::default() },
                 environment.clone(),
             ),
             root,
-            processes: ProcessDefinitions::default(),
-            simulator: None,
-            default_simulator: false,
-            judge: JudgeSettings::default(),
-            target: None,
-            override_agent: None,
-            moved_agent: None,
-            replay_agents: None,
-            call_settings: CallSettings::default(),
-            no_inherited: InheritedSettings::default(),
-            inherited_by_agent: Arc::default(),
-            shared: Arc::default(),
             redactor: SecretRedactor::new(named_secrets(&environment, &[])),
-            header_secrets: Vec::new(),
             environment,
+            ..Project::default()
         }
     }
 
@@ -263,17 +237,12 @@ impl Project {
             scripts: ScriptLibrary::new(grants, environment.clone()),
             processes,
             simulator,
-            default_simulator: false,
             judge,
             target,
-            override_agent: None,
-            moved_agent: None,
-            replay_agents: None,
-            call_settings: CallSettings::default(),
-            no_inherited: InheritedSettings::default(),
             inherited_by_agent: inherited,
             shared: Arc::new(shared),
             environment,
+            ..Project::default()
         };
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
     }

@@ -24,9 +24,7 @@ use hotseat_model::{
     StopReason,
 };
 use hotseat_script::ScriptErrorKind;
-use hotseat_trace::{
-    AttemptFailure, FailureKind, Payload, RoleAnswered, TurnStarted, UserMessage, plain_text,
-};
+use hotseat_trace::{AttemptFailure, FailureKind, Payload, RoleAnswered, TurnStart, UserMessage, plain_text};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
@@ -366,18 +364,12 @@ pub async fn run_single_turn(
     let traffic = recorder.traffic().clone();
     let turn_id = said.turn_id.clone();
     let message_id: Arc<str> = format!("{turn_id}-message").into();
-    recorder.emit(TurnStarted {
-        turn_id: turn_id.clone(),
-        conversation_id: agent.conversation_id(),
-        caller_id: "hotseat".into(),
-        caller_type: "user".into(),
-    });
+    recorder.emit(TurnStart::by_user(turn_id.clone(), agent.conversation_id(), "hotseat"));
     recorder.emit(UserMessage {
         turn_id: turn_id.clone(),
         message_id: message_id.clone(),
         content: said.text.to_string(),
-        attachments: Vec::new(),
-        options: None,
+        ..UserMessage::default()
     });
     let input = AgentInput {
         turn_id,
@@ -387,9 +379,10 @@ pub async fn run_single_turn(
         options: said.options.filter(|_| agent.capabilities().options),
         script: &mut script,
         limits: limits.with_traffic(&traffic),
+        recorder,
     };
     traffic.begin_turn();
-    let held = agent.send_input(input, recorder).await;
+    let held = agent.send_input(input).await;
     let held = held.and_then(|()| traffic.end_turn().map_or(Ok(()), |failure| Err(failure.into())));
     agent.close().await;
     match held {

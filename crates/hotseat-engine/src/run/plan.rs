@@ -102,7 +102,7 @@ pub struct PlannedSuite {
 }
 
 /// The cases of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RunPlan {
     suites: Vec<PlannedSuite>,
     /// Tested agents, without duplicates.
@@ -166,27 +166,7 @@ impl RunPlan {
         selection: CaseSelection,
         project: &Project,
     ) -> Result<RunPlan, Vec<Diagnostic>> {
-        let mut plan = RunPlan {
-            suites,
-            agents: Vec::new(),
-            lacks_agent: false,
-            selection,
-            cached_cases: Vec::new(),
-            total: 0,
-            selected: 0,
-            selected_in_all_shards: 0,
-            digest: String::new(),
-            selected_suites: 0,
-            modes: RunModes::default(),
-            first_with_mcp: None,
-            first_with_models: None,
-            notes: Vec::new(),
-            faultless_checks: Vec::new(),
-            declared: 0,
-            undeclared: 0,
-            needs_human: false,
-            role_agents: Vec::new(),
-        };
+        let mut plan = RunPlan { suites, selection, ..RunPlan::default() };
         let mut diagnostics = Vec::new();
         let mut without_hooks: Vec<Arc<ProjectAgent>> = Vec::new();
         let mut digest = PlanDigest::new();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hotseat_trace::{ErrorInfo, ExecutionInfo, ExecutionKind, Note, TurnCompleted, TurnFailed};
+use hotseat_trace::{ErrorInfo, ExecutionInfo, ExecutionKind, Note, TurnCompletion, TurnFailed};
 
 use crate::session::Session;
 use hotseat_targets::message::unique_id;
@@ -65,7 +65,7 @@ impl Session<'_> {
             let message = |message: String| Note { turn_id: turn_id.clone(), message, event: None };
             history.into_iter().for_each(|line| recorder.emit(message(format!("history: {line}"))));
             match error {
-                None => recorder.emit(TurnCompleted { turn_id: turn_id.clone() }),
+                None => recorder.emit(TurnCompletion { turn_id: turn_id.clone(), issues: None }),
                 Some(error) => recorder.emit(TurnFailed { turn_id: turn_id.clone(), error }),
             }
             let within = other_agent.map(|agent| ExecutionInfo {

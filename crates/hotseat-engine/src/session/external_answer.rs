@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{AssistantMessage, CheckVerdict, Origin, TurnCompleted, TurnStarted, UserMessage};
+use hotseat_trace::{AssistantMessage, CheckVerdict, TurnCompletion, TurnStart, UserMessage};
 use tokio::time::Instant;
 
 use crate::roles::{
@@ -72,29 +72,20 @@ impl Session<'_> {
         let question = external.history.pop_if(|last| last.role == MessageRole::User);
         let mut other = TraceRecorder::new(self.recorder.redactor().clone(), false);
         let turn_id: Arc<str> = "turn-1".into();
-        other.emit(TurnStarted {
-            turn_id: turn_id.clone(),
-            conversation_id: "elsewhere".into(),
-            caller_id: "hotseat".into(),
-            caller_type: "user".into(),
-        });
+        other.emit(TurnStart::by_user(turn_id.clone(), "elsewhere".into(), "hotseat"));
         other.emit(UserMessage {
             turn_id: turn_id.clone(),
             message_id: "said-1".into(),
             content: question.map(|message| joined_text(&message.content)).unwrap_or_default(),
-            attachments: Vec::new(),
-            options: None,
+            ..UserMessage::default()
         });
         other.emit(AssistantMessage {
             turn_id: turn_id.clone(),
             message_id: "said-2".into(),
             content: external.answer.into(),
-            has_tool_use: None,
-            started_us: None,
-            origin: Origin::Stream,
-            subagent: None,
+            ..AssistantMessage::default()
         });
-        other.emit(TurnCompleted { turn_id });
+        other.emit(TurnCompletion { turn_id, issues: None });
         let seen = JudgeEvidence {
             test_id: &self.case.id,
             session_id: &self.evaluator.session_id,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotseat_targets::message::ConversationMessage;
-use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
+use hotseat_targets::recorder::{EventInbox, TrafficMeter};
 use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture};
 use hotseat_trace::{AttemptFailure, CallVisibility, Note, Payload};
 
@@ -115,24 +115,22 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
         self.agent.has_timestamps()
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
         Box::pin(async move {
             let ServiceAgent { agent, conversation: Some(conversation), observer, .. } = self else {
-                return self.agent.send_input(input, recorder).await;
+                return self.agent.send_input(input).await;
             };
+            let recorder = input.recorder;
             observer.turn_events().sink = Some((recorder.inbox().clone(), recorder.traffic().clone()));
             // Calls since the last turn.
             drain(observer, conversation)?;
             observer.turn_events().turn = Some(input.turn_id.clone());
             observer.begin_turn();
+            let input = AgentInput { recorder: &mut *recorder, ..input };
             let outcome = tokio::select! {
                 biased;
                 failure = watch(observer, conversation) => Err(failure.into()),
-                outcome = agent.send_input(input, recorder) => outcome,
+                outcome = agent.send_input(input) => outcome,
             };
             let settled = settle(observer, conversation).await;
             observer.end_turn();

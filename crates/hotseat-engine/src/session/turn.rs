@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, ErrorInfo, FailureKind, Note, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
+    AttemptFailure, ErrorInfo, FailureKind, Note, TurnCompletion, TurnFailed, TurnStart, UserMessage,
 };
 
 use crate::cases::{CaseTurn, ExpectedError};
@@ -73,12 +73,7 @@ pub(super) async fn execute_turn(
     let turn_id: Arc<str> = format!("turn-{}", index + 1).into();
     let message_id: Arc<str> = unique_id().into();
     recorder.set_arrival(started);
-    recorder.emit(TurnStarted {
-        turn_id: turn_id.clone(),
-        conversation_id: agent.conversation_id(),
-        caller_id: turn_input.caller.into(),
-        caller_type: "user".into(),
-    });
+    recorder.emit(TurnStart::by_user(turn_id.clone(), agent.conversation_id(), turn_input.caller));
     recorder.clear_arrival();
     if let Some(exchange) = turn_input.exchange.take() {
         recorder.emit(exchange.into_payload(turn_id.clone()));
@@ -97,6 +92,9 @@ pub(super) async fn execute_turn(
         let message = format!("{ATTACHMENT_NOTE_PREFIX}{attached}");
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
+    // The agent may be a recording, which skips time.
+    let deadline = recorder.offset_of(limits.deadline);
+    recorder.traffic().begin_turn();
     let input = AgentInput {
         turn_id: turn_id.clone(),
         message_id,
@@ -105,11 +103,9 @@ pub(super) async fn execute_turn(
         options: turn.options.as_ref().map(|options| &options.value),
         script,
         limits,
+        recorder: &mut *recorder,
     };
-    // The agent may be a recording, which skips time.
-    let deadline = recorder.offset_of(limits.deadline);
-    recorder.traffic().begin_turn();
-    let outcome = agent.send_input(input, recorder).await;
+    let outcome = agent.send_input(input).await;
     let outcome = match (outcome, recorder.traffic().end_turn()) {
         (Err(TurnError::Deadline), _) => Err(TurnError::Deadline),
         (_, Some(failure)) => Err(failure.into()),
@@ -122,7 +118,7 @@ pub(super) async fn execute_turn(
         Err(TurnError::Run(_)) | Ok(()) => {}
     }
     match &outcome {
-        Ok(()) => recorder.emit(TurnCompleted { turn_id }),
+        Ok(()) => recorder.emit(TurnCompletion { turn_id, issues: None }),
         Err(error) => {
             let error = match error {
                 TurnError::Deadline => error_info(TIMEOUT_ERROR[0], TIMEOUT_ERROR[1]),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cases::{ReportAttempt, ReportCase, ReportRun};
 use hotseat_statistics::PairedCounts;
-use hotseat_trace::ResultLabel;
+use hotseat_trace::{ResultLabel, format_count};
 
 /// Case of both runs that cannot be compared.
 #[derive(Debug)]
@@ -160,9 +160,9 @@ pub(super) fn comparison_notes(
         }
         let invalid: usize = run.cases.iter().map(|case| case.invalid).sum();
         if invalid > 0 {
-            let attempts = if invalid == 1 { "invalid attempt" } else { "invalid attempts" };
+            let attempts = format_count(invalid, "invalid attempt");
             let reasons = invalid_reasons(run);
-            all.push(format!("{invalid} {attempts} in the {which} run, not counted{reasons}"));
+            all.push(format!("{attempts} in the {which} run, not counted{reasons}"));
         }
     }
     for (weighing, why, counts) in [
@@ -180,17 +180,17 @@ pub(super) fn comparison_notes(
         let count =
             both.iter().filter(|(one, other)| AttemptWeighting::for_cases(one, other) == weighing).count();
         if count > 0 {
-            let cases = if count == 1 { "case" } else { "cases" };
+            let cases = format_count(count, "case");
             all.push(format!(
-                "in {count} {cases} {why}: only {counts} counts, and no single case is tested; use `--runs N` in both runs to test single cases"
+                "in {cases} {why}: only {counts} counts, and no single case is tested; use `--runs N` in both runs to test single cases"
             ));
         }
     }
     let otherwise =
         both.iter().filter(|(one, other)| differ(&one.input_fingerprint, &other.input_fingerprint)).count();
     if otherwise > 0 {
-        let cases = if otherwise == 1 { "case" } else { "cases" };
-        all.push(format!("in {otherwise} {cases} the user inputs or the agent context differ"));
+        let cases = format_count(otherwise, "case");
+        all.push(format!("in {cases} the user inputs or the agent context differ"));
     }
     type Fingerprint = fn(&ReportCase) -> &Option<String>;
     let judging: [(Fingerprint, &str); 2] = [
@@ -200,8 +200,8 @@ pub(super) fn comparison_notes(
     for (fingerprint, what) in judging {
         let changed = both.iter().filter(|(one, other)| differ(fingerprint(one), fingerprint(other))).count();
         if changed > 0 {
-            let cases = if changed == 1 { "case" } else { "cases" };
-            all.push(format!("in {changed} {cases} the {what} have changed"));
+            let cases = format_count(changed, "case");
+            all.push(format!("in {cases} the {what} have changed"));
         }
     }
     let unmarked = both
@@ -209,10 +209,8 @@ pub(super) fn comparison_notes(
         .filter(|(one, other)| one.check_fingerprint.is_none() || other.check_fingerprint.is_none());
     let unmarked = unmarked.count();
     if unmarked > 0 {
-        let cases = if unmarked == 1 { "case" } else { "cases" };
-        all.push(format!(
-            "it is unknown if {unmarked} {cases} have the same checks: a report has no fingerprints"
-        ));
+        let cases = format_count(unmarked, "case");
+        all.push(format!("it is unknown if {cases} have the same checks: a report has no fingerprints"));
     }
     all
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::console::{ConsoleOptions, conversation};
 use super::failures::FailureList;
 use super::jsonl::write_line;
-use super::record::{AttemptLine, ResultRecord, StartRecord, SummaryRecord};
+use super::record::{AttemptLine, ResultRecord, StartRecord, SummaryRecord, records};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{AttemptPolicy, CaseRef, RunControl, RunSettings, SelectedCase};
 
@@ -31,14 +31,17 @@ pub struct EventsReporter<W> {
     ended: Option<SummaryRecord>,
 }
 
-/// Case that starts, or would start in a dry run.
-#[derive(Serialize)]
-struct TestStartRecord<'a> {
-    index: usize,
-    id: &'a str,
-    name: &'a str,
-    file: &'a str,
-    line: u32,
+records! {
+    /// Case that starts, or would start in a dry run.
+    struct TestStartRecord<'a>(selected: &'a CaseRef) {
+        let case = &selected.case;
+    } => {
+        index: usize = selected.index,
+        id: &'a str = &case.id,
+        name: &'a str = &case.name,
+        file: &'a str = case.place.file(),
+        line: u32 = case.place.line(),
+    }
 }
 
 optional_members! {
@@ -60,16 +63,19 @@ optional_members! {
         failed_ids: Vec<&'a str>,
         suggestion?: Option<String>,
     }
+}
 
+records! {
     /// Message for the user.
-    #[derive(Serialize)]
-    struct MessageRecord<'a> {
-        level?: Option<&'static str>,
-        message: Cow<'a, str>,
-        file?: Option<&'a str>,
-        line?: Option<u32>,
-        column?: Option<u32>,
-        help?: Option<&'a str>,
+    struct MessageRecord<'a>(told: &'a Diagnostic, level: Option<&'static str>) {
+        let place = told.place.as_ref();
+    } => {
+        level?: Option<&'static str> = level,
+        message: Cow<'a, str> = told.bounded_message(),
+        file?: Option<&'a str> = place.map(SourceSpan::file),
+        line?: Option<u32> = place.map(SourceSpan::line),
+        column?: Option<u32> = place.map(SourceSpan::column),
+        help?: Option<&'a str> = told.help.as_deref(),
     }
 }
 
@@ -116,33 +122,6 @@ pub fn write_warning(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> 
 /// Writes output of a script function as a `log` event. Fails if it cannot be written.
 pub fn write_info(out: &mut impl Write, words: &str) -> io::Result<()> {
     write_line(out, "log", MessageRecord::new(&Diagnostic::new(words), Some("info")))
-}
-
-impl<'a> TestStartRecord<'a> {
-    fn new(selected: &'a CaseRef) -> Self {
-        let case = &selected.case;
-        TestStartRecord {
-            index: selected.index,
-            id: &case.id,
-            name: &case.name,
-            file: case.place.file(),
-            line: case.place.line(),
-        }
-    }
-}
-
-impl<'a> MessageRecord<'a> {
-    fn new(told: &'a Diagnostic, level: Option<&'static str>) -> Self {
-        let place = told.place.as_ref();
-        MessageRecord {
-            level,
-            message: told.bounded_message(),
-            file: place.map(SourceSpan::file),
-            line: place.map(SourceSpan::line),
-            column: place.map(SourceSpan::column),
-            help: told.help.as_deref(),
-        }
-    }
 }
 
 /// Start of a sweep of faults.

@@ -7,6 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use hotseat_document::visible_char;
 use hotseat_engine::run::Attempt;
+pub use hotseat_trace::format_count;
 
 /// Quotes a text as one word of a POSIX shell, if needed.
 pub fn shell_word(text: &str) -> Cow<'_, str> {
@@ -156,11 +157,6 @@ pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
     }
     out.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
     out
-}
-
-/// Formats a number with its noun: `1 case`, `2 cases`.
-pub fn format_count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// Names the written turns that were not sent, if there are any: `Turns 3-5: not run`. `noun` is `turn` or `Turn`.

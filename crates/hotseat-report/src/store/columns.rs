@@ -224,7 +224,7 @@ impl StoredAttempt {
 
 #[cfg(test)]
 mod tests {
-    use hotseat_trace::{Event, ExecutionInfo, ExecutionKind, TurnCompleted};
+    use hotseat_trace::{Event, ExecutionInfo, ExecutionKind, TurnCompletion};
 
     use super::*;
 
@@ -241,7 +241,7 @@ mod tests {
             sequence,
             offset: TimeOffset(offset),
             timestamp,
-            payload: TurnCompleted { turn_id: "t".into() }.into(),
+            payload: TurnCompletion { turn_id: "t".into(), issues: None }.into(),
         };
         let mut records: Vec<EventRecord> = times.map(|time| event(time).into()).into();
         records[1].execution = Some(execution);

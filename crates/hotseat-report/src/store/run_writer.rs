@@ -116,20 +116,7 @@ impl RunWriter {
     ) -> Result<RunWriter, RunStoreError> {
         let connection = tables::open(path, OpenMode::Create)?;
         let id = id.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()[..12].to_string());
-        let run = WriteState {
-            id,
-            metadata: about,
-            number: None,
-            events: 0,
-            known: KnownSources::default(),
-            started_cases: BTreeMap::new(),
-            single_attempts: HashMap::new(),
-            dictionary: None,
-            outcomes: RepeatCompressor::default(),
-            finished_before: HashSet::new(),
-            commit,
-            redactor: SecretRedactor::default(),
-        };
+        let run = WriteState { commit, ..WriteState::new(id, about) };
         Ok(RunWriter {
             path: path.to_path_buf(),
             connection,
@@ -235,6 +222,24 @@ impl RunWriter {
 }
 
 impl WriteState {
+    /// Creates the state of a run of which nothing is written yet.
+    fn new(id: String, metadata: RunMetadata) -> Self {
+        WriteState {
+            id,
+            metadata,
+            number: None,
+            events: 0,
+            known: KnownSources::default(),
+            started_cases: BTreeMap::new(),
+            single_attempts: HashMap::new(),
+            dictionary: None,
+            outcomes: RepeatCompressor::default(),
+            finished_before: HashSet::new(),
+            commit: None,
+            redactor: SecretRedactor::default(),
+        }
+    }
+
     /// Loads the state of an interrupted run: keeps its finished cases and deletes the others.
     fn resume(connection: &mut Connection, head: StoredRun) -> rusqlite::Result<WriteState> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -279,18 +284,12 @@ impl WriteState {
         let dictionary = dictionary.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         transaction.commit()?;
         Ok(WriteState {
-            id: head.id,
-            metadata: head.metadata,
             number: Some(run),
             events: told,
             known,
-            started_cases: BTreeMap::new(),
-            single_attempts: HashMap::new(),
             dictionary,
-            outcomes: RepeatCompressor::default(),
             finished_before: before,
-            commit: None,
-            redactor: SecretRedactor::default(),
+            ..WriteState::new(head.id, head.metadata)
         })
     }
 

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotseat_trace::{LabelCounts, Millis, ResultLabel, named, optional_members};
+use hotseat_trace::{LabelCounts, Millis, ResultLabel, named};
 use serde::{Deserialize, Serialize};
 
 use super::GitCommit;
+use crate::reporters::record::records;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{RunPlan, RunSettings, RunSummary, Shard};
 use hotseat_targets::recorder::SecretRedactor;
@@ -107,32 +108,35 @@ pub struct StoredRun {
     pub state: RunState,
 }
 
-optional_members! {
+records! {
     /// JSON record of a run in the list of runs.
-    #[derive(Debug, Serialize)]
-    pub struct StoredRunRecord<'a> {
-        id: &'a str,
-        state: RunState,
-        started_at: Option<String>,
-        duration_ms: Option<f64>,
-        total: usize,
-        passed: usize,
-        failed: usize,
-        skipped: usize,
+    pub struct StoredRunRecord<'a>(run: &'a StoredRun) {
+        let RunMetadata { setting, total, hotseat, command, origin, shard, .. } = &run.metadata;
+        let summary = run.summary.as_ref();
+    } => {
+        id: &'a str = &run.id,
+        state: RunState = run.state,
+        started_at: Option<String> =
+            jiff::Timestamp::from_millisecond(run.started_at).map(|at| at.to_string()).ok(),
+        duration_ms: Option<f64> = summary.map(|summary| summary.duration.as_micros() as f64 / 1000.0),
+        total: usize = *total,
+        passed: usize = run.counts.passed,
+        failed: usize = run.counts.failed,
+        skipped: usize = run.counts.skipped,
         /// Numbers of cases by their label, if the run has ended.
-        labels?: Option<&'a LabelCounts>,
-        unfinished: usize,
+        labels?: Option<&'a LabelCounts> = run.labels(),
+        unfinished: usize = run.unfinished(),
         /// Cost of the run, if known, and its currency.
-        cost?: Option<f64>,
-        currency?: Option<&'a str>,
-        inputs: &'a [Arc<str>],
-        agents: Vec<&'a str>,
-        commit: Option<&'a str>,
-        dirty: Option<bool>,
-        hotseat: &'a str,
-        shard: Option<String>,
-        origin: &'a RunOrigin,
-        command: &'a [String],
+        cost?: Option<f64> = summary.and_then(|summary| summary.spent.as_ref()?.cost),
+        currency?: Option<&'a str> = setting.currency.as_deref(),
+        inputs: &'a [Arc<str>] = &setting.inputs,
+        agents: Vec<&'a str> = setting.agents().map(|agent| &*agent.id).collect(),
+        commit: Option<&'a str> = run.commit.as_ref().map(|commit| commit.id.as_str()),
+        dirty: Option<bool> = run.commit.as_ref().map(|commit| commit.dirty),
+        hotseat: &'a str = hotseat,
+        shard: Option<String> = shard.map(|shard| shard.to_string()),
+        origin: &'a RunOrigin = origin,
+        command: &'a [String] = command,
     }
 }
 
@@ -169,34 +173,6 @@ impl StoredRun {
     /// Returns the id shortened for display.
     pub fn short_id(&self) -> &str {
         short_id(&self.id)
-    }
-
-    /// Returns the JSON record of the run.
-    pub fn record(&self) -> StoredRunRecord<'_> {
-        let RunMetadata { setting, total, hotseat, command, origin, shard, .. } = &self.metadata;
-        let summary = self.summary.as_ref();
-        StoredRunRecord {
-            id: &self.id,
-            state: self.state,
-            started_at: jiff::Timestamp::from_millisecond(self.started_at).map(|at| at.to_string()).ok(),
-            duration_ms: summary.map(|summary| summary.duration.as_micros() as f64 / 1000.0),
-            total: *total,
-            passed: self.counts.passed,
-            failed: self.counts.failed,
-            skipped: self.counts.skipped,
-            labels: self.labels(),
-            unfinished: self.unfinished(),
-            cost: summary.and_then(|summary| summary.spent.as_ref()?.cost),
-            currency: setting.currency.as_deref(),
-            inputs: &setting.inputs,
-            agents: setting.agents().map(|agent| &*agent.id).collect(),
-            commit: self.commit.as_ref().map(|commit| commit.id.as_str()),
-            dirty: self.commit.as_ref().map(|commit| commit.dirty),
-            hotseat,
-            shard: shard.map(|shard| shard.to_string()),
-            origin,
-            command,
-        }
     }
 
     /// Returns the numbers of cases by their label. `None` before the end of the run, and in runs that an earlier version

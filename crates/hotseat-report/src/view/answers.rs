@@ -125,7 +125,7 @@ pub fn read_update(
     let state = head.as_ref().map_or("awaited", |head| head.state.name());
     let seen = format!("{state}-{}-{}", ended.unwrap_or_default(), newest.as_deref().unwrap_or_default());
     let run = head.as_ref().map(|head| ShownRun {
-        kept: head.record(),
+        kept: store::StoredRunRecord::new(head),
         ended,
         folder: &head.metadata.folder,
         told: run_record(head),
@@ -170,7 +170,7 @@ fn find_run(store: &RunStore, meant: &RunSelector) -> Result<Option<StoredRun>, 
 /// Returns up to `most` runs, newest first.
 pub fn list_runs(path: &Path, most: usize) -> Result<Vec<u8>, RunStoreError> {
     let found = RunStore::open(path)?.runs(most.saturating_add(1))?;
-    let runs = found.iter().take(most).map(StoredRun::record).collect();
+    let runs = found.iter().take(most).map(store::StoredRunRecord::new).collect();
     Ok(to_json(&RunList { runs, more: found.len() > most }))
 }
 

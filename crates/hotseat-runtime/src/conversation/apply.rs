@@ -294,9 +294,8 @@ impl DecisionApplier<'_> {
                     message_id,
                     content: content.into(),
                     has_tool_use: Some(has_tool_use),
-                    started_us: None,
-                    origin: Origin::Stream,
                     subagent: (agent != root_agent).then(|| agent.0.clone()),
+                    ..AssistantMessage::default()
                 });
                 Some(agent)
             }

@@ -40,6 +40,15 @@ pub use step::{ConversationStep, RuntimeFault};
 use crate::definition::{Definitions, RuntimeLimits};
 use crate::failure::{ErrorCode, WorkFailure};
 
+/// What decisions are made from.
+#[derive(Clone, Copy)]
+struct DecisionBasis<'a> {
+    state: &'a ConversationState,
+    definitions: &'a Definitions,
+    limits: &'a RuntimeLimits,
+    now: Millis,
+}
+
 /// State machine of a conversation.
 #[derive(Debug, Clone)]
 pub struct ConversationMachine {
@@ -84,18 +93,22 @@ impl ConversationMachine {
         match input {
             ConversationInput::Wake => {
                 while let Some(timer) = self.state.next_due_timer(now) {
-                    let decisions = react::timer(&self.state, &self.definitions, &self.limits, now, &timer);
+                    let decisions = react::timer(self.basis(now), &timer);
                     if !self.apply_all(now, decisions, &mut step) {
                         break;
                     }
                 }
             }
             other => {
-                let decisions = react::react(&self.state, &self.definitions, &self.limits, now, other);
+                let decisions = react::react(self.basis(now), other);
                 self.apply_all(now, decisions, &mut step);
             }
         }
         step
+    }
+
+    fn basis(&self, now: Millis) -> DecisionBasis<'_> {
+        DecisionBasis { state: &self.state, definitions: &self.definitions, limits: &self.limits, now }
     }
 
     /// Applies decisions and everything that follows from them. Returns false after a fault.
@@ -115,8 +128,7 @@ impl ConversationMachine {
                     return false;
                 }
             }
-            let turns = self.state.turns.iter();
-            let next = turns.map(|turn| advance::advance(&self.state, &self.definitions, turn));
+            let next = self.state.turns.iter().map(|turn| advance::advance(self.basis(now), turn));
             match next.into_iter().find(|decisions| !decisions.is_empty()) {
                 Some(next) => decisions = next,
                 None => return true,

@@ -10,68 +10,58 @@ use super::context::DECLINE_TOOL;
 use super::failing::{called_turns, fail, fail_without_reply};
 use super::reply::tool_outcome;
 use super::{
-    ApprovalVerdict, ContextEntry, ConversationInput, ConversationState, ConversationStatus, Decision,
+    ApprovalVerdict, ContextEntry, ConversationInput, ConversationStatus, Decision, DecisionBasis,
     HookAddress, HookKind, Millis, ModelAddress, OperationAddress, OperationStatus, ReplyTo, SpeakerRole,
     TimerKey, TimerKind, TurnCaller, TurnPhase, TurnState, canonical_json, context, reply,
 };
-use crate::definition::{AttemptLimits, Definitions, RuntimeLimits, schema, tool};
+use crate::definition::{AttemptLimits, schema, tool};
 use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
 use crate::ids::{AgentId, CallId, MessageId, TurnId};
 
-pub(super) fn react(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
-    now: Millis,
-    input: &ConversationInput,
-) -> Vec<Decision> {
+pub(super) fn react(basis: DecisionBasis<'_>, input: &ConversationInput) -> Vec<Decision> {
     match input {
         ConversationInput::Open => vec![Decision::OpenConversation],
         ConversationInput::UserMessage { user, content, reply_to, client_id } => {
             let caller = TurnCaller::User { user_id: user.clone(), message_id: client_id.clone() };
             let value = Value::String(content.clone());
-            start_turn(state, definitions, state.agent.clone(), caller, value, None, reply_to.clone(), 0)
+            start_turn(basis, basis.state.agent.clone(), caller, value, None, reply_to.clone(), 0)
         }
         ConversationInput::AgentCall { caller, agent, input, reply_to, depth } => {
             let to = Some(reply_to.clone());
-            start_turn(state, definitions, agent.clone(), caller.clone(), input.clone(), to, None, *depth)
+            start_turn(basis, agent.clone(), caller.clone(), input.clone(), to, None, *depth)
         }
         ConversationInput::HookDone { at, result } => match at.kind {
-            HookKind::ContextAssembly => context_done(state, definitions, limits, now, at, result),
-            HookKind::MemoryExtraction => extraction_done(state, limits, now, at, result),
+            HookKind::ContextAssembly => context_done(basis, at, result),
+            HookKind::MemoryExtraction => extraction_done(basis, at, result),
         },
-        ConversationInput::ModelDone { at, result } => {
-            model_done(state, definitions, limits, now, at, result)
-        }
-        ConversationInput::OperationDone { at, result } => {
-            operation_done(state, definitions, now, at, result)
-        }
+        ConversationInput::ModelDone { at, result } => model_done(basis, at, result),
+        ConversationInput::OperationDone { at, result } => operation_done(basis, at, result),
         ConversationInput::ClientOffer { tools, context, state: shared } => {
             // `None` and null are indistinguishable once an input has been serialised.
             let shared = shared.clone().filter(|shared| !shared.is_null());
-            accept_offer(state, definitions, tools, context, shared)
+            accept_offer(basis, tools, context, shared)
         }
-        ConversationInput::Approval { at, verdict } => approval_done(state, definitions, limits, at, verdict),
+        ConversationInput::Approval { at, verdict } => approval_done(basis, at, verdict),
         ConversationInput::Wake => Vec::new(),
         ConversationInput::CancelTurn { turn, reason } => {
-            match state.turn(turn).filter(|turn| turn.is_active()) {
+            match basis.state.turn(turn).filter(|turn| turn.is_active()) {
                 Some(turn) => {
                     let failure = WorkFailure::business(ErrorCode::ExecutionFailed, reason);
-                    fail(state, turn, "CANCELLED", &failure)
+                    fail(basis.state, turn, "CANCELLED", &failure)
                 }
                 None => ignore(Some(turn), "the turn to cancel is not active"),
             }
         }
         ConversationInput::DefinitionChanged { first_difference } => {
-            definition_changed(state, definitions, now, *first_difference)
+            definition_changed(basis, *first_difference)
         }
-        ConversationInput::RemoveParticipant { participant } if state.has_participant(participant) => {
+        ConversationInput::RemoveParticipant { participant } if basis.state.has_participant(participant) => {
             vec![Decision::RemoveParticipant { participant: participant.clone() }]
         }
         ConversationInput::RemoveParticipant { .. } => {
             ignore(None, "the participant to remove is not in the conversation")
         }
-        ConversationInput::Close if state.status == ConversationStatus::Active => {
+        ConversationInput::Close if basis.state.status == ConversationStatus::Active => {
             vec![Decision::CloseConversation]
         }
         ConversationInput::Close => ignore(None, "the conversation is already closed"),
@@ -82,10 +72,8 @@ fn ignore(turn: Option<&TurnId>, reason: &str) -> Vec<Decision> {
     vec![Decision::IgnoreInput { turn: turn.cloned(), reason: reason.to_string() }]
 }
 
-#[expect(clippy::too_many_arguments, reason = "they are the members of START_TURN")]
 fn start_turn(
-    state: &ConversationState,
-    definitions: &Definitions,
+    basis: DecisionBasis<'_>,
     agent: AgentId,
     caller: TurnCaller,
     input: Value,
@@ -93,13 +81,13 @@ fn start_turn(
     answers: Option<MessageId>,
     depth: u32,
 ) -> Vec<Decision> {
-    if state.status != ConversationStatus::Active {
+    if basis.state.status != ConversationStatus::Active {
         return ignore(None, "the conversation is closed");
     }
-    if definitions.agent(&agent).is_none() {
+    if basis.definitions.agent(&agent).is_none() {
         return ignore(None, "the agent is unknown");
     }
-    let turn = state.next_turn();
+    let turn = basis.state.next_turn();
     let content = match &input {
         Value::String(text) => text.clone(),
         other => canonical_json(other),
@@ -110,15 +98,8 @@ fn start_turn(
     ]
 }
 
-fn context_done(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
-    now: Millis,
-    at: &HookAddress,
-    result: &WorkResult,
-) -> Vec<Decision> {
-    let waiting = state.turn(&at.turn).filter(
+fn context_done(basis: DecisionBasis<'_>, at: &HookAddress, result: &WorkResult) -> Vec<Decision> {
+    let waiting = basis.state.turn(&at.turn).filter(
         |turn| matches!(&turn.phase, TurnPhase::Assembling { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
     );
     let Some(turn) = waiting else {
@@ -128,8 +109,8 @@ fn context_done(
         Ok(output) => match output.get("llmRequest").map(ModelRequest::deserialize) {
             Some(Ok(request)) => {
                 let tokens = TokenUsage::estimate(&request, &ModelReply::default()).input_tokens;
-                let request = match definitions.agent(&turn.agent) {
-                    Some(agent) => context::final_request(state, turn, &agent.persona, request),
+                let request = match basis.definitions.agent(&turn.agent) {
+                    Some(agent) => context::final_request(basis.state, turn, &agent.persona, request),
                     None => request,
                 };
                 return vec![Decision::AcceptContext { at: at.clone(), request: Arc::new(request), tokens }];
@@ -142,24 +123,18 @@ fn context_done(
         },
         Err(failure) => failure.clone(),
     };
-    let again = retry(limits.context, at.attempt, &failure);
+    let again = retry(basis.limits.context, at.attempt, &failure);
     let mut decisions =
         vec![Decision::FailContext { at: at.clone(), failure: failure.clone(), exhausted: again.is_none() }];
     match again {
-        Some(delay) => decisions.push(timer_at(turn, TimerKind::ContextRetry, now + delay)),
-        None => decisions.extend(fail(state, turn, "CONTEXT_ASSEMBLY_FAILED", &failure)),
+        Some(delay) => decisions.push(timer_at(turn, TimerKind::ContextRetry, basis.now + delay)),
+        None => decisions.extend(fail(basis.state, turn, "CONTEXT_ASSEMBLY_FAILED", &failure)),
     }
     decisions
 }
 
-fn extraction_done(
-    state: &ConversationState,
-    limits: &RuntimeLimits,
-    now: Millis,
-    at: &HookAddress,
-    result: &WorkResult,
-) -> Vec<Decision> {
-    let waiting = state.turn(&at.turn).filter(
+fn extraction_done(basis: DecisionBasis<'_>, at: &HookAddress, result: &WorkResult) -> Vec<Decision> {
+    let waiting = basis.state.turn(&at.turn).filter(
         |turn| matches!(&turn.phase, TurnPhase::Extracting { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
     );
     let Some(turn) = waiting else {
@@ -169,25 +144,22 @@ fn extraction_done(
         );
     };
     let Err(failure) = result else { return vec![Decision::AcceptExtraction { at: at.clone() }] };
-    let again = retry(limits.extraction, at.attempt, failure);
+    let again = retry(basis.limits.extraction, at.attempt, failure);
     let mut decisions = vec![Decision::FailExtraction {
         at: at.clone(),
         failure: failure.clone(),
         exhausted: again.is_none(),
     }];
-    decisions.extend(again.map(|delay| timer_at(turn, TimerKind::ExtractionRetry, now + delay)));
+    decisions.extend(again.map(|delay| timer_at(turn, TimerKind::ExtractionRetry, basis.now + delay)));
     decisions
 }
 
 fn model_done(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
-    now: Millis,
+    basis: DecisionBasis<'_>,
     at: &ModelAddress,
     result: &Result<ModelReply, ModelError>,
 ) -> Vec<Decision> {
-    let turn = state.turn(&at.turn);
+    let turn = basis.state.turn(&at.turn);
     let waiting = turn.and_then(|turn| match &turn.phase {
         TurnPhase::Calling { attempt, open: true, last, .. }
             if (turn.calls, *attempt) == (at.call, at.attempt) =>
@@ -201,7 +173,7 @@ fn model_done(
     };
     match result {
         Ok(reply) => {
-            let (next, decisions) = reply::plan(state, definitions, limits, turn, reply, last);
+            let (next, decisions) = reply::plan(basis, turn, reply, last);
             let accept = Decision::AcceptReply { at: at.clone(), reply: Box::new(reply.clone()), next };
             [vec![accept], decisions].concat()
         }
@@ -209,33 +181,28 @@ fn model_done(
             let asked =
                 error.retry_after.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
             // A provider may ask to wait for a day; the turn fails instead of hanging.
-            let may_retry = error.can_retry() && asked <= limits.model.timeout_ms;
-            let again = if may_retry { limits.model.delay(at.attempt) } else { None };
+            let may_retry = error.can_retry() && asked <= basis.limits.model.timeout_ms;
+            let again = if may_retry { basis.limits.model.delay(at.attempt) } else { None };
             let mut decisions =
                 vec![Decision::FailLlm { at: at.clone(), error: error.clone(), will_retry: again.is_some() }];
             match again {
                 Some(delay) => {
-                    let wake = now.saturating_add(delay.max(asked));
+                    let wake = basis.now.saturating_add(delay.max(asked));
                     decisions.push(timer_at(turn, TimerKind::ModelRetry, wake));
                 }
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &model_failure(error))),
+                None => decisions.extend(fail(basis.state, turn, "LLM_FAILED", &model_failure(error))),
             }
             decisions
         }
     }
 }
 
-fn operation_done(
-    state: &ConversationState,
-    definitions: &Definitions,
-    now: Millis,
-    at: &OperationAddress,
-    result: &WorkResult,
-) -> Vec<Decision> {
-    let turn = state.turn(&at.turn).filter(|turn| turn.is_active());
+fn operation_done(basis: DecisionBasis<'_>, at: &OperationAddress, result: &WorkResult) -> Vec<Decision> {
+    let turn = basis.state.turn(&at.turn).filter(|turn| turn.is_active());
     let open = turn.and_then(|turn| turn.operation(&at.call).map(|operation| (turn, operation)));
-    let has_retry_timer =
-        |turn: &TurnState| state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())));
+    let has_retry_timer = |turn: &TurnState| {
+        basis.state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())))
+    };
     let open = open.filter(|(turn, operation)| {
         operation.status.is_open()
             && operation.status != OperationStatus::AwaitingApproval
@@ -247,7 +214,7 @@ fn operation_done(
     };
     let (turn_id, call) = (turn.id.clone(), at.call.clone());
     // The client may have withdrawn its tool in the meantime; the result still counts.
-    let tool = state.tool(definitions, &turn.agent, &operation.tool);
+    let tool = basis.state.tool(basis.definitions, &turn.agent, &operation.tool);
     if let Err(failure) = result
         && failure.can_retry()
         && let Some(tool) = tool
@@ -257,11 +224,11 @@ fn operation_done(
         let failure = failure.clone();
         return vec![
             Decision::RetryOperation { turn: turn_id, call: call.clone(), failure, delay_ms },
-            timer_at(turn, TimerKind::OperationRetry(call), now + delay_ms),
+            timer_at(turn, TimerKind::OperationRetry(call), basis.now + delay_ms),
         ];
     }
     let written = match (result, tool) {
-        (Ok(value), Some(tool)) => tool.updated_state(&operation.input, value, &state.shared),
+        (Ok(value), Some(tool)) => tool.updated_state(&operation.input, value, &basis.state.shared),
         (Ok(_), None) | (Err(_), _) => Ok(None),
     };
     let (result, written) = match written {
@@ -285,17 +252,16 @@ fn operation_done(
 
 /// Accepts a client's offer. Unusable tools are skipped and recorded in the trace.
 fn accept_offer(
-    state: &ConversationState,
-    definitions: &Definitions,
+    basis: DecisionBasis<'_>,
     tools: &[hotseat_model::ModelTool],
     context: &[ContextEntry],
     shared: Option<Value>,
 ) -> Vec<Decision> {
-    if state.status != ConversationStatus::Active {
+    if basis.state.status != ConversationStatus::Active {
         return ignore(None, "the conversation is closed");
     }
     let (mut accepted, mut left_out) = (Vec::<crate::definition::ToolDefinition>::new(), Vec::new());
-    let own = definitions.agent(&state.agent).map(|agent| &agent.persona);
+    let own = basis.definitions.agent(&basis.state.agent).map(|agent| &agent.persona);
     for hotseat_model::ModelTool { name, description, input_schema } in tools {
         let is_own = own.is_some_and(|persona| {
             persona.tools.iter().any(|tool| tool.name == *name)
@@ -322,13 +288,11 @@ fn accept_offer(
 }
 
 fn approval_done(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
+    basis: DecisionBasis<'_>,
     at: &OperationAddress,
     verdict: &ApprovalVerdict,
 ) -> Vec<Decision> {
-    let turn = state.turn(&at.turn).filter(|turn| turn.is_active());
+    let turn = basis.state.turn(&at.turn).filter(|turn| turn.is_active());
     let asked = turn.and_then(|turn| turn.operation(&at.call).map(|operation| (turn, operation)));
     let asked = asked.filter(|(_, operation)| {
         operation.status == OperationStatus::AwaitingApproval && operation.attempt == at.attempt
@@ -347,9 +311,7 @@ fn approval_done(
         verdict: verdict.clone(),
     }];
     decisions.extend(match &verdict {
-        ApprovalVerdict::Approved { input } => {
-            reply::approve(state, definitions, limits, turn, operation, input.as_ref())
-        }
+        ApprovalVerdict::Approved { input } => reply::approve(basis, turn, operation, input.as_ref()),
         ApprovalVerdict::Declined { reason } => {
             let message = match reason.as_str() {
                 "" => "a human declined the call".to_string(),
@@ -363,47 +325,37 @@ fn approval_done(
 }
 
 /// Switches to changed definitions. Turns that wait only for the client continue, others fail.
-fn definition_changed(
-    state: &ConversationState,
-    definitions: &Definitions,
-    now: Millis,
-    first_difference: u64,
-) -> Vec<Decision> {
+fn definition_changed(basis: DecisionBasis<'_>, first_difference: u64) -> Vec<Decision> {
     let mut decisions = vec![Decision::AdoptDefinitions { first_difference }];
-    for turn in state.active_turns() {
+    for turn in basis.state.active_turns() {
         if matches!(turn.caller, super::TurnCaller::User { .. }) && turn.waits_only_for_client() {
             let sent = turn
                 .open_operations()
                 .filter(|operation| operation.status != OperationStatus::AwaitingApproval);
             decisions.extend(sent.filter_map(|operation| {
-                let limit = state.tool(definitions, &turn.agent, &operation.tool)?.retry.timeout_ms?;
+                let limit =
+                    basis.state.tool(basis.definitions, &turn.agent, &operation.tool)?.retry.timeout_ms?;
                 let kind = TimerKind::OperationDeadline(operation.call.clone());
-                Some(timer_at(turn, kind, now.saturating_add(limit)))
+                Some(timer_at(turn, kind, basis.now.saturating_add(limit)))
             }));
         } else {
             let message = "the agent was changed while this turn was running; send the message again";
-            decisions.extend(fail_without_reply(state, turn, "AGENT_CHANGED", message));
+            decisions.extend(fail_without_reply(basis.state, turn, "AGENT_CHANGED", message));
         }
     }
     decisions
 }
 
 /// Converts a due timer into decisions.
-pub(super) fn timer(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
-    now: Millis,
-    timer: &TimerKey,
-) -> Vec<Decision> {
+pub(super) fn timer(basis: DecisionBasis<'_>, timer: &TimerKey) -> Vec<Decision> {
     let done = Decision::CancelTimer { key: timer.clone() };
-    let Some(turn) = state.turn(&timer.turn).filter(|turn| turn.is_active()) else { return vec![done] };
+    let Some(turn) = basis.state.turn(&timer.turn).filter(|turn| turn.is_active()) else { return vec![done] };
     let late = |limit: u64| {
         WorkFailure::infrastructure(InfrastructureKind::Timeout, format!("no answer within {limit} ms"))
     };
     let mut decisions = vec![done];
     match (&timer.kind, &turn.phase) {
-        // `advance` continues from the state, because no attempt is running.
+        // `advance` continues from the basis.state, because no attempt is running.
         (TimerKind::ContextRetry, TurnPhase::Assembling { run: None, .. })
         | (TimerKind::ModelRetry, TurnPhase::Calling { open: false, .. })
         | (TimerKind::ExtractionRetry, TurnPhase::Extracting { run: None, .. }) => {}
@@ -414,14 +366,7 @@ pub(super) fn timer(
                 run: run.clone(),
                 attempt: *attempt,
             };
-            decisions.extend(context_done(
-                state,
-                definitions,
-                limits,
-                now,
-                &at,
-                &Err(late(limits.context.timeout_ms)),
-            ));
+            decisions.extend(context_done(basis, &at, &Err(late(basis.limits.context.timeout_ms))));
         }
         (TimerKind::ExtractionDeadline, TurnPhase::Extracting { attempt, run: Some(run) }) => {
             let at = HookAddress {
@@ -430,23 +375,17 @@ pub(super) fn timer(
                 run: run.clone(),
                 attempt: *attempt,
             };
-            decisions.extend(extraction_done(
-                state,
-                limits,
-                now,
-                &at,
-                &Err(late(limits.extraction.timeout_ms)),
-            ));
+            decisions.extend(extraction_done(basis, &at, &Err(late(basis.limits.extraction.timeout_ms))));
         }
         (TimerKind::ModelDeadline, TurnPhase::Calling { attempt, open: true, .. }) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls, attempt: *attempt };
-            let message = late(limits.model.timeout_ms).message().to_string();
+            let message = late(basis.limits.model.timeout_ms).message().to_string();
             let error = ModelError::new(hotseat_model::ModelErrorKind::Timeout, message);
-            let again = limits.model.delay(*attempt);
+            let again = basis.limits.model.delay(*attempt);
             decisions.push(Decision::FailLlm { at, error: error.clone(), will_retry: again.is_some() });
             match again {
-                Some(delay) => decisions.push(timer_at(turn, TimerKind::ModelRetry, now + delay)),
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &model_failure(&error))),
+                Some(delay) => decisions.push(timer_at(turn, TimerKind::ModelRetry, basis.now + delay)),
+                None => decisions.extend(fail(basis.state, turn, "LLM_FAILED", &model_failure(&error))),
             }
         }
         (TimerKind::OperationRetry(call), _) => {
@@ -454,12 +393,12 @@ pub(super) fn timer(
         }
         (TimerKind::OperationDeadline(call), _) => {
             let Some(operation) = turn.operation(call) else { return decisions };
-            let tool = state.tool(definitions, &turn.agent, &operation.tool);
+            let tool = basis.state.tool(basis.definitions, &turn.agent, &operation.tool);
             let limit = tool.and_then(|tool| tool.retry.timeout_ms).unwrap_or_default();
             let at = turn.address(operation);
-            decisions.extend(stop_operation(state, turn, call));
+            decisions.extend(stop_operation(basis, turn, call));
             // A timeout is handled like any other result.
-            decisions.extend(operation_done(state, definitions, now, &at, &Err(late(limit))));
+            decisions.extend(operation_done(basis, &at, &Err(late(limit))));
         }
         // The turn has moved on in the meantime.
         (
@@ -476,9 +415,9 @@ pub(super) fn timer(
 }
 
 /// Stops the work of an operation that exceeded its time limit.
-fn stop_operation(state: &ConversationState, turn: &TurnState, call: &CallId) -> Vec<Decision> {
-    let mut decisions = called_turns(state, call)
-        .flat_map(|called| fail_without_reply(state, called, "CANCELLED", "the call took too long"))
+fn stop_operation(basis: DecisionBasis<'_>, turn: &TurnState, call: &CallId) -> Vec<Decision> {
+    let mut decisions = called_turns(basis.state, call)
+        .flat_map(|called| fail_without_reply(basis.state, called, "CANCELLED", "the call took too long"))
         .collect::<Vec<_>>();
     decisions.push(Decision::StopOperation { turn: turn.id.clone(), call: call.clone() });
     decisions

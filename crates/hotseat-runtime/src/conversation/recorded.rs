@@ -15,8 +15,8 @@ use super::state::{
 };
 use super::{
     ClientOffer, ConversationEffect, ConversationInput, ConversationMachine, ConversationOrigin,
-    ConversationState, Decision, ModelAddress, NextStep, OperationAddress, SpeakerRole, TurnCaller,
-    TurnMessage, apply, context, react,
+    ConversationState, Decision, DecisionBasis, ModelAddress, NextStep, OperationAddress, SpeakerRole,
+    TurnCaller, TurnMessage, apply, context, react,
 };
 use crate::definition::{Definitions, RuntimeLimits};
 use crate::ids::{AgentId, CallId, MessageId, RunId, TaskId, TurnId, WorkflowId};
@@ -87,7 +87,8 @@ struct RecordedStateBuilder<'r> {
 
 impl RecordedStateBuilder<'_> {
     fn apply_offer(&mut self, definitions: &Definitions, limits: RuntimeLimits, offer: &ConversationInput) {
-        for decision in react::react(&self.state, definitions, &limits, 0, offer) {
+        let basis = DecisionBasis { state: &self.state, definitions, limits: &limits, now: 0 };
+        for decision in react::react(basis, offer) {
             if let Decision::AcceptOffer { tools, context, state: shared } = decision {
                 self.state.offer = ClientOffer { tools, context };
                 self.state.shared = shared.unwrap_or(std::mem::take(&mut self.state.shared));

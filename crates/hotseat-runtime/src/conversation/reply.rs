@@ -9,10 +9,8 @@ use serde_json::Value;
 use super::context::DECLINE_TOOL;
 use super::failing::fail;
 use super::state::{OperationTarget, ToolOperation};
-use super::{ConversationState, Decision, MoveDraft, NextStep, SpeakerRole, TurnCaller, TurnState};
-use crate::definition::{
-    Definitions, Persona, RuntimeLimits, ToolDefinition, ToolTarget, definitions, schema,
-};
+use super::{Decision, DecisionBasis, MoveDraft, NextStep, SpeakerRole, TurnCaller, TurnState};
+use crate::definition::{Persona, ToolDefinition, ToolTarget, definitions, schema};
 use crate::failure::{ErrorCode, WorkFailure, WorkResult};
 use crate::ids::{CallId, numbered};
 
@@ -21,9 +19,7 @@ const NO_MORE_CALLS: &str = "no tool is offered: the turn has reached its number
 
 /// Returns the decisions for a reply and the next step of the turn.
 pub(super) fn plan(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
+    basis: DecisionBasis<'_>,
     turn: &TurnState,
     reply: &ModelReply,
     last: bool,
@@ -46,7 +42,7 @@ pub(super) fn plan(
         decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
         return (NextStep::Settle, decisions);
     }
-    let Some(agent) = definitions.agent(&turn.agent) else { return (NextStep::Settle, decisions) };
+    let Some(agent) = basis.definitions.agent(&turn.agent) else { return (NextStep::Settle, decisions) };
     let (mut waits, mut runs_async) = (false, false);
     let mut joining = Vec::new();
     for (index, call) in calls.iter().enumerate() {
@@ -58,12 +54,12 @@ pub(super) fn plan(
             let draft = call_move(turn, &id, call, reasoning);
             decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
             let failure = WorkFailure::business(ErrorCode::AgentDeclined, reason);
-            decisions.extend(fail(state, turn, ErrorCode::AgentDeclined.name(), &failure));
+            decisions.extend(fail(basis.state, turn, ErrorCode::AgentDeclined.name(), &failure));
             return (NextStep::Settle, decisions);
         }
         let resolved = match last {
             true => Err(WorkFailure::business(ErrorCode::NotFound, NO_MORE_CALLS)),
-            false => resolve_call(state, definitions, limits, turn, &call.name, &call.arguments),
+            false => resolve_call(basis, turn, &call.name, &call.arguments),
         };
         match resolved {
             Err(failure) => decisions.push(Decision::RefuseCall {
@@ -93,7 +89,7 @@ pub(super) fn plan(
             }
             Ok(checked) => {
                 let is_async = checked.tool.is_async;
-                decisions.extend(dispatch(state, turn, checked, &call.arguments, &id, &mut joining));
+                decisions.extend(dispatch(basis, turn, checked, &call.arguments, &id, &mut joining));
                 if is_async {
                     runs_async = true;
                     decisions.push(Decision::TrackAsyncOperation { turn: turn.id.clone(), call: id.clone() });
@@ -114,9 +110,7 @@ pub(super) fn plan(
         (true, _) => NextStep::Wait,
         // Operations are running and the user has an answer: the model is called again when they end.
         (false, true)
-            if calls.iter().all(|call| {
-                resolve_call(state, definitions, limits, turn, &call.name, &call.arguments).is_ok()
-            }) =>
+            if calls.iter().all(|call| resolve_call(basis, turn, &call.name, &call.arguments).is_ok()) =>
         {
             NextStep::Settle
         }
@@ -154,16 +148,14 @@ struct ExecutableCall<'p> {
 
 /// Validates a call and resolves its tool and target.
 fn resolve_call<'p>(
-    state: &'p ConversationState,
-    definitions: &'p Definitions,
-    limits: &RuntimeLimits,
+    basis: DecisionBasis<'p>,
     turn: &TurnState,
     name: &str,
     input: &Value,
 ) -> Result<ExecutableCall<'p>, WorkFailure> {
     let missing =
         |what: &str, name: &str| WorkFailure::business(ErrorCode::NotFound, format!("unknown {what} {name}"));
-    let tool = state.tool(definitions, &turn.agent, name).ok_or_else(|| missing("tool", name))?;
+    let tool = basis.state.tool(basis.definitions, &turn.agent, name).ok_or_else(|| missing("tool", name))?;
     let target = tool.target.as_ref().ok_or_else(|| missing("tool", name))?;
     let violations = schema::violations(&tool.input_schema, input);
     if !violations.is_empty() {
@@ -172,32 +164,32 @@ fn resolve_call<'p>(
     let work = match target {
         ToolTarget::Task(task) => {
             let id = definitions::task_id(task);
-            definitions.find_task(&id).map(drop).ok_or_else(|| missing("task", id.as_str()))?;
+            basis.definitions.find_task(&id).map(drop).ok_or_else(|| missing("task", id.as_str()))?;
             OperationTarget::Task(id)
         }
         ToolTarget::Workflow(workflow) => {
             let id = definitions::workflow_id(workflow);
-            definitions.find_workflow(&id).map(drop).ok_or_else(|| missing("workflow", id.as_str()))?;
+            basis.definitions.find_workflow(&id).map(drop).ok_or_else(|| missing("workflow", id.as_str()))?;
             OperationTarget::Workflow(id)
         }
         ToolTarget::Agent(persona) => {
             let id = definitions::agent_id(persona);
-            definitions.agent(&id).map(drop).ok_or_else(|| missing("agent", id.as_str()))?;
-            if turn.depth >= limits.depth {
-                let message = format!("agent calls may be nested at most {} levels deep", limits.depth);
+            basis.definitions.agent(&id).map(drop).ok_or_else(|| missing("agent", id.as_str()))?;
+            if turn.depth >= basis.limits.depth {
+                let message = format!("agent calls may be nested at most {} levels deep", basis.limits.depth);
                 return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
             }
             OperationTarget::Agent(id, tool.mode)
         }
         ToolTarget::Client => OperationTarget::Client,
     };
-    let given = tool.target_input(input, &state.shared)?;
+    let given = tool.target_input(input, &basis.state.shared)?;
     Ok(ExecutableCall { tool, work, target_input: given })
 }
 
 /// Returns the decisions that start an operation.
 fn dispatch(
-    state: &ConversationState,
+    basis: DecisionBasis<'_>,
     turn: &TurnState,
     checked: ExecutableCall<'_>,
     input: &Value,
@@ -223,7 +215,7 @@ fn dispatch(
                 Decision::ShareContext { turn: turn.clone(), call: call.clone(), mode, input: given.clone() };
             let mut decisions =
                 vec![Decision::DispatchAgent { turn, call, tool: name, agent, mode, input, given, is_async }];
-            let known = state.has_participant(&participant) || joining.contains(&participant);
+            let known = basis.state.has_participant(&participant) || joining.contains(&participant);
             if mode == InvocationMode::LoopIn && !known {
                 joining.push(participant.clone());
                 decisions.push(Decision::AddParticipant { participant, by });
@@ -236,19 +228,17 @@ fn dispatch(
 
 /// Returns the decisions after a human approved a call, optionally with a changed input.
 pub(super) fn approve(
-    state: &ConversationState,
-    definitions: &Definitions,
-    limits: &RuntimeLimits,
+    basis: DecisionBasis<'_>,
     turn: &TurnState,
     operation: &ToolOperation,
     edited: Option<&Value>,
 ) -> Vec<Decision> {
     let input = edited.unwrap_or(&operation.input);
-    let checked = match resolve_call(state, definitions, limits, turn, &operation.tool, input) {
+    let checked = match resolve_call(basis, turn, &operation.tool, input) {
         Ok(checked) => checked,
         Err(failure) => return reject(turn, operation, input, failure),
     };
-    let mut decisions = dispatch(state, turn, checked, input, &operation.call, &mut Vec::new());
+    let mut decisions = dispatch(basis, turn, checked, input, &operation.call, &mut Vec::new());
     let (turn_id, call) = (turn.id.clone(), operation.call.clone());
     if operation.is_async {
         let draft = operation_move(operation, input, None);

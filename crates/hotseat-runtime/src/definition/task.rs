@@ -12,7 +12,7 @@ use super::StepAction;
 use crate::expression::Expression;
 
 /// Work that runs to completion without user interaction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskDefinition {
     /// The name. The id is its lower-case form.
@@ -147,14 +147,7 @@ named! {
 
 /// Creates a task without steps.
 pub fn task(name: &str) -> TaskDefinition {
-    TaskDefinition {
-        name: name.to_string(),
-        input_schema: None,
-        output_schema: None,
-        steps: Vec::new(),
-        retry: TaskRetry::default(),
-        timeout_ms: None,
-    }
+    TaskDefinition { name: name.to_string(), ..TaskDefinition::default() }
 }
 
 /// Creates a step. The task generates a name if it stays empty.

@@ -13,7 +13,7 @@ use crate::expression::{Expression, set_at_path};
 use crate::failure::{ErrorCode, WorkFailure};
 
 /// Tool that a model can call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolDefinition {
     /// Name for the model.
@@ -124,16 +124,8 @@ pub enum DefinitionRef<T> {
 pub fn tool(name: &str) -> ToolDefinition {
     ToolDefinition {
         name: name.to_string(),
-        description: String::new(),
         input_schema: json!({"type": "object"}),
-        target: None,
-        is_async: false,
-        mode: InvocationMode::Delegate,
-        input_mapping: None,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        approval: None,
-        retry: ToolRetry::default(),
+        ..ToolDefinition::default()
     }
 }
 

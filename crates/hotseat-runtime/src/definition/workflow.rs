@@ -10,7 +10,7 @@ use super::{DefinitionRef, Persona, TaskDefinition};
 use crate::expression::Expression;
 
 /// Graph of tasks, workflows and agents.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowDefinition {
     /// The name. The id is its lower-case form.
@@ -56,7 +56,7 @@ pub enum NodeWork {
 }
 
 /// Transition between two nodes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeTransition {
     /// Name of the transition; required for counting.
@@ -146,15 +146,7 @@ pub enum BranchMerge {
 
 /// Creates a workflow without nodes.
 pub fn workflow(name: &str) -> WorkflowDefinition {
-    WorkflowDefinition {
-        name: name.to_string(),
-        input_schema: None,
-        output_schema: None,
-        output_mapping: Vec::new(),
-        initial: None,
-        nodes: Vec::new(),
-        transitions: Vec::new(),
-    }
+    WorkflowDefinition { name: name.to_string(), ..WorkflowDefinition::default() }
 }
 
 /// Creates a node that runs a task.
@@ -169,13 +161,8 @@ pub fn transition(from: &str, to: &str) -> NodeTransition {
         name: format!("{from}>{to}"),
         from: from.to_string(),
         to: to.to_string(),
-        priority: 0,
-        condition: None,
         spawn_count: 1,
-        for_each: None,
-        sibling_group: None,
-        fan_in: None,
-        max_iterations: None,
+        ..NodeTransition::default()
     }
 }
 

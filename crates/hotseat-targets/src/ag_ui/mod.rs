@@ -96,12 +96,8 @@ impl AgUiSession {
         AgUiSession { http, target, thread, requests: 0, options: None }
     }
 
-    async fn run_turn(
-        &mut self,
-        input: AgentInput<'_>,
-        recorder: &mut TraceRecorder,
-    ) -> Result<(), TurnError> {
-        let AgentInput { turn_id, message_id, text, content, options, script, limits } = input;
+    async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
+        let AgentInput { turn_id, message_id, text, content, options, script, limits, recorder } = input;
         self.thread.begin_turn(turn_id, message_id, text);
         self.options = options.cloned();
         if media_parts(content).next().is_some() {
@@ -227,12 +223,8 @@ impl AgentSession for AgUiSession {
         Ok(())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(self.run_turn(input, recorder))
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(self.run_turn(input))
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct ResumeAnswers {
 }
 
 /// State of a session between two requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ConversationThread {
     /// Id of the conversation, equal in all requests.
     pub id: Arc<str>,
@@ -248,19 +248,7 @@ impl KnownCall {
 impl ConversationThread {
     /// Creates an empty conversation.
     pub fn new(id: Arc<str>, state: Value) -> Self {
-        ConversationThread {
-            id,
-            history: MessageHistory::default(),
-            state,
-            is_state_recorded: false,
-            patching: PatchBudget::default(),
-            turn: ThreadTurn::default(),
-            calls: IdMap::default(),
-            aliases: IdMap::default(),
-            aliases_by_id: IdMap::default(),
-            call_count: 0,
-            activities: HashMap::new(),
-        }
+        ConversationThread { id, state, ..ConversationThread::default() }
     }
 
     /// Starts a turn and adds the user message to the history.

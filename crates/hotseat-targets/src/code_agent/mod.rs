@@ -10,7 +10,6 @@ use tokio::time::timeout_at;
 
 use crate::connection::TurnError;
 use crate::message::{ConversationMessage, ToolReply, unique_id};
-use crate::recorder::TraceRecorder;
 use crate::target::template::user_message;
 use crate::target::{
     AgentInput, AgentSession, BoxFuture, CallArguments, ProtocolCapabilities, TurnFuture, TurnRecorder,
@@ -124,12 +123,8 @@ impl CodeAgentSession {
         CodeAgentSession { agent: open(id.clone()), id, history: Vec::new(), turns: 0 }
     }
 
-    async fn run_turn(
-        &mut self,
-        input: AgentInput<'_>,
-        recorder: &mut TraceRecorder,
-    ) -> Result<(), TurnError> {
-        let AgentInput { turn_id, content, options, limits, .. } = input;
+    async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
+        let AgentInput { turn_id, content, options, limits, recorder, .. } = input;
         self.turns += 1;
         let run_id: Arc<str> = format!("answer-{}", self.turns).into();
         let mut telling = TurnRecorder::new(turn_id, recorder);
@@ -181,11 +176,7 @@ impl AgentSession for CodeAgentSession {
         Ok(())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(self.run_turn(input, recorder))
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(self.run_turn(input))
     }
 }

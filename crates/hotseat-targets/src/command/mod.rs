@@ -86,21 +86,15 @@ impl CommandSession {
         }
     }
 
-    async fn run_turn(
-        &mut self,
-        input: AgentInput<'_>,
-        recorder: &mut TraceRecorder,
-    ) -> Result<(), TurnError> {
+    async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
         self.turns += 1;
         let content = input.content;
-        let mut telling = TurnRecorder::new(input.turn_id.clone(), recorder);
         let held = match self.target.protocol {
-            CommandProtocol::JsonLines => self.exchange_lines(input, &mut telling).await,
-            CommandProtocol::Text => self.run_once(&input, &mut telling).await,
+            CommandProtocol::JsonLines => self.exchange_lines(input).await,
+            CommandProtocol::Text => self.run_once(input).await,
         };
         self.has_failed = held.is_err();
-        held?;
-        let said = telling.into_messages()?;
+        let said = held?.into_messages()?;
         self.history.push(user_message(content));
         self.history.extend(said);
         self.sent = self.history.len();
@@ -108,17 +102,14 @@ impl CommandSession {
     }
 
     /// Sends a message and reads lines until the program has completed the turn.
-    async fn exchange_lines(
-        &mut self,
-        input: AgentInput<'_>,
-        telling: &mut TurnRecorder<'_>,
-    ) -> Result<(), TurnError> {
-        let AgentInput { text, content, options, script, limits, .. } = input;
+    async fn exchange_lines<'t>(&mut self, input: AgentInput<'t>) -> Result<TurnRecorder<'t>, TurnError> {
+        let AgentInput { turn_id, text, content, options, script, limits, recorder, .. } = input;
+        let mut telling = TurnRecorder::new(turn_id, recorder);
         if self.program.is_none() {
             self.program = Some(self.start(&self.target.command)?);
         }
         let message = self.message_line(text, content, options, script);
-        let Some(program) = &mut self.program else { return Ok(()) };
+        let Some(program) = &mut self.program else { return Ok(telling) };
         if let Some(line) = program.unprompted_output() {
             return Err(printed_after_done(&line).into());
         }
@@ -142,7 +133,7 @@ impl CommandSession {
                     };
                     heard.is_flushed_late =
                         matches!(line, OutputLine::ToolCall { .. }) && program.is_flushed_late();
-                    match heard.process_line(line, &mut self.calls, script, telling) {
+                    match heard.process_line(line, &mut self.calls, script, &mut telling) {
                         Ok(LineAction::Done) => break Ok(()),
                         Ok(LineAction::More) => {}
                         Ok(LineAction::Answer(call)) => {
@@ -173,11 +164,11 @@ impl CommandSession {
             }
         };
         // Data before an error is kept.
-        heard.end_message(telling);
+        heard.end_message(&mut telling);
         ended?;
         telling.check_finish_reason(heard.finish_reason.as_deref())?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
-        Ok(())
+        Ok(telling)
     }
 
     fn start(&self, command: &[String]) -> Result<RunningProgram, AttemptFailure> {
@@ -229,12 +220,9 @@ impl CommandSession {
     }
 
     /// Runs the program for one turn; its whole output is the reply.
-    async fn run_once(
-        &mut self,
-        input: &AgentInput<'_>,
-        telling: &mut TurnRecorder<'_>,
-    ) -> Result<(), TurnError> {
-        let AgentInput { text, content, options, limits, .. } = *input;
+    async fn run_once<'t>(&mut self, input: AgentInput<'t>) -> Result<TurnRecorder<'t>, TurnError> {
+        let AgentInput { turn_id, text, content, options, limits, recorder, .. } = input;
+        let mut telling = TurnRecorder::new(turn_id, recorder);
         let values = TemplateValues {
             message: text,
             content,
@@ -268,7 +256,7 @@ impl CommandSession {
             }
         }
         telling.run_finished(&run_id, None, None);
-        Ok(())
+        Ok(telling)
     }
 
     /// Closes the program's input after the last turn, and fails if it prints anything else.
@@ -310,12 +298,8 @@ impl AgentSession for CommandSession {
         Ok(())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(self.run_turn(input, recorder))
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(self.run_turn(input))
     }
 
     fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {

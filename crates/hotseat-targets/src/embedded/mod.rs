@@ -22,7 +22,7 @@ use hotseat_runtime::live::{
 };
 use hotseat_trace::{
     AgentRunFailed, AttemptFailure, EventRecord, ExecutionInfo, ExecutionKind, FailureKind, InterruptRaised,
-    Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation, ToolInvoked,
+    Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
 
@@ -171,12 +171,8 @@ impl EmbeddedSession {
         EmbeddedSession { http, target, id: id.into(), seeded_history: Vec::new(), conversation: None }
     }
 
-    async fn run_turn(
-        &mut self,
-        input: AgentInput<'_>,
-        recorder: &mut TraceRecorder,
-    ) -> Result<(), TurnError> {
-        let AgentInput { turn_id, text, options, script, limits, .. } = input;
+    async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
+        let AgentInput { turn_id, text, options, script, limits, recorder, .. } = input;
         let context = self.context(options);
         let talk = match &mut self.conversation {
             Some(talk) => {
@@ -418,18 +414,12 @@ impl EmbeddedTurn<'_> {
                     && let Some(place) = self.rejected_calls.iter().position(refused)
                 {
                     let failed = self.rejected_calls.remove(place);
-                    let called = ToolInvoked {
+                    let called = ToolInvocation {
                         turn_id: recorded.turn_id.clone(),
                         tool_call_id: made.tool_call_id.clone(),
                         tool_name: made.tool_id.clone(),
-                        target_type: None,
-                        target_id: None,
-                        r#async: false,
                         input: Some(made.input.clone()),
-                        started_us: None,
-                        origin: Origin::Stream,
-                        subagent: None,
-                        message_id: None,
+                        ..ToolInvocation::default()
                     };
                     self.record(record, called);
                     self.record(record, failed);
@@ -574,11 +564,7 @@ impl AgentSession for EmbeddedSession {
         Ok(())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(self.run_turn(input, recorder))
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(self.run_turn(input))
     }
 }

@@ -20,7 +20,6 @@ use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadE
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, unique_id};
-use crate::recorder::TraceRecorder;
 use crate::target::template::{
     CaseInputs, TemplateValues, fill_json, fill_text, percent_encode, user_message,
 };
@@ -96,12 +95,8 @@ impl HttpSession {
         HttpSession { http, target, id, sent_id, history: Vec::new(), sent: 0, turns: 0 }
     }
 
-    async fn run_turn(
-        &mut self,
-        input: AgentInput<'_>,
-        recorder: &mut TraceRecorder,
-    ) -> Result<(), TurnError> {
-        let AgentInput { turn_id, text, content, options, limits, .. } = input;
+    async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
+        let AgentInput { turn_id, text, content, options, limits, recorder, .. } = input;
         self.turns += 1;
         let mut telling = TurnRecorder::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
@@ -226,12 +221,8 @@ impl AgentSession for HttpSession {
         Ok(())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(self.run_turn(input, recorder))
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(self.run_turn(input))
     }
 }
 

@@ -111,6 +111,7 @@ struct PartialCall {
 }
 
 /// Reads one reply.
+#[derive(Default)]
 pub(super) struct CompletionReader {
     keep_raw: bool,
     chunks: u64,
@@ -132,23 +133,7 @@ pub(super) struct CompletionReader {
 
 impl CompletionReader {
     pub(super) fn new(keep_raw: bool) -> Self {
-        CompletionReader {
-            keep_raw,
-            chunks: 0,
-            text: String::new(),
-            text_started: None,
-            reasoning: String::new(),
-            pieces: ToolCallPieces::default(),
-            calls: Vec::new(),
-            finish_reason: None,
-            usage: None,
-            awaiting: None,
-            hint: None,
-            has_choice: false,
-            has_further_choices: false,
-            done: false,
-            is_whole: false,
-        }
+        CompletionReader { keep_raw, ..CompletionReader::default() }
     }
 
     /// Returns true if the server has ended the reply.

@@ -113,12 +113,8 @@ impl ChatSession {
         }
     }
 
-    async fn run_turn(
-        &mut self,
-        input: AgentInput<'_>,
-        recorder: &mut TraceRecorder,
-    ) -> Result<(), TurnError> {
-        let AgentInput { turn_id, text, content, options, script, limits, .. } = input;
+    async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
+        let AgentInput { turn_id, text, content, options, script, limits, recorder, .. } = input;
         self.turns += 1;
         self.options = options.cloned();
         let said = if media_parts(content).next().is_some() {
@@ -334,12 +330,8 @@ impl AgentSession for ChatSession {
         Ok(())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(self.run_turn(input, recorder))
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(self.run_turn(input))
     }
 }
 

@@ -291,7 +291,7 @@ impl TraceRecorder {
 
 #[cfg(test)]
 mod tests {
-    use hotseat_trace::{TurnCompleted, TurnStarted};
+    use hotseat_trace::{TurnCompletion, TurnStart};
     use tokio::time::Instant;
 
     use super::*;
@@ -300,13 +300,8 @@ mod tests {
     fn uses_arrival_times_that_never_decrease() {
         let opened = Instant::now();
         let mut recorder = TraceRecorder::new(SecretRedactor::default(), true);
-        let begins = |turn: &str| TurnStarted {
-            turn_id: turn.into(),
-            conversation_id: "c".into(),
-            caller_id: "hotseat".into(),
-            caller_type: "user".into(),
-        };
-        let ends = |turn: &str| TurnCompleted { turn_id: turn.into() };
+        let begins = |turn: &str| TurnStart::by_user(turn.into(), "c".into(), "hotseat");
+        let ends = |turn: &str| TurnCompletion { turn_id: turn.into(), issues: None };
         recorder.emit(begins("1"));
         // The second event is processed after its arrival.
         let arrived = opened + Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, InterruptAnswered,
     InterruptRaised, Note, Origin, Payload, ReasoningMessage, StateSnapshot, ToolArguments, ToolCompleted,
-    ToolFailed, ToolInvoked, TracedConversation, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
+    ToolFailed, ToolInvocation, TracedConversation, TurnCompletion, TurnFailed, TurnStart, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -52,9 +52,8 @@ fn event() -> impl Strategy<Value = Payload> {
             message_id: "".into(),
             content: content.into(),
             has_tool_use,
-            started_us: None,
-            origin: Origin::Stream,
             subagent: Some("".into()),
+            ..AssistantMessage::default()
         }
         .into()),
         text().prop_map(move |content| {
@@ -62,18 +61,13 @@ fn event() -> impl Strategy<Value = Payload> {
             ReasoningMessage { turn_id, message_id, content, subagent: None }.into()
         }),
         (id(), text(), prop::option::of(value()), seen()).prop_map(move |(id, name, input, origin)| {
-            ToolInvoked {
+            ToolInvocation {
                 turn_id: turn(),
                 tool_call_id: id.into(),
                 tool_name: name.into(),
-                target_type: None,
-                target_id: None,
-                r#async: false,
                 input,
-                started_us: None,
                 origin,
-                subagent: None,
-                message_id: None,
+                ..ToolInvocation::default()
             }
             .into()
         }),
@@ -145,7 +139,7 @@ fn end() -> impl Strategy<Value = Option<Payload>> {
     let turn = || std::sync::Arc::<str>::from("t");
     prop_oneof![
         Just(None),
-        Just(Some(TurnCompleted { turn_id: turn() }.into())),
+        Just(Some(TurnCompletion { turn_id: turn(), issues: None }.into())),
         text().prop_map(move |message| Some(
             TurnFailed { turn_id: turn(), error: ErrorInfo { code: None, message, retriable: None } }.into()
         )),
@@ -167,7 +161,7 @@ proptest! {
         end in end(),
     ) {
         let mut recorder = TraceRecorder::new(SecretRedactor::default(), true);
-        recorder.emit(TurnStarted { turn_id: "t".into(), conversation_id: "c".into(), caller_id: "hotseat".into(), caller_type: "user".into() });
+        recorder.emit(TurnStart::by_user("t".into(), "c".into(), "hotseat"));
         recorder.emit(UserMessage { turn_id: "t".into(), message_id: "u".into(), content: user, attachments: Vec::new(), options: None });
         let mut called = std::collections::HashSet::new();
         for event in events.into_iter().chain(end).chain(late) {

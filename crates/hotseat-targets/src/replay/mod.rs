@@ -12,7 +12,7 @@ use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     CallVisibility, ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, Note, Origin, Payload,
-    ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
+    ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -143,7 +143,7 @@ impl ReplaySession {
         Err(wrong(message).with_detail(help))
     }
 
-    fn replay_turn(&mut self, input: AgentInput<'_>, recorder: &mut TraceRecorder) -> Result<(), TurnError> {
+    fn replay_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
         let Some(recording) = self.recording.clone() else {
             return Err(AttemptFailure::new(FailureKind::TestError, "no recording was read").into());
         };
@@ -160,9 +160,9 @@ impl ReplaySession {
                 .into());
         };
         if self.target.matching == ReplayMatching::Exact {
-            self.compare_input(turn, &input, recorder)?;
+            self.compare_input(turn, &input)?;
         }
-        let AgentInput { turn_id, script, limits, .. } = input;
+        let AgentInput { turn_id, script, limits, recorder, .. } = input;
         let began = recorder.conversation().turns.last().map_or_else(|| recorder.now(), |turn| turn.started);
         let mut serving = TurnReplay {
             turn_id,
@@ -181,13 +181,8 @@ impl ReplaySession {
     }
 
     /// Checks that the input equals the recorded one.
-    fn compare_input(
-        &self,
-        turn: &RecordedTurn,
-        input: &AgentInput<'_>,
-        recorder: &TraceRecorder,
-    ) -> Result<(), AttemptFailure> {
-        let redactor = recorder.redactor();
+    fn compare_input(&self, turn: &RecordedTurn, input: &AgentInput<'_>) -> Result<(), AttemptFailure> {
+        let redactor = input.recorder.redactor();
         let said = redactor.text(input.text);
         let attached: Vec<String> = media_parts(input.content)
             .map(|media| redactor.text(&MediaAttachment::display_name(media)).into_owned())
@@ -317,18 +312,14 @@ impl TurnReplay<'_> {
                 ReasoningMessage { turn_id, message_id, content, subagent: None }.into()
             }
             RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {
-                self.recorder.emit(ToolInvoked {
+                self.recorder.emit(ToolInvocation {
                     turn_id: turn_id.clone(),
                     tool_call_id: id.as_str().into(),
                     tool_name: tool.as_str().into(),
-                    target_type: None,
-                    target_id: None,
-                    r#async: false,
-                    input: None,
                     started_us,
                     origin: *origin,
                     subagent: subagent.as_deref().map(Arc::from),
-                    message_id: None,
+                    ..ToolInvocation::default()
                 });
                 let (input, text) = match arguments {
                     RecordedArguments::None => return Ok(()),
@@ -521,12 +512,8 @@ impl AgentSession for ReplaySession {
         self.recording.as_ref().is_none_or(|recording| recording.is_timed())
     }
 
-    fn send_input<'a>(
-        &'a mut self,
-        input: AgentInput<'a>,
-        recorder: &'a mut TraceRecorder,
-    ) -> TurnFuture<'a> {
-        Box::pin(async move { self.replay_turn(input, recorder) })
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
+        Box::pin(async move { self.replay_turn(input) })
     }
 }
 
@@ -535,7 +522,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use hotseat_trace::{TimeOffset, TurnItem, TurnStarted, UserMessage};
+    use hotseat_trace::{TimeOffset, TurnItem, TurnStart, UserMessage};
     use tokio::time::Instant;
 
     use super::{RecordingSource, ReplayMatching, ReplaySession, ReplayTarget};
@@ -593,19 +580,13 @@ mod tests {
         let turn_id: Arc<str> = "t".into();
         let begun = recorder.now();
         recorder.set_arrival_offset(begun);
-        recorder.emit(TurnStarted {
-            turn_id: turn_id.clone(),
-            conversation_id: "c".into(),
-            caller_id: "hotseat".into(),
-            caller_type: "user".into(),
-        });
+        recorder.emit(TurnStart::by_user(turn_id.clone(), "c".into(), "hotseat"));
         recorder.set_arrival_offset(TimeOffset(begun.0 + late * 1000));
         recorder.emit(UserMessage {
             turn_id: turn_id.clone(),
             message_id: "u".into(),
             content: "hello".into(),
-            attachments: Vec::new(),
-            options: None,
+            ..UserMessage::default()
         });
         recorder.clear_arrival();
         let mut script = ScriptedAnswers::default();
@@ -618,8 +599,9 @@ mod tests {
             options: None,
             script: &mut script,
             limits: TurnLimits::new(deadline, Duration::from_secs(60)),
+            recorder: &mut recorder,
         };
-        assert!(session.replay_turn(input, &mut recorder).is_ok());
+        assert!(session.replay_turn(input).is_ok());
         let end = TimeOffset(recorder.latest().0.max(recorder.now().0) - begun.0);
         let turn = &recorder.conversation().turns[0];
         let items = turn.items().into_iter().map(|item| match item {

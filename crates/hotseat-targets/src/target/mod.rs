@@ -58,8 +58,7 @@ pub trait AgentSession: Send {
 
     /// Sends one input and emits all events until the agent has completed the turn. Fails if the turn cannot
     /// be completed; the first problem found is returned.
-    fn send_input<'a>(&'a mut self, input: AgentInput<'a>, recorder: &'a mut TraceRecorder)
-    -> TurnFuture<'a>;
+    fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a>;
 
     /// Waits a short time for unprompted output after the last turn. Fails if the agent sends any.
     fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
@@ -105,6 +104,8 @@ pub struct AgentInput<'a> {
     pub script: &'a mut ScriptedAnswers,
     /// Limits of the turn.
     pub limits: TurnLimits<'a>,
+    /// Recorder of the events.
+    pub recorder: &'a mut TraceRecorder,
 }
 
 /// Parts of a case that a protocol can carry beside the user's text.

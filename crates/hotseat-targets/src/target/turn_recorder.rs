@@ -7,7 +7,7 @@ use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
-    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked, plain_text,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvocation, plain_text,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -153,8 +153,7 @@ impl<'a> TurnRecorder<'a> {
             content,
             has_tool_use,
             started_us: started,
-            origin: Origin::Stream,
-            subagent: None,
+            ..AssistantMessage::default()
         });
     }
 
@@ -195,18 +194,12 @@ impl<'a> TurnRecorder<'a> {
             let place = (self.messages.len() - 1, message.tool_calls.len() - 1);
             self.call_positions.insert(tool_call_id.clone(), place);
         }
-        self.recorder.emit(ToolInvoked {
+        self.recorder.emit(ToolInvocation {
             turn_id: self.turn_id.clone(),
             tool_call_id: tool_call_id.clone(),
             tool_name: name.into(),
-            target_type: None,
-            target_id: None,
-            r#async: false,
-            input: None,
-            started_us: None,
             origin,
-            subagent: None,
-            message_id: None,
+            ..ToolInvocation::default()
         });
         tool_call_id
     }

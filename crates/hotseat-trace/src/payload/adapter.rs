@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ErrorInfo;
 use super::members::members;
-use super::{ErrorInfo, Origin, Payload, ToolInvocation, TurnCompletion, TurnStart};
-use crate::TimeOffset;
 
 members! {
     turn {
@@ -144,93 +143,5 @@ members! {
             /// Number of the received protocol event in its run, from 1.
             event?: Option<u64>,
         }
-    }
-}
-
-/// Start of a turn, with the fields an adapter knows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TurnStarted {
-    /// The turn.
-    pub turn_id: Arc<str>,
-    /// The conversation; for AG-UI its thread id.
-    pub conversation_id: Arc<str>,
-    /// Id of the caller: a user, a run or an agent.
-    pub caller_id: Arc<str>,
-    /// Kind of `caller_id`: `user`, `workflow` or `agent`.
-    pub caller_type: Arc<str>,
-}
-
-/// Completion of a turn, with the fields an adapter knows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TurnCompleted {
-    /// The turn.
-    pub turn_id: Arc<str>,
-}
-
-/// Start of a tool call, with the fields an adapter knows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolInvoked {
-    /// The turn it belongs to.
-    pub turn_id: Arc<str>,
-    /// Id of the call, unique in the trace.
-    pub tool_call_id: Arc<str>,
-    /// Name of the tool.
-    pub tool_name: Arc<str>,
-    /// Kind of the tool, if the agent reports it: `task`, `workflow`, `agent`, or `client` for client-side
-    /// tools.
-    pub target_type: Option<Arc<str>>,
-    /// Id of the task, workflow or agent.
-    pub target_id: Option<Arc<str>>,
-    /// True if the agent continues before the tool returns.
-    pub r#async: bool,
-    /// Arguments, if already known; otherwise `tool.arguments` follows.
-    pub input: Option<Value>,
-    /// Start of the call if before the event: the arrival of the snapshot that contains it.
-    pub started_us: Option<TimeOffset>,
-    /// Source of the event.
-    pub origin: Origin,
-    /// Sub-agent that made the call; absent for the agent itself.
-    pub subagent: Option<Arc<str>>,
-    /// Message that makes the call, if the agent reports it.
-    pub message_id: Option<Arc<str>>,
-}
-
-impl From<TurnStarted> for Payload {
-    fn from(known: TurnStarted) -> Payload {
-        Payload::TurnStarted(TurnStart {
-            turn_id: known.turn_id,
-            conversation_id: known.conversation_id,
-            caller_id: known.caller_id,
-            caller_type: known.caller_type,
-            caller_turn_id: None,
-            agent_id: None,
-        })
-    }
-}
-
-impl From<TurnCompleted> for Payload {
-    fn from(known: TurnCompleted) -> Payload {
-        Payload::TurnCompleted(TurnCompletion { turn_id: known.turn_id, issues: None })
-    }
-}
-
-impl From<ToolInvoked> for Payload {
-    fn from(known: ToolInvoked) -> Payload {
-        Payload::ToolInvoked(ToolInvocation {
-            turn_id: known.turn_id,
-            tool_call_id: known.tool_call_id,
-            tool_name: known.tool_name,
-            target_type: known.target_type,
-            target_id: known.target_id,
-            r#async: known.r#async,
-            input: known.input,
-            started_us: known.started_us,
-            origin: known.origin,
-            subagent: known.subagent,
-            message_id: known.message_id,
-            invocation_mode: None,
-            server: None,
-            agent_call_id: None,
-        })
     }
 }

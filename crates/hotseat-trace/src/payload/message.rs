@@ -11,6 +11,7 @@ use crate::TimeOffset;
 members! {
     turn {
         /// `message.user`
+        #[derive(Default)]
         UserMessage {
             /// Id of the message in the conversation.
             message_id: Arc<str>,
@@ -22,6 +23,7 @@ members! {
             options?: Option<Value>,
         }
         /// `message.assistant`
+        #[derive(Default)]
         AssistantMessage {
             /// Id of the message in the conversation.
             message_id: Arc<str>,

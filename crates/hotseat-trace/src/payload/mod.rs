@@ -279,18 +279,22 @@ payloads! {
     Note(Note) = "protocol.note",
 }
 
-/// Implements `From` for payload structs that belong to exactly one event type.
+/// Implements `From` for payload structs that belong to exactly one event type, which may have another name.
 macro_rules! from_members {
-    ($($name:ident),+ $(,)?) => {
+    ($($name:ident $(=> $variant:ident)?),+ $(,)?) => {
         $(impl From<$name> for Payload {
             fn from(members: $name) -> Payload {
-                Payload::$name(members)
+                from_members!(@variant members, $($variant,)? $name)
             }
         })+
+    };
+    (@variant $members:ident, $variant:ident $(, $name:ident)?) => {
+        Payload::$variant($members)
     };
 }
 
 from_members! {
+    TurnStart => TurnStarted, TurnCompletion => TurnCompleted, ToolInvocation => ToolInvoked,
     TurnFailed, TurnSpent, UserMessage, AssistantMessage, ReasoningMessage, ToolArguments, ToolCompleted, ToolFailed,
     AsyncCompleted, AsyncCancelled, MoveRecorded, MoveResult, ToolRetry, LlmCallStarted, LlmCallCompleted,
     LlmCallFailed, LlmFaultInjected, AgentCallStarted, AgentCallContext, AgentCallCompleted, AgentCallFailed, ParticipantAdded,

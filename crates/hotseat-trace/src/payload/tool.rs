@@ -81,6 +81,7 @@ impl TryFrom<WireToolOutcome> for ToolOutcome {
 members! {
     turn {
         /// `tool.invoked`
+        #[derive(Default)]
         ToolInvocation {
             /// Id of the call, unique in the trace.
             tool_call_id: Arc<str>,
@@ -173,21 +174,6 @@ pub enum InvocationMode {
 impl ToolInvocation {
     /// Creates a call without arguments and without details.
     pub fn new(turn_id: Arc<str>, tool_call_id: Arc<str>, tool_name: impl Into<Arc<str>>) -> ToolInvocation {
-        ToolInvocation {
-            turn_id,
-            tool_call_id,
-            tool_name: tool_name.into(),
-            target_type: None,
-            target_id: None,
-            r#async: false,
-            input: None,
-            started_us: None,
-            origin: Origin::Stream,
-            subagent: None,
-            message_id: None,
-            invocation_mode: None,
-            server: None,
-            agent_call_id: None,
-        }
+        ToolInvocation { turn_id, tool_call_id, tool_name: tool_name.into(), ..ToolInvocation::default() }
     }
 }

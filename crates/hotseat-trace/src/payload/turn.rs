@@ -49,6 +49,7 @@ pub struct MoveCall {
 members! {
     turn {
         /// `turn.started`
+        #[derive(Default)]
         TurnStart {
             /// The conversation; for AG-UI its thread id.
             conversation_id: Arc<str>,
@@ -95,6 +96,14 @@ members! {
             /// Reason for the cancellation.
             reason: String,
         }
+    }
+}
+
+impl TurnStart {
+    /// Creates the start of a turn with an input of a user.
+    pub fn by_user(turn_id: Arc<str>, conversation_id: Arc<str>, caller_id: impl Into<Arc<str>>) -> Self {
+        let (caller_id, caller_type) = (caller_id.into(), "user".into());
+        TurnStart { turn_id, conversation_id, caller_id, caller_type, ..TurnStart::default() }
     }
 }
 

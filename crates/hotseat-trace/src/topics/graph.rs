@@ -1,6 +1,5 @@
 //! Graph of topics and their possible successors.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::DeclaredTopic;
@@ -49,33 +48,24 @@ pub struct GraphError {
 }
 
 /// Kinds of errors in a graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say the same")]
 pub enum GraphErrorKind {
-    /// The graph has no topic.
+    #[error("the graph has no topic")]
     Empty,
-    /// A successor is not in the graph.
-    UndefinedNext {
-        /// The topic.
-        topic: String,
-        /// The successor.
-        next: String,
-    },
-    /// A topic in the graph is not defined.
+    #[error("topic `{topic}` references undefined topic `{next}`")]
+    UndefinedNext { topic: String, next: String },
+    #[error("topic `{0}` is in the graph, but never defined")]
     UndefinedTopic(String),
-    /// A topic is its own successor.
+    #[error("topic `{0}` is followed by itself")]
     SelfLoop(String),
-    /// A topic cannot be reached from the first one.
+    #[error("topic `{0}` is unreachable: no path leads to it from the first topic")]
     Unreachable(String),
-    /// A topic is listed twice.
+    #[error("topic `{0}` is already in the graph")]
     DuplicateTopic(String),
-    /// A successor is listed twice.
-    DuplicateNext {
-        /// The topic.
-        topic: String,
-        /// The successor.
-        next: String,
-    },
-    /// A topic name is a whole number. JSON parsers may reorder such keys.
+    #[error("topic `{topic}` is followed by `{next}` twice")]
+    DuplicateNext { topic: String, next: String },
+    #[error("`{0}` is not a valid topic name: numeric names lose their order in JSON")]
     NumericName(String),
 }
 
@@ -96,31 +86,6 @@ impl GraphErrorKind {
             }
             GraphErrorKind::DuplicateTopic(_) | GraphErrorKind::DuplicateNext { .. } => "remove one of them",
             GraphErrorKind::NumericName(_) => "give it a name with a letter in it",
-        }
-    }
-}
-
-impl fmt::Display for GraphErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GraphErrorKind::Empty => f.write_str("the graph has no topic"),
-            GraphErrorKind::UndefinedNext { topic, next } => {
-                write!(f, "topic `{topic}` references undefined topic `{next}`")
-            }
-            GraphErrorKind::UndefinedTopic(name) => {
-                write!(f, "topic `{name}` is in the graph, but never defined")
-            }
-            GraphErrorKind::SelfLoop(name) => write!(f, "topic `{name}` is followed by itself"),
-            GraphErrorKind::Unreachable(name) => {
-                write!(f, "topic `{name}` is unreachable: no path leads to it from the first topic")
-            }
-            GraphErrorKind::DuplicateTopic(name) => write!(f, "topic `{name}` is already in the graph"),
-            GraphErrorKind::DuplicateNext { topic, next } => {
-                write!(f, "topic `{topic}` is followed by `{next}` twice")
-            }
-            GraphErrorKind::NumericName(name) => {
-                write!(f, "`{name}` is not a valid topic name: numeric names lose their order in JSON")
-            }
         }
     }
 }

@@ -9,8 +9,8 @@ use hotseat_document::{SourceText, yaml};
 use hotseat_engine::cases::{DecodeSettings, InheritedSettings, TestCase};
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{
-    AssistantMessage, ErrorInfo, Event, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvoked,
-    TracedConversation, TurnCompleted, TurnScope, TurnStarted,
+    AssistantMessage, ErrorInfo, Event, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed,
+    ToolInvocation, TracedConversation, TurnCompletion, TurnScope, TurnStart,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -354,28 +354,17 @@ fn conversation(talk: &SampleConversation) -> TracedConversation {
     for (number, turn) in talk.turns.iter().enumerate() {
         clock += turn.pause;
         let turn_id: std::sync::Arc<str> = format!("turn-{}", number + 1).into();
-        let started = TurnStarted {
-            turn_id: turn_id.clone(),
-            conversation_id: "t".into(),
-            caller_id: "x".into(),
-            caller_type: "user".into(),
-        };
+        let started = TurnStart::by_user(turn_id.clone(), "t".into(), "x");
         happened.push((clock, started.into()));
         let mut within: Vec<(u64, Payload)> = Vec::new();
         for (place, call) in turn.calls.iter().enumerate() {
             let tool_call_id: std::sync::Arc<str> = format!("c-{number}-{place}").into();
-            let invoked = ToolInvoked {
+            let invoked = ToolInvocation {
                 turn_id: turn_id.clone(),
                 tool_call_id: tool_call_id.clone(),
                 tool_name: call.tool.into(),
-                target_type: None,
-                target_id: None,
-                r#async: false,
                 input: Some(arguments(call.arguments)),
-                started_us: None,
-                origin: Origin::Stream,
-                subagent: None,
-                message_id: None,
+                ..ToolInvocation::default()
             };
             within.push((clock + call.begins, invoked.into()));
             if let Some(text) = RESULTS[call.result] {
@@ -411,7 +400,7 @@ fn conversation(talk: &SampleConversation) -> TracedConversation {
         within.sort_by_key(|(at, _)| *at);
         happened.extend(within);
         clock += turn.length;
-        happened.push((clock, TurnCompleted { turn_id }.into()));
+        happened.push((clock, TurnCompletion { turn_id, issues: None }.into()));
     }
     let events: Vec<Event> = happened
         .into_iter()

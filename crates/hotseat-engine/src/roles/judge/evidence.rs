@@ -324,9 +324,7 @@ fn shorten_text(text: &str, most: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use hotseat_trace::{
-        AssistantMessage, Event, Origin, Payload, TimeOffset, TracedConversation, TurnStarted,
-    };
+    use hotseat_trace::{AssistantMessage, Event, Payload, TimeOffset, TracedConversation, TurnStart};
 
     use super::*;
 
@@ -340,24 +338,13 @@ mod tests {
         };
         for (place, text) in texts.iter().enumerate() {
             let turn_id: std::sync::Arc<str> = format!("turn-{}", place + 1).into();
-            apply(
-                TurnStarted {
-                    turn_id: turn_id.clone(),
-                    conversation_id: "c".into(),
-                    caller_id: "hotseat".into(),
-                    caller_type: "user".into(),
-                }
-                .into(),
-            );
+            apply(TurnStart::by_user(turn_id.clone(), "c".into(), "hotseat").into());
             apply(
                 AssistantMessage {
                     turn_id,
                     message_id: format!("m{place}").into(),
                     content: (*text).into(),
-                    has_tool_use: None,
-                    started_us: None,
-                    origin: Origin::default(),
-                    subagent: None,
+                    ..AssistantMessage::default()
                 }
                 .into(),
             );

@@ -92,6 +92,7 @@ struct ResponseUsage {
 }
 
 /// Parser of one reply. It reads the response that ends a stream, which repeats all pieces before it.
+#[derive(Default)]
 pub(in crate::providers) struct ResponsesParser {
     url: String,
     assembly: ReplyAssembler,
@@ -109,16 +110,7 @@ pub(in crate::providers) struct ResponsesParser {
 
 impl ResponsesParser {
     pub(in crate::providers) fn new(url: String) -> Self {
-        ResponsesParser {
-            url,
-            assembly: ReplyAssembler::default(),
-            streamed: ReplyAssembler::default(),
-            streamed_keys: HashSet::new(),
-            started: HashMap::new(),
-            stop: None,
-            usage: None,
-            model: None,
-        }
+        ResponsesParser { url, ..ResponsesParser::default() }
     }
 
     fn add_response(

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use hotseat_trace::{AgentToolCall, ConversationTurn, FailureKind, RoleAnswered, TopicStep, TurnItem};
+use hotseat_trace::{
+    AgentToolCall, ConversationTurn, FailureKind, RoleAnswered, TopicStep, TurnItem, format_count,
+};
 use serde_json::Value;
 
 use super::options::TextStyle;
@@ -211,8 +213,7 @@ pub(super) fn simulation_summary(attempt: &Attempt) -> Option<String> {
     let ended = attempt.conversation.simulations.iter().filter_map(|simulation| simulation.ended.as_ref());
     let words: Vec<String> = ended
         .map(|ended| {
-            let inputs =
-                if ended.turns == 1 { "1 input".to_string() } else { format!("{} inputs", ended.turns) };
+            let inputs = format_count(ended.turns, "input");
             let progress = ended.goal_progress.as_ref().map_or(String::new(), |p| format!(", goal {p}"));
             let detail = ended.detail.as_ref().map_or(String::new(), |detail| format!(": {detail}"));
             format!("Simulation: {} after {inputs}{progress}{detail}", ended.reason.name())

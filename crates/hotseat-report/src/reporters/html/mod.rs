@@ -20,10 +20,10 @@ use std::sync::Arc;
 use hotseat_trace::{EventRecord, Millis, Payload, optional_members};
 use serde::Serialize;
 
-use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord};
+use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord, records};
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
+use hotseat_engine::run::{Attempt, CaseOutcome, RunSettings, RunSummary, SweepReport};
 use origin::{SourceExcerptRecord, rerun_command, source_excerpts};
 pub use page::{ServedPage, served_page};
 pub use row::OverviewRow;
@@ -49,33 +49,41 @@ struct SpooledCase {
     details: SpoolPiece,
 }
 
-optional_members! {
+records! {
     /// All data of a case.
-    #[derive(Serialize)]
-    pub struct CaseRecord<'a> {
+    pub struct CaseRecord<'a>(outcome: &'a CaseOutcome, setting: &'a RunSettings) {
+        let telling = outcome.representative().number;
+        let attempts = outcome.attempts.iter().map(|attempt| AttemptTraceRecord::new(attempt, telling));
+    } => {
         /// Same as in the `.json` report.
-        result: ResultRecord<'a>,
-        attempts: Vec<AttemptTraceRecord<'a>>,
+        result: ResultRecord<'a> = ResultRecord::new(outcome, setting),
+        attempts: Vec<AttemptTraceRecord<'a>> = attempts.collect(),
         /// Lines of test files around failed checks.
-        sources?: Vec<SourceExcerptRecord<'a>>,
+        sources?: Vec<SourceExcerptRecord<'a>> = source_excerpts(outcome),
         /// Command that runs the case again.
-        rerun?: Option<String>,
+        rerun?: Option<String> = rerun_command(&outcome.case_ref),
     }
 
     /// Turns and events of an attempt.
-    #[derive(Serialize)]
-    struct AttemptTraceRecord<'a> {
-        number: usize,
+    pub struct AttemptTraceRecord<'a>(attempt: &'a Attempt, telling: usize) {
+        let events = visible_events(&attempt.events);
+        let left_out = attempt.events.len() - events.len();
+        let talked = &attempt.conversation;
+        let topics = talked.topics.as_ref().map(|graph| graph.to_svg(&talked.topic_visits()));
+    } => {
+        number: usize = attempt.number,
         /// True for the representative attempt of the case.
-        telling: bool,
-        turns: Vec<PageTurn<'a>>,
-        events: Vec<&'a EventRecord>,
+        telling: bool = attempt.number == telling,
+        turns: Vec<PageTurn<'a>> = PageTurn::from_events(talked, &events),
+        events: Vec<&'a EventRecord> = events,
         /// Number of omitted events.
-        left_out: usize,
+        left_out: usize = left_out,
         /// Topic graph with the path of the conversation, as SVG.
-        topics?: Option<String>,
+        topics?: Option<String> = topics,
     }
+}
 
+optional_members! {
     /// Data of a run.
     #[derive(Serialize)]
     pub struct RunRecord<'a> {
@@ -145,33 +153,6 @@ impl HtmlReporter {
         }
         page::end_page(&mut out)?;
         out.flush()
-    }
-}
-
-impl<'a> CaseRecord<'a> {
-    /// Record of a finished case.
-    pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
-        let telling = outcome.representative().number;
-        let attempts = outcome.attempts.iter().map(|attempt| {
-            let events = visible_events(&attempt.events);
-            let left_out = attempt.events.len() - events.len();
-            let talked = &attempt.conversation;
-            let topics = talked.topics.as_ref().map(|graph| graph.to_svg(&talked.topic_visits()));
-            AttemptTraceRecord {
-                number: attempt.number,
-                telling: attempt.number == telling,
-                turns: PageTurn::from_events(talked, &events),
-                events,
-                left_out,
-                topics,
-            }
-        });
-        CaseRecord {
-            result: ResultRecord::new(outcome, setting),
-            attempts: attempts.collect(),
-            sources: source_excerpts(outcome),
-            rerun: rerun_command(&outcome.case_ref),
-        }
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use hotseat_checks::escape;
 use hotseat_document::{SourceLines, SourceSpan};
-use serde::Serialize;
 
 use hotseat_engine::run::{CaseOutcome, CaseRef};
 
+use crate::reporters::record::records;
 use crate::reporters::text::shell_word;
 
 /// Number of lines shown before and after a location. Neighbouring lines could contain secrets, such as values of
@@ -20,18 +20,21 @@ const MAX_EXCERPTS: usize = 40;
 /// Extensions of test files that `hotseat test` runs.
 const RUNNABLE_EXTENSIONS: [&str; 8] = ["yaml", "yml", "json", "jsonl", "ts", "mts", "js", "mjs"];
 
-/// Lines of a test file around a location.
-#[derive(Serialize)]
-pub struct SourceExcerptRecord<'a> {
-    file: &'a str,
-    /// The location.
-    line: u32,
-    column: u32,
-    /// Number of the first line.
-    first: u32,
-    lines: Vec<String>,
-    /// Marked characters in the line of the location, from 0.
-    marked: [usize; 2],
+records! {
+    /// Lines of a test file around a location.
+    pub struct SourceExcerptRecord<'a>(place: &'a SourceSpan) {
+        let SourceLines { first_line, lines, marked } = place.surrounding_lines(LINES_AROUND);
+    } => {
+        file: &'a str = place.file(),
+        /// The location.
+        line: u32 = place.line(),
+        column: u32 = place.column(),
+        /// Number of the first line.
+        first: u32 = first_line,
+        lines: Vec<String> = lines,
+        /// Marked characters in the line of the location, from 0.
+        marked: [usize; 2] = [marked.start, marked.end],
+    }
 }
 
 /// Returns the excerpts for the failed checks and checkpoints of a case: the lines that the console shows.
@@ -48,20 +51,6 @@ pub fn source_excerpts(outcome: &CaseOutcome) -> Vec<SourceExcerptRecord<'_>> {
         .map(SourceExcerptRecord::new)
         .filter(|excerpt| excerpt.lines.iter().all(|line| line.chars().count() <= MAX_LINE_CHARS))
         .collect()
-}
-
-impl<'a> SourceExcerptRecord<'a> {
-    fn new(place: &'a SourceSpan) -> Self {
-        let SourceLines { first_line, lines, marked } = place.surrounding_lines(LINES_AROUND);
-        SourceExcerptRecord {
-            file: place.file(),
-            line: place.line(),
-            column: place.column(),
-            first: first_line,
-            lines,
-            marked: [marked.start, marked.end],
-        }
-    }
 }
 
 /// Returns the command that runs a case again. `None` if no command line can name the case.

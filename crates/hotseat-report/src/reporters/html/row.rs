@@ -3,13 +3,13 @@
 use hotseat_trace::{ResultLabel, VerdictStatus, optional_members};
 use serde::Serialize;
 
-use super::super::record::{SpentRecord, ms};
+use super::super::record::{SpentRecord, ms, records};
 use hotseat_engine::run::{CaseOutcome, CaseRef, RunSettings};
 use hotseat_engine::session::CheckResult;
 
 optional_members! {
     /// Row of the overview.
-    #[derive(Serialize)]
+    #[derive(Default, Serialize)]
     pub struct OverviewRow<'a> {
         index: usize,
         id: &'a str,
@@ -38,52 +38,43 @@ optional_members! {
     }
 }
 
-/// Informational check.
-#[derive(Serialize)]
-struct SoftCheckRow<'a> {
-    criterion: &'a str,
-    /// True if the check passed; null if it errored.
-    passed: Option<bool>,
+records! {
+    /// Informational check, named by its criterion or by its description.
+    pub struct SoftCheckRow<'a>(found: &'a CheckResult) => {
+        criterion: &'a str = found.check.criterion.as_deref().unwrap_or(&found.verdict.expected),
+        /// True if the check passed; null if it errored.
+        passed: Option<bool> = found.error.is_none().then_some(found.verdict.passed),
+    }
 }
 
 impl<'a> OverviewRow<'a> {
     /// Row of a finished case.
     pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
-        let (selected, verdict, told) = (&outcome.case_ref, &outcome.verdict, outcome.representative());
+        let (verdict, told) = (&outcome.verdict, outcome.representative());
         let failure = verdict.failure.as_ref();
-        let agent = setting.agent_of_case(selected);
         let turns = &told.conversation.turns;
         let checks = outcome.attempts.iter().flat_map(|attempt| &attempt.checks);
         OverviewRow {
-            index: selected.index,
-            id: &selected.case.id,
-            name: &selected.case.name,
-            file: selected.case.place.file(),
-            line: selected.case.place.line(),
-            agent: agent.map(|agent| &*agent.id),
             status: verdict.status.name(),
             label: Some(ResultLabel::from_verdict(verdict)),
             flaky: outcome.is_flaky(),
             kind: failure.map(|failure| failure.kind.name()),
             error: failure.map(|failure| &*failure.message),
             skip_reason: verdict.skip_reason.as_deref(),
-            tags: &selected.case.tags,
             turns: turns.len(),
             calls: turns.iter().map(|turn| turn.tool_calls.len()).sum(),
             ms: ms(told.duration),
             spent: told.conversation.usage_totals().map(SpentRecord::new),
-            attempts: outcome.attempts.len(),
             passed_attempts: outcome
                 .attempts
                 .iter()
                 .filter(|attempt| attempt.verdict.status == VerdictStatus::Passed)
                 .count(),
             soft: checks.filter(|found| !found.check.is_hard()).map(SoftCheckRow::new).collect(),
+            ..OverviewRow::started(&outcome.case_ref, outcome.attempts.len(), setting)
         }
     }
-}
 
-impl<'a> OverviewRow<'a> {
     /// Row of a started case that has not ended, with the number of its finished attempts.
     pub fn started(case: &'a CaseRef, attempts: usize, setting: &'a RunSettings) -> Self {
         OverviewRow {
@@ -94,27 +85,9 @@ impl<'a> OverviewRow<'a> {
             line: case.case.place.line(),
             agent: setting.agent_of_case(case).map(|agent| &*agent.id),
             status: "running",
-            label: None,
-            flaky: false,
-            kind: None,
-            error: None,
-            skip_reason: None,
             tags: &case.case.tags,
-            turns: 0,
-            calls: 0,
-            ms: 0.0,
-            spent: None,
             attempts,
-            passed_attempts: 0,
-            soft: Vec::new(),
+            ..OverviewRow::default()
         }
-    }
-}
-
-impl<'a> SoftCheckRow<'a> {
-    /// The check is named by its criterion, or by its description.
-    fn new(found: &'a CheckResult) -> Self {
-        let criterion = found.check.criterion.as_deref().unwrap_or(&found.verdict.expected);
-        SoftCheckRow { criterion, passed: found.error.is_none().then_some(found.verdict.passed) }
     }
 }

@@ -7,6 +7,7 @@ use hotseat_trace::VerdictStatus;
 use serde::Serialize;
 
 use super::conversation::{ConversationRecord, VerdictRecord};
+use super::declare::records;
 use super::format::{documented_message, ms};
 use crate::reporters::text::round_to_tenths;
 use hotseat_engine::run::{
@@ -36,196 +37,106 @@ pub enum AttemptNumber {
     Attempt(usize),
 }
 
-/// Stability of a case.
-#[derive(Debug, Serialize)]
-pub struct StabilityRecord<'a> {
-    /// Number of valid runs.
-    pub runs: usize,
-    pub passed: usize,
-    pub failed: usize,
-    pub skipped: usize,
-    /// Number of invalid runs, which are counted in no other member.
-    pub invalid: usize,
-    /// Number of invalid runs that were replaced by another run.
-    pub redrawn: usize,
-    /// Number of runs that were never started.
-    pub not_run: usize,
-    /// In percent; null without valid runs.
-    pub pass_rate: Option<f64>,
-    /// Confidence interval of the pass rate over valid runs, in percent.
-    pub pass_rate_low: f64,
-    pub pass_rate_high: f64,
-    /// Confidence level of the interval, in percent.
-    pub pass_rate_confidence: f64,
-    /// Probability, from 0 to 1, that k runs in a row all pass, by k.
-    pub pass_k: BTreeMap<usize, f64>,
-    /// Share of all pairs of runs in which the agent gave the same answer; null with fewer than two runs.
-    pub consistency: Option<f64>,
-    /// Null if runs are missing and no other run failed.
-    pub stable: Option<bool>,
-    /// Null if runs are missing because they were not started or are invalid.
-    pub stability_class: Option<&'static str>,
-    pub avg_duration_ms: f64,
-    pub min_duration_ms: f64,
-    pub median_duration_ms: f64,
-    pub max_duration_ms: f64,
-    pub std_deviation_ms: f64,
-    /// Result of the declared reliability.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<ReliabilityRecord>,
-    pub run_details: Vec<AttemptRecord<'a>>,
-}
+records! {
+    /// Stability of a case.
+    pub struct StabilityRecord<'a>(of: &CaseStability, attempts: &'a [Arc<Attempt>]) {
+        let runs =
+            attempts.iter().map(|attempt| AttemptRecord::new(attempt, AttemptNumber::Run(attempt.number)));
+        let (interval, confidence) = of.interval();
+        let in_a_row = (1..=MAX_PASS_K).filter_map(|k| Some((k, (of.pass_hat_k(k)? * 1e6).round() / 1e6)));
+    } => {
+        /// Number of valid runs.
+        runs: usize = of.runs,
+        passed: usize = of.passed,
+        failed: usize = of.failed,
+        skipped: usize = of.skipped,
+        /// Number of invalid runs, which are counted in no other member.
+        invalid: usize = of.invalid,
+        /// Number of invalid runs that were replaced by another run.
+        redrawn: usize = of.redrawn,
+        /// Number of runs that were never started.
+        not_run: usize = of.not_run,
+        /// In percent; null without valid runs.
+        pass_rate: Option<f64> = of.pass_rate().map(percent),
+        /// Confidence interval of the pass rate over valid runs, in percent.
+        pass_rate_low: f64 = percent(interval.low),
+        pass_rate_high: f64 = percent(interval.high),
+        /// Confidence level of the interval, in percent.
+        pass_rate_confidence: f64 = percent(confidence),
+        /// Probability, from 0 to 1, that k runs in a row all pass, by k.
+        pass_k: BTreeMap<usize, f64> = in_a_row.collect(),
+        /// Share of all pairs of runs in which the agent gave the same answer; null with fewer than two runs.
+        consistency: Option<f64> = of.consistency.map(|part| (part * 1000.0).round() / 1000.0),
+        /// Null if runs are missing and no other run failed.
+        stable: Option<bool> = of.is_stable(),
+        /// Null if runs are missing because they were not started or are invalid.
+        stability_class: Option<&'static str> = of.class().map(StabilityClass::name),
+        avg_duration_ms: f64 = ms(of.average),
+        min_duration_ms: f64 = ms(of.shortest),
+        median_duration_ms: f64 = ms(of.median),
+        max_duration_ms: f64 = ms(of.longest),
+        std_deviation_ms: f64 = ms(of.deviation),
+        /// Result of the declared reliability.
+        reliability?: Option<ReliabilityRecord> = of.promise.as_ref().map(ReliabilityRecord::new),
+        run_details: Vec<AttemptRecord<'a>> = runs.collect(),
+    }
 
-/// Result of a declared reliability.
-#[derive(Debug, Serialize)]
-pub struct ReliabilityRecord {
-    /// `PASS`, `FAIL`, `FLAKY` or `INCONCLUSIVE`.
-    pub status: &'static str,
-    pub rate: f64,
-    pub confidence: f64,
-    pub max_runs: usize,
-    /// Number of runs after which the result was decided; null if it is undecided.
-    pub decided_after: Option<usize>,
-}
-
-/// Numbers of cases by the result of their declared reliability.
-#[derive(Debug, Serialize)]
-pub struct ReliabilityGradesRecord {
-    pub pass: usize,
-    pub fail: usize,
-    pub flaky: usize,
-    pub inconclusive: usize,
+    /// Result of a declared reliability.
+    pub struct ReliabilityRecord(promise: &ReliabilityResult) => {
+        /// `PASS`, `FAIL`, `FLAKY` or `INCONCLUSIVE`.
+        status: &'static str = ReliabilityGrade::name(promise.grade),
+        rate: f64 = promise.reliability.rate,
+        confidence: f64 = promise.reliability.confidence,
+        max_runs: usize = promise.reliability.max_runs,
+        /// Number of runs after which the result was decided; null if it is undecided.
+        decided_after: Option<usize> = promise.decided_after,
+    }
 }
 
 /// Largest k for which pass^k is reported.
 const MAX_PASS_K: usize = 10;
 
-/// Totals of the runs of all cases.
-#[derive(Debug, Serialize)]
-pub struct RepeatsRecord {
-    /// Of cases without a declared reliability.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runs_per_case: Option<usize>,
-    pub total_runs: usize,
-    pub passed_runs: usize,
-    pub invalid_runs: usize,
-    pub redrawn_runs: usize,
-    /// In percent; null without valid runs.
-    pub overall_pass_rate: Option<f64>,
-    pub stable_cases: usize,
-    pub unstable_cases: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<ReliabilityGradesRecord>,
-}
+records! {
+    /// Totals of the runs of all cases.
+    pub struct RepeatsRecord(repeats: &RepeatTotals) => {
+        /// Of cases without a declared reliability.
+        runs_per_case?: Option<usize> = repeats.runs_per_case,
+        total_runs: usize = repeats.total,
+        passed_runs: usize = repeats.passed,
+        invalid_runs: usize = repeats.invalid,
+        redrawn_runs: usize = repeats.redrawn,
+        /// In percent; null without valid runs.
+        overall_pass_rate: Option<f64> = repeats.pass_rate().map(percent),
+        stable_cases: usize = repeats.stable_cases,
+        unstable_cases: usize = repeats.unstable_cases,
+        /// Numbers of cases by the result of their declared reliability.
+        reliability?: Option<GradeCounts> = Some(repeats.grades).filter(|grades| grades.total() > 0),
+    }
 
-/// Finished attempt as one line of events.
-#[derive(Debug, Serialize)]
-pub struct AttemptLine<'a> {
-    index: usize,
-    id: &'a str,
-    #[serde(flatten)]
-    number: AttemptNumber,
-    status: VerdictStatus,
-    duration_ms: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_kind: Option<&'static str>,
+    /// Finished attempt as one line of events.
+    pub struct AttemptLine<'a>(attempt: &'a Attempt, repetition: AttemptPolicy) => {
+        index: usize = attempt.case_ref.index,
+        id: &'a str = &attempt.case_ref.case.id,
+        #[serde(flatten)]
+        number: AttemptNumber = match repetition {
+            AttemptPolicy::Repeated { .. } => AttemptNumber::Run(attempt.number),
+            AttemptPolicy::Retried { .. } => AttemptNumber::Attempt(attempt.number),
+        },
+        status: VerdictStatus = attempt.verdict.status,
+        duration_ms: f64 = ms(attempt.duration),
+        error?: Option<String> = error_message(attempt),
+        error_kind?: Option<&'static str> =
+            attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
+    }
 }
 
 impl<'a> AttemptRecord<'a> {
-    /// Record of an attempt at a retried case.
-    pub fn from_retry(attempt: &'a Attempt) -> Self {
-        AttemptRecord::new(attempt, AttemptNumber::Attempt(attempt.number))
-    }
-
-    fn new(attempt: &'a Attempt, number: AttemptNumber) -> Self {
+    pub fn new(attempt: &'a Attempt, number: AttemptNumber) -> Self {
         AttemptRecord {
             number,
             invalid: attempt.is_invalid(),
             verdict: VerdictRecord::new(&attempt.verdict, |failure| documented_message(failure, attempt)),
             held: ConversationRecord::new(attempt, true),
-        }
-    }
-}
-
-impl<'a> StabilityRecord<'a> {
-    pub fn new(of: &CaseStability, attempts: &'a [Arc<Attempt>]) -> Self {
-        let runs =
-            attempts.iter().map(|attempt| AttemptRecord::new(attempt, AttemptNumber::Run(attempt.number)));
-        let (interval, confidence) = of.interval();
-        let in_a_row = (1..=MAX_PASS_K).filter_map(|k| Some((k, (of.pass_hat_k(k)? * 1e6).round() / 1e6)));
-        StabilityRecord {
-            runs: of.runs,
-            passed: of.passed,
-            failed: of.failed,
-            skipped: of.skipped,
-            invalid: of.invalid,
-            redrawn: of.redrawn,
-            not_run: of.not_run,
-            pass_rate: of.pass_rate().map(percent),
-            pass_rate_low: percent(interval.low),
-            pass_rate_high: percent(interval.high),
-            pass_rate_confidence: percent(confidence),
-            pass_k: in_a_row.collect(),
-            consistency: of.consistency.map(|part| (part * 1000.0).round() / 1000.0),
-            stable: of.is_stable(),
-            stability_class: of.class().map(StabilityClass::name),
-            avg_duration_ms: ms(of.average),
-            min_duration_ms: ms(of.shortest),
-            median_duration_ms: ms(of.median),
-            max_duration_ms: ms(of.longest),
-            std_deviation_ms: ms(of.deviation),
-            reliability: of.promise.as_ref().map(ReliabilityRecord::new),
-            run_details: runs.collect(),
-        }
-    }
-}
-
-impl ReliabilityRecord {
-    fn new(promise: &ReliabilityResult) -> Self {
-        ReliabilityRecord {
-            status: ReliabilityGrade::name(promise.grade),
-            rate: promise.reliability.rate,
-            confidence: promise.reliability.confidence,
-            max_runs: promise.reliability.max_runs,
-            decided_after: promise.decided_after,
-        }
-    }
-}
-
-impl RepeatsRecord {
-    pub fn new(repeats: &RepeatTotals) -> Self {
-        RepeatsRecord {
-            runs_per_case: repeats.runs_per_case,
-            total_runs: repeats.total,
-            passed_runs: repeats.passed,
-            invalid_runs: repeats.invalid,
-            redrawn_runs: repeats.redrawn,
-            overall_pass_rate: repeats.pass_rate().map(percent),
-            stable_cases: repeats.stable_cases,
-            unstable_cases: repeats.unstable_cases,
-            reliability: (repeats.grades.total() > 0).then(|| {
-                let GradeCounts { pass, fail, flaky, inconclusive } = repeats.grades;
-                ReliabilityGradesRecord { pass, fail, flaky, inconclusive }
-            }),
-        }
-    }
-}
-
-impl<'a> AttemptLine<'a> {
-    pub fn new(attempt: &'a Attempt, repetition: AttemptPolicy) -> Self {
-        AttemptLine {
-            index: attempt.case_ref.index,
-            id: &attempt.case_ref.case.id,
-            number: match repetition {
-                AttemptPolicy::Repeated { .. } => AttemptNumber::Run(attempt.number),
-                AttemptPolicy::Retried { .. } => AttemptNumber::Attempt(attempt.number),
-            },
-            status: attempt.verdict.status,
-            duration_ms: ms(attempt.duration),
-            error: error_message(attempt),
-            error_kind: attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
         }
     }
 }

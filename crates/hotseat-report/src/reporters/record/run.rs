@@ -6,72 +6,77 @@ use hotseat_trace::{LabelCounts, Millis, optional_members};
 use serde::Serialize;
 
 use super::attempts::RepeatsRecord;
+use super::declare::records;
 use super::format::{VERSION, ms, rfc3339};
 use super::spent::SpentRecord;
 use crate::reporters::text::round_to_tenths;
 use hotseat_engine::run::{CheckTally, CriterionTally, RunSettings, RunSummary, UserIdentity};
 
-/// Default user identity that agents receive.
-#[derive(Debug, Serialize)]
-pub struct EnvironmentRecord<'a> {
-    user_id: &'a str,
-    team_id: &'a str,
-    locale: &'a str,
-}
-
-impl<'a> EnvironmentRecord<'a> {
-    pub fn new(setting: &'a RunSettings) -> Self {
+records! {
+    /// Default user identity that agents receive.
+    pub struct EnvironmentRecord<'a>(setting: &'a RunSettings) {
         let UserIdentity { user, team, locale } = &setting.environment;
-        EnvironmentRecord { user_id: user, team_id: team, locale }
+    } => {
+        user_id: &'a str = user,
+        team_id: &'a str = team,
+        locale: &'a str = locale,
+    }
+
+    /// Results of a run.
+    pub struct SummaryRecord(summary: &RunSummary, setting: &RunSettings) => {
+        total: usize = summary.total,
+        passed: usize = summary.passed,
+        /// Number of passed cases that passed only on a retry.
+        #[serde(skip_serializing_if = "is_zero")]
+        flaky: usize = summary.flaky,
+        failed: usize = summary.failed,
+        skipped: usize = summary.skipped,
+        /// Numbers of cases by their label.
+        #[serde(skip_serializing_if = "LabelCounts::is_empty")]
+        labels: LabelCounts = (*summary.labels).clone(),
+        /// Number of cases that were skipped without a `skip` key.
+        #[serde(skip_serializing_if = "is_zero")]
+        unasked_skips: usize = summary.unasked_skips,
+        errors: usize = summary.errors,
+        timeouts: usize = summary.timeouts,
+        /// Number of conversations of a sweep of faults that show a defect.
+        #[serde(skip_serializing_if = "is_zero")]
+        sweep_failures: usize = summary.sweep_failures,
+        interrupted: bool = summary.interrupted,
+        /// Reason why the run could not be completed, if any.
+        error?: Option<Box<str>> = summary.broken.clone(),
+        /// Percentage of passed cases among those that ran; null if none ran.
+        pass_rate: Option<f64> = summary.pass_rate().map(round_to_tenths),
+        duration_ms: f64 = ms(summary.duration),
+        /// Informational checks, which are in none of the numbers above.
+        soft?: Option<TallyRecord> = TallyRecord::new(&summary.measured.soft),
+        /// Number of checks that were judged on a shortened conversation.
+        #[serde(skip_serializing_if = "is_zero")]
+        truncated_judgements: usize = summary.measured.truncated,
+        /// Criteria by name.
+        criteria?: Vec<CriterionRecord> = summary
+            .measured
+            .criteria
+            .iter()
+            .map(|(name, CriterionTally { hard, soft })| CriterionRecord {
+                name: name.clone(),
+                hard: TallyRecord::new(hard),
+                soft: TallyRecord::new(soft),
+            })
+            .collect(),
+        /// Usage of all attempts, as far as it is reported.
+        spent?: Option<SpentRecord> = summary.spent.as_deref().cloned().map(SpentRecord::new),
+        /// Currency of all costs, if the project names it.
+        currency?: Option<Arc<str>> = setting.currency.clone(),
+        /// Totals of the runs of repeated cases.
+        #[serde(flatten)]
+        repeats: Option<RepeatsRecord> = summary.repeats.as_ref().map(RepeatsRecord::new),
+        #[serde(flatten)]
+        agent: AgentRecord = AgentRecord::new(setting),
     }
 }
 
 optional_members! {
-    /// Results of a run.
-    #[derive(Debug, Serialize)]
-    pub struct SummaryRecord {
-        pub total: usize,
-        pub passed: usize,
-        /// Number of passed cases that passed only on a retry.
-        #[serde(skip_serializing_if = "is_zero")]
-        pub flaky: usize,
-        pub failed: usize,
-        pub skipped: usize,
-        /// Numbers of cases by their label.
-        #[serde(skip_serializing_if = "LabelCounts::is_empty")]
-        pub labels: LabelCounts,
-        /// Number of cases that were skipped without a `skip` key.
-        #[serde(skip_serializing_if = "is_zero")]
-        pub unasked_skips: usize,
-        pub errors: usize,
-        pub timeouts: usize,
-        /// Number of conversations of a sweep of faults that show a defect.
-        #[serde(skip_serializing_if = "is_zero")]
-        pub sweep_failures: usize,
-        pub interrupted: bool,
-        /// Reason why the run could not be completed, if any.
-        pub error?: Option<Box<str>>,
-        /// Percentage of passed cases among those that ran; null if none ran.
-        pub pass_rate: Option<f64>,
-        pub duration_ms: f64,
-        /// Informational checks, which are in none of the numbers above.
-        pub soft?: Option<TallyRecord>,
-        /// Number of checks that were judged on a shortened conversation.
-        #[serde(skip_serializing_if = "is_zero")]
-        pub truncated_judgements: usize,
-        /// Criteria by name.
-        pub criteria?: Vec<CriterionRecord>,
-        /// Usage of all attempts, as far as it is reported.
-        pub spent?: Option<SpentRecord>,
-        /// Currency of all costs, if the project names it.
-        pub currency?: Option<Arc<str>>,
-        /// Totals of the runs of repeated cases.
-        #[serde(flatten)]
-        pub repeats: Option<RepeatsRecord>,
-        #[serde(flatten)]
-        pub agent: AgentRecord,
-    }
-
     /// Results of checks.
     #[derive(Debug, Serialize)]
     pub struct TallyRecord {
@@ -102,46 +107,48 @@ impl TallyRecord {
     }
 }
 
-optional_members! {
+records! {
     /// Tested agents. Several names are joined with commas.
-    #[derive(Debug, Serialize)]
-    pub struct AgentRecord {
-        pub agent_id: String,
-        pub agent_path?: Option<String>,
-        pub connector?: Option<String>,
+    pub struct AgentRecord(setting: &RunSettings) {
+        let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
+    } => {
+        agent_id: String = joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),
+        agent_path?: Option<String> =
+            joined(setting.agents().filter_map(|agent| agent.path.as_deref()).collect()),
+        connector?: Option<String> = joined(setting.connectors()),
     }
 
     /// Start of a run.
-    #[derive(Debug, Serialize)]
-    pub struct StartRecord<'a> {
-        pub version: &'static str,
-        pub hotseat: &'static str,
-        pub started_at: String,
-        pub total: usize,
-        pub parallel: usize,
-        pub environment: EnvironmentRecord<'a>,
+    pub struct StartRecord<'a>(total: usize, parallel: usize, at: Millis, setting: &'a RunSettings) => {
+        version: &'static str = VERSION,
+        hotseat: &'static str = env!("CARGO_PKG_VERSION"),
+        started_at: String = rfc3339(at),
+        total: usize = total,
+        parallel: usize = parallel,
+        environment: EnvironmentRecord<'a> = EnvironmentRecord::new(setting),
         #[serde(flatten)]
-        pub agent: AgentRecord,
+        agent: AgentRecord = AgentRecord::new(setting),
         /// Currency of all costs, if the project names it.
-        pub currency?: Option<&'a str>,
+        currency?: Option<&'a str> = setting.currency.as_deref(),
         #[serde(flatten)]
-        pub input: InputRecord<'a>,
-        pub options: OptionsRecord<'a>,
+        input: InputRecord<'a> = InputRecord::new(setting),
+        options: OptionsRecord<'a> = OptionsRecord::new(setting),
     }
 
     /// Metadata of a complete report.
-    #[derive(Debug, Serialize)]
-    pub struct MetadataRecord<'a> {
-        pub version: &'static str,
-        pub hotseat: &'static str,
-        pub started_at: String,
-        pub completed_at: String,
+    pub struct MetadataRecord<'a>(summary: &RunSummary, setting: &'a RunSettings, output_file: &'a str) => {
+        version: &'static str = VERSION,
+        hotseat: &'static str = env!("CARGO_PKG_VERSION"),
+        started_at: String = rfc3339(summary.started_at),
+        completed_at: String = rfc3339(summary.ended_at),
         #[serde(flatten)]
-        pub input: InputRecord<'a>,
-        pub output_file: &'a str,
-        pub options: OptionsRecord<'a>,
+        input: InputRecord<'a> = InputRecord::new(setting),
+        output_file: &'a str = output_file,
+        options: OptionsRecord<'a> = OptionsRecord::new(setting),
     }
+}
 
+optional_members! {
     /// Suites of a run.
     #[derive(Debug, Serialize)]
     pub struct InputRecord<'a> {
@@ -151,107 +158,31 @@ optional_members! {
         /// Run with the original conversations, if this is a recheck.
         pub recheck_of?: Option<&'a str>,
     }
+}
 
+records! {
     /// Effective options.
-    #[derive(Debug, Serialize)]
-    pub struct OptionsRecord<'a> {
-        pub parallel: usize,
+    pub struct OptionsRecord<'a>(setting: &'a RunSettings) {
+        let options = &setting.choices.options;
+    } => {
+        parallel: usize = options.parallel,
         /// Time limit of a case, if it is set for the run.
-        pub timeout_ms?: Option<f64>,
-        pub fail_fast: bool,
-        pub runs: usize,
+        timeout_ms?: Option<f64> = setting.case_timeout.map(ms),
+        fail_fast: bool = options.fail_fast,
+        runs: usize = options.runs,
         /// Required pass rate, if cases are repeated.
-        pub min_pass_rate?: Option<f64>,
+        min_pass_rate?: Option<f64> = (options.runs > 1).then(|| options.min_pass_rate.as_fraction()),
         /// Number of retries, if it is set for the run.
-        pub retries?: Option<usize>,
-        pub fail_on_skip: bool,
-        pub run?: Option<&'a str>,
-        pub agent?: Option<&'a str>,
-        pub connector?: Option<&'a str>,
+        retries?: Option<usize> = options.retries.filter(|_| options.runs == 1),
+        fail_on_skip: bool = options.fail_on_skip,
+        run?: Option<&'a str> = setting.choices.run.as_deref(),
+        agent?: Option<&'a str> = setting.choices.agent.as_deref(),
+        connector?: Option<&'a str> = setting.choices.connector.as_deref(),
     }
 }
 
 fn is_zero(value: &usize) -> bool {
     *value == 0
-}
-
-impl SummaryRecord {
-    pub fn new(summary: &RunSummary, setting: &RunSettings) -> Self {
-        SummaryRecord {
-            total: summary.total,
-            passed: summary.passed,
-            flaky: summary.flaky,
-            failed: summary.failed,
-            skipped: summary.skipped,
-            labels: (*summary.labels).clone(),
-            unasked_skips: summary.unasked_skips,
-            errors: summary.errors,
-            timeouts: summary.timeouts,
-            sweep_failures: summary.sweep_failures,
-            interrupted: summary.interrupted,
-            error: summary.broken.clone(),
-            pass_rate: summary.pass_rate().map(round_to_tenths),
-            duration_ms: ms(summary.duration),
-            soft: TallyRecord::new(&summary.measured.soft),
-            truncated_judgements: summary.measured.truncated,
-            criteria: summary
-                .measured
-                .criteria
-                .iter()
-                .map(|(name, CriterionTally { hard, soft })| CriterionRecord {
-                    name: name.clone(),
-                    hard: TallyRecord::new(hard),
-                    soft: TallyRecord::new(soft),
-                })
-                .collect(),
-            spent: summary.spent.as_deref().cloned().map(SpentRecord::new),
-            currency: setting.currency.clone(),
-            repeats: summary.repeats.as_ref().map(RepeatsRecord::new),
-            agent: AgentRecord::new(setting),
-        }
-    }
-}
-
-impl AgentRecord {
-    pub fn new(setting: &RunSettings) -> Self {
-        let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
-        AgentRecord {
-            agent_id: joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),
-            agent_path: joined(setting.agents().filter_map(|agent| agent.path.as_deref()).collect()),
-            connector: joined(setting.connectors()),
-        }
-    }
-}
-
-impl<'a> StartRecord<'a> {
-    pub fn new(total: usize, parallel: usize, at: Millis, setting: &'a RunSettings) -> Self {
-        StartRecord {
-            version: VERSION,
-            hotseat: env!("CARGO_PKG_VERSION"),
-            started_at: rfc3339(at),
-            total,
-            parallel,
-            environment: EnvironmentRecord::new(setting),
-            agent: AgentRecord::new(setting),
-            currency: setting.currency.as_deref(),
-            input: InputRecord::new(setting),
-            options: OptionsRecord::new(setting),
-        }
-    }
-}
-
-impl<'a> MetadataRecord<'a> {
-    pub fn new(summary: &RunSummary, setting: &'a RunSettings, output_file: &'a str) -> Self {
-        MetadataRecord {
-            version: VERSION,
-            hotseat: env!("CARGO_PKG_VERSION"),
-            started_at: rfc3339(summary.started_at),
-            completed_at: rfc3339(summary.ended_at),
-            input: InputRecord::new(setting),
-            output_file,
-            options: OptionsRecord::new(setting),
-        }
-    }
 }
 
 impl<'a> InputRecord<'a> {
@@ -261,23 +192,5 @@ impl<'a> InputRecord<'a> {
             _ => None,
         };
         InputRecord { input_file, input_files: &setting.inputs, recheck_of: setting.rechecked.as_deref() }
-    }
-}
-
-impl<'a> OptionsRecord<'a> {
-    fn new(setting: &'a RunSettings) -> Self {
-        let options = &setting.choices.options;
-        OptionsRecord {
-            parallel: options.parallel,
-            timeout_ms: setting.case_timeout.map(ms),
-            fail_fast: options.fail_fast,
-            runs: options.runs,
-            min_pass_rate: (options.runs > 1).then(|| options.min_pass_rate.as_fraction()),
-            retries: options.retries.filter(|_| options.runs == 1),
-            fail_on_skip: options.fail_on_skip,
-            run: setting.choices.run.as_deref(),
-            agent: setting.choices.agent.as_deref(),
-            connector: setting.choices.connector.as_deref(),
-        }
     }
 }

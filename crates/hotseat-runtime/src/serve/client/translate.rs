@@ -668,8 +668,7 @@ fn step_name(conversation: &ConversationId, turn: &str, call: u32, attempt: u32)
 #[cfg(test)]
 mod tests {
     use hotseat_trace::{
-        AssistantMessage, Event, ExecutionInfo, ExecutionKind, LlmCallCompleted, Origin, TimeOffset,
-        TurnCompletion,
+        AssistantMessage, Event, ExecutionInfo, ExecutionKind, LlmCallCompleted, TimeOffset, TurnCompletion,
     };
 
     use super::*;
@@ -723,9 +722,7 @@ mod tests {
                 message_id: "c-m2".into(),
                 content: content.into(),
                 has_tool_use: Some(false),
-                started_us: None,
-                origin: Origin::Stream,
-                subagent: None,
+                ..AssistantMessage::default()
             },
         )
     }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hotseat_trace::{ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
+use hotseat_trace::{
+    ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
+};
 use serde_json::Value;
 
 use super::super::history::ResultMessage;
@@ -88,18 +90,15 @@ impl RunFold<'_> {
     ) {
         let CallSighting { origin, started_us, subagent, message_id } = seen;
         let tool_call_id = self.thread.add_call(id, name);
-        out(ToolInvoked {
+        out(ToolInvocation {
             turn_id: self.turn_id(),
             tool_call_id,
             tool_name: name.clone(),
-            target_type: None,
-            target_id: None,
-            r#async: false,
-            input: None,
             started_us,
             origin,
             subagent,
             message_id,
+            ..ToolInvocation::default()
         }
         .into());
     }
