@@ -910,3 +910,42 @@ fn full_sample_suite_runs() {
     assert_eq!(awaiting, [true, false, false]);
     assert_eq!(turns[1]["output"], Value::Null);
 }
+
+/// Nobody answers the agent, so the case is skipped, unless the agent has done what it must not.
+#[test]
+fn a_violated_prohibition_is_not_skipped() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        run.tool("c", "refund", &json!({}), Some(json!("paid")))
+            .text("The password is 1. Shall I go on?")
+            .finished()
+    });
+    let case = |id: &str, key: &str, assertion: Value| json!({"id": id, "type": "multi_turn", "turns": [{"input": "hi"}], key: assertion});
+    let violated = [
+        ("final", "final_assertions", json!({"tools": {"forbid": ["refund"]}})),
+        ("sequence", "assert", json!({"type": "tool_sequence", "calls": []})),
+        (
+            "strict",
+            "assert",
+            json!({"type": "tool_sequence", "order": "strict", "calls": ["look", "refund"]}),
+        ),
+        ("text", "assert", json!({"type": "not_contains", "value": "password", "turns": "all"})),
+        (
+            "pattern",
+            "assert",
+            json!({"type": "regex", "pattern": "password", "negate": true, "turns": "all"}),
+        ),
+    ];
+    let open = case(
+        "open",
+        "assert",
+        json!({"type": "tool_sequence", "order": "strict", "calls": ["refund", "look"]}),
+    );
+    let cases: Vec<Value> =
+        violated.iter().map(|(id, key, assertion)| case(id, key, assertion.clone())).chain([open]).collect();
+    let tested = run_cases(&agent, &cases);
+    for (id, ..) in &violated {
+        assert_eq!(tested.failure(id)["kind"], "assertion", "{id}: {}", tested.output);
+    }
+    assert_eq!(tested.case("open")["status"], "skipped", "{}", tested.output);
+}

@@ -713,7 +713,7 @@ pub(super) fn missing_checkpoints(all: &[CheckpointResult]) -> Option<AttemptFai
     Some(failure.with_detail(detail.collect::<Vec<_>>().join("\n")))
 }
 
-/// True if a conversation ended because a simulated user, a judge or a script of the test failed.
+/// True if a conversation ended because a simulated user or a judge failed.
 fn is_failed_role(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::SimulatorError | FailureKind::JudgeError | FailureKind::ScriptError)
+    matches!(kind, FailureKind::SimulatorError | FailureKind::JudgeError)
 }

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use hotseat_document::{Diagnostic, excerpt};
 use hotseat_mcp::{
-    AnswerFuture, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind, McpToolResult,
-    RpcError, ToolAnswerer, UnansweredInput,
+    AnswerFuture, FaultKind, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind,
+    McpToolResult, RpcError, ToolAnswerer, UnansweredInput,
 };
 use hotseat_targets::AgentSession;
 use hotseat_targets::message::{
@@ -325,18 +325,7 @@ impl ServiceObserver for McpObserver {
                 Ok(())
             }
             McpEventKind::FaultInjected { call, rule, fault } => {
-                let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
-                known.may_take_effect &= fault.has_effect();
-                let injected = McpFaultInjected {
-                    turn_id: known.turn_id.clone(),
-                    tool_call_id: known.id.clone(),
-                    server: server.into(),
-                    tool: known.tool.as_str().into(),
-                    fault: fault.name().into(),
-                    rule,
-                    effect: fault.has_effect(),
-                };
-                self.events.emit(at, injected)
+                self.record_fault(at, server, call, rule, &fault)
             }
             McpEventKind::ServerFailed { message, error_output } => {
                 let message = format!("MCP server `{server}` failed: {message}");
@@ -361,6 +350,29 @@ impl ServiceObserver for McpObserver {
 }
 
 impl McpObserver {
+    /// Records a fault of a call.
+    fn record_fault(
+        &mut self,
+        at: Instant,
+        server: String,
+        call: u64,
+        rule: usize,
+        fault: &FaultKind,
+    ) -> Result<(), AttemptFailure> {
+        let Some(known) = self.calls.get_mut(&call) else { return Ok(()) };
+        known.may_take_effect &= fault.has_effect();
+        let injected = McpFaultInjected {
+            turn_id: known.turn_id.clone(),
+            tool_call_id: known.id.clone(),
+            server: server.into(),
+            tool: known.tool.as_str().into(),
+            fault: fault.name().into(),
+            rule,
+            effect: fault.has_effect(),
+        };
+        self.events.emit(at, injected)
+    }
+
     /// Notes the recorded calls that the agent did not make.
     fn note_unused(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
         let mut by_server: BTreeMap<String, Vec<String>> = BTreeMap::new();

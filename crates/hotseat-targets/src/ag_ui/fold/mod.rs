@@ -135,6 +135,28 @@ impl RunFold<'_> {
         }
     }
 
+    /// Checks that all that the agent says and does in the messages of a snapshot will be read.
+    fn check_snapshot(
+        &mut self,
+        messages: &[wire::MessageObject],
+        out: PayloadSink<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        if let Some(call) = messages.iter().find_map(wire::invalid_call) {
+            let shown = excerpt(&call.to_string(), 200).into_owned();
+            return Err(self.at_event(EventProblem::InvalidCall(shown)));
+        }
+        let mut roles = messages.iter().map(wire::role);
+        if let Some(role) = roles.clone().find(|role| wire::is_misspelt_assistant(role)) {
+            let (event, role) = ("a message of MESSAGES_SNAPSHOT", role.to_string());
+            return Err(self.at_event(EventProblem::UnknownRole { event, role }));
+        }
+        if let Some(role) = roles.find(|role| !role.is_empty() && !wire::ROLES.contains(role)) {
+            let role = excerpt(role, 200);
+            self.note(out, format!("MESSAGES_SNAPSHOT has messages of the unknown role `{role}`; not read"));
+        }
+        Ok(())
+    }
+
     /// Processes one event after chunk expansion.
     fn process(
         &mut self,
@@ -180,23 +202,7 @@ impl RunFold<'_> {
             Event::StateSnapshot(e) => self.state_snapshot(e, out),
             Event::StateDelta(e) => return self.state_delta(e, out),
             Event::MessagesSnapshot(e) => {
-                // An entry that is not read would be a call that no check sees.
-                if let Some(call) = e.messages.iter().find_map(wire::invalid_call) {
-                    let shown = excerpt(&call.to_string(), 200).into_owned();
-                    return Err(self.at_event(EventProblem::InvalidCall(shown)));
-                }
-                let roles = e.messages.iter().map(wire::role);
-                if let Some(role) = roles.clone().find(|role| wire::is_misspelt_assistant(role)) {
-                    let (event, role) = ("a message of MESSAGES_SNAPSHOT", role.to_string());
-                    return Err(self.at_event(EventProblem::UnknownRole { event, role }));
-                }
-                let unknown = roles.into_iter().find(|role| !role.is_empty() && !wire::ROLES.contains(role));
-                if let Some(role) = unknown.map(|role| excerpt(role, 200).into_owned()) {
-                    self.note(
-                        out,
-                        format!("MESSAGES_SNAPSHOT has messages of the unknown role `{role}`; not read"),
-                    );
-                }
+                self.check_snapshot(&e.messages, out)?;
                 return self.messages_snapshot(e.messages, at).map_err(|error| self.at_event(error.into()));
             }
             Event::ActivitySnapshot(e) => self.activity_snapshot(*e, out),
