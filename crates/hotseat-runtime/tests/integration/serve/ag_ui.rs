@@ -94,8 +94,7 @@ async fn rejected_call_is_reported_with_result() {
     assert_eq!(result["toolCallId"], "t-t1-k1");
     // The event and the stored thread show the same failure.
     assert!(result["error"].is_string() && result["error"] == result["content"], "{result}");
-    let response = served.http.get(format!("{}/threads/t", served.url)).send().await.unwrap();
-    let thread: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+    let thread: Value = serde_json::from_str(&text(served.get("/threads/t").await).await).unwrap();
     let stored =
         thread["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool").unwrap();
     assert_eq!([&stored["content"], &stored["error"]], [&result["content"], &result["error"]]);
