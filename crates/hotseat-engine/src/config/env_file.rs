@@ -231,6 +231,7 @@ impl EnvReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hotseat_targets::recorder::SecretRedactor;
 
     #[test]
     fn values_are_what_is_written() {
@@ -279,7 +280,9 @@ mod tests {
         let real: Environment = Arc::new([("A".to_string(), String::new())].into_iter().collect());
         let merged = file.merge_into(&real);
         assert_eq!((merged["A"].as_str(), merged["B"].as_str()), ("", "file"));
-        let secrets: Vec<String> = file.secrets().map(|(name, _)| name).collect();
-        assert_eq!(secrets, ["ENV.A", "ENV.B", "ENV.PIN"]);
+        let redactor = SecretRedactor::new(file.secrets());
+        let is_secret =
+            ["A", "B", "PORT", "DEBUG", "PIN"].map(|name| redactor.has_secret(&format!("ENV.{name}")));
+        assert_eq!(is_secret, [true, true, false, false, true]);
     }
 }

@@ -140,7 +140,7 @@ impl CommandHandler<'_, '_> {
 
     async fn declare_graph(&mut self, graph: &Graph, at: CallerLocation) -> Result<(), EndedCaseError> {
         let ExampleFacts { topics, criteria, .. } = &*self.example;
-        match graph.to_case_topics(topics, criteria, &self.session, at) {
+        match graph.to_case_topics(topics, criteria, self.session, at) {
             Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));

@@ -365,7 +365,7 @@ impl<'a> LaterMessages<'a> {
                 let lacks_calls = wire::calls(&message).any(is_missing);
                 let text = wire::text(message.get("content"));
                 let lacks_text = !self.contains_text(text.trim(), searched);
-                if !has_id && lacks_calls || lacks_calls && lacks_text {
+                if lacks_calls && (!has_id || lacks_text) {
                     return Some(message);
                 }
                 let omitted = match (lacks_calls, lacks_text) {
