@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotseat_model::ModelErrorKind;
 use hotseat_model::script::Rule;
-use hotseat_runtime::definition::{mock, persona, task, tool, workflow};
+use hotseat_runtime::definition::{WorkflowNode, mock, persona, task, tool, workflow};
 use hotseat_runtime::store::InMemoryStore;
 use serde_json::{Value, json};
 
@@ -330,6 +330,38 @@ async fn called_agents_emit_no_text() {
     assert_eq!(client.last_text(), "They have answered.");
     let served_again = client.say("and again").await;
     assert_eq!(served_again[0]["type"], "RUN_STARTED");
+}
+
+/// They take effect for the agent that the client talks to. The client sends them back with its history.
+#[tokio::test]
+async fn calls_of_called_agents_are_sent() {
+    let refund = || tool("refund").task(&task("Refund").step(mock().returns(json!({"paid": 1}))));
+    let cashier = persona("Cashier").system("CASH").tool(refund());
+    let manager = persona("Manager")
+        .system("MANAGE")
+        .tool(tool("ask").agent(&cashier))
+        .tool(tool("run").workflow(&workflow("Desk").node(WorkflowNode::agent("desk", &cashier))));
+    let model = scripted([
+        Rule::new().agent("manager").call(1).call_tool("ask", json!({})).call_tool("run", json!({})),
+        Rule::new().agent("cashier").call(1).call_tool("refund", json!({"n": 7})).always(),
+        Rule::new().agent("cashier").call(2).say("Paid.").always(),
+        Rule::new().agent("manager").call(2).say("They have answered."),
+        Rule::new().agent("manager").turn(2).say("You are welcome."),
+    ]);
+    let served = serve(&manager, model).await;
+    let mut client = AgUiClient::new(&served, "t");
+    let events = client.say("ask them").await;
+    let called: Vec<&Value> = events.iter().filter(|event| event["toolCallName"] == "refund").collect();
+    let agents: Vec<&Value> = called.iter().map(|call| &call["subagentRunId"]).collect();
+    // An agent in a workflow is no sub-agent of the protocol.
+    assert!(agents.contains(&&json!("t-t1-k1")) && agents.contains(&&Value::Null), "{called:#?}");
+    for call in &called {
+        let is_result =
+            |event: &&Value| event["type"] == "TOOL_CALL_RESULT" && event["toolCallId"] == call["toolCallId"];
+        assert!(events.iter().any(|event| is_result(&event)), "{call}");
+    }
+    client.say("thanks").await;
+    assert_eq!(client.last_text(), "You are welcome.");
 }
 
 #[tokio::test]
