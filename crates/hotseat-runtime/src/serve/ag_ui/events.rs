@@ -146,7 +146,8 @@ impl AgUiWriter {
                 });
                 if *failed {
                     entry["error"] = json!(content);
-                    event["error"] = json!(content);
+                    // The protocol has a member for it in messages only, and its clients warn of others.
+                    event["metadata"] = json!({"error": content});
                 }
                 self.messages.push(with_subagent(entry, speaker));
                 vec![with_subagent(event, speaker)]

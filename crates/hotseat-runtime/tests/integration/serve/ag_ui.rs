@@ -93,11 +93,12 @@ async fn rejected_call_is_reported_with_result() {
     let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
     assert_eq!(result["toolCallId"], "t-t1-k1");
     // The event and the stored thread show the same failure.
-    assert!(result["error"].is_string() && result["error"] == result["content"], "{result}");
+    let error = &result["metadata"]["error"];
+    assert!(error.is_string() && *error == result["content"], "{result}");
     let thread: Value = serde_json::from_str(&text(served.get("/threads/t").await).await).unwrap();
     let stored =
         thread["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool").unwrap();
-    assert_eq!([&stored["content"], &stored["error"]], [&result["content"], &result["error"]]);
+    assert_eq!([&stored["content"], &stored["error"]], [&result["content"], error]);
 }
 
 fn refunds() -> hotseat_model::LiveModel<hotseat_model::script::ScriptedModel> {

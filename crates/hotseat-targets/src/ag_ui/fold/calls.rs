@@ -272,12 +272,18 @@ impl RunFold<'_> {
         let Some(call) = self.thread.calls.get_mut(id) else { return };
         call.result_source = Some(ResultSource::Agent { request: self.request.number });
         let tool_call_id = call.trace_id.clone();
+        // Only messages have a member for it, so `hotseat serve` tells it in the metadata of the event.
+        let in_metadata = || {
+            let error = e.metadata.as_ref()?.get("error")?.as_str()?;
+            (!error.is_empty()).then(|| error.to_string())
+        };
+        let error = e.error.clone().or_else(in_metadata);
         if origin != Origin::Snapshot {
             let result = ResultMessage {
                 id: e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}"))),
                 call_id: self.thread.id_in_history(id),
                 content: message_content(&e.content),
-                error: e.error.clone(),
+                error: error.clone(),
             };
             let slot = self.thread.insert_result(result);
             if e.metadata.is_some() {
@@ -285,7 +291,7 @@ impl RunFold<'_> {
             }
         }
         let turn_id = self.turn_id();
-        match e.error {
+        match error {
             Some(error) => {
                 let said = wire::text(Some(&e.content));
                 let message = if said.is_empty() { error } else { said };
