@@ -238,8 +238,10 @@ fn matches_nothing(hir: &Hir) -> bool {
         HirKind::Concat(parts) => {
             let needs_text =
                 |parts: &[Hir]| parts.iter().any(|part| part.properties().minimum_len() != Some(0));
-            let is_past_end = |at: usize| ends_text(&parts[at]) && needs_text(&parts[at + 1..]);
-            let is_before_start = |at: usize| starts_text(&parts[at]) && needs_text(&parts[..at]);
+            let is_past_end =
+                |at: usize| is_anchored(&parts[at], Look::End, <[Hir]>::last) && needs_text(&parts[at + 1..]);
+            let is_before_start =
+                |at: usize| is_anchored(&parts[at], Look::Start, <[Hir]>::first) && needs_text(&parts[..at]);
             parts.iter().any(matches_nothing)
                 || (0..parts.len()).any(|at| is_past_end(at) || is_before_start(at))
         }
@@ -251,24 +253,13 @@ fn matches_nothing(hir: &Hir) -> bool {
     }
 }
 
-/// Returns true if an expression matches only at the end of the text.
-fn ends_text(hir: &Hir) -> bool {
+/// Returns true if an expression matches only at one end of the text: `outermost` selects the part of a sequence there.
+fn is_anchored(hir: &Hir, end: Look, outermost: fn(&[Hir]) -> Option<&Hir>) -> bool {
     match hir.kind() {
-        HirKind::Look(look) => *look == Look::End,
-        HirKind::Capture(group) => ends_text(&group.sub),
-        HirKind::Concat(parts) => parts.last().is_some_and(ends_text),
-        HirKind::Alternation(parts) => parts.iter().all(ends_text),
-        _ => false,
-    }
-}
-
-/// Returns true if an expression matches only at the start of the text.
-fn starts_text(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Look(look) => *look == Look::Start,
-        HirKind::Capture(group) => starts_text(&group.sub),
-        HirKind::Concat(parts) => parts.first().is_some_and(starts_text),
-        HirKind::Alternation(parts) => parts.iter().all(starts_text),
+        HirKind::Look(look) => *look == end,
+        HirKind::Capture(group) => is_anchored(&group.sub, end, outermost),
+        HirKind::Concat(parts) => outermost(parts).is_some_and(|part| is_anchored(part, end, outermost)),
+        HirKind::Alternation(parts) => parts.iter().all(|part| is_anchored(part, end, outermost)),
         _ => false,
     }
 }

@@ -52,7 +52,7 @@ pub use optional_members::OptionalContent;
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch, is_malformed_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};
-pub use result_label::{LabelColor, LabelCounts, ResultLabel, format_count};
+pub use result_label::{LabelColor, LabelCounts, ResultLabel, format_count, format_first};
 pub use server_calls::{InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};

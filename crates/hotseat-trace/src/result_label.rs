@@ -128,6 +128,15 @@ pub fn format_count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Lists the first texts: `a, b and 3 more`.
+pub fn format_first(all: &[String], most: usize) -> String {
+    let listed = all[..all.len().min(most)].join(", ");
+    match all.len().saturating_sub(most) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
+    }
+}
+
 impl From<ResponsibleParty> for ResultLabel {
     /// Returns the label of a failure.
     fn from(fault: ResponsibleParty) -> ResultLabel {

@@ -73,6 +73,17 @@ fn assertions_find_secrets_in_conversations() {
             assert!(!tested.report.to_string().contains(SECRET), "{}", tested.report);
         }
     }
+    // So are those of the project.
+    for secret in
+        [format!("AGENT_URL={}\nWORD={SECRET}\n", agent.url()), format!("AGENT_URL={}\n", agent.url())]
+    {
+        let config = "target: { endpoint: '${ENV.AGENT_URL}', assert: [{ type: not_contains, value: '${ENV.WORD}' }] }\nsecrets: [WORD]\n";
+        let project = Project::with_config(config)
+            .file(".env", &secret)
+            .suite("a", &case("{ text: { must_match: it } }"));
+        let output = project.command(&["test"]).env("WORD", SECRET).run();
+        assert!(output.code == 1 && output.stdout.contains("not to contain"), "{output}");
+    }
     // Assertions of programs are the same assertions.
     let test = format!(
         "import {{ it, user, agent, expect }} from \"hotseat\";\nit(\"a\", () => {{ user.says(\"{said}\"); expect(agent).not.toContain(\"{SECRET}\"); }});\n"

@@ -592,6 +592,7 @@ fn misspelt_names_do_not_pass() {
             ("expect(undefined).not.toBeNull()", true),
             ("expect([1, 2]).not.toContain(3)", true),
             ("expect({ a: 1 }).not.toHaveProperty('a', 2)", true),
+            ("expect(1.5).not.toBeCloseTo(1.4, 2)", true),
         ],
     );
 }

@@ -10,6 +10,9 @@ use hotseat_trace::is_reported_tool_name;
 
 use super::mcp::{McpServer, McpSettings, UnofferedTool};
 
+/// Characters that names of tools do not contain.
+const IMPOSSIBLE_IN_NAMES: [char; 8] = ['*', '^', '$', '|', ',', '(', ')', '\\'];
+
 /// A tool of an MCP server that a case names.
 #[derive(Debug, Clone)]
 pub struct ToolReference {
@@ -65,9 +68,6 @@ pub(super) fn impossible_tool(name: &str) -> Option<Diagnostic> {
         Diagnostic::new(message).help("list the tools by their names")
     })
 }
-
-/// Characters that names of tools do not contain.
-const IMPOSSIBLE_IN_NAMES: [char; 8] = ['*', '^', '$', '|', ',', '(', ')', '\\'];
 
 /// Tools that MCP servers have listed in a conversation, by the name of the server. Without servers whose list may change.
 pub type ListedTools = BTreeMap<String, Arc<[String]>>;

@@ -17,7 +17,6 @@ use hotseat_document::{
 };
 use hotseat_runtime::files::ConnectorSet;
 use hotseat_targets::code_agent::CodeAgent;
-use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::CallVisibility;
 
 /// Default time limit of a turn.
@@ -69,17 +68,17 @@ impl ProjectAgent {
         around: AgentReadContext<'_>,
         mistakes: &mut Diagnostics,
     ) -> ProjectAgent {
-        let AgentReadContext { root, connectors, environment } = around;
+        let AgentReadContext { root, connectors, environment, redactor } = around;
         // Environment variables are resolved now, hook variables per case. An undefined variable matters only
         // if the agent is used.
         let mut filled = node.clone();
-        let (given, none) = (BTreeMap::new(), SecretRedactor::default());
+        let given = BTreeMap::new();
         let variables = VariableScope {
             environment,
             hook_variables: &given,
             mcp: McpAddresses::Unknown,
             allow_undefined: true,
-            redactor: &none,
+            redactor,
         };
         let mut unset = Diagnostics::new();
         interpolate(&mut filled, &document::Kind::Tagged(&TARGET), variables, source, &mut unset);
@@ -276,6 +275,7 @@ impl ProjectAgent {
             root: &self.root,
             connectors: &self.connectors,
             environment: variables.environment,
+            redactor: variables.redactor,
         };
         let bound = BoundTarget::read(&map, around, &mut mistakes);
         match (bound, mistakes.is_empty()) {

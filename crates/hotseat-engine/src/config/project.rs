@@ -151,14 +151,12 @@ impl Project {
         };
         let redactor = SecretRedactor::new(file.secrets());
         let clean = |mistake: Diagnostic| redact_diagnostic(mistake, &redactor);
-        let mut project = Project::read(path, shown, file.merge_into(&environment)).map_err(|mistakes| {
+        let environment = file.merge_into(&environment);
+        Project::read_with_secrets(path, shown, environment, file.secrets().collect()).map_err(|mistakes| {
             let mut cleaned = Diagnostics::new();
             cleaned.extend(mistakes.into_iter().map(clean));
             cleaned
-        })?;
-        project.header_secrets.extend(file.secrets());
-        project.renew_redactor();
-        Ok(project)
+        })
     }
 
     /// Reads a project file, displayed as `shown`.
@@ -166,12 +164,32 @@ impl Project {
     /// # Errors
     /// All diagnostics of the file.
     pub fn read(path: &Path, shown: &str, environment: Environment) -> Result<Project, Diagnostics> {
+        Project::read_with_secrets(path, shown, environment, Vec::new())
+    }
+
+    /// Like [`Project::read`], with names and values of further secrets.
+    fn read_with_secrets(
+        path: &Path,
+        shown: &str,
+        environment: Environment,
+        mut further_secrets: Vec<(String, String)>,
+    ) -> Result<Project, Diagnostics> {
         let (source, mut node) = parse_project(path, shown)?;
         let mut mistakes = Diagnostics::new();
         let root = folder_of(path);
         let written = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
+        let secrets: Vec<String> = written.texts("secrets").map(str::to_string).collect();
+        let mut header_secrets = collect_header_secrets(&node, &environment);
+        header_secrets.append(&mut further_secrets);
+        let redactor =
+            SecretRedactor::new(named_secrets(&environment, &secrets).chain(header_secrets.iter().cloned()));
         let connectors = Arc::new(read_connectors(&written, root, &mut mistakes));
-        let around = AgentReadContext { root, connectors: &connectors, environment: &environment };
+        let around = AgentReadContext {
+            root,
+            connectors: &connectors,
+            environment: &environment,
+            redactor: &redactor,
+        };
         let mut read = |name: Option<&str>, node: &DocumentNode| {
             Arc::new(ProjectAgent::read(name, node, &source, around, &mut mistakes))
         };
@@ -190,9 +208,8 @@ impl Project {
                 _ => None,
             },
         };
-        let header_secrets = collect_header_secrets(&node, &environment);
 
-        resolve_variables(&mut node, &source, &environment, &mut mistakes);
+        resolve_variables(&mut node, &source, &environment, &redactor, &mut mistakes);
         let map = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
         let texts = |key: &str| -> Vec<String> { map.texts(key).map(str::to_string).collect() };
         let simulator = map.get("simulator").and_then(|view| {
@@ -226,11 +243,9 @@ impl Project {
             limits: read_limits(&map),
             currency: map.text("currency").map(str::to_string),
             store,
-            redactor: SecretRedactor::new(
-                named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
-            ),
+            redactor,
             header_secrets,
-            secrets: texts("secrets"),
+            secrets,
             agents,
             connectors,
             hooks: ProjectHooks::read(&map, &mut mistakes),
@@ -307,6 +322,7 @@ impl Project {
             root: &self.root,
             connectors: &self.connectors,
             environment: &self.environment,
+            redactor: &self.redactor,
         };
         let mut mistakes = Diagnostics::new();
         let chosen = self.override_agent.clone().or_else(|| self.target.clone());
@@ -348,8 +364,12 @@ impl Project {
     pub fn replay_from(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
         find_recordings(&folder.join(from), from)?;
         let mut mistakes = Diagnostics::new();
-        let around =
-            AgentReadContext { root: folder, connectors: &self.connectors, environment: &self.environment };
+        let around = AgentReadContext {
+            root: folder,
+            connectors: &self.connectors,
+            environment: &self.environment,
+            redactor: &self.redactor,
+        };
         let tested = self.agents.iter().chain(&self.target);
         let instead = tested.map(|agent| {
             let replayed = agent.to_replay_agent(from, around, &mut mistakes);
@@ -719,16 +739,16 @@ fn resolve_variables(
     node: &mut DocumentNode,
     source: &Arc<SourceText>,
     environment: &Environment,
+    redactor: &SecretRedactor,
     mistakes: &mut Diagnostics,
 ) {
     let given = BTreeMap::new();
-    let none = SecretRedactor::default();
     let variables = VariableScope {
         environment,
         hook_variables: &given,
         mcp: McpAddresses::Unknown,
         allow_undefined: true,
-        redactor: &none,
+        redactor,
     };
     if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
         // Agents and connectors resolve their variables when they are used.

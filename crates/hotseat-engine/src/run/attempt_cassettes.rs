@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::{AttemptFailure, FailureKind, format_first};
 
 use super::cassettes::AttemptCassette;
 use super::context::RunContext;
@@ -46,11 +46,7 @@ impl RunContext {
         if unused.is_empty() {
             return None;
         }
-        let more = match unused.len().saturating_sub(MAX_LISTED_ANSWERS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let listed = unused[..unused.len().min(MAX_LISTED_ANSWERS)].join(", ");
-        Some(format!("the conversation did not use these answers of its cassette: {listed}{more}"))
+        let listed = format_first(&unused, MAX_LISTED_ANSWERS);
+        Some(format!("the conversation did not use these answers of its cassette: {listed}"))
     }
 }

@@ -16,7 +16,7 @@ use hotseat_targets::message::{
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, McpAnswerLost,
     McpArgumentsInvalid, McpArgumentsUnchecked, McpConnected, McpFaultInjected, Origin, Payload,
-    ToolCompleted, ToolFailed, ToolInvocation,
+    ToolCompleted, ToolFailed, ToolInvocation, format_first,
 };
 use serde_json::{Map, Value, json};
 
@@ -385,12 +385,8 @@ impl McpObserver {
             }
         }
         for (server, calls) in by_server {
-            let more = match calls.len().saturating_sub(MAX_LISTED_CALLS) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let listed = calls[..calls.len().min(MAX_LISTED_CALLS)].join(", ");
-            let message = format!("recorded calls at MCP server `{server}` were not made: {listed}{more}");
+            let listed = format_first(&calls, MAX_LISTED_CALLS);
+            let message = format!("recorded calls at MCP server `{server}` were not made: {listed}");
             self.events.note(Instant::now(), message)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use hotseat_model::{CallPosition, ModelError, ModelErrorKind, ModelReply, ModelT
 use hotseat_targets::AgentSession;
 use hotseat_trace::{
     AttemptFailure, CallVisibility, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
-    LlmFaultInjected, Payload, UNREADABLE_REPLY,
+    LlmFaultInjected, Payload, UNREADABLE_REPLY, format_first,
 };
 
 use super::model_tool_calls::ModelToolCalls;
@@ -317,13 +317,8 @@ impl ModelObserver {
     /// Notes the rules that answered no call.
     fn note_unused(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
         for (model, unused) in conversation.unused_answers() {
-            let more = match unused.len().saturating_sub(MAX_LISTED_RULES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let listed = unused[..unused.len().min(MAX_LISTED_RULES)].join(", ");
-            self.events
-                .note(Instant::now(), format!("the served model `{model}` did not use {listed}{more}"))?;
+            let listed = format_first(&unused, MAX_LISTED_RULES);
+            self.events.note(Instant::now(), format!("the served model `{model}` did not use {listed}"))?;
         }
         Ok(())
     }

@@ -28,6 +28,7 @@ use hotseat_runtime::files::{ConnectorSet, ModelConnector};
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::ClientTool;
 use hotseat_targets::process::ProjectServers;
+use hotseat_targets::recorder::SecretRedactor;
 use hotseat_targets::replay::CaseName;
 use hotseat_targets::{AgentSession, ProtocolCapabilities};
 
@@ -176,6 +177,8 @@ pub(super) struct AgentReadContext<'a> {
     pub(super) connectors: &'a Arc<ConnectorSet>,
     /// Environment variables.
     pub(super) environment: &'a BTreeMap<String, String>,
+    /// Redactor for the assertions of the agent.
+    pub(super) redactor: &'a SecretRedactor,
 }
 
 /// A target with its variables resolved.
@@ -236,7 +239,7 @@ impl BoundTarget {
         around: AgentReadContext<'_>,
         mistakes: &mut Diagnostics,
     ) -> Option<Self> {
-        let AgentReadContext { root, connectors, environment } = around;
+        let AgentReadContext { root, connectors, environment, .. } = around;
         let mut secrets = common::header_secrets(map);
         let has_tools = map.shape().field("tools").is_some();
         let tools = if has_tools { read_client_tools(map, "tools", mistakes) } else { Vec::new() };

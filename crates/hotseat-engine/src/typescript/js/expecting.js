@@ -98,7 +98,7 @@ function ofValue(name) {
   const { GIVEN_OF_VALUES, compareValue, ofValues } = part("valueMatchers");
   if (!Object.hasOwn(ofValues, name)) return undefined;
   return [GIVEN_OF_VALUES[name] ?? [1, 1], ({ value, subject, way }, negated, args) => {
-    if (negated && args.length > 1 && name !== "toHaveProperty") throw misuse(`not.${name} needs one value: negating several is ambiguous`);
+    if (negated && args.length > 1 && name.startsWith("toContain")) throw misuse(`not.${name} needs one value: negating several is ambiguous`);
     if (negated && !TELL_UNDEFINED.includes(name) && args[0] !== undefined && isUndefinedWithin(value)) throw misuse(`not.${name} would pass because the value is undefined: is a name misspelt? Assert toBeDefined or toBeUndefined instead`);
     if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);
     compareValue(name, value, args, way(negated));
