@@ -15,8 +15,13 @@ const WIDE_SAMPLED_FORMAT: u8 = 2;
 /// Format of a text compressed with [`DICTIONARY`], preceded by its length: seven bits in each byte, the lowest first,
 /// and the eighth if more follow.
 const COMPRESSED_FORMAT: u8 = 3;
-/// Format of a text compressed with a [`RunDictionary`], preceded by its length.
+/// Format of a text compressed with [`DICTIONARY`] and the sample of its run, preceded by its length.
 const SAMPLED_FORMAT: u8 = 4;
+/// Format of a text compressed with the sample of its run alone, preceded by its length.
+const SAMPLE_ONLY_FORMAT: u8 = 5;
+/// Size of a sample that needs no help of [`DICTIONARY`]: it contains the names that texts of cases repeat, and a dictionary
+/// of half the size is prepared in half the time. Smaller samples come from attempts that ended early.
+const FULL_SAMPLE_BYTES: usize = 2 * 1024;
 /// Maximum size of each text of a sample. A larger dictionary takes longer to prepare.
 const MAX_SAMPLE_TEXT_BYTES: usize = 6 * 1024;
 
@@ -36,7 +41,14 @@ impl RunDictionary {
 
     /// Compresses a text if that makes it smaller.
     pub(super) fn compress(&self, text: &[u8]) -> Vec<u8> {
-        compress_with(text, SAMPLED_FORMAT, &self.0)
+        match self.sample() {
+            sample if sample.len() >= FULL_SAMPLE_BYTES => compress_with(text, SAMPLE_ONLY_FORMAT, sample),
+            _ => compress_with(text, SAMPLED_FORMAT, &self.0),
+        }
+    }
+
+    fn sample(&self) -> &[u8] {
+        &self.0[DICTIONARY.len()..]
     }
 }
 
@@ -93,7 +105,7 @@ impl RepeatCompressor {
 
 /// Returns true if a text can be read with the dictionary of its run only.
 pub(super) fn needs_sample(packed: &[u8]) -> bool {
-    matches!(packed.first(), Some(&(SAMPLED_FORMAT | WIDE_SAMPLED_FORMAT)))
+    matches!(packed.first(), Some(&(SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT | WIDE_SAMPLED_FORMAT)))
 }
 
 /// Decompresses a text. Texts of cases need the dictionary of their run, if it has one.
@@ -101,7 +113,7 @@ pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::R
     let (&format, rest) = packed.split_first().ok_or_else(|| broken("it is empty"))?;
     let (length, rest) = match format {
         PLAIN_FORMAT => return Ok(rest.to_vec()),
-        COMPRESSED_FORMAT | SAMPLED_FORMAT => read_length(rest),
+        COMPRESSED_FORMAT | SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT => read_length(rest),
         WIDE_COMPRESSED_FORMAT | WIDE_SAMPLED_FORMAT => {
             rest.split_first_chunk().map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest))
         }
@@ -110,6 +122,7 @@ pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::R
     .ok_or_else(|| broken("it is cut off"))?;
     let dictionary = match (needs_sample(packed), of_run) {
         (false, _) => DICTIONARY,
+        (true, Some(dictionary)) if format == SAMPLE_ONLY_FORMAT => dictionary.sample(),
         (true, Some(RunDictionary(dictionary))) => dictionary,
         (true, None) => return Err(broken("the sample of its run is missing")),
     };
@@ -157,14 +170,18 @@ mod tests {
         let text = |number: u32| {
             format!("{{\"order\":{number},\"tool\":\"lookup_order\",\"answer\":\"It has left our house\"}}")
         };
-        let dictionary = RunDictionary::new(&sample(&[text(1).as_bytes()]));
-        for text in ["", "x", &text(1), &text(4711), &"other words ".repeat(2_000)] {
-            let packed = dictionary.compress(text.as_bytes());
-            assert_eq!(decompress(&packed, Some(&dictionary)).unwrap(), text.as_bytes());
-            assert_eq!(decompress(&packed, None).is_err(), needs_sample(&packed), "{text}");
+        let (short, full) = (text(1), (0..40).map(text).collect::<String>());
+        for (of_run, format) in [(short, SAMPLED_FORMAT), (full, SAMPLE_ONLY_FORMAT)] {
+            let dictionary = RunDictionary::new(&sample(&[of_run.as_bytes()]));
+            for text in ["", "x", &text(1), &text(4711), &"other words ".repeat(2_000)] {
+                let packed = dictionary.compress(text.as_bytes());
+                assert_eq!(decompress(&packed, Some(&dictionary)).unwrap(), text.as_bytes());
+                assert_eq!(decompress(&packed, None).is_err(), needs_sample(&packed), "{text}");
+            }
+            let sampled = dictionary.compress(text(4711).as_bytes());
+            assert_eq!(sampled[0], format);
+            assert!(sampled.len() < compress(text(4711).as_bytes()).len() / 2, "{} bytes", sampled.len());
         }
-        let (sampled, common) = (dictionary.compress(text(4711).as_bytes()), compress(text(4711).as_bytes()));
-        assert!(sampled.len() < common.len() / 2, "{} of {}", sampled.len(), common.len());
         assert_eq!(sample(&[&[b'x'; 100_000], b"y"]).len(), MAX_SAMPLE_TEXT_BYTES + 1);
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::compression::{RunDictionary, compress, decompress};
-use super::seal;
+use super::seal::SOURCE_TABLE;
 
 /// Number of the source that contains the sample. All others have larger numbers.
 pub(super) const SAMPLE_SOURCE: i64 = 0;
@@ -27,7 +27,7 @@ pub(super) fn write_dictionary(
     run: i64,
     sample: &[u8],
 ) -> rusqlite::Result<RunDictionary> {
-    let insert = seal::insert_statement("source", "run, number, name, text, first_line, first_column");
-    transaction.execute(&insert, params![run, SAMPLE_SOURCE, "sample", compress(sample), 1, 1])?;
+    transaction
+        .execute(SOURCE_TABLE.insertion(), params![run, SAMPLE_SOURCE, "sample", compress(sample), 1, 1])?;
     Ok(RunDictionary::new(sample))
 }

@@ -10,6 +10,7 @@ use hotseat_document::SourceText;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
+use super::RunStoreError;
 use super::columns::{self, SourceNumbers};
 use super::compression::{RepeatCompressor, RunDictionary, compress, sample};
 use super::git::{CommitLookup, GitCommit};
@@ -17,9 +18,9 @@ use super::live::LiveWriter;
 use super::prune::{StoreLimits, prune};
 use super::run_dictionary::{read_dictionary, write_dictionary};
 use super::run_lock::RunLock;
+use super::seal::{self, ATTEMPT_TABLE, CASE_TABLE, SOURCE_TABLE, STOP_TABLE, SUITE_TABLE};
 use super::stored_run::{RunMetadata, StoredRun};
 use super::tables::{self, OpenMode};
-use super::{RunStoreError, seal};
 use crate::runner::RunSaver;
 use hotseat_engine::cases::Suite;
 use hotseat_engine::run::{
@@ -325,8 +326,8 @@ impl WriteState {
             RunEvent::CaseEnded(outcome) if self.finished_before.contains(&outcome.case_ref.index) => Ok(()),
             RunEvent::CaseEnded(outcome) => self.write_outcome(outcome, run, transaction),
             RunEvent::Stopping(wish) => {
-                let insert = seal::insert_statement("stop", "run, told, wish");
-                transaction.execute(&insert, params![run, self.events, to_json_text(wish)?])?;
+                transaction
+                    .execute(STOP_TABLE.insertion(), params![run, self.events, to_json_text(wish)?])?;
                 Ok(())
             }
             // The summary has the sweep.
@@ -370,21 +371,19 @@ impl WriteState {
         let suite = self.suite_number(&told.suite, run, transaction)?;
         let facts = columns::encode_case(told, repetition, &self.redactor).map_err(serialize_error)?;
         let facts = self.pack(&facts);
-        transaction.prepare_cached(&seal::insert_statement("cases", seal::CASE_COLUMNS))?.execute(
-            params![
-                run,
-                to_i64(told.index),
-                told.case.id,
-                to_i64(suite),
-                began,
-                facts,
-                end.map(|end| end.ended),
-                end.map(|end| end.status),
-                end.and_then(|end| end.kind),
-                end.map(|end| end.left_over),
-                end.map(|end| end.outcome)
-            ],
-        )?;
+        transaction.prepare_cached(CASE_TABLE.insertion())?.execute(params![
+            run,
+            to_i64(told.index),
+            told.case.id,
+            to_i64(suite),
+            began,
+            facts,
+            end.map(|end| end.ended),
+            end.map(|end| end.status),
+            end.and_then(|end| end.kind),
+            end.map(|end| end.left_over),
+            end.map(|end| end.outcome)
+        ])?;
         Ok(())
     }
 
@@ -413,16 +412,14 @@ impl WriteState {
             self.dictionary = Some(write_dictionary(transaction, run, &sample)?);
         }
         let (facts, events) = (self.pack(&facts), self.pack(&events));
-        transaction
-            .prepare_cached(&seal::insert_statement("attempt", "run, place, number, told, facts, events"))?
-            .execute(params![
-                run,
-                to_i64(attempt.case_ref.index),
-                to_i64(attempt.number),
-                told,
-                facts,
-                events
-            ])?;
+        transaction.prepare_cached(ATTEMPT_TABLE.insertion())?.execute(params![
+            run,
+            to_i64(attempt.case_ref.index),
+            to_i64(attempt.number),
+            told,
+            facts,
+            events
+        ])?;
         Ok(())
     }
 
@@ -481,9 +478,8 @@ impl WriteState {
         let new = self.known.suites.len() + 1;
         let number = *self.known.suites.entry(hash_value(&(&suite.path, &suite.shown))).or_insert(new);
         if number == new {
-            let insert = seal::insert_statement("suite", "run, number, path, shown");
             transaction.execute(
-                &insert,
+                SUITE_TABLE.insertion(),
                 params![run, to_i64(number), suite.path.to_string_lossy(), &*suite.shown],
             )?;
         }
@@ -498,11 +494,9 @@ impl SourceNumbers for TransactionSources<'_> {
         let new = *first_source + sources.len() + 1;
         let number = *sources.entry(hash_value(&(name, text, first_line, first_column))).or_insert(new);
         if number == new {
-            let insert =
-                seal::insert_statement("source", "run, number, name, text, first_line, first_column");
             let packed = compress(self.redactor.mask(text).as_bytes());
             self.transaction.execute(
-                &insert,
+                SOURCE_TABLE.insertion(),
                 params![self.run, to_i64(number), &**name, packed, first_line, first_column],
             )?;
         }

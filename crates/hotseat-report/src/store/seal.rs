@@ -4,21 +4,31 @@
 //! of all its other columns, and a finished run stores its number of rows. Runs from before the introduction
 //! of seals have none; a run has seals on all of its rows or on none.
 
+use std::sync::OnceLock;
+
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-/// Tables whose rows belong to a run, with their columns except the seal.
-const RUN_TABLES: [(&str, &str); 5] = [
-    ("source", "run, number, name, text, first_line, first_column"),
-    ("suite", "run, number, path, shown"),
-    ("cases", CASE_COLUMNS),
-    ("attempt", "run, place, number, told, facts, events"),
-    ("stop", "run, told, wish"),
-];
-/// Columns of the table `cases`.
-pub(super) const CASE_COLUMNS: &str =
-    "run, place, id, suite, began, facts, ended, status, kind, left_over, outcome";
+/// A table whose rows belong to a run.
+pub(super) struct RunTable {
+    name: &'static str,
+    /// All columns except the seal.
+    columns: &'static str,
+    insertion: OnceLock<String>,
+}
+
+pub(super) static SOURCE_TABLE: RunTable =
+    RunTable::new("source", "run, number, name, text, first_line, first_column");
+pub(super) static SUITE_TABLE: RunTable = RunTable::new("suite", "run, number, path, shown");
+pub(super) static CASE_TABLE: RunTable =
+    RunTable::new("cases", "run, place, id, suite, began, facts, ended, status, kind, left_over, outcome");
+pub(super) static ATTEMPT_TABLE: RunTable =
+    RunTable::new("attempt", "run, place, number, told, facts, events");
+pub(super) static STOP_TABLE: RunTable = RunTable::new("stop", "run, told, wish");
+
+const RUN_TABLES: [&RunTable; 5] = [&SOURCE_TABLE, &SUITE_TABLE, &CASE_TABLE, &ATTEMPT_TABLE, &STOP_TABLE];
+
 /// Columns of the table `run`.
 const RUN_COLUMNS: &str = "number, id, began, ended, about, summary, git_commit, git_dirty, rows";
 
@@ -68,12 +78,21 @@ impl SealHash {
     }
 }
 
-/// Returns a statement that inserts a sealed row; its parameters are the values of the columns.
-pub(super) fn insert_statement(table: &str, columns: &str) -> String {
-    let count = columns.split(',').count();
-    let values: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
-    let values = values.join(", ");
-    format!("INSERT OR REPLACE INTO {table} ({columns}, seal) VALUES ({values}, seal({values}))")
+impl RunTable {
+    const fn new(name: &'static str, columns: &'static str) -> RunTable {
+        RunTable { name, columns, insertion: OnceLock::new() }
+    }
+
+    /// Returns the statement that inserts a sealed row; its parameters are the values of the columns.
+    pub(super) fn insertion(&self) -> &str {
+        self.insertion.get_or_init(|| {
+            let RunTable { name, columns, .. } = self;
+            let values: Vec<String> =
+                (1..=columns.split(',').count()).map(|number| format!("?{number}")).collect();
+            let values = values.join(", ");
+            format!("INSERT OR REPLACE INTO {name} ({columns}, seal) VALUES ({values}, seal({values}))")
+        })
+    }
 }
 
 /// Updates the seal of the row of a run after a change.
@@ -87,7 +106,7 @@ pub(super) fn seal_all(transaction: &Transaction<'_>, run: i64) -> rusqlite::Res
     let has_none: bool =
         transaction.query_row("SELECT seal IS NULL FROM run WHERE number = ?1", [run], |row| row.get(0))?;
     if has_none {
-        for (table, columns) in RUN_TABLES {
+        for RunTable { name: table, columns, .. } in RUN_TABLES {
             transaction
                 .execute(&format!("UPDATE {table} SET seal = seal({columns}) WHERE run = ?1"), [run])?;
         }
@@ -103,7 +122,7 @@ pub(super) fn store_row_count(transaction: &Transaction<'_>, run: i64) -> rusqli
 }
 
 fn row_count(connection: &Connection, run: i64) -> rusqlite::Result<i64> {
-    RUN_TABLES.iter().try_fold(0, |sum, (table, _)| {
+    RUN_TABLES.iter().try_fold(0, |sum, RunTable { name: table, .. }| {
         let count = format!("SELECT count(*) FROM {table} WHERE run = ?1");
         connection.query_row(&count, [run], |row| row.get::<_, i64>(0)).map(|rows| sum + rows)
     })
@@ -149,7 +168,7 @@ pub(super) fn find_damage(connection: &Connection, run: i64) -> rusqlite::Result
     if !has_no_seal && !is_whole {
         return Ok(Some("the row of the run was altered".to_string()));
     }
-    for (table, columns) in RUN_TABLES {
+    for RunTable { name: table, columns, .. } in RUN_TABLES {
         let is_altered = match has_no_seal {
             true => "seal IS NOT NULL".to_string(),
             false => format!("seal IS NOT seal({columns})"),

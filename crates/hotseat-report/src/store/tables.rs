@@ -13,7 +13,7 @@ use super::{RunStoreError, seal};
 
 /// Migrations from each version of the tables to the next. Released migrations must never change: databases
 /// created with them exist.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     "
     -- What is told at the beginning of a run is `about`, at its end `summary`.
     CREATE TABLE run (
@@ -90,6 +90,9 @@ const MIGRATIONS: [&str; 4] = [
     "
     -- Events may be stored apart from their times, outcomes and cases without the members that have their usual values,
     -- and compressed texts with shorter lengths.
+",
+    "
+    -- Texts of cases may be compressed with the sample of their run alone.
 ",
 ];
 
