@@ -498,8 +498,10 @@ fn changed_functions_and_judges_are_noted() {
         notes("two.json", "three.json"),
         json!(["in 1 case the settings of their judges have changed"])
     );
-    // A recheck runs the functions as they are now, and reuses the verdicts of judges.
+    // A recheck runs the functions as they are now, and reuses no verdict of a judge with other settings.
     let again = project.hotseat(&["recheck", "last~1"]);
     let flat = again.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("settings of judges have changed since run"), "{again}");
+    assert!(flat.contains("no recorded answer, and judges are not asked"), "{again}");
+    assert_eq!(again.code, 1, "{again}");
 }

@@ -148,11 +148,11 @@ impl CallSettings {
         self.resolve_identity(None, None)
     }
 
-    /// User identity of a case, without values that contain hook variables.
-    pub fn identity_before_hooks(&self, case: &TestCase) -> RequestIdentity {
+    /// User identity of an attempt at a case, without values that contain hook variables.
+    pub fn identity_before_hooks(&self, case: &TestCase, attempt: usize) -> RequestIdentity {
         let written = |word: &'_ Option<String>| word.clone().filter(|word| !word.contains("${"));
         let CaseTarget { user, team, .. } = &case.target;
-        self.resolve_identity(written(user).as_deref(), written(team).as_deref())
+        self.resolve_identity(written(user).as_deref(), written(team).as_deref()).for_attempt(attempt)
     }
 
     /// Default conversation id.
@@ -169,15 +169,16 @@ impl CallSettings {
         RequestIdentity::new(user, team, locale, self.context.as_ref().map(|file| &file.members))
     }
 
-    /// Applies the call settings to a case; `metadata` is true if the agent receives metadata of calls.
-    pub fn apply_to_case(&self, case: &Arc<TestCase>, metadata: bool) -> Arc<TestCase> {
+    /// Applies the call settings to an attempt at a case; `metadata` is true if the agent receives metadata of calls.
+    pub fn apply_to_case(&self, case: &Arc<TestCase>, attempt: usize, metadata: bool) -> Arc<TestCase> {
         let says = &case.target;
         if self.is_empty() && says.user.is_none() && says.team.is_none() && says.metadata.is_none() {
             return case.clone();
         }
         let mut addressed = (**case).clone();
         let target = &mut addressed.target;
-        target.identity = self.resolve_identity(target.user.as_deref(), target.team.as_deref());
+        let identity = self.resolve_identity(target.user.as_deref(), target.team.as_deref());
+        target.identity = identity.for_attempt(attempt);
         target.thread_id = target.thread_id.take().or(self.chat_id().map(str::to_string));
         let of_file = self.context.as_ref().and_then(|context| context.members.get("metadata"));
         let below = match (of_file, &target.metadata) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::agent::ProjectAgent;
-use super::agent_targets::{AgentReadContext, BoundTarget, find_recordings, is_secret};
+use super::agent_targets::{AgentReadContext, BoundTarget, connector_prices, find_recordings, is_secret};
 use super::context::CallSettings;
 use super::env_file::{ENV_FILE, EnvFile};
 use super::hooks::ProjectHooks;
@@ -264,12 +264,7 @@ impl Project {
 
     /// Token prices of the project's connectors.
     pub fn prices(&self) -> ModelPrices {
-        let mut prices = ModelPrices::default();
-        for (name, model, price) in self.connectors.prices() {
-            prices.add(name, price);
-            model.iter().for_each(|model| prices.add(model, price));
-        }
-        prices
+        connector_prices(&self.connectors)
     }
 
     /// Reads the connectors of a project file, ignoring errors of its agents. Fails if the file or its
@@ -455,11 +450,11 @@ impl Project {
     /// is unknown or misconfigured.
     pub fn apply_call_settings(
         &self,
-        agent: &ProjectAgent,
+        (agent, attempt): (&ProjectAgent, usize),
         case: &Arc<TestCase>,
         target: BoundTarget,
     ) -> Result<(Arc<TestCase>, BoundTarget), Diagnostics> {
-        let case = self.call_settings.apply_to_case(case, agent.supports("metadata"));
+        let case = self.call_settings.apply_to_case(case, attempt, agent.supports("metadata"));
         let target = self.with_connectors(agent, target, case_connectors(&case))?;
         Ok((case, target))
     }

@@ -54,17 +54,18 @@ pub(super) async fn run_attempt(
     };
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     let known = known_addresses(addresses.as_ref());
-    let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected, known)).await {
-        Some(Ok(before)) => before,
-        Some(Err(failure)) => {
-            attempt.result.duration = started.elapsed();
-            return attempt.failed(failure);
-        }
-        None => {
-            attempt.result.duration = started.elapsed();
-            return attempt;
-        }
-    };
+    let before =
+        match cancellation.run_until_cancelled(outside.run_before_hook((&selected, number), known)).await {
+            Some(Ok(before)) => before,
+            Some(Err(failure)) => {
+                attempt.result.duration = started.elapsed();
+                return attempt.failed(failure);
+            }
+            None => {
+                attempt.result.duration = started.elapsed();
+                return attempt;
+            }
+        };
     attempt.result.logs.extend(before.console.iter().cloned());
     // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
     let conversation =
@@ -106,7 +107,8 @@ async fn run_case_conversation(
     outside: &Arc<RunContext>,
 ) -> bool {
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
-    match prepare_case(selected, before, known_addresses(addresses.as_ref()), outside).await {
+    match prepare_case((selected, attempt.number), before, known_addresses(addresses.as_ref()), outside).await
+    {
         Err(failure) => {
             attempt.result.verdict = Verdict::failed(failure);
             false
@@ -135,9 +137,9 @@ async fn run_case_conversation(
             if let Some(models) = models {
                 agent = outside.attach_models(models, selected, &case, agent);
             }
+            let prices = target.prices(&outside.prices).with_default_model(speaks);
             let caller = functions.clone().map(|all| Arc::new(all) as Arc<dyn ToolFunctionCaller>);
             let script = ScriptedAnswers::new(target.tools).with_functions(caller);
-            let prices = outside.prices.with_default_model(speaks);
             let traffic = TrafficMeter::new(outside.traffic.clone());
             let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
             let recorder = recorder.with_prices(prices).with_traffic(traffic);
@@ -195,7 +197,7 @@ struct PreparedCase {
 
 /// Runs the hooks of a case and resolves its variables.
 async fn prepare_case(
-    selected: &SelectedCase,
+    (selected, number): (&SelectedCase, usize),
     before: &HookOutput,
     mcp: McpAddresses<'_>,
     outside: &Arc<RunContext>,
@@ -212,7 +214,7 @@ async fn prepare_case(
         None => &selected.suite.folder,
     };
     for index in 0..case.hooks {
-        let identity = outside.project.call_settings().identity_before_hooks(case);
+        let identity = outside.project.call_settings().identity_before_hooks(case, number);
         let variables = VariableScope { mcp, ..outside.case_variables(&hook_variables) };
         let mut hook = case.hook(index, variables).map_err(test_failure)?;
         set_identity_env(&identity, &mut hook);
@@ -224,7 +226,7 @@ async fn prepare_case(
         })?;
         hook_variables.extend(new);
     }
-    let named = CaseScope { case, suite: &selected.suite, agent: Some(agent) };
+    let named = CaseScope { case, suite: &selected.suite, agent: Some(agent), attempt: number };
     let cassette = selected.cassette.as_ref().map(|cassette| cassette.roles.clone());
     let (partners, of_helpers) =
         open_roles(outside, named, &hook_variables, None, cassette).map_err(test_failure)?;
@@ -243,7 +245,8 @@ async fn prepare_case(
     let case = case
         .with_attachments(&folders)
         .map_err(|error| AttemptFailure::new(FailureKind::TestError, error.to_string()))?;
-    let (case, target) = outside.project.apply_call_settings(agent, &case, target).map_err(test_failure)?;
+    let (case, target) =
+        outside.project.apply_call_settings((agent, number), &case, target).map_err(test_failure)?;
     let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.apply_to(case);
     let functions = outside.tool_functions(named, &target, &hook_variables);

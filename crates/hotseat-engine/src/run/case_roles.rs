@@ -92,6 +92,8 @@ pub struct CaseScope<'a> {
     pub suite: &'a Suite,
     /// The tested agent.
     pub agent: Option<&'a Arc<ProjectAgent>>,
+    /// Number of the attempt, from 1.
+    pub attempt: usize,
 }
 
 impl<'a> CaseScope<'a> {
@@ -121,7 +123,7 @@ impl RunContext {
         let case = named.case;
         let of_target = target.tools.iter().flat_map(|tool| &tool.answers).filter_map(ToolAnswer::function);
         case.tool_functions().chain(of_target).next()?;
-        let identity = self.project.call_settings().identity_before_hooks(case);
+        let identity = self.project.call_settings().identity_before_hooks(case, named.attempt);
         let permissions = self.script_permissions(&[named.script_scope()], hook_variables, &identity);
         Some(ScriptToolFunctions::new(permissions, &case.id))
     }
@@ -190,7 +192,7 @@ pub fn open_roles(
         let (human, judging) = (outside.human.clone(), outside.project.judge.clone());
         return Ok((SessionRoles { human, judging, answers, ..SessionRoles::default() }, Vec::new()));
     }
-    let identity = outside.project.call_settings().identity_before_hooks(case);
+    let identity = outside.project.call_settings().identity_before_hooks(case, named.attempt);
     let powers = outside.script_permissions(&[named.script_scope()], hook_variables, &identity);
     let own = if answers.is_some() { powers.clone().offline() } else { powers.clone() };
     let functions = functions.into_iter().map(|(name, function)| (name, own.bind(function))).collect();

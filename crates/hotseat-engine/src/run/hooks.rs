@@ -139,12 +139,12 @@ impl RunContext {
     /// Runs the `before` hook of a case, if it has one. Fails if no hook has this name, or it fails.
     pub(super) async fn run_before_hook(
         self: &Arc<Self>,
-        selected: &SelectedCase,
+        (selected, number): (&SelectedCase, usize),
         mcp: McpAddresses<'_>,
     ) -> Result<HookOutput, AttemptFailure> {
         let case = &selected.case;
         let Some(NamedHook { name, .. }) = &case.before else { return Ok(HookOutput::default()) };
-        let identity = self.project.call_settings().identity_before_hooks(case);
+        let identity = self.project.call_settings().identity_before_hooks(case, number);
         let input = json!({"test_case": case.to_json(), "ctx": identity.ctx});
         let failed = |mut failure: AttemptFailure| {
             failure.message = format!("before script failed: {}", failure.message);
@@ -167,7 +167,7 @@ impl RunContext {
     ) -> Result<Vec<String>, String> {
         let Some(NamedHook { name, .. }) = &selected.case.after else { return Ok(Vec::new()) };
         let case = &selected.case;
-        let identity = self.project.call_settings().identity_before_hooks(case);
+        let identity = self.project.call_settings().identity_before_hooks(case, attempt.number);
         let input = json!({
             "test_case": case.to_json(),
             "result": attempt_result(attempt),

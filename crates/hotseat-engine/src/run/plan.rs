@@ -194,7 +194,9 @@ impl RunPlan {
                         }
                         let fits = plan.selection.matches(&name, &case);
                         let judging = match fits {
-                            true => judging_digests(project, CaseScope { case: &case, suite, agent }),
+                            true => {
+                                judging_digests(project, CaseScope { case: &case, suite, agent, attempt: 1 })
+                            }
                             false => JudgingDigests::default(),
                         };
                         if fits {
@@ -203,7 +205,7 @@ impl RunPlan {
                         }
                         let is_selected = fits && plan.selection.is_in_shard(&name, &case);
                         if is_selected && case.skip.is_none() {
-                            let named = CaseScope { case: &case, suite, agent };
+                            let named = CaseScope { case: &case, suite, agent, attempt: 1 };
                             diagnostics.extend(plan.check_selected(named, project));
                             without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -247,7 +249,7 @@ impl RunPlan {
 
     /// Checks a case that will run, and adds the roles that it needs.
     fn check_selected(&mut self, named: CaseScope<'_>, project: &Project) -> Vec<Diagnostic> {
-        let CaseScope { case, suite, agent } = named;
+        let CaseScope { case, suite, agent, .. } = named;
         let unsupported = agent.into_iter().flat_map(|agent| project.unsupported_parts(agent, case));
         let mut diagnostics: Vec<Diagnostic> = unsupported.collect();
         let whose = ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
@@ -430,7 +432,7 @@ impl RunPlan {
                             Err(diagnostics) => return Some(Err(diagnostics)),
                         };
                         let (suite, agent) = (&planned.suite, agent.as_ref());
-                        let scope = CaseScope { case: &driven.case, suite, agent };
+                        let scope = CaseScope { case: &driven.case, suite, agent, attempt: 1 };
                         let judging = judging_digests(project, scope);
                         digest.add_case(&name, &driven.case, &judging);
                         place += 1;

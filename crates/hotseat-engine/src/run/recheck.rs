@@ -84,7 +84,8 @@ pub(super) async fn recheck_attempt(
         },
         is_untimed: kept.result.lacks_timestamps,
     };
-    match prepare_recheck(&selected, &kept.result.hook_variables, &kept.events, outside, recheck) {
+    let judged = if has_other_judges(&kept.case_ref.case, now) { &[] } else { &*kept.events };
+    match prepare_recheck((&selected, number), &kept.result.hook_variables, judged, outside, recheck) {
         Err(found) => attempt.result.verdict = Verdict::failed(test_failure(found)),
         Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
             attempt.result.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
@@ -103,16 +104,23 @@ pub(super) async fn recheck_attempt(
 
 /// Warnings about script functions and judges that have changed since the run.
 fn changed_judging(before: &CaseInfo, now: &CaseInfo, run: &str) -> impl Iterator<Item = String> {
-    let differ =
-        |before: &Option<String>, now: &Option<String>| before.is_some() && now.is_some() && before != now;
     let functions = differ(&before.function_digest, &now.function_digest)
         .then(|| format!("script functions that judge this case have changed since run {run}"));
-    let judges = differ(&before.judge_digest, &now.judge_digest).then(|| {
+    let judges = has_other_judges(before, now).then(|| {
         format!(
-            "settings of judges have changed since run {run}: saved verdicts are those of the earlier judge; {RERUN_HINT}"
+            "settings of judges have changed since run {run}: their saved verdicts are not reused; `--judge` asks them again"
         )
     });
     functions.into_iter().chain(judges)
+}
+
+/// True if the settings of the judges of a case have changed. Runs of early versions do not contain them.
+fn has_other_judges(before: &CaseInfo, now: &CaseInfo) -> bool {
+    differ(&before.judge_digest, &now.judge_digest)
+}
+
+fn differ(before: &Option<String>, now: &Option<String>) -> bool {
+    before.is_some() && now.is_some() && before != now
 }
 
 /// True if the conversation failed before its first turn for a reason unrelated to assertions.
@@ -138,9 +146,9 @@ struct PreparedRecheck {
 
 /// Resolves the variables of a case, with hook variables from the saved attempt.
 fn prepare_recheck(
-    selected: &SelectedCase,
+    (selected, number): (&SelectedCase, usize),
     hook_variables: &BTreeMap<String, Value>,
-    events: &[EventRecord],
+    judged: &[EventRecord],
     outside: &Arc<RunContext>,
     recheck: &RecheckSource,
 ) -> Result<PreparedRecheck, hotseat_document::Diagnostics> {
@@ -148,12 +156,13 @@ fn prepare_recheck(
     // An agent that can no longer be resolved has no secrets to redact.
     let bound = agent.and_then(|agent| outside.bind_agent(agent, hook_variables, McpAddresses::Example).ok());
     let redactor = bound.map_or_else(|| outside.redactor(&[], hook_variables), |(_, redactor)| redactor);
-    let answers = Arc::new(RecordedAnswers::from_events(events, redactor.clone(), recheck.asks_judges));
-    let named = CaseScope { case, suite: &selected.suite, agent };
+    let answers = Arc::new(RecordedAnswers::from_events(judged, redactor.clone(), recheck.asks_judges));
+    let named = CaseScope { case, suite: &selected.suite, agent, attempt: number };
     let (partners, _) = open_roles(outside, named, hook_variables, Some(answers), None)?;
     let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(hook_variables) })?;
     let hears = agent.is_some_and(|agent| agent.supports("metadata"));
-    let case = outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, hears));
+    let case =
+        outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, number, hears));
     let turn = agent.map_or(std::time::Duration::MAX, |agent| agent.timeouts.turn);
     let timeouts = SessionTimeouts { turn, idle: turn, case: outside.case_timeout };
     Ok(PreparedRecheck { case, redactor, timeouts, partners })

@@ -10,10 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
-use hotseat_model::{Model, ModelError, ModelRequest, ModelTool, ReplyDelta, ReplyFuture, ReplySink};
+use hotseat_model::{
+    Model, ModelError, ModelErrorKind, ModelRequest, ModelTool, ReplyDelta, ReplyFuture, ReplySink,
+};
 use hotseat_runtime::conversation::{
     ApprovalVerdict, ContextEntry, ConversationInput as Told, OperationAddress,
 };
+use hotseat_runtime::definition::ToolTarget;
 use hotseat_runtime::failure::{ErrorCode, WorkFailure as ToolFailure};
 use hotseat_runtime::files::{LoadedAgent, ModelConnector};
 use hotseat_runtime::ids::{CallId, TurnId};
@@ -21,8 +24,8 @@ use hotseat_runtime::live::{
     ConversationHandle, ConversationHost, HostError, HostOptions, ModelRegistry, Signal, Watcher,
 };
 use hotseat_trace::{
-    AgentRunFailed, AttemptFailure, EventRecord, ExecutionInfo, ExecutionKind, FailureKind, InterruptRaised,
-    Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
+    AgentRunFailed, AttemptFailure, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind, FailureKind,
+    InterruptRaised, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
 
@@ -247,6 +250,7 @@ async fn start_conversation(
     script: &ScriptedAnswers,
 ) -> Result<EmbeddedConversation, AttemptFailure> {
     let EmbeddedTarget { agent, state, connectors, .. } = target;
+    refuse_replaced_tools(agent, script)?;
     let unusable = |error: ModelError| {
         AttemptFailure::new(FailureKind::TestError, format!("cannot use a model of the agent: {error}"))
     };
@@ -272,6 +276,22 @@ async fn start_conversation(
         handle.send(Told::ClientOffer { tools, context, state }).await.map_err(host_failure)?;
     }
     Ok(EmbeddedConversation { handle, watcher, models: choice, context, waiting_turn: None })
+}
+
+/// Refuses tools of the test that the agent executes itself: it would never call those of the test.
+fn refuse_replaced_tools(agent: &LoadedAgent, script: &ScriptedAnswers) -> Result<(), AttemptFailure> {
+    let own = agent.definitions.agent(&agent.id).into_iter().flat_map(|agent| &agent.persona.tools);
+    let mut own = own.filter(|tool| !matches!(tool.target, Some(ToolTarget::Client)));
+    match own.find(|own| script.tools().iter().any(|offered| offered.name == *own.name)) {
+        None => Ok(()),
+        Some(own) => {
+            let message = format!(
+                "the agent executes `{0}` itself: remove it from `tools` of the test, or declare it as `client: true` in the file of the agent",
+                own.name
+            );
+            Err(AttemptFailure::new(FailureKind::TestError, message))
+        }
+    }
 }
 
 /// Returns the tools that the test offers.
@@ -374,6 +394,18 @@ impl EmbeddedConversation {
     }
 }
 
+/// Returns the error of the test if a model failed because of it: its script has no rule, its recording no reply, or it is
+/// misconfigured. An agent whose model fails otherwise is wrong itself.
+fn model_of_test_failed(error: &ErrorInfo) -> Option<TurnError> {
+    let of_test = [ModelErrorKind::Unanswered, ModelErrorKind::Configuration];
+    let code = error.code.as_deref();
+    of_test.iter().any(|kind| code == Some(kind.name())).then(|| {
+        let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
+        let message = format!("the model of the agent cannot answer: {first}");
+        AttemptFailure::new(FailureKind::TestError, message).with_detail(rest).into()
+    })
+}
+
 impl EmbeddedTurn<'_> {
     /// Records an event of the agent in this trace.
     fn process(&mut self, record: &EventRecord) -> Result<TurnAction, TurnError> {
@@ -444,7 +476,10 @@ impl EmbeddedTurn<'_> {
             _ => {}
         }
         self.record(record, payload);
-        Ok(next)
+        match &record.payload {
+            Payload::LlmCallFailed(failed) => model_of_test_failed(&failed.error).map_or(Ok(next), Err),
+            _ => Ok(next),
+        }
     }
 
     /// Records a payload in the execution of the agent's event.

@@ -43,6 +43,11 @@ impl IdentityValue {
     }
 }
 
+/// Returns the id of the conversation of an attempt, from 1, if the first one has this id.
+pub fn attempt_id(first: &str, number: usize) -> String {
+    if number > 1 { format!("{first}-{number}") } else { first.to_string() }
+}
+
 impl RequestIdentity {
     /// Creates an identity from explicit values and a context file.
     pub fn new(user: Option<&str>, team: Option<&str>, locale: Option<&str>, file: Option<&Value>) -> Self {
@@ -65,6 +70,15 @@ impl RequestIdentity {
             ctx: Arc::new(merge_json(&base, &known)),
             has_context_file: file.is_some(),
         }
+    }
+
+    /// Applies the number of an attempt, from 1, to the `chat_id` of the context file: each attempt has its own conversation.
+    pub fn for_attempt(mut self, number: usize) -> Self {
+        if number > 1 && self.ctx.get("chat_id").is_some_and(Value::is_string) {
+            let members = Arc::make_mut(&mut self.ctx);
+            members["chat_id"] = attempt_id(members["chat_id"].as_str().unwrap_or_default(), number).into();
+        }
+        self
     }
 
     /// Returns the whole object, if any value was set explicitly.

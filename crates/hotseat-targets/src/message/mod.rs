@@ -12,7 +12,7 @@ pub use content::{
     AttachmentError, ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall,
     MessageRole, joined_text, media_parts, merge_json,
 };
-pub use identity::RequestIdentity;
+pub use identity::{RequestIdentity, attempt_id};
 pub use scripted_answers::{
     ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, LateAnswer, ScriptedAnswers,
     SelectedAnswer, ToolAnswer, response_schema_errors,

@@ -21,6 +21,13 @@ impl ModelPrices {
         self.by_name.entry(name.to_string()).or_insert(price);
     }
 
+    /// Adds prices of models that have none yet.
+    #[must_use]
+    pub fn with_others(mut self, others: &ModelPrices) -> ModelPrices {
+        others.by_name.iter().for_each(|(name, price)| self.add(name, *price));
+        self
+    }
+
     /// Sets the model that is assumed for reports without a model name.
     #[must_use]
     pub fn with_default_model(&self, usual: Option<String>) -> ModelPrices {

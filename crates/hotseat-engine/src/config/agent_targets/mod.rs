@@ -26,9 +26,9 @@ use crate::cases::{CaseTarget, read_client_tools};
 use hotseat_document::{Diagnostics, DocumentNode, MapView, Shape, TaggedShapes, is_secret_name};
 use hotseat_runtime::files::{ConnectorSet, ModelConnector};
 use hotseat_targets::connection::http::HttpClient;
-use hotseat_targets::message::ClientTool;
+use hotseat_targets::message::{ClientTool, attempt_id};
 use hotseat_targets::process::ProjectServers;
-use hotseat_targets::recorder::SecretRedactor;
+use hotseat_targets::recorder::{ModelPrices, SecretRedactor};
 use hotseat_targets::replay::CaseName;
 use hotseat_targets::{AgentSession, ProtocolCapabilities};
 
@@ -89,6 +89,16 @@ pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
     fn own_tools(&self) -> Vec<Value> {
         Vec::new()
     }
+}
+
+/// Returns the prices of connectors, by their names and those of their models.
+pub(super) fn connector_prices(connectors: &ConnectorSet) -> ModelPrices {
+    let mut prices = ModelPrices::default();
+    for (name, model, price) in connectors.prices() {
+        prices.add(name, price);
+        model.iter().for_each(|model| prices.add(model, price));
+    }
+    prices
 }
 
 /// Clones a target behind a pointer.
@@ -272,8 +282,8 @@ impl BoundTarget {
     /// Applies the number of an attempt, from 1. A fixed conversation id gets the number as a suffix, since
     /// the server would otherwise continue the previous conversation.
     pub fn for_attempt(mut self, number: usize) -> Self {
-        if let Some(id) = self.target.fixed_conversation_id().filter(|_| number > 1) {
-            id.push_str(&format!("-{number}"));
+        if let Some(id) = self.target.fixed_conversation_id() {
+            *id = attempt_id(id, number);
         }
         self
     }
@@ -295,6 +305,11 @@ impl BoundTarget {
     /// Returns the connectors from the files of the agent, which replace those of the project.
     pub(super) fn own_connectors(&self) -> Option<&ConnectorSet> {
         self.target.own_connectors()
+    }
+
+    /// Returns the prices of its own connectors, and those of the project for all others.
+    pub fn prices(&self, of_project: &ModelPrices) -> ModelPrices {
+        self.own_connectors().map(connector_prices).unwrap_or_default().with_others(of_project)
     }
 
     /// Sets the connectors for names used in options.
