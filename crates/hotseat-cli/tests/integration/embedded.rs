@@ -99,6 +99,48 @@ fn calls_of_called_agents_are_calls() {
     last.test(&[]).assert_failure("a", "assertion", &["refund"]);
 }
 
+/// A script without a rule is a mistake of the test, and no error that a case may expect of its agent.
+#[test]
+fn models_of_the_test_that_cannot_answer_are_test_errors() {
+    let script = "rules: [{ when: { user: hello }, reply: Hi. }, { when: { user: down }, error: { kind: server, message: it is down } }]\n";
+    let case =
+        |name: &str, user: &str| format!("name: {name}\nturns: [{{ user: {user}, expect_error: . }}]\n");
+    let tested = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: A\nlimits: { model: { attempts: 1 } }\n")
+        .file("script.yaml", script)
+        .suite("a", &case("a", "anything"))
+        .suite("b", &case("b", "down"))
+        .test(&[]);
+    tested.assert_failure("a", "test_error", &["the model of the agent cannot answer", "no rule of"]);
+    assert_eq!(tested.case("b")["status"], "passed", "{}", tested.output);
+}
+
+#[test]
+fn tools_that_agent_executes_itself_are_refused() {
+    let project = |own: &str| {
+        Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+            .file("agent.yaml", &format!("name: A\ntools: [{{ name: look, {own} }}]\n"))
+            .file("script.yaml", "use: always\nrules: [{ when: { tool_result: { tool: look } }, reply: Done. }, { reply: { tool_calls: [look] } }]\n")
+            .suite("a", "name: a\ntools: [{ name: look, answers: [{ content: 1 }] }]\nturns: [{ user: hello }]\n")
+    };
+    let tested = project("task: { steps: [{ mock: { returns: 2 } }] }").test(&[]);
+    tested.assert_failure("a", "test_error", &["the agent executes `look` itself"]);
+    project("client: true").test(&[]).assert_all_passed();
+}
+
+#[test]
+fn prices_of_own_connectors_apply() {
+    let project = |price: &str| {
+        Project::with_config("target: { type: embedded, agent: agent.yaml }\nconnectors: { s: { type: scripted, script: s.yaml, price: { input: 0, output: 0 } } }\n")
+            .file("agent.yaml", &format!("name: A\nconnector: s\nconnectors: {{ s: {{ type: scripted, script: s.yaml, price: {price} }} }}\n"))
+            .file("s.yaml", "use: always\nrules: [{ reply: { text: Hi., usage: { input_tokens: 1000, output_tokens: 1000 } } }]\n")
+            .suite("a", "name: a\nturns: [{ user: hello, assert: { budget: { max_cost: 3 } } }]\n")
+    };
+    project("{ input: 1000, output: 2000 }").test(&[]).assert_all_passed();
+    let tested = project("{ input: 1000, output: 2001 }").test(&[]);
+    tested.assert_failure("a", "assertion", &["a cost of at most 3"]);
+}
+
 #[test]
 fn rejects_attachments() {
     let image = json!({"type": "image", "source": "data:image/png;base64,AA"});

@@ -295,6 +295,17 @@ fn rejects_invalid_context_file_with_location() {
 }
 
 #[test]
+fn later_attempts_have_their_own_chat_id() {
+    let server = http_server();
+    let case = "name: a\nretries: 1\nturns: [{ user: hello, assert: { text: { must_match: never } } }]\n";
+    let project = http_project(&server).suite("a", case).file("ctx.json", &context().to_string());
+    assert_eq!(project.hotseat(&["test", "--ctx", "ctx.json"]).code, 1);
+    let ids = |body: Value| [body["id"].clone(), body["ctx"]["chat_id"].clone()];
+    let sent: Vec<[Value; 2]> = server.requests().iter().map(|request| ids(request.json())).collect();
+    assert_eq!(json!(sent), json!([["chat-7", "chat-7"], ["chat-7-2", "chat-7-2"]]));
+}
+
+#[test]
 fn redacts_context_file_secrets() {
     let server =
         FakeAgent::start(|request| FakeReply::json(200, &json!({"reply": request.json().to_string()})));
