@@ -328,7 +328,7 @@ impl<'a> Head<'a> {
     fn in_front(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix("{\"type\":")?;
         let rest = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('"')?;
-        let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_'))?;
+        let end = rest.bytes().position(|byte| !(byte.is_ascii_uppercase() || byte == b'_'))?;
         let name = &rest[..end];
         let rest = &rest[end..];
         let has = |part: &memmem::Finder<'_>| part.find(rest.as_bytes()).is_some();
