@@ -58,8 +58,14 @@ pub enum PatternError {
 /// building an automaton would take longer than the matching itself.
 #[derive(Clone)]
 enum MatchStrategy {
-    Text { text: Arc<str>, at_start: bool, at_end: bool },
+    Text {
+        text: Arc<str>,
+        at_start: bool,
+        at_end: bool,
+    },
     Automaton(Arc<meta::Regex>),
+    /// Matches every text, for instance `.*`.
+    Everything,
 }
 
 /// Cache of compiled patterns by their source. The cases of a run repeat few patterns many times, and
@@ -92,6 +98,7 @@ impl MatchStrategy {
         match self {
             MatchStrategy::Text { text, .. } => text.len(),
             MatchStrategy::Automaton(automaton) => automaton.memory_usage(),
+            MatchStrategy::Everything => 0,
         }
     }
 }
@@ -140,10 +147,16 @@ impl Pattern {
         &self.source
     }
 
+    /// Returns true if the pattern matches every text.
+    pub fn matches_every_text(&self) -> bool {
+        matches!(self.matcher, MatchStrategy::Everything)
+    }
+
     /// Returns true if a match may end with further lines of the text.
     pub fn depends_on_end(&self) -> bool {
         match &self.matcher {
             MatchStrategy::Text { at_end, .. } => *at_end,
+            MatchStrategy::Everything => false,
             MatchStrategy::Automaton(_) => parse(&self.source).map_or(true, |hir| {
                 let looks = hir.properties().look_set();
                 looks.contains(Look::End) || looks.contains(Look::EndCRLF)
@@ -155,6 +168,7 @@ impl Pattern {
     pub fn is_match(&self, text: &str) -> bool {
         match &self.matcher {
             MatchStrategy::Automaton(automaton) => automaton.is_match(text),
+            MatchStrategy::Everything => true,
             MatchStrategy::Text { text: wanted, at_start: false, at_end: false } => text.contains(&**wanted),
             MatchStrategy::Text { text: wanted, at_start: true, at_end: false } => {
                 text.starts_with(&**wanted)
@@ -187,6 +201,9 @@ fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
     }
     if matches_nothing(&hir) {
         return Err(PatternError::MatchesNothing);
+    }
+    if matches_empty_start(&hir) {
+        return Ok(MatchStrategy::Everything);
     }
     match literal_matcher(&hir) {
         Some(text) => Ok(text),
@@ -229,6 +246,12 @@ fn has_empty_alternative(hir: &Hir) -> bool {
         HirKind::Capture(group) => has_empty_alternative(&group.sub),
         _ => false,
     }
+}
+
+/// Returns true if an expression matches the empty text at the start of every text.
+fn matches_empty_start(hir: &Hir) -> bool {
+    let is_start = |look| matches!(look, Look::Start | Look::StartLF | Look::StartCRLF);
+    hir.properties().minimum_len() == Some(0) && hir.properties().look_set().iter().all(is_start)
 }
 
 /// Returns true if an expression certainly matches no text: a prohibition of it would always hold. Mostly a `$` before
@@ -430,7 +453,7 @@ mod tests {
     fn caches_compiled_patterns_within_limits() {
         let automaton = |written: &str| match Pattern::compile(written).unwrap().matcher {
             MatchStrategy::Automaton(automaton) => automaton,
-            MatchStrategy::Text { .. } => panic!("{written} is a text"),
+            MatchStrategy::Text { .. } | MatchStrategy::Everything => panic!("{written} needs no automaton"),
         };
         let first = automaton("kept [0-9]+");
         assert!(Arc::ptr_eq(&first, &automaton("kept [0-9]+")));
@@ -440,7 +463,7 @@ mod tests {
             automaton(&format!("number {number}x+"));
             assert!(kept().matchers.len() <= MAX_CACHED_PATTERNS);
         }
-        for least in 0..50 {
+        for least in 1..51 {
             automaton(&format!("[a-z]{{{least},2000}}"));
             assert!(kept().size <= MAX_CACHE_BYTES);
         }

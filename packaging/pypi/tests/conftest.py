@@ -27,6 +27,8 @@ def agent(turn):
     command, _, rest = turn.text.partition(" ")
     if command == "crash":
         raise ValueError("the database is gone")
+    if command == "paint":
+        raise ValueError("red \\x1b[31m")
     if command == "unsteady":
         attempts[rest] += 1
         return "wrong" if attempts[rest] == 1 else "right"

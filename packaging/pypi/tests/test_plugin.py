@@ -53,6 +53,13 @@ def test_a_failure_shows_conversation_and_snippet(project: Project) -> None:
     result.stdout.fnmatch_lines(["FAILED shop.test.yaml::crashes - agent error: ValueError: the database is*"])
 
 
+def test_control_characters_of_agents_are_replaced(project: Project) -> None:
+    project.file("paint.test.yaml", "name: paint\nturns: [{ user: paint }]\n")
+    result = project.pytest()
+    result.stdout.fnmatch_lines(["FAILED paint.test.yaml::* - agent error: ValueError: red \N{REPLACEMENT CHARACTER}*"])
+    assert "\x1b" not in result.stdout.str()
+
+
 def test_failures_that_are_not_the_agents_are_errors(project: Project) -> None:
     project.file("boom_test.ts", 'import { it } from "hotseat";\nit("boom", () => { throw new Error("boo"); });\n')
     project.file("judged.test.yaml", say("fine"))

@@ -178,8 +178,34 @@ fn contains_and_not_contains() {
         r#"{"type": "contains", "value": ""}"#,
         "an empty text is contained in every answer",
     );
+    for value in ["null", r#"["a", null]"#] {
+        let null = format!(r#"{{"type": "not_contains", "value": {value}}}"#);
+        assert_rejected_assertion(&null, "null is not a text");
+    }
     assert_rejected_assertion(r#"{"type": "contains"}"#, "has no `value`");
     assert_rejected_assertion(r#"{"type": "contains", "pattern": "x"}"#, "unknown key `pattern`");
+}
+
+#[test]
+fn assertions_that_cannot_fail_are_refused() {
+    for pattern in [".*", "z*", "^", "(?m)^a?", "(a|b*)"] {
+        let typed = json!({"type": "regex", "pattern": ["refund", pattern], "match": "any"});
+        assert_rejected_assertion(&typed.to_string(), "so nothing is asserted");
+        let block = json!({"id": "a", "input": "go", "assert": {"text": {"must_match": pattern}}});
+        assert_rejected(&block, "1:", "so nothing is asserted");
+    }
+    let any_number = "`min: 0` allows any number of calls";
+    assert_rejected_assertion(r#"{"type": "tool_called", "name": "pay", "count": {"min": 0}}"#, any_number);
+    let require = json!({"tools": {"require": [{"name": "pay", "count": {"min": 0}}]}});
+    assert_rejected(&json!({"id": "a", "input": "go", "assert": require}), "1:", any_number);
+    assert_table(
+        agent_saying("Hi"),
+        &[
+            (json!({"type": "regex", "pattern": "^$|^Hi"}), Passes),
+            (json!({"type": "regex", "pattern": "a*$"}), Passes),
+            (json!({"type": "tool_called", "name": "pay", "count": {"min": 0, "max": 1}}), Passes),
+        ],
+    );
 }
 
 #[test]
@@ -918,6 +944,13 @@ fn informational_checks_do_not_affect_verdict() {
     assert!(tested.output.stdout.contains("(informational)"), "{}", tested.output);
     // A case with only informational checks is reported as asserting nothing.
     assert!(tested.output.stderr.contains("this case asserts nothing"), "{}", tested.output);
+    // An assertion whose variable is known later is one.
+    let hook = r#"hooks: [{ cmd: [sh, -c, 'echo "{\"P\": \"$.ok\"}"'] }]"#;
+    let turn = "turns: [{ user: hi, assert: [{ type: json_path, path: '${P}', value: true }] }]";
+    let later = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+        .suite("a", &format!("name: a\n{hook}\n{turn}\n"))
+        .hotseat(&["test", "--dry-run"]);
+    assert!(later.code == 0 && !later.stderr.contains("asserts nothing"), "{later}");
 }
 
 #[test]

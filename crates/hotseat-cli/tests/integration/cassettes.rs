@@ -369,6 +369,21 @@ fn a_conversation_that_breaks_off_keeps_the_cassette_of_its_case() {
 }
 
 #[test]
+fn cassettes_that_cannot_be_written_are_an_error_of_the_run() {
+    let project = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: A\n")
+        .file("script.yaml", "use: always\nrules: [{ reply: Hi. }]\n")
+        .suite("a", "name: c\nturns: [{ user: hello }]\n");
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    let folder = folders(&project).remove(0);
+    std::fs::remove_dir_all(&folder).expect("the cassette is removed");
+    std::fs::write(&folder, "no folder").expect("a file is in its place");
+    let run = project.hotseat(&["test", "--record-cassettes", "cassettes"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stderr.contains("1 cassette in") && run.stderr.contains("could not be written"), "{run}");
+}
+
+#[test]
 fn a_request_that_the_agent_gives_up_leaves_no_cassette() {
     let patience = Duration::from_millis(300);
     let agent = FakeAgent::start(move |request: &FakeRequest| {

@@ -227,6 +227,25 @@ fn reruns_only_failed_cases() {
     project.file("c.test.yaml", "name: passes\nturns: [{ user: Hello }]\n").hotseat(&["test", "c.test.yaml"]);
 }
 
+/// A recheck of an earlier run contacts no agent, so the last run decides.
+#[test]
+fn rechecks_do_not_change_which_cases_failed() {
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let broken = is_broken.clone();
+    let agent = FakeAgent::start(move |request| {
+        let said = if broken.load(Ordering::Relaxed) { "No" } else { "Yes" };
+        FakeRun::for_request(request).started().text(said).finished()
+    });
+    let suite = "name: agrees\nturns: [{ user: Hello, assert: { text: { must_match: Yes } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    is_broken.store(true, Ordering::Relaxed);
+    assert_eq!(project.hotseat(&["test"]).code, 1);
+    assert_eq!(project.hotseat(&["recheck", "last~1"]).code, 0);
+    let again = project.test(&["--last-failed"]);
+    assert_eq!((again.count("total"), again.output.code), (1, 1), "{}", again.output);
+}
+
 #[test]
 fn rerun_without_failures_runs_nothing() {
     let agent = echo_agent();

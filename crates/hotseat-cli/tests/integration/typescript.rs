@@ -137,6 +137,14 @@ fn test_bugs_are_test_errors() {
         ("it('a', () => { expect(agent).toBe(1); });", "toBe compares values"),
         ("it('a', () => { expect(1).toCallTool('x'); });", "needs `agent` or `conversation`"),
         ("it('a', () => { expect(1); });", "asserts nothing"),
+        (
+            "it('a', () => { expect(conversation.hasToolCall).toBeTruthy(); });",
+            "the value is a function: call it",
+        ),
+        (
+            "it('a', () => { expect(conversation.hasToolCall).not.toBe(false); });",
+            "the value is a function: call it",
+        ),
         ("it('a', () => { expect(agent).toHold({ type: 'contians', value: 'x' }); });", "contians"),
         ("it('a', () => { expect(agent).not.toMatch(/a/, /b/); });", "needs one pattern"),
         ("it('a', () => { criterion('x', 'y'); });", "must be used outside of `it`"),
@@ -854,6 +862,9 @@ fn a_test_function_as_default_export_is_refused() {
             "export default function TestX(t) { t.fail(); }",
             Some("the test function TestX is the default export"),
         ),
+        ("export class TestX { constructor(t) { t.fail(); } }", Some("the export TestX is no test function")),
+        ("export const TestX = { run(t) { t.fail(); } };", Some("the export TestX is no test function")),
+        ("export const TestUser = { name: 'Mary' };", None),
         ("function TestX(t) {} export default TestX; export { TestX };", None),
         ("export default function helper() {}", None),
     ] {

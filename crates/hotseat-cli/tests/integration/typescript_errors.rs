@@ -228,6 +228,9 @@ fn impossible_comparisons_error_even_if_negated() {
         "expect({ length: '2' }).toHaveLength(2)",
         "expect('1').toBeCloseTo(1)",
         "expect(undefined).toBeNaN()",
+        "expect(conversation.hasToolCall).toBeTruthy()",
+        "expect(conversation.hasToolCall).not.toBe(false)",
+        "expect(conversation.hasToolCall).not.toEqual([])",
         "expect('abc').toContainEqual('a')",
         "expect({ a: 1 }).toMatchObject({ a: (v) => v.x.y })",
         "expect(agent).toCallTool('check_availability', { room: (v) => v.a.b.c })",
@@ -262,6 +265,18 @@ fn test_functions_compare_supported_values() {
     for (number, code) in all.iter().enumerate() {
         let case = tested.case(&format!("Test{number}"));
         assert_eq!(case["status"], "failed", "{code}: {case:#}");
+    }
+}
+
+#[test]
+fn test_functions_validate_their_arguments() {
+    let all =
+        ["Equal(1)", "NoError()", "True(true, 'words', 3)", "Equal(1, 1, 5)", "True(Promise.resolve(true))"];
+    let tests = all.iter().enumerate();
+    let tests = tests.map(|(number, code)| format!("export function Test{number}(t) {{ t.assert.{code}; }}"));
+    let tested = run_script(&tests.collect::<Vec<_>>().join("\n"));
+    for (number, code) in all.iter().enumerate() {
+        assert_eq!(tested.failure(&format!("Test{number}"))["fault"], "test", "{code}");
     }
 }
 

@@ -35,7 +35,7 @@ use super::script::{read_client_tools, read_interrupt_answers};
 use super::shape::{CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
 use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
-use super::variables::{McpAddresses, VariableScope, interpolate, node_mcp_references};
+use super::variables::{McpAddresses, VariableScope, interpolate, node_mcp_references, uses_hook_variables};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check, nearest,
@@ -582,6 +582,11 @@ impl TestCase {
     /// True if hooks run before the case that may set variables.
     pub fn has_hooks(&self) -> bool {
         self.hooks > 0 || self.before.is_some()
+    }
+
+    /// True if it contains variables of hooks. Assertions with such variables may be decoded only when these are known.
+    pub fn uses_hook_variables(&self) -> bool {
+        self.has_hooks() && uses_hook_variables(&self.document.node())
     }
 }
 

@@ -650,7 +650,11 @@ pub fn named_secrets<'a>(
 /// Parses a project file and validates its shape.
 fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentNode), Diagnostics> {
     let text = hotseat_document::read_file(path).map_err(|error| {
-        Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
+        let unread = Diagnostic::new(format!("cannot read project file {shown}: {error}"));
+        Diagnostics::from(match path.is_dir() {
+            true => unread.help(format!("name its file: {}", Path::new(shown).join(FILE_NAMES[0]).display())),
+            false => unread,
+        })
     })?;
     let source = source_from_bytes(shown, text).map_err(|mistake| Diagnostics::from(*mistake))?;
     let node = yaml::parse(&source)?;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hotseat_mcp::McpRecording;
 use hotseat_model::serve::{CassetteFile, ModelCassette};
 use hotseat_targets::recording::file_name;
+use hotseat_trace::format_count;
 
 use super::mcp_recordings::{McpRecordError, McpRecorder};
 use crate::cases::{ProxyMode, RelayMode, TestCase};
@@ -25,8 +26,8 @@ const ROLES_FILE: &str = "roles.jsonl";
 pub struct RunCassettes {
     folder: PathBuf,
     mode: CassetteMode,
-    /// Held while a cassette is replaced.
-    replacing: Mutex<()>,
+    /// Held while a cassette is replaced: how many could not be written.
+    unwritten: Mutex<usize>,
 }
 
 /// Why a cassette cannot be replayed.
@@ -82,7 +83,14 @@ enum CassetteContent {
 impl RunCassettes {
     /// Creates the cassettes of a run in a folder.
     pub fn new(folder: PathBuf, mode: CassetteMode) -> RunCassettes {
-        RunCassettes { folder, mode, replacing: Mutex::default() }
+        RunCassettes { folder, mode, unwritten: Mutex::default() }
+    }
+
+    /// Returns an error if complete cassettes could not be written. The attempts have warnings with the reasons.
+    pub fn write_error(&self) -> Option<String> {
+        let unwritten = *self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = format_count(unwritten, "cassette");
+        (unwritten > 0).then(|| format!("{words} in {} could not be written", self.folder.display()))
     }
 
     /// The folder of all cassettes.
@@ -181,11 +189,16 @@ impl AttemptCassette {
         let CassetteContent::Recorded { target, new, servers, .. } = &self.content else { return Ok(()) };
         let is_complete = is_complete && (!case.models.has_relays() || new.join(MODELS_FILE).exists());
         let written = match is_complete {
-            true => self.write(new, servers).and_then(|()| {
-                let _replacing = run.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-                replace_folder(new, target)
-                    .map_err(|source| CassetteSaveError::Folder { path: target.clone(), source })
-            }),
+            true => {
+                let written = self.write(new, servers);
+                let mut unwritten = run.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+                let written = written.and_then(|()| {
+                    replace_folder(new, target)
+                        .map_err(|source| CassetteSaveError::Folder { path: target.clone(), source })
+                });
+                *unwritten += usize::from(written.is_err());
+                written
+            }
             false => Err(CassetteSaveError::Incomplete),
         };
         if written.is_err() {

@@ -21,7 +21,9 @@ const MAX_NAMES: usize = 5;
 pub fn write_text(comparison: &RunComparison<'_>, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut page = ComparisonWriter { out, width };
     page.write_header(comparison)?;
-    page.write_pass_rate(comparison)?;
+    if comparison.shared > 0 {
+        page.write_pass_rate(comparison)?;
+    }
     page.write_cases(comparison)?;
     page.write_soft_checks(comparison)?;
     page.write_figures(comparison)?;

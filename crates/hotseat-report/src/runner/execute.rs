@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{
-    self, CancellationSignal, FaultSweep, HookOutput, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
-    execute,
+    self, CancellationSignal, FaultSweep, HookOutput, RunCassettes, RunContext, RunControl, RunEvent,
+    RunPlan, RunSummary, execute,
 };
 use hotseat_targets::recorder::wall_millis;
 use serde_json::{Value, json};
@@ -92,6 +92,7 @@ impl RunBuilder<'_> {
             }
         };
         forwarder.errors.extend(context.write_mcp_recordings().iter().map(ToString::to_string));
+        forwarder.errors.extend(context.cassettes.as_ref().and_then(RunCassettes::write_error));
         if let Some(name) = &hooks.after {
             // Sorts results by case, since parallel cases end in any order.
             results.sort_by_key(|(index, _)| *index);

@@ -17,7 +17,7 @@ use super::prune::{self, PruneResult, StoreLimits};
 use super::run_dictionary::{SAMPLE_SOURCE, read_dictionary};
 use super::run_lock::is_running;
 use super::run_writer::to_i64;
-use super::stored_run::{CaseCounts, RunMetadata, RunState, StoredRun};
+use super::stored_run::{CaseCounts, RunMetadata, RunOrigin, RunState, StoredRun};
 use super::tables::{self, OpenMode};
 use super::{GitCommit, RunStoreError, seal};
 use hotseat_engine::cases::Suite;
@@ -250,8 +250,8 @@ impl RunStore {
 
     /// Returns the cases that failed when they last ran, by suite name (relative to the project) and id, over
     /// all saved runs of a Rust test file, or of `hotseat test` if none is named; optionally only of runs
-    /// before another one. A skipped case keeps its earlier result. Fails if there is no such run, or the
-    /// cases cannot be read.
+    /// before another one. A skipped case keeps its earlier result. A recheck runs nothing, and merged runs count at their
+    /// start. Fails if there is no such run, or the cases cannot be read.
     pub fn failed_cases(
         &self,
         program: Option<&str>,
@@ -261,7 +261,8 @@ impl RunStore {
         let mut projects: HashMap<i64, PathBuf> = HashMap::new();
         for number in self.query_numbers("SELECT number FROM run WHERE number < ?1", [before])? {
             let metadata = self.metadata(number)?;
-            if metadata.program.as_deref() == program {
+            let has_run = !matches!(metadata.origin, RunOrigin::Rechecked { .. });
+            if has_run && metadata.program.as_deref() == program {
                 projects.insert(number, metadata.project);
             }
         }
@@ -274,8 +275,9 @@ impl RunStore {
         let mut select = self.prepare(
             "SELECT cases.run, suite.path, cases.id, cases.status = 'failed' FROM cases
              JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
+             JOIN run ON run.number = cases.run
              WHERE cases.status = 'failed' OR (cases.status = 'passed' AND cases.left_over = 0)
-             ORDER BY cases.run",
+             ORDER BY run.began, cases.run",
         )?;
         let row = |row: &Row<'_>| -> rusqlite::Result<(i64, String, String, bool)> {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))

@@ -8,6 +8,7 @@ pytest-xdist each worker runs a shard of the items in a process of its own.
 from __future__ import annotations
 
 import fnmatch
+import re
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
@@ -352,7 +353,7 @@ class CaseItem(pytest.Function):
         """The exception for a failed case."""
         result = self.result or {}
         message = result.get("error") or failure.get("message") or "the case failed"
-        return CaseFault(str(result.get("text") or message), message)
+        return CaseFault(str(result.get("text") or message), _printable(message))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.case.line - 1, self.name
@@ -395,11 +396,16 @@ def _sections(result: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
     for title, member in (("console output", "logs"), ("warnings", "warnings")):
         if result.get(member):
-            found.append((f"hotseat {title}", "\n".join(result[member])))
+            found.append((f"hotseat {title}", _printable("\n".join(result[member]))))
     if result.get("flaky"):
         failed = [attempt["error"] for attempt in result.get("attempts", []) if attempt.get("error")]
-        found.append(("hotseat failed attempts", "\n".join(failed)))
+        found.append(("hotseat failed attempts", _printable("\n".join(failed))))
     return found
+
+
+def _printable(text: str) -> str:
+    """A text of an agent without control characters, which a terminal would obey."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "\N{REPLACEMENT CHARACTER}", text)
 
 
 def _representation(fault: CaseFault, path: str, line: int) -> ExceptionChainRepr:

@@ -9,6 +9,7 @@ use hotseat_checks::{
 use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
 
 use super::block_shape::{ASSERT, FORBID_CALL, REQUIRE};
+use super::text::refuse_universal;
 use super::{ASSERTION, read_assertion};
 use crate::cases::limits::from_millis;
 use crate::cases::patterns::{read_argument_patterns, read_patterns};
@@ -235,6 +236,9 @@ fn text_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
     let mut checks = Vec::new();
     for (key, must) in [("must_match", TextMatch::Match), ("must_not_match", TextMatch::NoMatch)] {
         for (pattern, place) in read_patterns(map, key, diagnostics) {
+            if must == TextMatch::Match {
+                refuse_universal(map, key, std::slice::from_ref(&pattern), diagnostics);
+            }
             checks.push(Check::new(CheckKind::TextPattern(TextPattern { pattern, expected: must }), place));
         }
     }
@@ -289,6 +293,9 @@ fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, diagnostic
         let called = CalledAfter { calls: calls.clone(), after: after.to_string() };
         conditions.push(Check::new(CheckKind::CalledAfter(called), place));
     }
+    if conditions.is_empty() {
+        refuse_any_count(count, entry, diagnostics);
+    }
     // A negative condition or an order alone does not require a call; the count does.
     let place = entry.place_of("count").unwrap_or_else(|| name_place(entry));
     checks.push(Check::new(CheckKind::ToolCount(ToolCount { calls, count }), place));
@@ -308,6 +315,14 @@ fn call_filter(entry: &MapView<'_>, diagnostics: &mut Diagnostics) -> CallFilter
             .into_iter()
             .map(|(pattern, _)| pattern)
             .collect(),
+    }
+}
+
+/// Refuses a count that any number of calls satisfies.
+pub(super) fn refuse_any_count(count: CallCount, around: &MapView<'_>, diagnostics: &mut Diagnostics) {
+    if count.min == 0 && count.max.is_none() {
+        let message = "`min: 0` allows any number of calls, so nothing is asserted";
+        diagnostics.report(around.place_of("count"), message);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::prelude::*;
-use hotseat_checks::{AnswerEquals, ContainsText, MatchMode, RegexCheck, TurnSelection};
+use hotseat_checks::{AnswerEquals, ContainsText, MatchMode, Pattern, RegexCheck, TurnSelection};
 
 document_shape! {
     /// The turns to evaluate. Default: all turns of a visit for assertions of a topic, else the last turn.
@@ -67,8 +67,14 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
                 Value::String(text) => text,
                 other => other.to_string(),
             };
-            if text.is_empty() {
-                diagnostics.report(view.place(), "an empty text is contained in every answer");
+            match view.json() {
+                _ if text.is_empty() => {
+                    diagnostics.report(view.place(), "an empty text is contained in every answer");
+                }
+                Value::Null => {
+                    diagnostics.report(view.place(), "null is not a text; write \"null\" for the word")
+                }
+                _ => {}
             }
             let mut definition = written.clone();
             definition["value"] = view.json();
@@ -86,6 +92,7 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
 fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let patterns: Vec<_> =
         read_patterns(map, "pattern", diagnostics).into_iter().map(|(pattern, _)| pattern).collect();
+    refuse_universal(map, "pattern", &patterns, diagnostics);
     let mode = if map.text("match") == Some("any") { MatchMode::Any } else { MatchMode::All };
     if patterns.len() > 1 && mode == MatchMode::All && map.bool("negate") == Some(true) {
         let message = "`negate` with several patterns is ambiguous: none matches, or not all";
@@ -101,6 +108,20 @@ fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
         diagnostics.report(map.key_place("match"), message);
     }
     check_at(map, "pattern", CheckKind::Regex(RegexCheck { patterns, mode, turns: turns_read(map) }))
+}
+
+/// Refuses patterns which every text matches.
+pub(super) fn refuse_universal(
+    map: &MapView<'_>,
+    key: &str,
+    patterns: &[Pattern],
+    diagnostics: &mut Diagnostics,
+) {
+    if let Some(pattern) = patterns.iter().find(|pattern| pattern.matches_every_text()) {
+        let message = format!("every text matches {pattern}, so nothing is asserted");
+        let wrong = Diagnostic::new(message).at(map.place_of(key));
+        diagnostics.push(wrong.help("`.` matches every text that is not empty"));
+    }
 }
 
 /// Decodes which of several turns are evaluated.

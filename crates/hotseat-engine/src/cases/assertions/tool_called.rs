@@ -1,6 +1,6 @@
 //! `tool_called`: a tool is called.
 
-use super::block::read_count;
+use super::block::{read_count, refuse_any_count};
 use super::block_shape::{COUNT, SERVER};
 use super::prelude::*;
 use crate::cases::condition::{CONDITIONS, read_conditions};
@@ -85,6 +85,7 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         conditions: map.get("where").map(|view| read_conditions(view, diagnostics)).unwrap_or_default(),
         count: read_count(map.map("count"), diagnostics),
     };
+    refuse_any_count(check.count, map, diagnostics);
     let key = if map.has("name") { "name" } else { "value" };
     check_at(map, key, CheckKind::ToolCalled(check))
 }

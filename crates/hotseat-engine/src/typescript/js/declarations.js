@@ -144,6 +144,9 @@ function declared(namespace) {
   const unnamed = namespace.default;
   if (typeof unnamed === "function" && isTest(unnamed.name, unnamed) && !named.includes(unnamed))
     throw new TypeError(`the test function ${unnamed.name} is the default export, which is not run: export it by its name, without \`default\``);
+  const holdsTests = (value) => typeof value === "function" || (isObject(value) && Object.values(value).some((one) => typeof one === "function"));
+  const noFunction = Object.keys(namespace).find((name) => /^Test/.test(name) && !isTest(name, namespace[name]) && holdsTests(namespace[name]));
+  if (noFunction !== undefined) throw new TypeError(`the export ${noFunction} is no test function: export each test as a function of its own`);
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
     // Failed assertions are recorded and the function continues, as in Go.

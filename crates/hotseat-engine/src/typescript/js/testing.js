@@ -20,18 +20,17 @@ function testing(name, state) {
   };
   const fail = (words) => note("fail", { holds: false, expected: "the test not to report a failure", actual: words }, words);
 
-  /** Validates the arguments of an assertion: `count` values and an optional message. Returns a failure or undefined. */
-  const given = (name, count, args) => {
+  /** Validates the arguments of an assertion: `count` values and an optional message. */
+  const validate = (name, count, args) => {
     const expected = `${name} expects ${count} argument${count === 1 ? "" : "s"} and an optional message`;
-    if (args.length < count || args.length > count + 1) return { holds: false, expected, actual: `${args.length}` };
-    if (args.slice(0, count).some(isPromise)) return { expected, error: "a promise was passed: await the value first" };
-    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { holds: false, expected, actual: `${shown(args[count])} is not a message` };
-    return undefined;
+    if (args.length < count || args.length > count + 1) throw misuse(`${expected}, got ${args.length}`);
+    if (args.slice(0, count).some(isPromise)) throw misuse(`${name} got a promise: await the value first`);
+    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") throw misuse(`${expected}: ${shown(args[count])} is not a message`);
   };
   const needs = (name, count, work) =>
     function (...args) {
-      const wrong = given(name, count, args);
-      return wrong === undefined ? note(name, work(...args), args[count]) : note(name, wrong);
+      validate(name, count, args);
+      return note(name, work(...args), args[count]);
     };
   const is = (expected, value, holds) => ({ expected, actual: shown(value), holds });
   const undecided = (expected, words) => ({ expected, error: words });

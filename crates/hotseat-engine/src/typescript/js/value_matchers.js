@@ -4,6 +4,8 @@ const { isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse
 const { Matcher, compare, equal, fits, holds, isNumber, judged, show, shown, tried } = part("values");
 
 const is = (holds) => ({ holds });
+/** A function in place of its result would decide the comparison by itself. */
+const uncalled = (actual, expected) => (typeof actual === "function" && typeof expected !== "function" && !(expected instanceof Matcher) ? { error: "the value is a function: call it" } : undefined);
 const sized = (value) => (typeof value === "string" ? [...value].length : Array.isArray(value) || ArrayBuffer.isView(value) ? value.length : value instanceof Map || value instanceof Set ? value.size : typeof value?.length === "number" && typeof value !== "function" ? value.length : undefined);
 /** Descriptions of matchers whose names do not describe them well. */
 const WORDS = {
@@ -65,8 +67,8 @@ const GIVEN_OF_VALUES = {
 
 /** Matchers for plain values. Each returns whether it passed, and optionally the actual value or an error. */
 const ofValues = {
-  toBe: (actual, expected) => is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
-  toEqual: (actual, expected) => is(equal(actual, expected)),
+  toBe: (actual, expected) => uncalled(actual, expected) ?? is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
+  toEqual: (actual, expected) => uncalled(actual, expected) ?? is(equal(actual, expected)),
   toMatchObject(actual, expected) {
     if (!isObject(expected)) throw misuse(`toMatchObject needs an object, got ${shown(expected)}`);
     return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is not an object` };
@@ -112,11 +114,11 @@ const ofValues = {
     if (!isNumber(actual)) return { error: `${shown(actual)} is not a number` };
     return is(actual === expected || Math.abs(actual - expected) < 10 ** -digits / 2);
   },
-  toBeTruthy: (actual) => is(Boolean(actual)),
-  toBeFalsy: (actual) => is(!actual),
-  toBeNull: (actual) => is(actual === null),
-  toBeUndefined: (actual) => is(actual === undefined),
-  toBeDefined: (actual) => is(actual !== undefined),
+  toBeTruthy: (actual) => uncalled(actual) ?? is(Boolean(actual)),
+  toBeFalsy: (actual) => uncalled(actual) ?? is(!actual),
+  toBeNull: (actual) => uncalled(actual) ?? is(actual === null),
+  toBeUndefined: (actual) => uncalled(actual) ?? is(actual === undefined),
+  toBeDefined: (actual) => uncalled(actual) ?? is(actual !== undefined),
   toBeNaN: (actual) => (typeof actual === "number" ? is(Number.isNaN(actual)) : { error: `${shown(actual)} is not a number` }),
   toBeTypeOf(actual, name) {
     return is(typeName(actual) === typeNamed("toBeTypeOf", name) || typeof actual === name);
