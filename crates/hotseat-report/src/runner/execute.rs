@@ -91,6 +91,7 @@ impl RunBuilder<'_> {
                 ended
             }
         };
+        forwarder.warnings.extend(context.unwatched_servers());
         forwarder.errors.extend(context.write_mcp_recordings().iter().map(ToString::to_string));
         if let Some(name) = &hooks.after {
             // Sorts results by case, since parallel cases end in any order.
