@@ -4,7 +4,7 @@
 //! events; conversations with other agents and workflow runs are separate executions. Tool calls of other agents that
 //! it calls are its own calls, too.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use hotseat_runtime::live::{
 };
 use hotseat_trace::{
     AgentRunFailed, AttemptFailure, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind, FailureKind,
-    InterruptRaised, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
+    InterruptRaised, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
 
@@ -148,6 +148,8 @@ struct EmbeddedTurn<'a> {
     client_requests: usize,
     /// Answers of the client to interrupts, by id.
     interrupt_answers: HashMap<Arc<str>, InterruptReply>,
+    /// Calls that the test answered.
+    answered_calls: HashSet<Arc<str>>,
     /// Calls that the agent rejected; their tool is known from the move that follows.
     rejected_calls: Vec<ToolFailed>,
     /// Agents in conversations of their own, by turn.
@@ -207,6 +209,7 @@ impl EmbeddedSession {
             first_delta: HashMap::new(),
             client_requests: 0,
             interrupt_answers: HashMap::new(),
+            answered_calls: HashSet::new(),
             rejected_calls: Vec::new(),
             called_agents: HashMap::new(),
             script,
@@ -457,6 +460,12 @@ impl EmbeddedTurn<'_> {
                     self.record(record, failed);
                 }
             }
+            Payload::ToolCompleted(ToolCompleted { tool_call_id, origin, .. })
+            | Payload::ToolFailed(ToolFailed { tool_call_id, origin, .. })
+                if self.answered_calls.contains(tool_call_id) =>
+            {
+                *origin = Origin::Client;
+            }
             // The recorded answer is the client's, not the agent's interpretation of it.
             Payload::InterruptAnswered(told) => {
                 let (status, payload) = match self.interrupt_answers.remove(&told.interrupt_id) {
@@ -537,6 +546,7 @@ impl EmbeddedTurn<'_> {
             ToolReply::Content(output) => Ok(Arc::new(output)),
             ToolReply::Error(message) => Err(ToolFailure::business(ErrorCode::ExecutionFailed, message)),
         };
+        self.answered_calls.insert(call.tool_call_id.clone());
         Ok(Told::OperationDone { at: operation_address(&call.turn_id, &call.tool_call_id), result })
     }
 
