@@ -381,6 +381,7 @@ impl McpServer {
                 parameters: tool.input_schema.unwrap_or(Value::Null),
                 answers: tool.answers.into_iter().map(|answer| answer.answer).collect(),
                 url: None,
+                place: None,
             });
         }
         answers

@@ -16,7 +16,7 @@ use hotseat_model::{
 use hotseat_runtime::conversation::{
     ApprovalVerdict, ContextEntry, ConversationInput as Told, OperationAddress,
 };
-use hotseat_runtime::definition::ToolTarget;
+use hotseat_runtime::definition::{AgentDefinition, ToolDefinition, ToolTarget};
 use hotseat_runtime::failure::{ErrorCode, WorkFailure as ToolFailure};
 use hotseat_runtime::files::{LoadedAgent, ModelConnector};
 use hotseat_runtime::ids::{CallId, TurnId};
@@ -253,7 +253,9 @@ async fn start_conversation(
     script: &ScriptedAnswers,
 ) -> Result<EmbeddedConversation, AttemptFailure> {
     let EmbeddedTarget { agent, state, connectors, .. } = target;
-    refuse_replaced_tools(agent, script)?;
+    if let Some(wrong) = script.tools().iter().find_map(|tool| executed_tool_error(agent, &tool.name)) {
+        return Err(AttemptFailure::new(FailureKind::TestError, wrong));
+    }
     let unusable = |error: ModelError| {
         AttemptFailure::new(FailureKind::TestError, format!("cannot use a model of the agent: {error}"))
     };
@@ -281,20 +283,26 @@ async fn start_conversation(
     Ok(EmbeddedConversation { handle, watcher, models: choice, context, waiting_turn: None })
 }
 
-/// Refuses tools of the test that the agent executes itself: it would never call those of the test.
-fn refuse_replaced_tools(agent: &LoadedAgent, script: &ScriptedAnswers) -> Result<(), AttemptFailure> {
-    let own = agent.definitions.agent(&agent.id).into_iter().flat_map(|agent| &agent.persona.tools);
-    let mut own = own.filter(|tool| !matches!(tool.target, Some(ToolTarget::Client)));
-    match own.find(|own| script.tools().iter().any(|offered| offered.name == *own.name)) {
-        None => Ok(()),
-        Some(own) => {
-            let message = format!(
-                "the agent executes `{0}` itself: remove it from `tools` of the test, or declare it as `client: true` in the file of the agent",
-                own.name
-            );
-            Err(AttemptFailure::new(FailureKind::TestError, message))
-        }
+/// Returns why the test cannot offer a tool of this name: the agent, or an agent that it calls, executes one itself, and would
+/// never call that of the test.
+pub fn executed_tool_error(agent: &LoadedAgent, name: &str) -> Option<String> {
+    let is_client = |tool: &ToolDefinition| matches!(tool.target, Some(ToolTarget::Client));
+    let named =
+        |agent: &AgentDefinition| agent.persona.tools.iter().find(|tool| *tool.name == *name).cloned();
+    let own = agent.definitions.agent(&agent.id).and_then(|own| named(own));
+    if own.as_ref().is_some_and(is_client) {
+        return None;
     }
+    let by = |other: &Arc<AgentDefinition>| named(other).is_some_and(|tool| !is_client(&tool));
+    let by = agent
+        .definitions
+        .agents()
+        .filter(|other| other.id == agent.id || own.is_none())
+        .find(|other| by(other))?;
+    Some(format!(
+        "the agent `{}` executes `{name}` itself: remove it from `tools` of the test, or declare it as `client: true` in the file of the agent",
+        by.id
+    ))
 }
 
 /// Returns the tools that the test offers.
