@@ -37,7 +37,7 @@ impl UsageBudget {
         let is_partial = |turn: &&ConversationTurn| turn.usage_totals.iter().any(|spent| spent.partial);
         if let Some(turn) = scope.turns().iter().find(is_partial) {
             return Some(format!(
-                "a part of the usage of turn {} is unknown: the agent reports none for it, or not both its input and output tokens",
+                "a part of the usage of turn {} is unknown: the agent or a model reports none for it, or not both its input and output tokens",
                 turn.number
             ));
         }
@@ -104,12 +104,17 @@ impl CheckBehavior for UsageBudget {
 }
 
 fn tokens_in(scope: TurnScope<'_>) -> u64 {
-    let tokens = scope.turns().iter().filter_map(|turn| Some(turn.usage_totals.as_ref()?.total_tokens));
+    let tokens = scope.turns().iter().filter_map(|turn| Some(counted(turn)?.total_tokens));
     tokens.fold(0, u64::saturating_add)
 }
 
 fn cost_in(scope: TurnScope<'_>) -> f64 {
-    scope.turns().iter().filter_map(cost).sum()
+    scope.turns().iter().filter_map(|turn| counted(turn)?.cost).sum()
+}
+
+/// The usage of a turn. An estimate in place of a missing report exceeds no limit.
+fn counted(turn: &ConversationTurn) -> Option<&UsageTotals> {
+    turn.usage_totals.as_ref().filter(|spent| !(spent.partial && spent.estimated))
 }
 
 /// Tolerates the rounding error of sums of fractions.

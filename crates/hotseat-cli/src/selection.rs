@@ -136,7 +136,7 @@ pub fn load_plan(
     context: &CliContext,
 ) -> Result<RunPlan, ExitStatus> {
     let mut filter = args.filter.compile().map_err(|wrong| context.reject([wrong]))?;
-    let (mut lines, mut named) = (Vec::new(), Vec::new());
+    let (mut lines, mut named, mut nested) = (Vec::new(), Vec::new(), Vec::new());
     let (suites, mut diagnostics) = match prepared {
         Some(suites) => {
             filter.words = args.words(&context.folder);
@@ -150,6 +150,7 @@ pub fn load_plan(
                 return Err(if is_usage { ExitStatus::Usage } else { ExitStatus::NothingSelected });
             }
             (lines, named, filter.words) = (found.lines, found.named, found.words);
+            nested = found.notes;
             (found.suites, found.mistakes)
         }
     };
@@ -195,6 +196,7 @@ pub fn load_plan(
         let notes = idle_terms(&filter, &plan, project);
         plan.notes.splice(0..0, notes);
     }
+    plan.notes.splice(0..0, nested);
     Ok(plan)
 }
 

@@ -1,6 +1,6 @@
 //! A trace folded into turns, messages and tool calls, for checks and reports.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,8 +77,8 @@ pub enum UnseenCalls<'a> {
 /// What the agent used of the MCP servers and models of the test. They show its tool calls if its protocol does not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceUse {
-    /// True once the agent has connected to an MCP server.
-    pub has_connected: bool,
+    /// Names of the MCP servers to which the agent has connected.
+    pub connected: BTreeSet<Arc<str>>,
     /// True once the agent has called a model.
     pub has_called_model: bool,
     /// Problem of the first reply of a model that could not be read.
@@ -462,7 +462,9 @@ impl TracedConversation {
             Payload::UserMessage(p) => self.set_user_message(p),
             Payload::AssistantMessage(p) => self.add_message(p, event),
             Payload::ReasoningMessage(p) => self.add_reasoning(p),
-            Payload::McpConnected(_) => self.services.has_connected = true,
+            Payload::McpConnected(connected) => {
+                self.services.connected.insert(connected.server.clone());
+            }
             Payload::LlmCallStarted(_) => self.services.has_called_model = true,
             Payload::LlmCallFailed(p) => self.services.add_failure(&p.error),
             Payload::ToolInvoked(p) if p.server.is_some() => self.add_server_call(p, event),
@@ -755,7 +757,7 @@ impl TracedConversation {
             (CallVisibility::Hidden, _) => Some(UnseenCalls::Hidden),
             (CallVisibility::Services, Some(problem)) => Some(UnseenCalls::UnreadableReply(problem)),
             (CallVisibility::Services, None) => {
-                let has_used = self.services.has_connected || self.services.has_called_model;
+                let has_used = !self.services.connected.is_empty() || self.services.has_called_model;
                 (!has_used).then_some(UnseenCalls::UnusedServices)
             }
         }

@@ -1,6 +1,6 @@
 //! Usage and costs: reported by agents, priced by the project, limited by budgets.
-use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
 use crate::common::Project;
@@ -184,6 +184,50 @@ fn embedded_agents_report_their_own_usage() {
     let spent = &tested.case("counted")["spent"];
     assert_eq!(spent["estimated"], true, "a script does not count: {spent}");
     assert!(spent["total_tokens"].as_u64() > Some(10), "{spent}");
+}
+
+/// A provider that reports no tokens, or only some, leaves a budget undecided, as any agent does; `price` of the agent's file counts.
+#[test]
+fn unreported_tokens_of_embedded_agents_decide_no_budget() {
+    let model = FakeAgent::start(|request: &FakeRequest| {
+        let said = request.json()["messages"]
+            .as_array()
+            .and_then(|all| all.last()?["content"].as_str().map(str::to_string));
+        let usage = match said.as_deref().unwrap_or_default() {
+            "full" => {
+                json!({"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 500}})
+            }
+            "half" => json!({"completion_tokens": 100}),
+            "first" => json!({"prompt_tokens": 1000}),
+            _ => Value::Null,
+        };
+        let message = json!({"role": "assistant", "content": "Hi."});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        FakeReply::json(
+            200,
+            &json!({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}),
+        )
+    });
+    let agent = format!(
+        "name: Clerk\nconnector: m\nconnectors:\n  m: {{ type: openai, base_url: '{}v1', model: m-1, stream: false, price: {{ input: 3, output: 15, cached_input: 1 }} }}\n",
+        model.url()
+    );
+    let mut suite = String::new();
+    for said in ["full", "half", "first", "none"] {
+        suite += &format!(
+            "name: {said}\nturns: [{{ user: {said}, assert: {{ budget: {{ max_tokens: 1100, max_cost: 0.0035 }} }} }}]\n---\n"
+        );
+    }
+    suite += "name: not exceeded\nturns: [{ user: none, assert: { budget: { max_tokens: 0 } } }]\n";
+    let tested = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", &agent)
+        .suite("a", &suite)
+        .test(&[]);
+    assert_eq!(tested.case("full")["status"], "passed", "{}", tested.output);
+    assert_eq!(tested.case("full")["spent"]["cost"], 0.0035);
+    for name in ["half", "first", "none", "not exceeded"] {
+        tested.assert_failure(name, "usage_error", &["a part of the usage of turn 1 is unknown"]);
+    }
 }
 
 #[test]

@@ -157,3 +157,50 @@ fn rejects_attachments() {
         assert!(output.stderr.contains("embedded agents support text only"), "{output}");
     }
 }
+
+/// A tool that the agent, or an agent that it calls, executes itself would never reach the answers of the test.
+#[test]
+fn refuses_tools_that_the_agent_executes() {
+    let tool = "tools: [{ name: refund, task: { steps: [{ mock: { returns: paid } }] } }]\n";
+    let helper = "tools: [{ name: helper, agent: ./helper/agent.yaml }]\n";
+    let offered = "tools: [{ name: refund, answers: [{ content: refused }] }]\n";
+    let case = "name: a\nturns: [{ user: go }]\n";
+    for (main, target, case, place, by) in [
+        (tool, "", &*format!("{offered}{case}"), "a.test.yaml:1:17", "main"),
+        (helper, "", &*format!("{offered}{case}"), "a.test.yaml:1:17", "helper"),
+        (
+            tool,
+            "  tools: [{ name: refund, answers: [{ content: refused }] }]\n",
+            case,
+            "hotseat.yaml:4:19",
+            "main",
+        ),
+    ] {
+        let output =
+            Project::with_config(&format!("target:\n  type: embedded\n  agent: agent.yaml\n{target}"))
+                .file("agent.yaml", &format!("name: Main\n{main}"))
+                .file("helper/agent.yaml", &format!("name: Helper\n{tool}"))
+                .file("script.yaml", "use: always\nrules: [{ reply: Done. }]\n")
+                .suite("a", case)
+                .hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(&format!("the agent `{by}` executes `refund` itself")), "{output}");
+        assert!(output.stderr.contains(place), "{output}");
+    }
+}
+
+/// A script without a rule is a mistake of the test, not an error that the test may expect of the agent.
+#[test]
+fn missing_rule_is_no_expected_error() {
+    let suite = "name: own\nturns: [{ user: go, expect_error: . }]\n---\nname: called\nturns: [{ user: help, expect_error: { code: . } }]\n";
+    let tested = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: Main\ntools: [{ name: helper, agent: ./helper/agent.yaml }]\n")
+        .file("helper/agent.yaml", "name: Helper\n")
+        .file("script.yaml", "use: always\nrules: [{ when: { user: help }, reply: { tool_calls: [{ name: helper, arguments: {} }] } }]\n")
+        .file("helper/script.yaml", "use: always\nrules: [{ when: { user: never }, reply: No. }]\n")
+        .suite("a", suite)
+        .test(&[]);
+    for name in ["own", "called"] {
+        tested.assert_failure(name, "test_error", &["the model of the agent cannot answer: no rule"]);
+    }
+}

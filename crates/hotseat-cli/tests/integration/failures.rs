@@ -432,7 +432,7 @@ fn result_for_unknown_call() {
 fn http_rejection() {
     let agent = |_: &FakeRequest| FakeReply::json(401, &json!({"detail": "no token"}));
     let tested = run_suite(agent, ANYTHING);
-    assert_failed(&tested, 1, "agent_error", "answered HTTP 401 Unauthorized; check target.headers");
+    assert_failed(&tested, 1, "agent_error", "answered HTTP 401 Unauthorized; check `headers` of the agent");
     assert!(tested.output.stdout.contains("no token"), "{}", tested.output);
 }
 
@@ -443,7 +443,7 @@ fn redirect_and_server_error() {
         &run_suite(moved, ANYTHING),
         1,
         "agent_error",
-        "set target.endpoint to http://127.0.0.1:1/new",
+        "set `endpoint` of the agent to http://127.0.0.1:1/new",
     );
     assert_failed(
         &run_suite(|_| FakeReply::text(500, "oops"), ANYTHING),

@@ -372,7 +372,7 @@ fn rejects_address_made_invalid_by_variable() {
     for name in ["no address", "no protocol"] {
         assert_eq!(tested.failure(name)["kind"], "test_error", "{}", tested.output);
         let message = tested.failure(name)["message"].as_str().unwrap_or_default();
-        assert!(message.contains("target.endpoint") && message.contains("hotseat.yaml:1:21"), "{message}");
+        assert!(message.contains("`endpoint` is not") && message.contains("hotseat.yaml:1:21"), "{message}");
     }
 }
 

@@ -671,7 +671,7 @@ fn rejects_invalid_answers() {
         (
             FakeReply::status(302).header("location", "/other"),
             "agent_error",
-            "redirects are not followed, set target.endpoint to http://127.0.0.1:",
+            "redirects are not followed, set `endpoint` of the agent to http://127.0.0.1:",
         ),
     ];
     for (reply, kind, words) in cases {

@@ -279,6 +279,11 @@ fn reports_errors_with_location_and_writes_nothing() {
             "1:64",
             "are given twice",
         ),
+        (
+            "{\"messages\": [], \"expected_calls\": [], \"task\": {\"actions\": [{\"name\": \"x\"}]}}",
+            "1:36",
+            "`task.actions` and `expected_calls` both give the expected calls",
+        ),
     ] {
         let good =
             r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;

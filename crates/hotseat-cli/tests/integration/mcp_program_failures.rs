@@ -246,3 +246,17 @@ fn recording_the_lists_of_a_program_that_ends_shows_its_error_output() {
     }
     assert!(!output.stderr.contains('\u{1b}'), "{output}");
 }
+
+/// An agent that does not connect to a proxied server shows no calls of it: assertions that it makes none prove nothing.
+#[test]
+fn a_proxied_server_without_a_connection_is_a_warning_of_the_run() {
+    let config = "target: { type: embedded, agent: agent.yaml }\nmcp: { bank: { type: proxy, url: 'http://127.0.0.1:9/' } }\n";
+    let suite = "name: a\nturns: [{ user: x, assert: { tools: { forbid: [pay] } } }]\n---\nname: b\nturns: [{ user: x }]\n";
+    let run = Project::with_config(config)
+        .file("agent.yaml", "name: Clerk\n")
+        .file("script.yaml", "use: always\nrules: [{ reply: Hi. }]\n")
+        .suite("a", suite)
+        .test(&[]);
+    let words = "no agent connected to the proxied MCP server `bank`";
+    assert_eq!(run.output.stderr.matches(words).count(), 1, "{}", run.output);
+}

@@ -541,7 +541,7 @@ fn server_errors_are_agent_errors() {
     let told = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     let status = told.clone();
     let tested = run_with_reply(move |_| FakeReply::json(404, &status));
-    assert_failed(&tested, 1, "agent_error", "answered HTTP 404 Not Found; check target.base_url");
+    assert_failed(&tested, 1, "agent_error", "answered HTTP 404 Not Found; check `base_url` of the agent");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("no such model")));
     assert_failed(&run_with_reply(|_| FakeReply::text(429, "slow down")), 1, "agent_error", "HTTP 429");
     let in_stream = told.clone();

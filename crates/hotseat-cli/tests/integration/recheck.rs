@@ -481,6 +481,39 @@ final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
     assert!(ASKED.load(Ordering::SeqCst) > asked);
 }
 
+/// A judge that is an embedded agent or a scripted model is another judge once its files have changed.
+#[test]
+fn verdicts_of_judges_with_changed_files_are_not_reused() {
+    let script = "use: always\nrules: [{ reply: '{\"satisfied\":true,\"reasoning\":\"It greets.\"}' }]\n";
+    for (judge, changed) in [
+        ("agents: { j: { type: embedded, agent: j } }\njudge: agents:j\n", "j/agent.yaml"),
+        ("agents: { j: { type: embedded, agent: j } }\njudge: agents:j\n", "j/script.yaml"),
+        (
+            "connectors: { j: { type: scripted, script: j/script.yaml } }\njudge: connectors:j\n",
+            "j/script.yaml",
+        ),
+    ] {
+        let project =
+            Project::with_config(&format!("target: {{ type: embedded, agent: agent.yaml }}\n{judge}"))
+                .file("agent.yaml", "name: Clerk\n")
+                .file("script.yaml", "use: always\nrules: [{ reply: Hello. }]\n")
+                .file("j/agent.yaml", "name: Judge\n")
+                .file("j/script.yaml", script)
+                .suite(
+                    "a",
+                    "name: a\nturns: [{ user: Hi, assert: [{ type: satisfy, criterion: it greets }] }]\n",
+                );
+        let before = project.test(&[]);
+        before.assert_all_passed();
+        assert_recheck_is_identical(&project, &before);
+        let text = project.workspace.read(changed);
+        let project = project.file(changed, &format!("# Another version.\n{text}"));
+        let again = recheck(&project, &[]);
+        again.assert_failure("a", "judge_error", &["this question has no recorded answer"]);
+        recheck(&project, &["--judge"]).assert_all_passed();
+    }
+}
+
 #[test]
 fn simulated_user_turns_are_reused() {
     let agent = echo_agent();

@@ -57,12 +57,11 @@ fn normalized_results(tested: &TestRun) -> Value {
     results
 }
 
-fn remove_usage_if(wanted: bool, mut results: Value) -> Value {
+fn remove_reports_if(wanted: bool, mut results: Value) -> Value {
     for result in results.as_array_mut().unwrap().iter_mut().filter(|_| wanted) {
         for turn in result["turns"].as_array_mut().unwrap() {
-            turn.as_object_mut().unwrap().remove("spent");
+            turn.as_object_mut().unwrap().remove("usage");
         }
-        result.as_object_mut().unwrap().remove("spent");
     }
     results
 }
@@ -217,15 +216,45 @@ turns:
             .file("script.yaml", "use: always\nrules:\n  - { when: { user: two }, reply: That is three. }\n  - { when: { tool_result: { tool: add } }, reply: Two. }\n  - reply: { text: Let me see., tool_calls: [{ name: add, arguments: { a: 1 } }] }\n");
         let live = project.test(&["--record", "rec"]);
         live.assert_all_passed();
-        // Recordings contain the usage reported by agents, not the model calls of embedded agents.
+        // Recordings contain the calls of models of embedded agents as a report of their usage.
         let counted = target.starts_with("type: embedded");
-        let told = |tested: &TestRun| remove_usage_if(counted, normalized_results(tested));
+        let told = |tested: &TestRun| remove_reports_if(counted, normalized_results(tested));
         // The program and the agent files are removed.
         project.workspace.file("agent.sh", "exit 1\n");
         let replayed = project.test(&["-n", "replay:rec"]);
         replayed.assert_all_passed();
         assert_eq!(told(&live), told(&replayed), "{target}");
     }
+}
+
+/// Answers of the test are marked in recordings of embedded agents, and must be the same during replay.
+#[test]
+fn recordings_of_embedded_agents_mark_answers_of_the_test() {
+    let suite = "
+name: a
+tools: [{ name: pick, answers: [{ args_match: { n: 1 }, content: red }, { error: no such }] }]
+turns: [{ user: go, assert: { budget: { max_tokens: 30 } } }]
+";
+    let project = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: Clerk\n")
+        .file("script.yaml", "use: always\nrules:\n  - { when: { tool_result: { tool: pick } }, reply: { text: Done., usage: { input_tokens: 9, output_tokens: 1 } } }\n  - reply: { tool_calls: [{ name: pick, arguments: { n: 1 } }, { name: pick, arguments: { n: 2 } }], usage: { input_tokens: 8, output_tokens: 2 } }\n")
+        .suite("a", suite);
+    let live = project.test(&["--record", "rec"]);
+    live.assert_all_passed();
+    let events = recording(&project, "rec").1["turns"][0]["events"].clone();
+    let results = events.as_array().unwrap().iter().filter(|event| event["type"] == "tool_result");
+    assert_eq!(results.map(|event| event["origin"].clone()).collect::<Vec<_>>(), ["client", "client"]);
+    let replayed = project.test(&["-n", "replay:rec"]);
+    replayed.assert_all_passed();
+    assert_eq!(live.case("a")["spent"], replayed.case("a")["spent"]);
+    assert_eq!(live.case("a")["spent"]["total_tokens"], 20);
+    let other = project.suite("a", &suite.replace("no such", "other")).test(&["-n", "replay:rec"]);
+    assert_failed(
+        &other,
+        "a",
+        "test_error",
+        &["the test's answer to a call of pick differs from the recording"],
+    );
 }
 
 #[test]

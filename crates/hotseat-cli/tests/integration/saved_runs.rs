@@ -506,6 +506,31 @@ fn merge_rejects_different_configurations() {
     assert_eq!(merged.code, 0, "{merged}");
 }
 
+/// Shards that tested different programs are no shards of one run. Folders of absolute paths differ between machines.
+#[test]
+fn merge_compares_commands_of_programs() {
+    let config = |command: &str| {
+        format!("agents: {{ one: {{ type: command, command: [{command}] }} }}\ntarget: one\n")
+    };
+    let suite = "name: a\nturns: [{ user: x }]\n---\nname: b\nturns: [{ user: x }]\n---\nname: c\nturns: [{ user: x }]\n";
+    let program =
+        "while read -r m; do echo '{\"type\":\"text\",\"text\":\"x\"}'; echo '{\"type\":\"done\"}'; done\n";
+    let project = Project::with_config(&config("sh, one.sh"))
+        .file("one.sh", program)
+        .file("two.sh", program)
+        .suite("a", suite);
+    for (command, code) in [("/bin/sh, one.sh", 0), ("sh, two.sh", 2)] {
+        project.workspace.file("hotseat.yaml", &config("sh, one.sh"));
+        assert_eq!(project.hotseat(&["test", "--shard", "1/2"]).code, 0);
+        project.workspace.file("hotseat.yaml", &config(command));
+        assert_eq!(project.hotseat(&["test", "--shard", "2/2"]).code, 0);
+        let merged = project.hotseat(&["merge", "last~1", "last"]);
+        assert_eq!(merged.code, code, "{command}: {merged}");
+        let words = "did not test the same agent: one at `sh one.sh` and one at `sh two.sh`";
+        assert!(code == 0 || merged.stderr.contains(words), "{merged}");
+    }
+}
+
 #[test]
 fn interrupted_rerun_keeps_remaining_failures() {
     let agent = FakeAgent::start(|request| {

@@ -357,3 +357,25 @@ fn an_entry_of_suites_without_a_suite_is_an_error() {
         Project::with_config(config).suite("a", YAML).file("sub/b.test.yaml", YAML).hotseat(&["list"]);
     assert_eq!(output.code, 0, "{output}");
 }
+
+/// Suites near another project file test the agent of the project that runs: a note says so, once for each such file.
+#[test]
+fn project_files_nearer_to_suites_are_noted() {
+    let config = "target: { type: embedded, agent: agent.yaml }\n";
+    let suite = "name: a\nturns: [{ user: x, assert: [{ type: contains, value: Hi }] }]\n";
+    let project = Project::with_config(config)
+        .file("agent.yaml", "name: Clerk\n")
+        .file("script.yaml", "use: always\nrules: [{ reply: Hi. }]\n")
+        .file("sub/hotseat.yaml", config)
+        .file("sub/deep/a.test.yaml", suite)
+        .file("sub/b.test.yaml", suite)
+        .file("other/c.test.yaml", suite);
+    let note = "sub/hotseat.yaml is not used: its 2 suites of this run test the agents of hotseat.yaml";
+    for args in [&["test"][..], &["test", "sub"]] {
+        let output = project.hotseat(args);
+        assert_eq!((output.code, output.stderr.matches(note).count()), (0, 1), "{output}");
+    }
+    for args in [&["test", "other"][..], &["test", "--config", "sub/hotseat.yaml", "other/c.test.yaml"]] {
+        assert!(!project.hotseat(args).stderr.contains("is not used"), "{args:?}");
+    }
+}

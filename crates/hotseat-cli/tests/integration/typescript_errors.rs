@@ -474,7 +474,6 @@ fn file_declarations_apply_to_test_functions() {
       before(() => console.log('before'));
       after(() => console.log('after'));
       export function TestA(t) { console.log('body'); user.says('hi'); expect(agent).toSatisfy('short'); }
-      export class TestNothing {}
     ";
     let tested = run_script(script);
     assert_eq!(statuses(&tested), ["TestA passed"]);

@@ -297,6 +297,11 @@ impl Service for McpServer {
 }
 
 impl McpServer {
+    /// True if it passes calls on to another server.
+    pub fn is_proxy(&self) -> bool {
+        matches!(self.source, McpSource::Proxy { .. })
+    }
+
     fn defined(map: &MapView<'_>, place: SourceSpan, diagnostics: &mut Diagnostics) -> Option<McpServer> {
         let source = match map.shape() {
             shape if std::ptr::eq(shape, &MCP_MOCK) => read_mock(map, diagnostics),
@@ -376,6 +381,7 @@ impl McpServer {
                 parameters: tool.input_schema.unwrap_or(Value::Null),
                 answers: tool.answers.into_iter().map(|answer| answer.answer).collect(),
                 url: None,
+                place: None,
             });
         }
         answers

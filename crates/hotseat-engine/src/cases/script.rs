@@ -27,6 +27,7 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
                 .filter_map(|answer| read_tool_answer(&answer, diagnostics))
                 .collect(),
             url: tool_url(&entry, diagnostics),
+            place: Some(entry.place_near("name")),
         });
     }
     tools

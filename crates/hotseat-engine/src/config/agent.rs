@@ -17,6 +17,7 @@ use hotseat_document::{
 };
 use hotseat_runtime::files::ConnectorSet;
 use hotseat_targets::code_agent::CodeAgent;
+use hotseat_targets::message::ClientTool;
 use hotseat_trace::CallVisibility;
 
 /// Default time limit of a turn.
@@ -55,6 +56,8 @@ pub struct ProjectAgent {
     connectors: Arc<ConnectorSet>,
     source: Arc<SourceText>,
     node: DocumentNode,
+    /// The target, unless it depends on variables of hooks.
+    bound: Option<Box<BoundTarget>>,
     /// Implementation of an agent in this program, which has no entry in a project file.
     in_code: Option<Arc<dyn CodeAgent>>,
 }
@@ -127,11 +130,18 @@ impl ProjectAgent {
             connectors: connectors.clone(),
             source: source.clone(),
             node: node.clone(),
+            bound: bound.map(Box::new),
             in_code: None,
         }
     }
 
-    /// Returns the settings as written, as JSON, without those of its start and its time limits.
+    /// Diagnostics of tools of the test that the agent never calls.
+    pub(super) fn tool_errors(&self, tools: &[ClientTool]) -> Vec<Diagnostic> {
+        self.bound.iter().flat_map(|bound| bound.tool_errors(tools)).collect()
+    }
+
+    /// Returns the settings as written, as JSON, without those of its start and its time limits, and the files that define
+    /// an embedded agent.
     pub fn written_settings(&self) -> String {
         let mut written = self.node.to_json();
         if let Some(members) = written.as_object_mut() {
@@ -139,7 +149,8 @@ impl ProjectAgent {
                 !["start", "description", "folder", "timeout_ms", "idle_timeout_ms"].contains(&&**key)
             });
         }
-        written.to_string()
+        let files = self.bound.as_ref().and_then(|bound| bound.written_files());
+        format!("{written}{}", files.unwrap_or_default())
     }
 
     /// Names the agent in a sentence.
@@ -172,6 +183,7 @@ impl ProjectAgent {
             connectors,
             source: SourceText::new("", "", 1),
             node,
+            bound: None,
             in_code: Some(agent),
         }
     }

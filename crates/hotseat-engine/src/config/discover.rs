@@ -1,6 +1,6 @@
 //! Suite discovery: files, folders and globs of the command line, or of the project.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
-use super::project::Project;
+use super::project::{FILE_NAMES, Project};
 use crate::cases::{Suite, is_program};
 use hotseat_document::{Diagnostic, nearest};
 
@@ -27,6 +27,8 @@ pub struct DiscoveredSuites {
     pub missing: Vec<Diagnostic>,
     /// Diagnostics of invalid globs.
     pub mistakes: Vec<Diagnostic>,
+    /// Notes about suites that are nearer to another project file.
+    pub notes: Vec<Diagnostic>,
 }
 
 /// Finds suites. `written` are paths relative to `folder`, and words; without a path, the globs of the project are
@@ -121,7 +123,36 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
     found
         .suites
         .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
+    found.notes = nested_projects(&found.suites, folder, project);
     found
+}
+
+/// Notes about project files between suites and the root of the project, one for each: their agents are not tested.
+fn nested_projects(suites: &[Suite], folder: &Path, project: &Project) -> Vec<Diagnostic> {
+    let Some(file) = &project.file else { return Vec::new() };
+    let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
+    let mut nested: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    let mut known: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
+    for suite in suites {
+        let path = suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone());
+        let Some(own) = path.parent().filter(|own| own.starts_with(&root)) else { continue };
+        let nearest = known.entry(own.to_path_buf()).or_insert_with(|| {
+            let within = own.ancestors().take_while(|above| **above != *root);
+            within.flat_map(|above| FILE_NAMES.map(|name| above.join(name))).find(|file| file.is_file())
+        });
+        if let Some(nearest) = nearest {
+            *nested.entry(nearest.clone()).or_default() += 1;
+        }
+    }
+    let note = |(nearest, suites): (PathBuf, usize)| {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        let (nearest, plural) = (display_path(&nearest, &folder), if suites == 1 { "" } else { "s" });
+        let message = format!(
+            "{nearest} is not used: its {suites} suite{plural} of this run test the agents of {file}; run them in the folder of that file, or leave them out of `suites`"
+        );
+        Diagnostic::new(message)
+    };
+    nested.into_iter().map(note).collect()
 }
 
 /// Diagnostics of entries of `suites` that name a file that is no suite, or a folder that does not exist: the tests that

@@ -423,6 +423,7 @@ impl Project {
         let mut mistakes = agent.capabilities().unsupported_parts(case);
         mistakes.extend(agent.capabilities().hidden_calls(case));
         mistakes.extend(unknown_servers(agent, case));
+        mistakes.extend(agent.tool_errors(&case.target.tools));
         // A connector of the command line overrides those of cases.
         if self.call_settings.connector.is_none() && agent.capabilities().supports_option("connector") {
             for (name, place) in case_connectors(case) {

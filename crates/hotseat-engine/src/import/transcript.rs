@@ -211,11 +211,17 @@ fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<C
         return None;
     };
     let transcript = TranscriptBuilder::default().read_messages(list, messages.place(), mistakes);
-    let expected =
-        EXPECTED_CALL_PATHS.iter().find_map(|path| path.iter().try_fold(view, |view, key| member(view, key)));
+    let mut lists = EXPECTED_CALL_PATHS.iter().filter_map(|path| {
+        Some((path.join("."), path.iter().try_fold(view, |view, key| member(view, key))?))
+    });
+    let expected = lists.next();
+    if let (Some((first, _)), Some((other, list))) = (&expected, lists.next()) {
+        let message = format!("`{first}` and `{other}` both give the expected calls");
+        mistakes.push(Diagnostic::new(message).at(list.place()).help("remove one of them"));
+    }
     Some(ConversationTranscript {
         id: id_of(view),
-        expected: expected.and_then(|view| expected_calls(view, mistakes)),
+        expected: expected.and_then(|(_, view)| expected_calls(view, mistakes)),
         metadata: metadata_of(view),
         ..transcript
     })

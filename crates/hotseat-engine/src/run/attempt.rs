@@ -160,6 +160,9 @@ async fn run_case_conversation(
             agent.close().await;
             let is_complete = result.is_complete;
             attempt.apply_result(result);
+            if is_complete {
+                outside.note_proxies(&case, &attempt.conversation.services);
+            }
             attempt.result.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
             attempt.result.hook_variables = hook_variables;
             attempt.result.agent_diagnostics =

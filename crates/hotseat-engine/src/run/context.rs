@@ -1,7 +1,7 @@
 //! Shared environment of all attempts of a run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -49,6 +49,8 @@ pub struct RunContext {
     pub running: Arc<RunningConversations>,
     /// MCP servers of the run, if a case has any.
     pub(super) mcp: Option<RunMcp>,
+    /// Proxied MCP servers of conversations that ended. True if an agent connected to it.
+    pub(super) watched_servers: Mutex<BTreeMap<Arc<str>, bool>>,
     /// Served models of the run, if a case has any.
     pub(super) models: Option<RunModels>,
     /// Cassettes of the cases, if the run records or replays them.
@@ -121,6 +123,7 @@ impl RunContext {
             backlog: Arc::default(),
             running: Arc::default(),
             mcp: None,
+            watched_servers: Mutex::default(),
             models: None,
             cassettes: None,
             target_env: means,

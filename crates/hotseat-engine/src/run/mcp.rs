@@ -1,7 +1,7 @@
 //! MCP servers of a run: one listener, and a conversation with them for each attempt.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use hotseat_document::Diagnostic;
 use hotseat_mcp::{
@@ -10,7 +10,7 @@ use hotseat_mcp::{
 };
 use hotseat_targets::AgentSession;
 use hotseat_targets::recorder::SecretRedactor;
-use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind};
+use hotseat_trace::{AttemptFailure, CallVisibility, FailureKind, ServiceUse};
 
 use super::attempt_services::{AttemptMcp, SharedService, check_parallel, text_cleaner};
 use super::cassettes::{AttemptCassette, server_file};
@@ -42,6 +42,27 @@ impl<'a> AttemptSettings<'a> {
 }
 
 impl RunContext {
+    /// Remembers to which proxied servers the agent of a conversation connected.
+    pub(super) fn note_proxies(&self, case: &TestCase, used: &ServiceUse) {
+        let mut watched = self.watched_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, _) in case.mcp.iter().filter(|(_, server)| server.is_proxy()) {
+            let connected = used.connected.get(name);
+            *watched.entry(name.into()).or_default() |= connected.is_some();
+        }
+    }
+
+    /// Warnings about proxied servers to which no agent of the run connected: they have shown no call.
+    pub fn unwatched_servers(&self) -> Vec<String> {
+        let watched = self.watched_servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwatched = watched.iter().filter(|(_, is_connected)| !**is_connected);
+        let words = |(name, _): (&Arc<str>, &bool)| {
+            format!(
+                "no agent connected to the proxied MCP server `{name}`, so its calls were not watched, and assertions that a tool is not called may pass wrongly; `${{MCP.{name}.url}}` is the address for the agent"
+            )
+        };
+        unwatched.map(words).collect()
+    }
+
     /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations. Fails
     /// if the listener cannot be started, or conversations that run at the same time would share addresses.
     pub fn start_mcp(&mut self, plan: &RunPlan, parallel: usize) -> Result<(), Diagnostic> {

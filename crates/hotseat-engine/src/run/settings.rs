@@ -1,5 +1,6 @@
 //! Settings of a run as shown in reports.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,9 +233,18 @@ impl RunSettings {
 }
 
 impl TestedAgent {
-    /// Address of an agent at a server. On this machine the port can differ from run to run, so it is left out.
+    /// Address of an agent at a server, or the command of a program. The port on this machine and the folders of absolute
+    /// paths can differ from run to run, so they are left out.
     pub fn stable_address(&self) -> Option<String> {
-        let mut address = Url::parse(self.path.as_deref()?).ok().filter(Url::has_host)?;
+        let path = self.path.as_deref()?;
+        if path.starts_with('`') {
+            let words = path.trim_matches('`').split(' ').map(|word| match Path::new(word) {
+                path if path.is_absolute() => path.file_name().and_then(|name| name.to_str()).unwrap_or(word),
+                _ => word,
+            });
+            return Some(words.collect::<Vec<_>>().join(" "));
+        }
+        let mut address = Url::parse(path).ok().filter(Url::has_host)?;
         if is_loopback(&address) {
             address.set_port(None).ok()?;
         }

@@ -129,7 +129,7 @@ pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversatio
             let is_of_tool = |call: &&&hotseat_trace::ServerCall| {
                 *call.server == *name && rule.tool.as_deref().is_none_or(|tool| *call.tool == *tool)
             };
-            let why = match conversation.services.has_connected || !calls.is_empty() {
+            let why = match !conversation.services.connected.is_empty() || !calls.is_empty() {
                 true => {
                     describe_unselected(calls.iter().filter(is_of_tool).map(|call| !call.faults.is_empty()))
                 }

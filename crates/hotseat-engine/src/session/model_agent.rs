@@ -227,6 +227,8 @@ impl ModelObserver {
             call_no,
             input_tokens: (!reply.usage.estimated).then_some(reply.usage.input_tokens),
             output_tokens: reply.usage.output_tokens,
+            cached_tokens: Some(reply.usage.cached_tokens).filter(|cached| *cached > 0),
+            usage_unreported: reply.usage.unreported,
             has_tool_use: !reply.tool_calls.is_empty(),
             stop_reason: reply.stop.as_str().into(),
             duration_ms,

@@ -37,7 +37,7 @@ async fn read(
 ) -> Result<ModelReply, ModelError> {
     match read_body(&mut parser, body).await.and_then(|()| parser.reply()) {
         Ok((mut reply, usage)) => {
-            reply.usage = usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
+            reply.usage = TokenUsage::reported_or_estimate(usage, request, &reply);
             Ok(reply)
         }
         Err(error) => {

@@ -80,7 +80,8 @@ fn protocols_yield_equal_replies() {
     assert_eq!((reply.text.as_str(), reply.reasoning.as_str()), ("Schöne Schuhe 👟", "Hm."));
     assert_eq!(reply.tool_calls[0].arguments, serde_json::json!({"q": "é"}));
     assert_eq!(reply.tool_calls[1].arguments, serde_json::json!({}));
-    let expected = TokenUsage { input_tokens: 9, output_tokens: 4, cached_tokens: 3, estimated: false };
+    let expected =
+        TokenUsage { input_tokens: 9, output_tokens: 4, cached_tokens: 3, ..TokenUsage::default() };
     assert_eq!(usage, Some(expected));
     assert_eq!(other.unwrap(), (reply, usage));
 }

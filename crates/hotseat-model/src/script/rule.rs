@@ -183,7 +183,7 @@ document_shape! {
 
 impl From<RuleUsage> for TokenUsage {
     fn from(RuleUsage { input_tokens, output_tokens, cached_tokens }: RuleUsage) -> Self {
-        TokenUsage { input_tokens, output_tokens, cached_tokens, estimated: false }
+        TokenUsage { input_tokens, output_tokens, cached_tokens, ..TokenUsage::default() }
     }
 }
 

@@ -18,7 +18,17 @@ impl TokenUsage {
             output_tokens: tokens(said + called),
             cached_tokens: 0,
             estimated: true,
+            unreported: false,
         }
+    }
+
+    /// Returns the counts of a provider, or an estimate if it sent none.
+    pub(crate) fn reported_or_estimate(
+        reported: Option<TokenUsage>,
+        request: &ModelRequest,
+        reply: &ModelReply,
+    ) -> Self {
+        reported.unwrap_or_else(|| TokenUsage { unreported: true, ..TokenUsage::estimate(request, reply) })
     }
 }
 

@@ -17,6 +17,9 @@ pub struct TokenUsage {
     /// True if the provider sent no counts and these are an estimate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// True if a provider was to send counts and did not, or only some: the counts do not decide anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreported: bool,
 }
 
 fn is_zero(tokens: &u64) -> bool {
@@ -31,6 +34,7 @@ impl AddAssign for TokenUsage {
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
             estimated: self.estimated || other.estimated,
+            unreported: self.unreported || other.unreported,
         };
     }
 }

@@ -404,8 +404,10 @@ impl DecisionApplier<'_> {
         };
         let last = *last;
         // Use the estimate if the provider does not report token counts.
-        let counted =
-            if reply.usage.output_tokens > 0 { reply.usage } else { TokenUsage::estimate(request, reply) };
+        let counted = match reply.usage == TokenUsage::default() {
+            true => TokenUsage { unreported: true, ..TokenUsage::estimate(request, reply) },
+            false => reply.usage,
+        };
         take_reply(turn, reply, last, next);
         settle_model(self.state, at);
         self.out.event(LlmCallCompleted {
@@ -413,6 +415,8 @@ impl DecisionApplier<'_> {
             call_no: at.call,
             input_tokens: (!counted.estimated).then_some(counted.input_tokens),
             output_tokens: counted.output_tokens,
+            cached_tokens: Some(counted.cached_tokens).filter(|cached| *cached > 0),
+            usage_unreported: counted.unreported,
             has_tool_use: !reply.tool_calls.is_empty(),
             stop_reason: reply.stop.as_str().into(),
             duration_ms,

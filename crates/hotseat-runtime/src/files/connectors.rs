@@ -174,15 +174,18 @@ impl ConnectorSet {
         self.0.get(name).map(|written| written.node.place(&written.source))
     }
 
-    /// Returns the settings of a connector that may change its replies, as written, as JSON.
+    /// Returns the settings of a connector that may change its replies: as written, as JSON, and the text of its file.
     pub fn written_settings(&self, name: &str) -> Option<String> {
-        let mut written = self.0.get(name)?.node.to_json();
+        let connector = self.0.get(name)?;
+        let mut written = connector.node.to_json();
+        let file = ["script", "file"].iter().find_map(|key| written.get(key)?.as_str());
+        let file = file.and_then(|file| hotseat_document::read_text_file(&connector.folder.join(file)).ok());
         if let Some(members) = written.as_object_mut() {
             members.retain(|key, _| {
                 !["api_key", "headers", "price"].contains(&&**key) && !key.ends_with("timeout_ms")
             });
         }
-        Some(written.to_string())
+        Some(format!("{written}{}", file.unwrap_or_default()))
     }
 
     /// Returns the names of the connectors.

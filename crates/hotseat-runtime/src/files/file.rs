@@ -52,6 +52,8 @@ pub struct LoadedAgent {
     pub connectors: BTreeMap<Arc<str>, ModelConnector>,
     /// All available connectors: those of the agent's files and the additional ones.
     pub available_connectors: ConnectorSet,
+    /// Texts of its files, and the settings of the connectors in use.
+    pub written: String,
 }
 
 impl LoadedAgent {
@@ -165,6 +167,9 @@ pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<LoadedAgent, Diagn
         connectors.add_missing(others);
     }
     let connectors_in_use = assign_models(&mut agents, &connectors, options, &mut loader.diagnostics);
+    for script in agents.iter().filter_map(|agent| agent.document.site.script_path()) {
+        loader.written += &hotseat_document::read_text_file(&script).unwrap_or_default();
+    }
     let personas = agents.iter().map(|agent| &agent.decoded.persona);
     let definitions = match loader.diagnostics.is_empty() {
         true => Definitions::from_personas(personas)
@@ -178,6 +183,11 @@ pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<LoadedAgent, Diagn
             description: first.decoded.description,
             definitions: Arc::new(definitions),
             limits: first.decoded.limits,
+            written: loader.written
+                + &connectors_in_use
+                    .keys()
+                    .filter_map(|name| connectors.written_settings(name))
+                    .collect::<String>(),
             connectors: connectors_in_use,
             available_connectors: connectors,
         }),

@@ -110,6 +110,8 @@ pub(super) struct AgentLoader {
     named_agents: BTreeMap<String, Option<SourceSpan>>,
     /// Names of the files, in reading order.
     read_files: Vec<Arc<str>>,
+    /// Their texts.
+    pub(super) written: String,
 }
 
 impl AgentLoader {
@@ -269,6 +271,7 @@ impl AgentLoader {
         match hotseat_document::read_file(path) {
             Ok(text) => {
                 self.read_files.push(shown.clone());
+                self.written += &String::from_utf8_lossy(&text);
                 source_from_bytes(shown, text).map_err(|mistake| self.diagnostics.push(*mistake)).ok()
             }
             Err(error) => {

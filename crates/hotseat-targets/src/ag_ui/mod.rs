@@ -132,7 +132,7 @@ impl AgUiSession {
             url: &self.target.endpoint,
             headers,
             body: Some(body),
-            address_key: "target.endpoint",
+            address_key: "`endpoint` of the agent",
         };
         recorder.clear_arrival();
         let mut times = EventTimes::since(recorder);

@@ -270,7 +270,9 @@ async fn error_response(
     }
     let mut message = format!("{} answered HTTP {status}", without_credentials(url));
     match (status, location) {
-        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => message.push_str("; check target.headers"),
+        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => {
+            message.push_str("; check `headers` of the agent")
+        }
         (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => {
             let _ = write!(message, "; check {address_key}");
         }

@@ -4,7 +4,7 @@
 //! events; conversations with other agents and workflow runs are separate executions. Tool calls of other agents that
 //! it calls are its own calls, too.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use hotseat_model::{
 use hotseat_runtime::conversation::{
     ApprovalVerdict, ContextEntry, ConversationInput as Told, OperationAddress,
 };
-use hotseat_runtime::definition::ToolTarget;
+use hotseat_runtime::definition::{AgentDefinition, ToolDefinition, ToolTarget};
 use hotseat_runtime::failure::{ErrorCode, WorkFailure as ToolFailure};
 use hotseat_runtime::files::{LoadedAgent, ModelConnector};
 use hotseat_runtime::ids::{CallId, TurnId};
@@ -25,7 +25,7 @@ use hotseat_runtime::live::{
 };
 use hotseat_trace::{
     AgentRunFailed, AttemptFailure, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind, FailureKind,
-    InterruptRaised, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
+    InterruptRaised, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
 
@@ -148,6 +148,8 @@ struct EmbeddedTurn<'a> {
     client_requests: usize,
     /// Answers of the client to interrupts, by id.
     interrupt_answers: HashMap<Arc<str>, InterruptReply>,
+    /// Calls that the test answered.
+    answered_calls: HashSet<Arc<str>>,
     /// Calls that the agent rejected; their tool is known from the move that follows.
     rejected_calls: Vec<ToolFailed>,
     /// Agents in conversations of their own, by turn.
@@ -207,6 +209,7 @@ impl EmbeddedSession {
             first_delta: HashMap::new(),
             client_requests: 0,
             interrupt_answers: HashMap::new(),
+            answered_calls: HashSet::new(),
             rejected_calls: Vec::new(),
             called_agents: HashMap::new(),
             script,
@@ -250,7 +253,9 @@ async fn start_conversation(
     script: &ScriptedAnswers,
 ) -> Result<EmbeddedConversation, AttemptFailure> {
     let EmbeddedTarget { agent, state, connectors, .. } = target;
-    refuse_replaced_tools(agent, script)?;
+    if let Some(wrong) = script.tools().iter().find_map(|tool| executed_tool_error(agent, &tool.name)) {
+        return Err(AttemptFailure::new(FailureKind::TestError, wrong));
+    }
     let unusable = |error: ModelError| {
         AttemptFailure::new(FailureKind::TestError, format!("cannot use a model of the agent: {error}"))
     };
@@ -278,20 +283,26 @@ async fn start_conversation(
     Ok(EmbeddedConversation { handle, watcher, models: choice, context, waiting_turn: None })
 }
 
-/// Refuses tools of the test that the agent executes itself: it would never call those of the test.
-fn refuse_replaced_tools(agent: &LoadedAgent, script: &ScriptedAnswers) -> Result<(), AttemptFailure> {
-    let own = agent.definitions.agent(&agent.id).into_iter().flat_map(|agent| &agent.persona.tools);
-    let mut own = own.filter(|tool| !matches!(tool.target, Some(ToolTarget::Client)));
-    match own.find(|own| script.tools().iter().any(|offered| offered.name == *own.name)) {
-        None => Ok(()),
-        Some(own) => {
-            let message = format!(
-                "the agent executes `{0}` itself: remove it from `tools` of the test, or declare it as `client: true` in the file of the agent",
-                own.name
-            );
-            Err(AttemptFailure::new(FailureKind::TestError, message))
-        }
+/// Returns why the test cannot offer a tool of this name: the agent, or an agent that it calls, executes one itself, and would
+/// never call that of the test.
+pub fn executed_tool_error(agent: &LoadedAgent, name: &str) -> Option<String> {
+    let is_client = |tool: &ToolDefinition| matches!(tool.target, Some(ToolTarget::Client));
+    let named =
+        |agent: &AgentDefinition| agent.persona.tools.iter().find(|tool| *tool.name == *name).cloned();
+    let own = agent.definitions.agent(&agent.id).and_then(|own| named(own));
+    if own.as_ref().is_some_and(is_client) {
+        return None;
     }
+    let by = |other: &Arc<AgentDefinition>| named(other).is_some_and(|tool| !is_client(&tool));
+    let by = agent
+        .definitions
+        .agents()
+        .filter(|other| other.id == agent.id || own.is_none())
+        .find(|other| by(other))?;
+    Some(format!(
+        "the agent `{}` executes `{name}` itself: remove it from `tools` of the test, or declare it as `client: true` in the file of the agent",
+        by.id
+    ))
 }
 
 /// Returns the tools that the test offers.
@@ -457,6 +468,12 @@ impl EmbeddedTurn<'_> {
                     self.record(record, failed);
                 }
             }
+            Payload::ToolCompleted(ToolCompleted { tool_call_id, origin, .. })
+            | Payload::ToolFailed(ToolFailed { tool_call_id, origin, .. })
+                if self.answered_calls.contains(tool_call_id) =>
+            {
+                *origin = Origin::Client;
+            }
             // The recorded answer is the client's, not the agent's interpretation of it.
             Payload::InterruptAnswered(told) => {
                 let (status, payload) = match self.interrupt_answers.remove(&told.interrupt_id) {
@@ -537,6 +554,7 @@ impl EmbeddedTurn<'_> {
             ToolReply::Content(output) => Ok(Arc::new(output)),
             ToolReply::Error(message) => Err(ToolFailure::business(ErrorCode::ExecutionFailed, message)),
         };
+        self.answered_calls.insert(call.tool_call_id.clone());
         Ok(Told::OperationDone { at: operation_address(&call.turn_id, &call.tool_call_id), result })
     }
 

@@ -163,13 +163,14 @@ impl HttpSession {
         let unfit = |words: String| TurnError::from(AttemptFailure::new(FailureKind::TestError, words));
         let filled = fill_text(&self.target.endpoint, &values, percent_encode);
         let url = Url::parse(&filled).map_err(|error| {
-            unfit(format!("`target.endpoint` expands to {filled}, which is not a URL: {error}"))
+            unfit(format!("`endpoint` of the agent expands to {filled}, which is not a URL: {error}"))
         })?;
         // A path segment `.` or `..` would change the path.
         let path = filled.split(['?', '#']).next().unwrap_or_default();
         if path.split('/').any(|part| matches!(part, "." | "..")) {
-            let words =
-                format!("`target.endpoint` expands to {filled}, whose `.` or `..` segments change the path");
+            let words = format!(
+                "`endpoint` of the agent expands to {filled}, whose `.` or `..` segments change the path"
+            );
             return Err(unfit(words));
         }
         let outgoing = HttpRequest {
@@ -177,7 +178,7 @@ impl HttpSession {
             url: &url,
             headers: self.headers(&values)?,
             body: self.target.body.as_ref().map(|body| fill_json(body, &values).to_string().into_bytes()),
-            address_key: "target.endpoint",
+            address_key: "`endpoint` of the agent",
         };
         let response = self.http.send(outgoing, limits).await?;
         let encoding = http::bare_header(&response, "content-encoding");

@@ -27,6 +27,8 @@ pub struct ClientTool {
     pub answers: Vec<ToolAnswer>,
     /// Server that is asked if no answer matches.
     pub url: Option<url::Url>,
+    /// Position of its name, if a file of the test defines it.
+    pub place: Option<SourceSpan>,
 }
 
 /// A scripted answer of a client-side tool.

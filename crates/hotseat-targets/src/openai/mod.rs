@@ -157,7 +157,7 @@ impl ChatSession {
             url: endpoint,
             headers,
             body: Some(self.request_body(script)),
-            address_key: "target.base_url",
+            address_key: "`base_url` of the agent",
         };
         telling.clear_arrival();
         let mut response = self.http.send(outgoing, limits).await?;

@@ -68,10 +68,15 @@ impl SpendingMeter {
                     model: Some(model.to_string()),
                     input: Some(call.input_tokens.unwrap_or(estimate)),
                     output: Some(call.output_tokens),
+                    cached: call.cached_tokens.unwrap_or_default(),
                     ..UsageReport::default()
                 };
                 let spent = report.into_totals(&self.prices);
-                self.calls.push(UsageTotals { estimated: call.input_tokens.is_none(), ..spent });
+                self.calls.push(UsageTotals {
+                    estimated: call.input_tokens.is_none(),
+                    partial: call.usage_unreported,
+                    ..spent
+                });
             }
             Payload::AgentRunFinished(run) => {
                 let known = self.reports.len();
@@ -109,6 +114,7 @@ struct UsageReport {
     output: Option<u64>,
     total: Option<u64>,
     cost: Option<f64>,
+    estimated: bool,
 }
 
 /// Keys of usage figures in chat completions, messages, AG-UI and others.
@@ -180,6 +186,7 @@ impl UsageReport {
                         .iter()
                         .find_map(|name| member(name)?.as_f64())
                         .filter(|cost| cost.is_finite() && *cost >= 0.0),
+                    estimated: member("estimated").and_then(Value::as_bool).unwrap_or(false),
                 };
                 // Without a total, both summands are needed. A total below them contradicts them.
                 let parts = report.input.unwrap_or(0).saturating_add(report.output.unwrap_or(0));
@@ -210,7 +217,7 @@ impl UsageReport {
     }
 
     fn into_totals(self, prices: &ModelPrices) -> UsageTotals {
-        let UsageReport { model, input, cached, output, total, cost } = self;
+        let UsageReport { model, input, cached, output, total, cost, estimated } = self;
         let model = model
             .filter(|model| !model.is_empty())
             .or_else(|| prices.default_model.clone())
@@ -230,7 +237,7 @@ impl UsageReport {
             total_tokens: total.unwrap_or_else(|| input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
             cost,
             unpriced: if cost.is_none() { vec![model] } else { Vec::new() },
-            estimated: false,
+            estimated,
             partial: false,
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hotseat_trace::{
     self as trace, CallingMessages, EventRecord, Payload, TimeOffset, TracedConversation, TurnOutcome,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn};
 use crate::message::{ATTACHMENT_NOTE_PREFIX, ToolReply};
@@ -220,14 +220,15 @@ impl<'c> TurnBuilder<'c> {
                 Some("it was abandoned".to_string())
             }
         };
-        // In-process agents report the finish reason without an event.
+        // In-process agents report the finish reason and the usage without an event.
         let finished = |event: &RecordedEvent| matches!(event.kind, RecordedEventKind::Finished { .. });
-        let finish_reason = self.turn.finish_reason.as_ref().filter(|_| !self.events.iter().any(finished));
-        if (self.events.is_empty() || finish_reason.is_some()) && failed.is_none() {
+        let turn = Some(self.turn).filter(|_| !self.events.iter().any(finished));
+        let finish_reason = turn.and_then(|turn| Some(turn.finish_reason.as_ref()?.to_string()));
+        let usage = turn.and_then(|turn| Some(usage_report(turn.usage_totals.as_ref()?)));
+        if (self.events.is_empty() || finish_reason.is_some() || usage.is_some()) && failed.is_none() {
             let outcome = "success".to_string();
-            let finish_reason = finish_reason.map(|reason| reason.to_string());
-            let ended = RecordedEventKind::Finished { outcome, result: None, usage: None, finish_reason };
-            self.events.push(RecordedEvent::untimed(ended));
+            let ended = RecordedEventKind::Finished { outcome, result: None, usage, finish_reason };
+            self.events.push(RecordedEvent { at: last, ..RecordedEvent::untimed(ended) });
         }
         self.events.sort_by_key(|event| event.at);
         RecordedTurn {
@@ -255,6 +256,25 @@ impl TurnBuilder<'_> {
         }
         Some(error)
     }
+}
+
+/// Returns the usage of a turn as agents report it. An empty report stands for a part that is unknown.
+fn usage_report(spent: &trace::UsageTotals) -> Value {
+    let mut report = json!({"total_tokens": spent.total_tokens});
+    let numbers = [("input_tokens", spent.input_tokens), ("output_tokens", spent.output_tokens)];
+    for (name, tokens) in numbers.into_iter().filter_map(|(name, tokens)| Some((name, tokens?))) {
+        report[name] = tokens.into();
+    }
+    if let Some(cost) = spent.cost {
+        report["cost"] = cost.into();
+    }
+    if let [model] = &*spent.unpriced {
+        report["model"] = model.as_str().into();
+    }
+    if spent.estimated {
+        report["estimated"] = true.into();
+    }
+    if spent.partial { json!([report, {}]) } else { report }
 }
 
 /// Converts an event that an MCP server or a served model of the test observed.

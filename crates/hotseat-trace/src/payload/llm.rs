@@ -30,6 +30,10 @@ members! {
             input_tokens?: Option<u64>,
             /// Size of the reply in tokens.
             output_tokens: u64,
+            /// Tokens of the request that were read from a cache.
+            cached_tokens?: Option<u64>,
+            /// True if a provider did not report its tokens, or only some: they are unknown.
+            usage_unreported?: bool,
             /// True if the reply calls tools.
             has_tool_use: bool,
             /// Stop reason of the reply.

@@ -67,11 +67,11 @@ pub(super) fn parse_http_url(
             }
         }
         Ok(_) => {
-            mistakes.report(place, format!("`target.{key}` is not an HTTP URL"));
+            mistakes.report(place, format!("`{key}` is not an HTTP URL"));
             None
         }
         Err(error) => {
-            mistakes.report(place, format!("`target.{key}` is not a URL: {error}"));
+            mistakes.report(place, format!("`{key}` is not a URL: {error}"));
             None
         }
     }

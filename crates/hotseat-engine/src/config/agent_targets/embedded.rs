@@ -17,7 +17,7 @@ use hotseat_runtime::files::{self, ConnectorSet, LoadOptions, ModelConnector};
 use hotseat_targets::AgentSession;
 pub(super) use hotseat_targets::embedded::EmbeddedTarget;
 use hotseat_targets::embedded::{self, EmbeddedSession};
-use hotseat_targets::message::RequestIdentity;
+use hotseat_targets::message::{ClientTool, RequestIdentity};
 
 impl AgentTarget for EmbeddedTarget {
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {
@@ -110,6 +110,14 @@ impl AgentTarget for EmbeddedTarget {
 
     fn description(&self) -> Option<String> {
         self.agent.description.clone()
+    }
+
+    fn written_files(&self) -> Option<&str> {
+        Some(&self.agent.written)
+    }
+
+    fn tool_error(&self, tool: &ClientTool) -> Option<String> {
+        embedded::executed_tool_error(&self.agent, &tool.name)
     }
 
     fn own_tools(&self) -> Vec<Value> {

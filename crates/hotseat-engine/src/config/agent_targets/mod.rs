@@ -85,6 +85,16 @@ pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
         None
     }
 
+    /// Returns the files that define the agent, if it runs in this process.
+    fn written_files(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns why the agent never calls this tool of the test, if so.
+    fn tool_error(&self, _: &ClientTool) -> Option<String> {
+        None
+    }
+
     /// Returns the tools of the agent itself, for generators.
     fn own_tools(&self) -> Vec<Value> {
         Vec::new()
@@ -263,7 +273,24 @@ impl BoundTarget {
             mistakes,
             secrets: &mut secrets,
         })?;
-        Some(BoundTarget { target, tools, secrets })
+        let bound = BoundTarget { target, tools, secrets };
+        mistakes.extend(bound.tool_errors(&bound.tools));
+        Some(bound)
+    }
+
+    /// Diagnostics of tools of the test that the agent never calls.
+    pub(super) fn tool_errors<'a>(
+        &'a self,
+        tools: &'a [ClientTool],
+    ) -> impl Iterator<Item = hotseat_document::Diagnostic> + 'a {
+        let error = |tool: &ClientTool| {
+            let message = self.target.tool_error(tool)?;
+            Some(hotseat_document::Diagnostic {
+                place: tool.place.clone(),
+                ..hotseat_document::Diagnostic::new(message)
+            })
+        };
+        tools.iter().filter_map(error)
     }
 
     /// Opens a session with the agent. Nothing is sent or started yet.
@@ -300,6 +327,11 @@ impl BoundTarget {
         let offered = self.tools.iter();
         tools.extend(offered.map(|tool| tool_json(&tool.name, &tool.description, &tool.parameters)));
         (self.target.description(), tools)
+    }
+
+    /// Returns the files that define the agent, if it runs in this process.
+    pub(super) fn written_files(&self) -> Option<&str> {
+        self.target.written_files()
     }
 
     /// Returns the connectors from the files of the agent, which replace those of the project.

@@ -20,17 +20,18 @@ function testing(name, state) {
   };
   const fail = (words) => note("fail", { holds: false, expected: "the test not to report a failure", actual: words }, words);
 
-  /** Validates the arguments of an assertion: `count` values and an optional message. */
-  const validate = (name, count, args) => {
+  /** Validates the arguments of an assertion: `count` values and an optional message. Returns an undecided check or undefined. */
+  const wrongUse = (name, count, args) => {
     const expected = `${name} expects ${count} argument${count === 1 ? "" : "s"} and an optional message`;
-    if (args.length < count || args.length > count + 1) throw misuse(`${expected}, got ${args.length}`);
-    if (args.slice(0, count).some(isPromise)) throw misuse(`${name} got a promise: await the value first`);
-    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") throw misuse(`${expected}: ${shown(args[count])} is not a message`);
+    if (args.length < count || args.length > count + 1) return { expected, error: `there are ${args.length}` };
+    if (args.slice(0, count).some(isPromise)) return { expected, error: "a promise was passed: await the value first" };
+    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { expected, error: `${shown(args[count])} is not a message` };
+    return undefined;
   };
   const needs = (name, count, work) =>
     function (...args) {
-      validate(name, count, args);
-      return note(name, work(...args), args[count]);
+      const wrong = wrongUse(name, count, args);
+      return wrong === undefined ? note(name, work(...args), args[count]) : note(name, wrong);
     };
   const is = (expected, value, holds) => ({ expected, actual: shown(value), holds });
   const undecided = (expected, words) => ({ expected, error: words });

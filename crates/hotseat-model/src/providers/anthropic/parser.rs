@@ -324,20 +324,20 @@ impl ReplyParser for AnthropicParser<'_> {
             _ => StopReason::from(stop),
         };
         reply.model = self.model.clone();
-        Ok((reply, self.usage.map(AnthropicUsage::into_usage)))
+        Ok((reply, self.usage.and_then(AnthropicUsage::into_usage)))
     }
 }
 
 impl AnthropicUsage {
-    /// Returns the token counts. The API counts cache reads and writes separately from other input.
-    fn into_usage(self) -> TokenUsage {
+    /// Returns the token counts, unless one is missing. The API counts cache reads and writes separately from other input.
+    fn into_usage(self) -> Option<TokenUsage> {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
-        TokenUsage {
-            input_tokens: self.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(written),
-            output_tokens: self.output_tokens.unwrap_or(0),
+        Some(TokenUsage {
+            input_tokens: self.input_tokens?.saturating_add(cached).saturating_add(written),
+            output_tokens: self.output_tokens?,
             cached_tokens: cached,
-            estimated: false,
-        }
+            ..TokenUsage::default()
+        })
     }
 }

@@ -52,7 +52,7 @@ pub(in crate::providers) async fn call(
     };
     match whole {
         Ok((mut reply, usage)) => {
-            reply.usage = usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
+            reply.usage = TokenUsage::reported_or_estimate(usage, request, &reply);
             Ok(reply)
         }
         Err(mut error) => {

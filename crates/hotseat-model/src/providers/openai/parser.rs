@@ -351,14 +351,13 @@ impl ChatCompletionContent {
 }
 
 impl ChatCompletionUsage {
-    /// Returns the token counts. None if there are none, as in all but the last chunk of some servers.
+    /// Returns the token counts. None unless it has both, as in all but the last chunk of some servers.
     fn into_usage(self) -> Option<TokenUsage> {
-        let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens);
-        (self.prompt_tokens.is_some() || self.completion_tokens.is_some()).then(|| TokenUsage {
-            input_tokens: self.prompt_tokens.unwrap_or(0),
-            output_tokens: self.completion_tokens.unwrap_or(0),
-            cached_tokens: cached.unwrap_or(0),
-            estimated: false,
+        Some(TokenUsage {
+            input_tokens: self.prompt_tokens?,
+            output_tokens: self.completion_tokens?,
+            cached_tokens: self.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
+            ..TokenUsage::default()
         })
     }
 }

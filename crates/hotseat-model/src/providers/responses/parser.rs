@@ -85,10 +85,8 @@ enum OutputPart {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct ResponseUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
 }
 
 /// Parser of one reply. It reads the response that ends a stream, which repeats all pieces before it.
@@ -160,10 +158,9 @@ impl ResponsesParser {
             (_, None) => StopReason::EndTurn,
         });
         self.model = response.model;
-        self.usage = response.usage.map(|usage| TokenUsage {
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            ..TokenUsage::default()
+        self.usage = response.usage.and_then(|usage| {
+            let (input_tokens, output_tokens) = (usage.input_tokens?, usage.output_tokens?);
+            Some(TokenUsage { input_tokens, output_tokens, ..TokenUsage::default() })
         });
         Ok(())
     }

@@ -144,7 +144,7 @@ async fn streamed_and_unstreamed_replies_are_equal() {
         reasoning: "Think.".into(),
         tool_calls: vec![tool("a", "f", json!({"x": 1})), tool("b", "g", json!({}))],
         stop: StopReason::ToolUse,
-        usage: TokenUsage { input_tokens: 42, output_tokens: 7, cached_tokens: 30, estimated: false },
+        usage: TokenUsage { input_tokens: 42, output_tokens: 7, cached_tokens: 30, ..TokenUsage::default() },
         model: Some("m-1-2026".into()),
     };
     assert_eq!(reply.unwrap(), expected);

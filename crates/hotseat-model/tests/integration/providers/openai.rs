@@ -135,7 +135,7 @@ async fn streamed_and_unstreamed_replies_are_equal() {
         reasoning: "Think.".into(),
         tool_calls: vec![tool("a", "f", json!({"x": 1})), tool("b", "g", json!({}))],
         stop: StopReason::ToolUse,
-        usage: TokenUsage { input_tokens: 12, output_tokens: 5, cached_tokens: 8, estimated: false },
+        usage: TokenUsage { input_tokens: 12, output_tokens: 5, cached_tokens: 8, ..TokenUsage::default() },
         model: Some("m-1-2026".into()),
     };
     assert_eq!(reply.unwrap(), expected);
@@ -367,7 +367,16 @@ async fn last_usage_is_the_total() {
 #[tokio::test]
 async fn missing_usage_is_estimated() {
     let (reply, _) = answer(vec![delta(json!({"content": "12345678"})), finish("stop")]).await;
-    let expected = TokenUsage { input_tokens: 2, output_tokens: 2, cached_tokens: 0, estimated: true };
+    let expected = TokenUsage {
+        input_tokens: 2,
+        output_tokens: 2,
+        estimated: true,
+        unreported: true,
+        ..TokenUsage::default()
+    };
+    assert_eq!(reply.unwrap().usage, expected);
+    let half = json!({"choices": [], "usage": {"completion_tokens": 1}});
+    let (reply, _) = answer(vec![delta(json!({"content": "12345678"})), finish("stop"), half]).await;
     assert_eq!(reply.unwrap().usage, expected);
 }
 

@@ -211,7 +211,7 @@ fn reply_may_contain_text_reasoning_and_calls() {
             call("mine", "broken", json!("{oops")),
         ],
         stop: StopReason::MaxTokens,
-        usage: TokenUsage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, estimated: false },
+        usage: TokenUsage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, ..TokenUsage::default() },
         model: None,
     };
     assert_eq!(reply, expected);

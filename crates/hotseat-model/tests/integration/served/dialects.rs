@@ -76,7 +76,7 @@ async fn provider_clients_read_every_part_of_a_reply() {
                     input_tokens: 120,
                     output_tokens: 30,
                     cached_tokens: 20,
-                    estimated: false,
+                    ..TokenUsage::default()
                 },
                 model: Some("gpt".into()),
             };

@@ -707,6 +707,8 @@ mod tests {
                 call_no: 1,
                 input_tokens: None,
                 output_tokens: 1,
+                cached_tokens: None,
+                usage_unreported: false,
                 has_tool_use: false,
                 stop_reason: "end_turn".into(),
                 duration_ms: 0,

@@ -268,8 +268,8 @@ fn http_error_includes_body() {
         (422, r#"{"detail":[{"loc":["body","threadId"]}]}"#, "\"detail\": ["),
         (400, "<html>bad</html>", "<html>bad</html>"),
         (500, "Traceback", "Traceback"),
-        (401, "{}", "check target.headers"),
-        (404, "", "check target.endpoint"),
+        (401, "{}", "check `headers` of the agent"),
+        (404, "", "check `endpoint` of the agent"),
         (429, "slow down", "HTTP 429"),
         (503, "", "HTTP 503"),
     ] {
@@ -331,7 +331,7 @@ fn redirects_are_reported_not_followed() {
         let told = run_with_reply(move || FakeReply::status(status).header("location", &url));
         told.failed(
             AgentError,
-            &format!("redirects are not followed, set target.endpoint to {}", elsewhere.url()),
+            &format!("redirects are not followed, set `endpoint` of the agent to {}", elsewhere.url()),
         );
     }
     assert_eq!(elsewhere.requests().len(), 0);
