@@ -123,8 +123,8 @@ fn tools_that_agent_executes_itself_are_refused() {
             .file("script.yaml", "use: always\nrules: [{ when: { tool_result: { tool: look } }, reply: Done. }, { reply: { tool_calls: [look] } }]\n")
             .suite("a", "name: a\ntools: [{ name: look, answers: [{ content: 1 }] }]\nturns: [{ user: hello }]\n")
     };
-    let tested = project("task: { steps: [{ mock: { returns: 2 } }] }").test(&[]);
-    tested.assert_failure("a", "test_error", &["the agent executes `look` itself"]);
+    let refused = project("task: { steps: [{ mock: { returns: 2 } }] }").hotseat(&["test"]);
+    assert!(refused.code == 2 && refused.stderr.contains("executes `look` itself"), "{refused}");
     project("client: true").test(&[]).assert_all_passed();
 }
 

@@ -21,7 +21,7 @@ function testing(name, state) {
   const fail = (words) => note("fail", { holds: false, expected: "the test not to report a failure", actual: words }, words);
 
   /** Validates the arguments of an assertion: `count` values and an optional message. Returns an undecided check or undefined. */
-  const wrongUse = (name, count, args) => {
+  const given = (name, count, args) => {
     const expected = `${name} expects ${count} argument${count === 1 ? "" : "s"} and an optional message`;
     if (args.length < count || args.length > count + 1) return { expected, error: `there are ${args.length}` };
     if (args.slice(0, count).some(isPromise)) return { expected, error: "a promise was passed: await the value first" };
@@ -30,7 +30,7 @@ function testing(name, state) {
   };
   const needs = (name, count, work) =>
     function (...args) {
-      const wrong = wrongUse(name, count, args);
+      const wrong = given(name, count, args);
       return wrong === undefined ? note(name, work(...args), args[count]) : note(name, wrong);
     };
   const is = (expected, value, holds) => ({ expected, actual: shown(value), holds });
