@@ -24,6 +24,7 @@ use crate::bytecode::{CompiledModule, declare_host_code};
 use crate::console::{ConsoleBuffer, ConsoleLevel, ConsoleLine};
 use crate::error::{ScriptError, ScriptErrorKind};
 use crate::host::{self, HostCallError, HostFuture, HostModule, HostResult, ScriptHost};
+use crate::json_text::script_json;
 use crate::limits::ScriptLimits;
 use crate::modules::{ScriptModule, Scripts};
 use crate::thread::StopSignal;
@@ -198,7 +199,7 @@ impl ScriptContext {
         self.within_limits(|context, ctx| {
             let namespace = context.load(ctx, module)?;
             let function = context.function(&namespace, module, name)?;
-            let arguments = arguments.iter().map(|argument| ctx.json_parse(argument.to_string()));
+            let arguments = arguments.iter().map(|argument| ctx.json_parse(script_json(argument)));
             let arguments = context.catch_exception(ctx, arguments.collect::<Result<Vec<_>, _>>())?;
             let returned: Js<'_> =
                 context.catch_exception(ctx, function.call((rquickjs::function::Rest(arguments),)))?;
@@ -232,7 +233,7 @@ impl ScriptContext {
             let entry_function: Function<'_> = context.catch_exception(ctx, entries.get(entry))?;
             let mut given = vec![namespace.into_value()];
             for argument in arguments {
-                given.push(context.catch_exception(ctx, ctx.json_parse(argument.to_string()))?);
+                given.push(context.catch_exception(ctx, ctx.json_parse(script_json(argument)))?);
             }
             let returned: Js<'_> =
                 context.catch_exception(ctx, entry_function.call((rquickjs::function::Rest(given),)))?;
@@ -553,7 +554,7 @@ fn missing_import(text: &str) -> Option<(&str, &str)> {
 
 fn answer(result: HostResult) -> String {
     match result {
-        Ok(value) => json!({ "value": value }).to_string(),
+        Ok(value) => script_json(&json!({ "value": value })),
         Err(error) => json!({ "error": error.to_string() }).to_string(),
     }
 }

@@ -60,6 +60,7 @@ mod error;
 mod folder;
 mod host;
 mod imports;
+mod json_text;
 mod limits;
 mod modules;
 mod strip;

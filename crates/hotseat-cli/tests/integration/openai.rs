@@ -64,6 +64,25 @@ fn request_matches_protocol() {
     );
 }
 
+/// A server that executes its tools itself need not show them, so nobody knows if it called one.
+#[test]
+fn a_run_without_any_shown_call_has_a_warning() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Done.").finish("stop"));
+    let run = |assertion: &str, more: &str| {
+        let suite = format!("name: a\nturns: [{{ user: hello, assert: {assertion} }}]\n");
+        let tested = project(&server, more).suite("a", &suite).test_in(&[("KEY", "sk-0123456789")], &[]);
+        tested.assert_all_passed();
+        tested.output.stderr.contains("no reply of the target contained a tool call")
+    };
+    assert!(run("{ tools: { forbid: [delete] } }", ""));
+    assert!(!run("{ text: { must_match: Done } }", ""));
+    assert!(!run("{ tools: { forbid: [delete] } }", "  tools: [{ name: pay, answers: [{ content: 1 }] }]\n"));
+    let script = "import { agent, expect, it, user } from 'hotseat';\nit('a', () => { user.says('hello'); expect(agent).not.toCallTool('delete'); });\n";
+    let tested =
+        project(&server, "").file("a_test.ts", script).test_in(&[("KEY", "sk-0123456789")], &["a_test.ts"]);
+    assert!(tested.output.stderr.contains("no reply of the target"), "{}", tested.output);
+}
+
 #[test]
 fn address_may_include_route() {
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Hello.").finish("stop"));

@@ -854,6 +854,26 @@ export function TestNotCaught(t) { t.run('a', () => { throw new Error('broken');
     assert!(failure["message"].as_str().unwrap().contains("broken (a_test.ts:"), "{failure}");
 }
 
+/// Numbers of JavaScript hold integers of at most 53 bits exactly, so neighbours of a larger id would be equal to it.
+#[test]
+fn integers_that_javascript_would_round_are_texts() {
+    let script = "use: always\nrules: [{ when: { tool_result: { tool: look } }, reply: Done. }, { reply: { tool_calls: [{ name: look, arguments: { id: 9007199254740993, n: 7 } }] } }]\n";
+    let tests = "import { conversation, expect, it, user } from 'hotseat';
+      const first = () => { user.says('go'); return conversation.allToolCalls[0].arguments; };
+      it('neighbour', () => { expect(first().id).toBe(9007199254740992); });
+      it('digits', () => {
+        expect(first()).toEqual({ id: '9007199254740993', n: 7 });
+        expect(conversation).toCallTool('look', { id: (id) => id === '9007199254740993' });
+      });
+    ";
+    let tested = Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+        .file("agent.yaml", "name: A\ntools: [{ name: look, task: { steps: [{ mock: { returns: 2 } }] } }]\n")
+        .file("script.yaml", script)
+        .file("a_test.ts", tests)
+        .test(&["a_test.ts"]);
+    assert_eq!(statuses(&tested), ["neighbour failed", "digits passed"]);
+}
+
 #[test]
 fn a_test_function_as_default_export_is_refused() {
     let agent = booking();

@@ -154,7 +154,7 @@ impl ProjectAgent {
     }
 
     /// Names the agent in a sentence.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match (&self.name, &self.in_code) {
             (Some(name), _) => format!("agent `{name}`"),
             (None, Some(_)) => "an agent in the test program".to_string(),
@@ -298,7 +298,16 @@ impl ProjectAgent {
 
     /// True if recordings answer in place of the agent.
     pub fn is_replayed(&self) -> bool {
-        matches!(self.node.get("type").map(|kind| &kind.value), Some(NodeValue::String(kind)) if kind == "replay")
+        self.has_type("replay")
+    }
+
+    /// True if its server may execute tools without showing their calls.
+    pub(crate) fn may_hide_calls(&self) -> bool {
+        self.has_type("openai")
+    }
+
+    fn has_type(&self, name: &str) -> bool {
+        matches!(self.node.get("type").map(|kind| &kind.value), Some(NodeValue::String(kind)) if kind == name)
     }
 
     /// Replaces example addresses of MCP servers and served models by their variables.

@@ -139,6 +139,7 @@ async fn run_case_conversation(
             }
             let prices = target.prices(&outside.prices).with_default_model(speaks);
             let caller = functions.clone().map(|all| Arc::new(all) as Arc<dyn ToolFunctionCaller>);
+            let is_only_source = target.tools.is_empty() && case.mcp.is_empty() && case.models.is_empty();
             let script = ScriptedAnswers::new(target.tools).with_functions(caller);
             let traffic = TrafficMeter::new(outside.traffic.clone());
             let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
@@ -162,6 +163,9 @@ async fn run_case_conversation(
             attempt.apply_result(result);
             if is_complete {
                 outside.note_proxies(&case, &attempt.conversation.services);
+                if let Some(agent) = selected.agent.as_ref().filter(|_| is_only_source) {
+                    outside.shown_calls.note(agent, attempt);
+                }
             }
             attempt.result.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
             attempt.result.hook_variables = hook_variables;

@@ -12,6 +12,7 @@ use super::cassettes::RunCassettes;
 use super::mcp_servers::RunMcp;
 use super::recheck_source::RecheckSource;
 use super::running::RunningConversations;
+use super::shown_calls::ShownCalls;
 use crate::cases::{
     HookCommand, HumanInput, McpAddresses, OnMissingInput, PromptPolicy, TestCase, VariableScope,
 };
@@ -51,6 +52,8 @@ pub struct RunContext {
     pub(super) mcp: Option<RunMcp>,
     /// Proxied MCP servers of conversations that ended. True if an agent connected to it.
     pub(super) watched_servers: Mutex<BTreeMap<Arc<str>, bool>>,
+    /// Agents that may hide their calls.
+    pub shown_calls: ShownCalls,
     /// Served models of the run, if a case has any.
     pub(super) models: Option<RunModels>,
     /// Cassettes of the cases, if the run records or replays them.
@@ -124,6 +127,7 @@ impl RunContext {
             running: Arc::default(),
             mcp: None,
             watched_servers: Mutex::default(),
+            shown_calls: ShownCalls::default(),
             models: None,
             cassettes: None,
             target_env: means,

@@ -39,6 +39,7 @@ mod script_processes;
 mod series;
 mod settings;
 mod shard;
+mod shown_calls;
 mod signals;
 mod stability;
 mod summary;

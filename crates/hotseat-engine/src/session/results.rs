@@ -53,6 +53,9 @@ optional_members! {
         /// True if no further turn can change that the check has failed. Not saved.
         #[serde(skip)]
         pub is_failed_for_good: bool,
+        /// True if the check reads tool calls. Not saved.
+        #[serde(skip)]
+        pub reads_calls: bool,
         /// Kind of the failure that the error is. Not saved.
         #[serde(skip)]
         pub error_kind: Option<FailureKind>,
@@ -97,6 +100,7 @@ impl CheckResult {
             verdict,
             error: None,
             is_failed_for_good: false,
+            reads_calls: check.reads_calls(),
             error_kind: None,
             said: Vec::new(),
             topic: None,

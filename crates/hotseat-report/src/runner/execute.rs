@@ -92,6 +92,7 @@ impl RunBuilder<'_> {
             }
         };
         forwarder.warnings.extend(context.unwatched_servers());
+        forwarder.warnings.extend(context.shown_calls.warnings());
         forwarder.errors.extend(context.write_mcp_recordings().iter().map(ToString::to_string));
         forwarder.errors.extend(context.cassettes.as_ref().and_then(RunCassettes::write_error));
         if let Some(name) = &hooks.after {
