@@ -611,6 +611,10 @@ turns: [{ user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1
     let (first, second) = (faults(&run(suite)), faults(&run(suite)));
     assert_eq!(first, second);
     assert!(first.contains(&true) && first.contains(&false), "{first:?}");
+    // The last attempt is reported.
+    let retried = run(&format!("{suite}retries: 1\nassert: {{ text: {{ must_match: never }} }}\n"));
+    assert_eq!(retried.case("a")["attempts"].as_array().map(Vec::len), Some(2), "{}", retried.output);
+    assert_eq!(faults(&retried), first);
 }
 
 // Sweeps.

@@ -11,6 +11,7 @@ use super::paths::{SuitePart, display_path, is_case_word, split_part};
 use super::project::{FILE_NAMES, Project};
 use crate::cases::{Suite, is_program};
 use hotseat_document::{Diagnostic, nearest};
+use hotseat_trace::format_count;
 
 /// Discovered suites, sorted and without duplicates.
 #[derive(Debug, Default)]
@@ -123,19 +124,19 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
     found
         .suites
         .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
-    found.notes = nested_projects(&found.suites, folder, project);
+    found.notes = nested_projects(&seen, folder, project);
     found
 }
 
-/// Notes about project files between suites and the root of the project, one for each: their agents are not tested.
-fn nested_projects(suites: &[Suite], folder: &Path, project: &Project) -> Vec<Diagnostic> {
+/// Notes about project files between suites, given by their canonical paths, and the root of the project, one for each: their
+/// agents are not tested.
+fn nested_projects(suites: &HashSet<PathBuf>, folder: &Path, project: &Project) -> Vec<Diagnostic> {
     let Some(file) = &project.file else { return Vec::new() };
     let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
     let mut nested: BTreeMap<PathBuf, usize> = BTreeMap::new();
     let mut known: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
     for suite in suites {
-        let path = suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone());
-        let Some(own) = path.parent().filter(|own| own.starts_with(&root)) else { continue };
+        let Some(own) = suite.parent().filter(|own| own.starts_with(&root)) else { continue };
         let nearest = known.entry(own.to_path_buf()).or_insert_with(|| {
             let within = own.ancestors().take_while(|above| **above != *root);
             within.flat_map(|above| FILE_NAMES.map(|name| above.join(name))).find(|file| file.is_file())
@@ -144,13 +145,12 @@ fn nested_projects(suites: &[Suite], folder: &Path, project: &Project) -> Vec<Di
             *nested.entry(nearest.clone()).or_default() += 1;
         }
     }
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let note = |(nearest, suites): (PathBuf, usize)| {
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        let (nearest, plural) = (display_path(&nearest, &folder), if suites == 1 { "" } else { "s" });
-        let message = format!(
-            "{nearest} is not used: its {suites} suite{plural} of this run test the agents of {file}; run them in the folder of that file, or leave them out of `suites`"
-        );
-        Diagnostic::new(message)
+        let (nearest, suites) = (display_path(&nearest, &folder), format_count(suites, "suite"));
+        Diagnostic::new(format!(
+            "{nearest} is not used: its {suites} of this run test the agents of {file}; run them in the folder of that file, or leave them out of `suites`"
+        ))
     };
     nested.into_iter().map(note).collect()
 }

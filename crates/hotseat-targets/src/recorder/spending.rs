@@ -30,8 +30,8 @@ impl ModelPrices {
 
     /// Sets the model that is assumed for reports without a model name.
     #[must_use]
-    pub fn with_default_model(&self, usual: Option<String>) -> ModelPrices {
-        ModelPrices { default_model: usual, ..self.clone() }
+    pub fn with_default_model(self, usual: Option<String>) -> ModelPrices {
+        ModelPrices { default_model: usual, ..self }
     }
 }
 

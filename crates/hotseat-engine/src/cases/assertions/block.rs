@@ -237,7 +237,7 @@ fn text_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
     for (key, must) in [("must_match", TextMatch::Match), ("must_not_match", TextMatch::NoMatch)] {
         for (pattern, place) in read_patterns(map, key, diagnostics) {
             if must == TextMatch::Match {
-                refuse_universal(map, key, std::slice::from_ref(&pattern), diagnostics);
+                refuse_universal(&pattern, &place, diagnostics);
             }
             checks.push(Check::new(CheckKind::TextPattern(TextPattern { pattern, expected: must }), place));
         }

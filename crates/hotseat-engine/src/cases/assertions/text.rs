@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::prelude::*;
 use hotseat_checks::{AnswerEquals, ContainsText, MatchMode, Pattern, RegexCheck, TurnSelection};
+use hotseat_document::SourceSpan;
 
 document_shape! {
     /// The turns to evaluate. Default: all turns of a visit for assertions of a topic, else the last turn.
@@ -63,21 +64,15 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
     let checks: Vec<_> = value
         .one_or_many()
         .map(|view| {
-            let text = match view.json() {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            match view.json() {
-                _ if text.is_empty() => {
-                    diagnostics.report(view.place(), "an empty text is contained in every answer");
-                }
-                Value::Null => {
-                    diagnostics.report(view.place(), "null is not a text; write \"null\" for the word")
-                }
-                _ => {}
+            let value = view.json();
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            if text.is_empty() {
+                diagnostics.report(view.place(), "an empty text is contained in every answer");
+            } else if value.is_null() {
+                diagnostics.report(view.place(), "null is not a text; write \"null\" for the word");
             }
             let mut definition = written.clone();
-            definition["value"] = view.json();
+            definition["value"] = value;
             let kind = CheckKind::ContainsText(ContainsText { text, must_contain, turns: turns_read(map) });
             Check { definition: Some(Arc::new(definition)), ..Check::new(kind, view.place()) }
         })
@@ -90,9 +85,9 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
 
 /// Decodes `regex`. `negate` is ambiguous if several patterns all have to match.
 fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
-    let patterns: Vec<_> =
-        read_patterns(map, "pattern", diagnostics).into_iter().map(|(pattern, _)| pattern).collect();
-    refuse_universal(map, "pattern", &patterns, diagnostics);
+    let patterns = read_patterns(map, "pattern", diagnostics);
+    patterns.iter().for_each(|(pattern, place)| refuse_universal(pattern, place, diagnostics));
+    let patterns: Vec<_> = patterns.into_iter().map(|(pattern, _)| pattern).collect();
     let mode = if map.text("match") == Some("any") { MatchMode::Any } else { MatchMode::All };
     if patterns.len() > 1 && mode == MatchMode::All && map.bool("negate") == Some(true) {
         let message = "`negate` with several patterns is ambiguous: none matches, or not all";
@@ -110,17 +105,11 @@ fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
     check_at(map, "pattern", CheckKind::Regex(RegexCheck { patterns, mode, turns: turns_read(map) }))
 }
 
-/// Refuses patterns which every text matches.
-pub(super) fn refuse_universal(
-    map: &MapView<'_>,
-    key: &str,
-    patterns: &[Pattern],
-    diagnostics: &mut Diagnostics,
-) {
-    if let Some(pattern) = patterns.iter().find(|pattern| pattern.matches_every_text()) {
-        let message = format!("every text matches {pattern}, so nothing is asserted");
-        let wrong = Diagnostic::new(message).at(map.place_of(key));
-        diagnostics.push(wrong.help("`.` matches every text that is not empty"));
+/// Refuses a pattern that every text matches.
+pub(super) fn refuse_universal(pattern: &Pattern, place: &SourceSpan, diagnostics: &mut Diagnostics) {
+    if pattern.matches_every_text() {
+        let wrong = Diagnostic::new(format!("every text matches {pattern}, so nothing is asserted"));
+        diagnostics.push(wrong.at(place.clone()).help("`.` matches every text that is not empty"));
     }
 }
 
