@@ -125,6 +125,13 @@ impl CheckBehavior for MaxIdle {
 
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         let (longest, certain) = (self.longest(scope), self.longest_certain(scope));
+        if let Some(longest) = longest.as_ref().filter(|longest| self.is_exceeded(Some(longest)))
+            && scope.unseen_calls().is_some()
+        {
+            return Some(format!(
+                "nothing shows the tool calls of the agent, so it may have called tools in the {longest}; `max_duration_ms` limits the whole time"
+            ));
+        }
         let is_open = self.is_exceeded(longest.as_ref()) && !self.is_exceeded(certain.as_ref());
         let mut untimed = scope.calls().filter(|(_, call)| !call.has_times());
         let (turn, call) = untimed.next().filter(|_| is_open && self.has_untimed_calls(scope))?;

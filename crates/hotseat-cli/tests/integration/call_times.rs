@@ -60,6 +60,28 @@ fn calls_of_one_document_have_no_times() {
     )));
 }
 
+/// Such an agent may have worked all the time.
+#[test]
+fn idle_times_are_unknown_if_nothing_shows_calls() {
+    let agent = FakeAgent::start(move |_| {
+        FakeReply::json(200, &json!({"reply": "Done."})).first(ReplyStep::Pause(PAUSE))
+    });
+    let suite = "name: short
+turns: [{ user: hello, assert: { timing: { max_idle_ms: 50 } } }]
+---
+name: long
+turns: [{ user: hello, assert: { timing: { max_idle_ms: 60000 } } }]
+";
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply }} }}\n",
+        agent.url()
+    );
+    let tested = Project::with_config(&target).suite("a", suite).test(&[]);
+    let words = ["nothing shows the tool calls of the agent", "max_duration_ms"];
+    tested.assert_failure("short", "test_error", &words);
+    assert_eq!(tested.case("long")["status"], "passed", "{}", tested.output);
+}
+
 #[test]
 fn calls_of_a_program_that_flushes_at_the_end_have_no_times() {
     let program = |between: &str| {
