@@ -353,6 +353,7 @@ fn tag_as_key_advice(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<Stri
     let shape = tagged.shapes.iter().find(|shape| tagged.words(shape).contains(&word))?;
     let required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);
     let keys: String = required.map(|field| format!(", {}: …", field.key)).collect();
+    let keys = if keys.is_empty() { ", …" } else { &keys };
     Some(format!("write `{{ {}: {word}{keys} }}`", tagged.key))
 }
 

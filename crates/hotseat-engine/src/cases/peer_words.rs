@@ -6,16 +6,16 @@ use hotseat_document::Diagnostics;
 
 use super::assertions::ASSERTION;
 
+const CASES_ARE_DOCUMENTS: &str = "each case is a document of its own; separate them by a line `---`";
+
 /// Keys of other tools.
-const PEER_KEYS: [(&[&str], &str); 9] = [
+const PEER_KEYS: [(&[&str], &str); 10] = [
+    (&["test", "title", "case", "test_name"], "a case has its name under `name:`"),
     (
         &["prompt", "prompts", "query", "question", "messages", "conversation", "steps"],
         "write what the user says under `turns:`, such as `turns: [{ user: Hello }]`",
     ),
-    (
-        &["cases", "tests", "testCases", "test_cases", "scenarios_list"],
-        "each case is a document of its own; separate them by a line `---`",
-    ),
+    (&["cases", "tests", "testCases", "test_cases", "scenarios_list"], CASES_ARE_DOCUMENTS),
     (
         &["vars", "variables", "parameters"],
         "write the values into the turns; `scenarios:` runs a case once for each of several sets of values",
@@ -29,14 +29,17 @@ const PEER_KEYS: [(&[&str], &str); 9] = [
         "write `args_match: { NAME: PATTERN }` in a block `tools:`, or `arguments: { NAME: VALUE }` in \
          `{ type: tool_called, … }`",
     ),
-    (&["require", "forbid", "tools"], "write `assert: { tools: { require: [NAME], forbid: [NAME] } }`"),
+    (
+        &["require", "required", "forbid", "tools", "called", "calls", "must_call", "expected_tools"],
+        "write `assert: { tools: { require: [NAME], forbid: [NAME] } }`",
+    ),
     (&["model", "models"], "models are under `connectors:` of hotseat.yaml; the agent chooses its own"),
     (
         &["defaultTest", "default_test", "defaults"],
         "settings of all cases are under `suite:` in a first document, or in hotseat.yaml",
     ),
     (
-        &["evaluators", "scorers", "metrics", "expectations", "assertions_list"],
+        &["evaluators", "scorers", "metrics", "expect", "expects", "expectations", "assertions_list"],
         "write `assert:`, or `evaluate:` for checks that do not decide",
     ),
 ];
@@ -86,6 +89,13 @@ fn advice(message: &str) -> Option<Cow<'static, str>> {
         return find(&PEER_KEYS, rest.split_once('`')?.0).map(Cow::from);
     }
     let (start, found) = message.rsplit_once("found ")?;
+    match (start, found) {
+        ("this document must be a mapping, ", "a list") => return Some(CASES_ARE_DOCUMENTS.into()),
+        ("an entry of `turns` must be a mapping, ", _) => {
+            return Some("write what the user says under `user`: `{ user: Hello }`".into());
+        }
+        _ => {}
+    }
     if !start.starts_with("`type` must be one of") {
         return None;
     }
