@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::faults::SelectedFault;
 use super::rpc_request::McpHttpRequest;
-use super::state::{AnswerSource, ConversationState, MAX_WAITING_CALLS, ServerState, WaitingCall};
+use super::state::{AnswerSource, ConversationState, MAX_WAITING_CALLS, OpenCall, ServerState, WaitingCall};
 use crate::answer::McpToolResult;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -137,6 +137,21 @@ impl ExchangeObserver {
         self.call
     }
 
+    /// Lets the client cancel the call with a message of its own in this session.
+    pub(super) fn await_cancellation(&self, session: Option<&str>) {
+        if let Some(call) = self.call {
+            let open =
+                OpenCall { session: session.map(str::to_string), id: self.id.clone(), is_cancelled: false };
+            lock(&self.server.open_calls).insert(call, open);
+        }
+    }
+
+    /// True if the client has cancelled the call with a message of its own.
+    fn is_cancelled(&self) -> bool {
+        let open = lock(&self.server.open_calls);
+        self.call.and_then(|call| open.get(&call)).is_some_and(|open| open.is_cancelled)
+    }
+
     /// Selects the fault of the call. A call that continues keeps its fault.
     pub(super) fn select_fault(&mut self) -> Option<SelectedFault> {
         self.call?;
@@ -238,8 +253,12 @@ impl ExchangeObserver {
         self.end(outcome, true).await;
     }
 
-    /// Reports the answer. `delivered` says whether the client gets it.
+    /// Reports the answer. `delivered` says whether the client gets it. The error of a call that its client has cancelled is no
+    /// answer: the server may have carried the call out.
     pub(super) async fn end(&mut self, outcome: Result<Value, UpstreamError>, delivered: bool) {
+        if outcome.is_err() && self.is_cancelled() {
+            return;
+        }
         if std::mem::replace(&mut self.is_ended, true) {
             return;
         }
@@ -363,7 +382,11 @@ impl ExchangeObserver {
 impl Drop for ExchangeObserver {
     /// A call whose observer is dropped early was cancelled by its client.
     fn drop(&mut self) {
-        let (Some(call), false) = (self.call, self.is_ended) else { return };
+        let Some(call) = self.call else { return };
+        lock(&self.server.open_calls).remove(&call);
+        if self.is_ended {
+            return;
+        }
         let tool = self.params.get("name").and_then(Value::as_str).unwrap_or_default();
         self.end_recording(Some(format!("a call of {tool} was cancelled")));
         let (conversation, server) = (self.conversation.clone(), self.server.clone());

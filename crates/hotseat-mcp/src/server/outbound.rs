@@ -27,6 +27,8 @@ pub(super) enum OutFrame {
     Interim(Value),
     /// The answer. Ends the stream.
     Final(FinalAnswer),
+    /// Ends the stream without an answer: the client has cancelled its request.
+    End,
 }
 
 /// The answer to a request.
@@ -164,6 +166,7 @@ impl EventStreamState {
         match frame? {
             OutFrame::Interim(message) => Some(Ok(event_bytes(&message.to_string()))),
             OutFrame::Final(answer) => self.finish(answer),
+            OutFrame::End => None,
         }
     }
 

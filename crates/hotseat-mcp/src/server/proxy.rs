@@ -13,6 +13,7 @@ use super::headers;
 use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, asks_for_input, report_response};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
 use super::program_failure::ProgramFailure;
+use super::requests::SESSION_HEADER;
 use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
@@ -35,6 +36,10 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
         }
         Some(Ok(Frame::Response { id, outcome })) => {
             report_response(&request, &id, &outcome).await;
+            pass_through(request, upstream, None).await
+        }
+        Some(Ok(Frame::Notification { method, params })) if method == "notifications/cancelled" => {
+            server.cancel_calls(headers::text(&request.headers, SESSION_HEADER), params.get("requestId"));
             pass_through(request, upstream, None).await
         }
         Some(Err(error)) => {
@@ -72,6 +77,7 @@ async fn handle_request(
         Ok(observer) => observer,
         Err(error) => return refuse(id, error, StatusCode::OK).await,
     };
+    observer.await_cancellation(headers::text(&request.headers, SESSION_HEADER));
     let fault = observer.select_fault();
     if fault.is_none() {
         return pass_through(request, upstream, Some(observer)).await;

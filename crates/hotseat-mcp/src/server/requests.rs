@@ -24,7 +24,8 @@ use crate::lock;
 use crate::revision::{ProtocolRevision, error_code, meta};
 
 /// Header with the identifier of a session.
-const SESSION_HEADER: &str = "mcp-session-id";
+pub(super) const SESSION_HEADER: &str = "mcp-session-id";
+
 /// Answers one HTTP request.
 pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
     if matches!(request.server.source, AnswerSource::Url(_)) {

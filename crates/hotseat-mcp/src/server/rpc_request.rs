@@ -52,12 +52,17 @@ pub(super) struct RpcRequest {
 }
 
 impl RpcRequest {
-    /// Waits until the client cancels the request. Without a session, it does so by closing its connection.
+    /// Waits until the client cancels the request. Without a session, it does so by closing its connection. With one, the request still
+    /// needs a response over HTTP: a stream without an answer.
     pub(super) fn cancellation(&self) -> impl Future<Output = ()> {
         let running = self.session.as_ref().map(|session| session.register_running(&self.id));
         async move {
             match &running {
-                Some(running) => running.wait_cancelled().await,
+                Some(running) => {
+                    running.wait_cancelled().await;
+                    // Without room for it, the stream has begun, and ends with this request.
+                    let _ = self.out.try_send(OutFrame::End);
+                }
                 None => self.out.closed().await,
             }
         }

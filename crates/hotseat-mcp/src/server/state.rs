@@ -292,6 +292,15 @@ pub(super) struct WaitingCall {
     pub(super) fault: Option<usize>,
 }
 
+/// A call of a proxied server over HTTP.
+pub(super) struct OpenCall {
+    /// Session of its client.
+    pub(super) session: Option<String>,
+    /// Identifier of the request.
+    pub(super) id: Value,
+    pub(super) is_cancelled: bool,
+}
+
 /// State of one server in one conversation.
 pub(super) struct ServerState {
     pub(super) definition: ServerDefinition,
@@ -300,6 +309,8 @@ pub(super) struct ServerState {
     pub(super) waiting_calls: Mutex<HashMap<String, WaitingCall>>,
     /// Calls of a proxied server by the identifiers of its requests to a client with a session.
     pub(super) asking_calls: Mutex<HashMap<String, u64>>,
+    /// Open calls of a proxied server over HTTP, by their numbers. Their clients may cancel them with a message of their own.
+    pub(super) open_calls: Mutex<HashMap<u64, OpenCall>>,
     recorded: Mutex<RecordedExchanges>,
     /// Tools that a proxied server listed.
     pub(super) listed: Mutex<ListedTools>,
@@ -326,6 +337,7 @@ impl ServerState {
             is_connected: AtomicBool::new(false),
             waiting_calls: Mutex::default(),
             asking_calls: Mutex::default(),
+            open_calls: Mutex::default(),
             recorded: Mutex::default(),
             listed: Mutex::default(),
             source,
@@ -453,6 +465,16 @@ impl ServerState {
         let count = calls.entry(tool.to_string()).or_default();
         *count += 1;
         *count
+    }
+
+    /// Marks the open calls that their client cancels with a message of its own.
+    pub(super) fn cancel_calls(&self, session: Option<&str>, id: Option<&Value>) {
+        let mut open = lock(&self.open_calls);
+        for call in
+            open.values_mut().filter(|call| call.session.as_deref() == session && Some(&call.id) == id)
+        {
+            call.is_cancelled = true;
+        }
     }
 
     /// Whether a client with this name has not connected with this revision before.
