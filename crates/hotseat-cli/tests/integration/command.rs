@@ -432,9 +432,13 @@ fn failures_include_last_stderr_lines() {
 
     let wrong = format!("echo 'starting' >&2\n{}", answer_with_text("no"));
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
-    let tested = script_project(&wrong).suite("a", suite).test(&[]);
+    let project = script_project(&wrong).suite("a", suite);
+    let tested = project.test(&["-o", "summary.md"]);
     assert_failed(&tested, 1, "assertion", "expected the agent to say something that matches /yes/");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
+    assert!(tested.output.stdout.contains("standard error of the program:"), "{}", tested.output);
+    let summary = project.workspace.read("summary.md");
+    assert!(summary.contains("```text\nstandard error of the program:\nstarting\n```"), "{summary}");
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, VerdictStatus};
 
-use super::text::{format_cost, format_count, format_duration, not_run_turns, one_line, safe_lines};
+use super::text::{
+    format_cost, format_count, format_duration, last_lines, not_run_turns, one_line, safe_lines,
+};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
 use hotseat_engine::session::{CheckResult, CheckState};
@@ -18,6 +20,8 @@ use hotseat_engine::session::{CheckResult, CheckState};
 const MAX_SECTIONS_BYTES: usize = 56_000;
 /// Maximum length of one message.
 const MAX_MESSAGE_BYTES: usize = 1_500;
+/// Maximum number of last lines of details.
+const MAX_DETAIL_LINES: usize = 20;
 /// Maximum number of defects of a sweep.
 const MAX_SWEEP_ROWS: usize = 40;
 /// Maximum number of differences of a call, and of unexpected calls of a check.
@@ -179,6 +183,11 @@ fn failure_section(outcome: &CaseOutcome) -> String {
     if !failed.is_empty() {
         out.push('\n');
     }
+    // Failed checks are part of the details.
+    let details = match (failed.is_empty(), &outcome.verdict.failure) {
+        (true, Some(failure)) => failure.detail.as_ref(),
+        _ => told.agent_diagnostics.as_ref(),
+    };
     for checked in failed {
         let turn = checked.turn.map_or_else(String::new, |turn| format!("turn {turn}: "));
         let comparison = checked.verdict.comparison.as_deref();
@@ -189,6 +198,11 @@ fn failure_section(outcome: &CaseOutcome) -> String {
         if let Some(comparison) = comparison {
             write_comparison(comparison, &mut out);
         }
+    }
+    if let Some(details) = details {
+        let lines = last_lines(details, MAX_DETAIL_LINES);
+        let lines: Vec<String> = safe_lines(&lines).collect();
+        let _ = write!(out, "\n{}", fence(&lines.join("\n")));
     }
     if !told.conversation.turns.is_empty() {
         let turns = format_count(told.conversation.turns.len(), "turn");

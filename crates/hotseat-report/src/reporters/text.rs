@@ -130,6 +130,15 @@ pub fn safe_lines(text: &str) -> impl Iterator<Item = String> {
     text.lines().map(|line| line.chars().map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect())
 }
 
+/// Shortens a text to its first line, which says what follows, and its last `max` lines.
+pub fn last_lines(text: &str, max: usize) -> Cow<'_, str> {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len().checked_sub(max) {
+        Some(from) if from > 1 => [&lines[..1], &["…"], &lines[from..]].concat().join("\n").into(),
+        _ => text.into(),
+    }
+}
+
 /// Wraps a line to at most `rest` columns, and at most `first` columns in the first line. Lines break after
 /// spaces and commas, otherwise when they are full.
 pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {

@@ -7,12 +7,14 @@ use hotseat_trace::{AttemptFailure, CallComparison, FailureKind, ResultLabel};
 
 use super::comparison::comparison_lines;
 use super::options::{ConsoleOptions, TextStyle};
-use crate::reporters::text::{columns, format_count, one_line, safe_lines, wrap};
+use crate::reporters::text::{columns, format_count, last_lines, one_line, safe_lines, wrap};
 use hotseat_engine::run::Attempt;
 use hotseat_engine::session::{CheckResult, CheckState, CheckpointResult};
 
 /// Maximum number of lines of an actual value.
 const MAX_ACTUAL_LINES: usize = 12;
+/// Maximum number of lines of an agent's diagnostics beside failed checks.
+const MAX_DIAGNOSTIC_LINES: usize = 12;
 /// Indentation of failure details.
 const MARGIN: &str = "     ";
 /// Below this width there is no indentation.
@@ -69,6 +71,7 @@ pub(super) fn write_failure(
 
     if by_checks {
         failed.into_iter().for_each(|checked| write_failed_check(look, checked, out));
+        write_agent_diagnostics(look, attempt, out);
         return;
     }
     let by_checkpoints = matches!(failure.kind, FailureKind::MissingCheckpoints | FailureKind::MaxTurns);
@@ -78,24 +81,36 @@ pub(super) fn write_failure(
             .iter()
             .filter(|reached| reached.is_missing())
             .for_each(|reached| write_missing_checkpoint(look, reached, out));
+        write_agent_diagnostics(look, attempt, out);
         return;
     }
     if let Some(detail) = &failure.detail {
-        let room = look.columns_left(columns(&quoted));
-        for line in safe_lines(detail) {
-            // Keeps the indentation of the detail.
-            let blank = line.len() - line.trim_start_matches(' ').len();
-            let hang = if blank < room / 2 { &line[..blank] } else { "" };
-            for (number, line) in wrap(&line, room, room - hang.len()).into_iter().enumerate() {
-                let line =
-                    if number == 0 { format!("{quoted}{line}") } else { format!("{quoted}{hang}{line}") };
-                let _ = writeln!(out, "{}", line.trim_end());
-            }
-        }
-        out.push('\n');
+        write_quoted(look, detail, out);
     }
     let place = attempt.case_ref.case.place.to_string();
     let _ = writeln!(out, "{margin}{} {}\n", look.paint(TextStyle::Frame, "-->"), one_line(&place, 4000));
+}
+
+/// Writes the end of what the agent wrote for its developers, such as its standard error.
+fn write_agent_diagnostics(look: &ConsoleOptions, attempt: &Attempt, out: &mut String) {
+    if let Some(text) = &attempt.agent_diagnostics {
+        write_quoted(look, &last_lines(text, MAX_DIAGNOSTIC_LINES), out);
+    }
+}
+
+/// Writes text in the margin of a failure. Keeps its indentation.
+fn write_quoted(look: &ConsoleOptions, text: &str, out: &mut String) {
+    let quoted = format!("{}│ ", margin(look));
+    let room = look.columns_left(columns(&quoted));
+    for line in safe_lines(text) {
+        let blank = line.len() - line.trim_start_matches(' ').len();
+        let hang = if blank < room / 2 { &line[..blank] } else { "" };
+        for (number, line) in wrap(&line, room, room - hang.len()).into_iter().enumerate() {
+            let line = if number == 0 { format!("{quoted}{line}") } else { format!("{quoted}{hang}{line}") };
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
+    out.push('\n');
 }
 
 /// Writes a failed check: the expectation, its location, and the actual value.

@@ -119,7 +119,8 @@ function failure(one, of, label, link) {
     failed.length
       ? [h('ul', {}, failed.slice(0, FAILED_CHECKS_SHOWN).map(entry)),
         failed.length > FAILED_CHECKS_SHOWN && fold({}, `${failed.length - FAILED_CHECKS_SHOWN} more failed checks`,
-          () => h('ul', {}, failed.slice(FAILED_CHECKS_SHOWN).map(entry)))]
+          () => h('ul', {}, failed.slice(FAILED_CHECKS_SHOWN).map(entry))),
+        of.detail && fold({}, 'Details', () => words(of.detail, 'pre.value'))]
       : [words(of.message), of.detail && words(of.detail, 'pre.value')]);
 }
 
