@@ -172,17 +172,20 @@ fn calls_of_relayed_and_replayed_models_are_seen() {
     project.suite("a", &suite).file("main.jsonl", &recording).test(&[]).assert_all_passed();
 }
 
-/// Runs a case that forbids refunds. The agent posts one request to this path of a relayed model, and leaves after a pause.
-fn run_relayed(path: &'static str, provider: &FakeAgent) -> TestRun {
-    run_relayed_with(path, provider, "{ tools: { forbid: [refund] } }")
+/// Runs a case that forbids refunds. The agent posts one request to each of these paths of a relayed model, which blanks separate,
+/// and leaves after a pause.
+fn run_relayed(paths: &'static str, provider: &FakeAgent) -> TestRun {
+    run_relayed_with(paths, provider, "{ tools: { forbid: [refund] } }")
 }
 
 /// Runs a case as [`run_relayed`] does, with these assertions.
-fn run_relayed_with(path: &'static str, provider: &FakeAgent, asserts: &str) -> TestRun {
+fn run_relayed_with(paths: &'static str, provider: &FakeAgent, asserts: &str) -> TestRun {
     let agent = FakeAgent::start(move |request: &FakeRequest| {
-        let url = format!("{}/{path}", request.header("x-model").expect("the address of the model"));
         let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}]});
-        let _ = post_within(Duration::from_millis(300), &url, &[], &body.to_string());
+        for path in paths.split(' ') {
+            let url = format!("{}/{path}", request.header("x-model").expect("the address of the model"));
+            let _ = post_within(Duration::from_millis(300), &url, &[], &body.to_string());
+        }
         FakeReply::json(200, &json!({"reply": "Done."}))
     });
     let relayed = format!("models: {{ main: {{ type: relay, url: '{}' }} }}\n", provider.url());
@@ -258,6 +261,44 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
     // The provider carries out calls of its own tools.
     let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::json(200, &output("web_search_call")));
     run_relayed("responses", &provider).assert_all_passed();
+}
+
+/// A provider that answers chat completions without calls, and everything else with a call.
+fn provider_of_two_protocols() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let message = match request.path.as_str() {
+            "/chat/completions" => json!({"role": "assistant", "content": "Done."}),
+            _ => json!({"role": "assistant", "tool_calls": [refund_call()]}),
+        };
+        FakeReply::json(200, &json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
+    })
+}
+
+#[test]
+fn answers_in_other_protocols_hide_calls() {
+    let provider = provider_of_two_protocols();
+    for (paths, path) in [
+        ("v1beta/models/m:generateContent", "`v1beta/models/m:generateContent`"),
+        ("chat/completions v1beta/models/m:generateContent", "`v1beta/models/m:generateContent`"),
+        ("chat/completions api/chat", "`api/chat`"),
+    ] {
+        let words =
+            ["the agent's tool calls are not visible: ", path, "a protocol that Hotseat does not read"];
+        run_relayed(paths, &provider).assert_failure("a", "test_error", &words);
+        let budget = run_relayed_with(paths, &provider, "{ budget: { max_tokens: 100000 } }");
+        assert_eq!(budget.failure("a")["kind"], "usage_error", "{:#}", budget.failure("a"));
+    }
+    run_relayed("chat/completions v1/embeddings messages/count_tokens", &provider).assert_all_passed();
+}
+
+#[test]
+fn the_end_of_a_path_tells_the_protocol() {
+    let provider = provider_of_two_protocols();
+    for path in
+        ["openai/deployments/gpt/chat/completions?api-version=2024-10-21", "v1/engines/m/chat/completions"]
+    {
+        run_relayed(path, &provider).assert_failure("a", "assertion", &["refund"]);
+    }
 }
 
 #[test]

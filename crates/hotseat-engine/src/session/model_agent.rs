@@ -196,6 +196,7 @@ impl ServiceObserver for ModelObserver {
                 let detail = if rest.is_empty() { help.to_string() } else { format!("{rest}\n{help}") };
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }
+            ServedModelEventKind::UnreadAnswer { path } => self.fail_unread(at, &model, &path),
             ServedModelEventKind::FaultInjected { call, rule, fault } => {
                 let Some(OpenModelCall { turn_id, call_no, .. }) = self.open.get(&call) else {
                     return Ok(());
@@ -238,6 +239,28 @@ impl ModelObserver {
         let invoked: Vec<Payload> =
             reply.tool_calls.into_iter().map(|call| tool_calls.invoke(model, &called, call)).collect();
         invoked.into_iter().try_for_each(|payload| self.events.emit(at, payload))
+    }
+
+    /// Reports an answer in a protocol that is not read as a reply that could not be read.
+    fn fail_unread(&mut self, at: Instant, model: &Arc<str>, path: &str) -> Result<(), AttemptFailure> {
+        let Some(turn_id) = self.events.turn.clone() else { return Ok(()) };
+        self.calls_in_turn += 1;
+        let call_no = self.calls_in_turn;
+        let started = LlmCallStarted {
+            turn_id: turn_id.clone(),
+            model_profile_id: model.clone(),
+            input_tokens: 0,
+            call_no,
+            attempt: 1,
+            message_count: 0,
+            tool_count: 0,
+        };
+        self.events.emit(at, started)?;
+        let message = format!(
+            "the answer of the model `{model}` at `{path}` has a protocol that Hotseat does not read"
+        );
+        let error = ErrorInfo { code: Some(UNREADABLE_REPLY.to_string()), message, retriable: None };
+        self.events.emit(at, LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false })
     }
 
     /// Reports the results of tool calls that a request contains.

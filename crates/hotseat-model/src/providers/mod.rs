@@ -23,6 +23,8 @@ mod connector;
 mod dialect;
 mod openai;
 #[cfg(feature = "serve")]
+mod paths;
+#[cfg(feature = "serve")]
 mod relayed_reply;
 #[cfg(feature = "serve")]
 mod responses;
@@ -33,5 +35,7 @@ mod stream_tests;
 
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use dialect::Dialect;
+#[cfg(feature = "serve")]
+pub(crate) use paths::may_answer_with_calls;
 #[cfg(feature = "serve")]
 pub(crate) use relayed_reply::{has_content, is_document, read_relayed_reply};

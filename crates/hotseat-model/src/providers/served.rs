@@ -70,17 +70,6 @@ pub trait ReplyWriter: Send {
 }
 
 impl Dialect {
-    /// Returns the protocol of a path below the base address, for instance `v1/chat/completions`. Clients differ in
-    /// whether `v1` belongs to the base address.
-    pub fn from_path(path: &str) -> Option<Dialect> {
-        match path {
-            "chat/completions" => Some(Dialect::ChatCompletions),
-            "responses" => Some(Dialect::Responses),
-            "messages" => Some(Dialect::Messages),
-            _ => None,
-        }
-    }
-
     /// Returns the name of the protocol.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -20,7 +20,7 @@ use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
 use super::respond::{connection_cut, cut_response, error_response, garbage_response};
 use super::{Dialect, ServedModelEventKind};
-use crate::providers::{has_content, is_document, read_relayed_reply};
+use crate::providers::{has_content, is_document, may_answer_with_calls, read_relayed_reply};
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// Maximum number of pieces of an answer that wait for the client.
@@ -209,6 +209,7 @@ impl ExchangeRequest {
                 let taken = table.lock().unwrap_or_else(PoisonError::into_inner).take(&self.rest, &request);
                 match taken {
                     Ok(exchange) => {
+                        self.report_unread(exchange.status).await;
                         self.deliver(call, CompleteAnswer::from(exchange), sender).await;
                         None
                     }
@@ -238,6 +239,7 @@ impl ExchangeRequest {
         let (method, body) = (self.method.clone(), self.body.clone());
         let recording = recorder.map(|recorder| recorder.begin(&self.rest, self.dialect.is_some()));
         let mut response = relay.send(method, &self.path, self.query.as_deref(), &self.headers, body).await?;
+        self.report_unread(response.status().as_u16()).await;
         let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
         if !is_held_back {
             let mut headers = relayed_headers(response.headers());
@@ -353,6 +355,16 @@ impl ExchangeRequest {
             }
             _ => cut_response(Vec::new()),
         });
+    }
+
+    /// Reports an answer in a protocol that is not read, if it may contain tool calls.
+    async fn report_unread(&self, status: u16) {
+        let may_have_calls =
+            self.dialect.is_none() && may_answer_with_calls(self.method == Method::POST, &self.rest);
+        if may_have_calls && (200..300).contains(&status) {
+            let kind = ServedModelEventKind::UnreadAnswer { path: self.path.clone() };
+            self.conversation.report(&self.model.name, kind).await;
+        }
     }
 
     async fn report_outcome(&self, call: &ObservedCall, answer: &CompleteAnswer) {

@@ -88,6 +88,8 @@ pub enum ServedModelEventKind {
     /// A call failed: by the script, by a fault, or because the client disconnected. `may_be_accepted` is true if the client
     /// received the whole answer of a provider, which only lacks its end: some clients use the calls in it.
     CallFailed { call: u64, position: CallPosition, error: ModelError, may_be_accepted: bool },
+    /// A provider answered a request whose protocol is not read, so its answer may contain tool calls.
+    UnreadAnswer { path: String },
     /// A fault was injected into a call. `rule` is its index among the faults of the model.
     FaultInjected { call: u64, rule: usize, fault: FaultKind },
     /// A request was refused: its protocol does not allow it, or a limit is reached.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_runtime::files::TokenPrice;
-use hotseat_trace::{Payload, UsageTotals};
+use hotseat_trace::{Payload, UNREADABLE_REPLY, UsageTotals};
 use serde_json::Value;
 
 /// Prices of models, by name.
@@ -45,6 +45,8 @@ pub(super) struct SpendingMeter {
     reports: Vec<UsageTotals>,
     /// True if a run of the agent since the last completed turn has usage that cannot be counted.
     is_partial: bool,
+    /// True if the reply of a model call since the last completed turn could not be read.
+    has_unread_reply: bool,
     /// Running model calls: model and estimated input tokens.
     open: HashMap<(Arc<str>, u32), (Arc<str>, u64)>,
 }
@@ -78,6 +80,9 @@ impl SpendingMeter {
                     ..spent
                 });
             }
+            Payload::LlmCallFailed(call) => {
+                self.has_unread_reply |= call.error.code.as_deref() == Some(UNREADABLE_REPLY);
+            }
             Payload::AgentRunFinished(run) => {
                 let known = self.reports.len();
                 for report in run.usage.iter().flat_map(UsageReport::parse_all) {
@@ -97,10 +102,12 @@ impl SpendingMeter {
     pub fn take(&mut self) -> Option<UsageTotals> {
         let (calls, reports) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.reports));
         let is_partial = std::mem::take(&mut self.is_partial);
+        let has_unread_reply = std::mem::take(&mut self.has_unread_reply);
         if calls.is_empty() {
             UsageTotals::sum(&reports).map(|spent| UsageTotals { partial: is_partial, ..spent })
         } else {
             UsageTotals::sum(&calls)
+                .map(|spent| UsageTotals { partial: spent.partial || has_unread_reply, ..spent })
         }
     }
 }

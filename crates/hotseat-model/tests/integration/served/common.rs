@@ -111,6 +111,7 @@ fn describe(kind: ServedModelEventKind) -> String {
         }
         ServedModelEventKind::CallFailed { call, error, .. } => format!("{call} failed: {}", error.kind),
         ServedModelEventKind::FaultInjected { call, rule, fault } => format!("{call} fault {rule}: {fault}"),
+        ServedModelEventKind::UnreadAnswer { path } => format!("unread: {path}"),
         ServedModelEventKind::Refused { message } => format!("refused: {message}"),
     }
 }
