@@ -1,6 +1,8 @@
 //! Conditions on an argument of a tool call.
 
 use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
 
 use hotseat_trace::{DifferenceReason, named};
 use serde_json::Value;
@@ -33,6 +35,35 @@ pub enum ArgumentCondition {
     All(Vec<ArgumentCondition>),
     /// Exists and does not meet this condition.
     Not(Box<ArgumentCondition>),
+    /// Accepted by a function of the test program.
+    Function(ArgumentFunction),
+}
+
+/// Function of the test program that decides about an argument.
+#[derive(Clone)]
+pub struct ArgumentFunction {
+    /// Description of what it accepts.
+    description: Arc<str>,
+    decide: Arc<ArgumentDecideFn>,
+}
+
+/// Returns whether an argument is accepted, or why the function failed.
+type ArgumentDecideFn = dyn Fn(&Value) -> Result<bool, String> + Send + Sync;
+
+impl ArgumentFunction {
+    /// Creates a function from the description of what it accepts.
+    pub fn new(
+        description: &str,
+        decide: impl Fn(&Value) -> Result<bool, String> + Send + Sync + 'static,
+    ) -> ArgumentFunction {
+        ArgumentFunction { description: description.into(), decide: Arc::new(decide) }
+    }
+}
+
+impl fmt::Debug for ArgumentFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArgumentFunction({})", self.description)
+    }
 }
 
 named! {
@@ -80,6 +111,8 @@ pub enum ConditionError {
     Incomparable { found: Box<Value>, limit: Box<Value> },
     #[error("{found}, {}, cannot contain {part}", type_name(.found))]
     NoContainer { found: Box<Value>, part: Box<Value> },
+    #[error("{found}, for which the function of the test fails: {why}")]
+    FailedFunction { found: Box<Value>, why: String },
 }
 
 impl ArgumentCondition {
@@ -142,6 +175,8 @@ impl ArgumentCondition {
                 all(Box::new(conditions.iter().map(|inner| inner.is_met(Some(found)))))
             }
             ArgumentCondition::Not(inner) => inner.is_met(Some(found)).map(|met| !met),
+            ArgumentCondition::Function(function) => (function.decide)(found)
+                .map_err(|why| ConditionError::FailedFunction { found: Box::new(found.clone()), why }),
         }
     }
 
@@ -188,7 +223,8 @@ impl ArgumentCondition {
                 ArgumentCondition::Compared(..)
                 | ArgumentCondition::Contains(..)
                 | ArgumentCondition::NotNull
-                | ArgumentCondition::Not(_),
+                | ArgumentCondition::Not(_)
+                | ArgumentCondition::Function(_),
                 ..,
             ) => (DifferenceReason::Condition, None),
         };
@@ -228,6 +264,7 @@ impl ArgumentCondition {
                 conditions.iter().map(ArgumentCondition::describe).collect::<Vec<_>>().join(" and ")
             }
             ArgumentCondition::Not(inner) => format!("not {}", inner.describe()),
+            ArgumentCondition::Function(function) => function.description.to_string(),
         }
     }
 }

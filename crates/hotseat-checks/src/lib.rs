@@ -62,7 +62,7 @@ pub use all_of::AllOf;
 pub use answer::{answer, format_text};
 pub use budget::UsageBudget;
 pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter, NamedTools};
-pub use condition::{ArgumentCondition, ConditionError, ValueRelation};
+pub use condition::{ArgumentCondition, ArgumentFunction, ConditionError, ValueRelation};
 pub use contains::ContainsText;
 pub use count::{CallCount, ToolCount};
 pub use criterion_ref::CriterionRef;

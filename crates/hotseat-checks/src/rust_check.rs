@@ -15,8 +15,6 @@ type DecideFn = dyn Fn(TurnScope<'_>) -> Result<(bool, String), Undecidable> + S
 pub struct RustCheck {
     description: Arc<str>,
     decide: Arc<DecideFn>,
-    /// The tool whose calls the function reads, if it is known to read calls.
-    tool: Option<Arc<str>>,
 }
 
 impl RustCheck {
@@ -25,13 +23,7 @@ impl RustCheck {
         words: impl Into<Arc<str>>,
         decide: impl Fn(TurnScope<'_>) -> Result<(bool, String), Undecidable> + Send + Sync + 'static,
     ) -> RustCheck {
-        RustCheck { description: words.into(), decide: Arc::new(decide), tool: None }
-    }
-
-    /// Sets the tool whose calls the function reads.
-    #[must_use]
-    pub fn with_tool(self, name: &str) -> RustCheck {
-        RustCheck { tool: Some(name.into()), ..self }
+        RustCheck { description: words.into(), decide: Arc::new(decide) }
     }
 
     /// Calls the function for a scope.
@@ -51,14 +43,6 @@ impl CheckBehavior for RustCheck {
 
     fn may_take_long(&self) -> bool {
         true
-    }
-
-    fn reads_calls(&self) -> bool {
-        self.tool.is_some()
-    }
-
-    fn expected_tool(&self) -> Option<&str> {
-        self.tool.as_deref()
     }
 }
 

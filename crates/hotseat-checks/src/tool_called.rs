@@ -263,6 +263,10 @@ impl CheckBehavior for ToolCalled {
         CheckDecision::new(self.count.allows(counted), actual)
     }
 
+    fn may_take_long(&self) -> bool {
+        self.conditions.iter().any(|(_, condition)| matches!(condition, ArgumentCondition::Function(_)))
+    }
+
     fn named_tools(&self) -> Vec<NamedTools<'_>> {
         let tools = self.names.iter().map(String::as_str).collect();
         vec![NamedTools { server: self.server.as_deref(), tools }]

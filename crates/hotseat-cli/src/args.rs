@@ -267,7 +267,7 @@ pub struct TestArgs {
     pub runs: Option<usize>,
     /// With repeated cases: require this share of the runs to pass, such as 0.8 or 80%. Default:
     /// `min_pass_rate` of the project file, or all.
-    #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = RUN)]
+    #[arg(long, value_name = "RATE", help_heading = RUN)]
     pub min_pass_rate: Option<PassRate>,
     /// With repeated cases: replace up to N invalid runs of a case (failures of a role or the machine, not
     /// the agent). Default: `max_invalid` of the project file, or one for every ten runs and at least 3.
@@ -900,15 +900,6 @@ fn positive(text: &str) -> Result<usize, String> {
         Ok(n) if n > 0 => Ok(n),
         _ => Err("expected a whole number greater than 0".to_string()),
     }
-}
-
-fn pass_rate(text: &str) -> Result<PassRate, String> {
-    let part = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse::<f64>(),
-    };
-    let rate = part.ok().and_then(PassRate::new);
-    rate.ok_or_else(|| "expected a pass rate: more than 0 and at most 1, or up to 100%".to_string())
 }
 
 fn confidence(text: &str) -> Result<f64, String> {

@@ -66,7 +66,7 @@ pub use mcp_recordings::McpRecordError;
 pub use mcp_servers::{RunMcp, SweptFault};
 pub use mode::{ConversationMode, RunModes};
 pub use outcome::{AttemptPolicy, CaseOutcome};
-pub use pass_rate::PassRate;
+pub use pass_rate::{PassRate, PassRateError};
 pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase, SelectedParts};
 pub use recheck_source::{RecheckSource, SavedConversations};
 pub use requested_options::RequestedOptions;

@@ -1,5 +1,7 @@
 //! The required pass rate of repeated cases.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// A required pass rate, more than 0 and at most 1.
@@ -24,6 +26,24 @@ impl PassRate {
     pub fn required_passes(self, runs: usize) -> usize {
         // Tolerates floating-point error above a whole number.
         ((runs as f64 * self.0 - 1e-9).ceil() as usize).max(1)
+    }
+}
+
+/// A text that is no pass rate.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a pass rate: more than 0 and at most 1, or up to 100%")]
+pub struct PassRateError;
+
+impl FromStr for PassRate {
+    type Err = PassRateError;
+
+    /// Reads a fraction (`0.8`) or a percentage (`80%`).
+    fn from_str(text: &str) -> Result<PassRate, PassRateError> {
+        let part = match text.strip_suffix('%') {
+            Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+            None => text.parse::<f64>(),
+        };
+        part.ok().and_then(PassRate::new).ok_or(PassRateError)
     }
 }
 

@@ -10,8 +10,12 @@ use crate::bridge::BRIDGE_HEADER;
 use crate::frame::RpcError;
 use crate::revision::{ProtocolRevision, error_code, meta};
 
+/// Header with the identifier of a session.
+pub(super) const SESSION_ID: &str = "mcp-session-id";
 /// Header with the revision.
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+
+/// Returns a header that is text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

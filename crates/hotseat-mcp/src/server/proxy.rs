@@ -13,7 +13,6 @@ use super::headers;
 use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, asks_for_input, report_response};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
 use super::program_failure::ProgramFailure;
-use super::requests::SESSION_HEADER;
 use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
@@ -39,7 +38,8 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
             pass_through(request, upstream, None).await
         }
         Some(Ok(Frame::Notification { method, params })) if method == "notifications/cancelled" => {
-            server.cancel_calls(headers::text(&request.headers, SESSION_HEADER), params.get("requestId"));
+            server
+                .cancel_calls(headers::text(&request.headers, headers::SESSION_ID), params.get("requestId"));
             pass_through(request, upstream, None).await
         }
         Some(Err(error)) => {
@@ -77,7 +77,7 @@ async fn handle_request(
         Ok(observer) => observer,
         Err(error) => return refuse(id, error, StatusCode::OK).await,
     };
-    observer.await_cancellation(headers::text(&request.headers, SESSION_HEADER));
+    observer.await_cancellation(headers::text(&request.headers, headers::SESSION_ID));
     let fault = observer.select_fault();
     if fault.is_none() {
         return pass_through(request, upstream, Some(observer)).await;

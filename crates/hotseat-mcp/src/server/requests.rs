@@ -23,9 +23,6 @@ use crate::frame::{Frame, RpcError};
 use crate::lock;
 use crate::revision::{ProtocolRevision, error_code, meta};
 
-/// Header with the identifier of a session.
-pub(super) const SESSION_HEADER: &str = "mcp-session-id";
-
 /// Answers one HTTP request.
 pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
     if matches!(request.server.source, AnswerSource::Url(_)) {
@@ -201,7 +198,7 @@ enum SessionLookup {
 }
 
 fn find_session(request: &McpHttpRequest) -> SessionLookup {
-    match headers::text(&request.headers, SESSION_HEADER) {
+    match headers::text(&request.headers, headers::SESSION_ID) {
         None => SessionLookup::Unnamed,
         Some(id) => match lock(&request.server.sessions).get(id) {
             Some(session) => SessionLookup::Found(session.clone()),
@@ -252,7 +249,7 @@ async fn initialize(request: McpHttpRequest, id: Value, params: &Map<String, Val
     let mut response =
         super::outbound::json_response(StatusCode::OK, axum::body::Body::from(message.to_string()));
     if let Ok(value) = HeaderValue::from_str(&session_id) {
-        response.headers_mut().insert(SESSION_HEADER, value);
+        response.headers_mut().insert(headers::SESSION_ID, value);
     }
     Ok(response)
 }
@@ -272,7 +269,7 @@ fn handshake(server: &ServerState, revision: ProtocolRevision) -> Value {
 
 /// Ends a session.
 fn delete_session(request: &McpHttpRequest) -> axum::http::Response<axum::body::Body> {
-    match headers::text(&request.headers, SESSION_HEADER) {
+    match headers::text(&request.headers, headers::SESSION_ID) {
         None => method_not_allowed(),
         Some(id) => match lock(&request.server.sessions).remove(id) {
             Some(_) => empty_response(StatusCode::NO_CONTENT),

@@ -34,7 +34,7 @@ pub(super) fn build_checks(
             parsed => parsed.map_err(|error| error.to_string()),
         }
     };
-    match form {
+    let checks = match form {
         AssertionKind::Decided(known) => {
             let mut written = json!({"type": "value"});
             if let Some(of) = known.expression {
@@ -58,9 +58,24 @@ pub(super) fn build_checks(
             let native = RustCheck::new(format!("the agent to satisfy {name}"), move |_| found.clone());
             Ok(as_criterion(&name, one(CheckKind::RustFunction(native)), negated))
         }
-        AssertionKind::Function(native) => Ok(one(CheckKind::RustFunction(native))),
         AssertionKind::Invalid(words) => Err(words),
         AssertionKind::CaseFile(value) => written(value),
+        AssertionKind::ToolCall { written: value, functions } => {
+            let mut checks = written(value)?;
+            for check in &mut checks {
+                // Without the functions it would be another assertion.
+                check.definition = None;
+                if let CheckKind::ToolCalled(called) = &mut check.kind {
+                    called.conditions.extend(functions.iter().cloned());
+                }
+            }
+            Ok(checks)
+        }
+        AssertionKind::EachTurn { name, function } => {
+            let words = if negated { format!("no turn to satisfy {name}") } else { name };
+            let check = RustCheck::new(words, move |scope| function.holds_of_each(scope, negated));
+            Ok(vec![Check::new(CheckKind::RustFunction(check), place.clone())])
+        }
         AssertionKind::Criteria(names) => {
             let mut all = Vec::new();
             for name in names {
@@ -72,6 +87,10 @@ pub(super) fn build_checks(
             }
             Ok(all)
         }
+    }?;
+    match negated && checks.len() > 1 {
+        true => Err(AMBIGUOUS_NOT.to_string()),
+        false => Ok(checks),
     }
 }
 

@@ -8,7 +8,6 @@ use super::assertion_checks::build_checks;
 use super::caller_location::CallerLocation;
 use super::conversation::{CURRENT_VIEW, SharedView, lock};
 use super::example_facts::ExampleFacts;
-use super::matcher::AMBIGUOUS_NOT;
 use super::session_channel::{AssertionRequest, CaseAlreadyEnded, SessionCommand};
 use super::simulator::{SimulationResult, SimulatorSettings, total_duration};
 use super::topics::Graph;
@@ -158,9 +157,6 @@ impl CommandHandler<'_, '_> {
         let (criteria, redactor) = (&self.example.criteria, self.session.redactor());
         let found = build_checks(assertion.kind, assertion.negated, &place, criteria, redactor);
         let checks = found.map_err(|words| self.fail_test(&words, at))?;
-        if assertion.negated && checks.len() > 1 {
-            return Err(self.fail_test(AMBIGUOUS_NOT, at));
-        }
         let own = |check: Check| {
             let message = message.clone().or(check.message.clone());
             Check { place: place.clone(), strength, message, ..check }

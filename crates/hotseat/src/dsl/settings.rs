@@ -38,9 +38,15 @@ impl CaseSettings {
             "name" => "the name of the example, the first argument of `it`",
             "tags" => "`tag`",
             "skip" => "`skip`",
+            "agent" => "`agent`",
             _ => return self.set(key, value),
         };
         self.problems.push((format!("`case_key` cannot set `{key}`: use {method}"), at));
+    }
+
+    /// The id, if one is set.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.keys.get("id").and_then(Value::as_str)
     }
 
     /// Merges these settings over those of the enclosing group.

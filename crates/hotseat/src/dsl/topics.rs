@@ -169,6 +169,8 @@ enum TriggerKind {
     User(String),
     TurnsIn(String, usize),
     Condition(Arc<Condition>),
+    /// A trigger without arguments, which are restricted nevertheless.
+    WithoutArguments,
 }
 
 /// Fires if the agent calls a tool in the turn; [`Trigger::with`] restricts the arguments.
@@ -233,6 +235,8 @@ enum TriggerError {
     Pattern(String, #[source] PatternError),
     #[error("argument `{0}`: {1}")]
     Argument(String, String),
+    #[error("`with` restricts arguments of `on_tool_call`; this trigger has none")]
+    NoArguments,
 }
 
 impl Trigger {
@@ -243,8 +247,13 @@ impl Trigger {
         argument: impl Into<String>,
         wanted: impl super::matcher::IntoExpectedValue,
     ) -> Trigger {
-        if let TriggerKind::ToolCall(_, arguments) = &mut self.0 {
-            arguments.push((argument.into(), wanted.into_expected()));
+        match &mut self.0 {
+            TriggerKind::ToolCall(_, arguments) => arguments.push((argument.into(), wanted.into_expected())),
+            TriggerKind::Response(_)
+            | TriggerKind::User(_)
+            | TriggerKind::TurnsIn(..)
+            | TriggerKind::Condition(_)
+            | TriggerKind::WithoutArguments => self.0 = TriggerKind::WithoutArguments,
         }
         self
     }
@@ -281,6 +290,7 @@ impl Trigger {
             }
             TriggerKind::Response(pattern) => Fires::Response(compiled(pattern)?),
             TriggerKind::User(pattern) => Fires::User(compiled(pattern)?),
+            TriggerKind::WithoutArguments => return Err(TriggerError::NoArguments),
             TriggerKind::TurnsIn(topic, count) => Fires::TurnsIn(topic.clone(), *count),
             TriggerKind::Condition(asked) => {
                 let asked = asked.clone();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, nearest};
+use hotseat_engine::run::{PassRate, PassRateError};
 
 /// Text of `--help`.
 pub(super) const HELP: &str = "\
@@ -83,7 +84,7 @@ pub(super) struct HarnessArguments {
     pub no_env_file: bool,
     pub simulator: Option<String>,
     pub runs: Option<usize>,
-    pub min_pass_rate: Option<f64>,
+    pub min_pass_rate: Option<PassRate>,
     pub retries: Option<usize>,
     pub timeout: Option<Duration>,
     pub fail_fast: bool,
@@ -229,14 +230,9 @@ impl HarnessArguments {
                 "--runs" | "--repeat" => all.runs = Some(parse_count("--runs", &value()?)?),
                 "--min-pass-rate" => {
                     let written = value()?;
-                    let rate = written.parse().ok().filter(|rate| *rate > 0.0 && *rate <= 1.0);
-                    all.min_pass_rate = Some(rate.ok_or_else(|| {
-                        invalid_value(
-                            "--min-pass-rate",
-                            &written,
-                            "expected a pass rate: more than 0 and at most 1",
-                        )
-                    })?);
+                    let wrong =
+                        |error: PassRateError| invalid_value("--min-pass-rate", &written, &error.to_string());
+                    all.min_pass_rate = Some(written.parse().map_err(wrong)?);
                 }
                 "--retries" => {
                     let written = value()?;
@@ -312,7 +308,10 @@ mod tests {
             ("--format json", "--format json: expected pretty or terse (write reports with `--output`)"),
             ("--timeout 30", "--timeout 30: expected a duration, for instance 500ms, 30s or 1m30s"),
             ("--retries 1.5", "--retries 1.5: expected a whole number"),
-            ("--min-pass-rate 2", "--min-pass-rate 2: expected a pass rate: more than 0 and at most 1"),
+            (
+                "--min-pass-rate 2",
+                "--min-pass-rate 2: expected a pass rate: more than 0 and at most 1, or up to 100%",
+            ),
         ] {
             assert_eq!(read(line).unwrap_err().message, words);
         }

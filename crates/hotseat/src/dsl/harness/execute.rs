@@ -14,12 +14,12 @@ use super::super::example_facts::ExampleFacts;
 use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
 use super::arguments::{ColorMode, HarnessArguments, IgnoredMode};
-use super::{Harness, exit};
+use super::{Harness, exit, format_list};
 use hotseat_checks::RoleReference;
 use hotseat_engine::cases::{CaseProgram, CaseSimulator, SimulatorBrief, Suite, TestCase};
 use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path, redact_diagnostic};
 use hotseat_engine::run::{
-    CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RequestedOptions, RerunCommands,
+    CaseSelection, EventRetention, ExecutionOptions, PlannedSuite, RequestedOptions, RerunCommands,
     RunChoices, RunContext, RunEvent, RunPlan, RunSettings,
 };
 use hotseat_engine::session::DrivenCase;
@@ -59,6 +59,12 @@ impl Harness {
                 "no examples selected: none of the examples that failed in the last run matches",
             );
             return Ok(exit::NOTHING_SELECTED);
+        }
+        if arguments.list {
+            let cases = plan.cases(&project).collect::<Result<Vec<_>, _>>();
+            let cases = cases.map_err(|found| self.usage_error(found))?;
+            let names = cases.iter().map(|selected| &*selected.case.name);
+            return Ok(self.print(&format_list(names, arguments.format)));
         }
         if plan.lacks_agent() {
             return Err(self.usage_error([project.missing_target()]));
@@ -177,7 +183,7 @@ impl Harness {
         let requested = RequestedOptions {
             parallel: arguments.parallel,
             runs: arguments.runs,
-            min_pass_rate: arguments.min_pass_rate.and_then(PassRate::new),
+            min_pass_rate: arguments.min_pass_rate,
             retries: arguments.retries,
             fail_fast: arguments.fail_fast,
             ..RequestedOptions::default()

@@ -123,7 +123,8 @@ impl Harness {
         }
         let ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused, suggestion } =
             select_examples(declared, &arguments, self.file).map_err(|wrong| self.usage_error(wrong))?;
-        if arguments.list {
+        // Which examples failed is known with the project only.
+        if arguments.list && !arguments.last_failed {
             return Ok(self
                 .print(&format_list(examples.iter().map(|example| &*example.facts.name), arguments.format)));
         }

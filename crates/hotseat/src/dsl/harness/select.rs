@@ -32,6 +32,7 @@ pub(super) fn select_examples(
     file: &str,
 ) -> Result<ExampleSelection, Vec<Diagnostic>> {
     let mut by_name: HashMap<&str, &ExampleSpec> = HashMap::new();
+    let mut by_id: HashMap<&str, &ExampleSpec> = HashMap::new();
     let mut mistakes = Vec::new();
     for example in &examples {
         if let Some(other) = by_name.insert(&example.facts.name, example) {
@@ -40,6 +41,14 @@ pub(super) fn select_examples(
                 .at(example.facts.at.place())
                 .with_related(other.facts.at.place(), "the other one");
             mistakes.push(wrong.help("rename one of them, or put them into different groups"));
+        }
+        if let Some(id) = example.settings.id()
+            && let Some(other) = by_id.insert(id, example)
+        {
+            let wrong = Diagnostic::new(format!("two examples have the id `{id}`"))
+                .at(example.facts.at.place())
+                .with_related(other.facts.at.place(), "the other one");
+            mistakes.push(wrong.help("set the id of each example, not of their group"));
         }
         if arguments.forbid_only && example.settings.focused {
             let message = format!("`{}` is focused, which --forbid-only does not allow", example.facts.name);
@@ -57,6 +66,10 @@ pub(super) fn select_examples(
     };
     let mut known = KnownLabels::default();
     examples.iter().for_each(|example| known.add(labels(example, file)));
+    let known_lines: Vec<(String, u32)> = examples
+        .iter()
+        .map(|example| (example.facts.name.clone(), example.facts.at.place().line()))
+        .collect();
     let of = examples.len();
     let mut examples = examples;
     let focused = examples.iter().any(|example| example.settings.focused);
@@ -66,10 +79,12 @@ pub(super) fn select_examples(
     let left_out = focused && examples.len() < of;
     let in_focus = examples.len();
     examples.retain(|example| matches_name(arguments, example, file));
-    let by_filter = examples.is_empty() && in_focus > 0;
+    let missed_line = examples.is_empty().then(|| missed_line(arguments, &known_lines, file)).flatten();
+    let by_filter = examples.is_empty() && in_focus > 0 && missed_line.is_none();
     let named = examples.len();
     examples.retain(|example| filter.matches(labels(example, file)));
     let suggestion = (named > 0 && examples.is_empty()).then(|| known.suggest(&filter)).flatten();
+    let suggestion = missed_line.or(suggestion);
     let remaining = examples.len();
     if arguments.ignored == IgnoredMode::Only {
         examples.retain(|example| example.settings.skip.is_some());
@@ -91,11 +106,24 @@ fn matches_name(arguments: &HarnessArguments, example: &ExampleSpec, file: &str)
     let fits = |filter: &String| match (split_part(filter), arguments.exact) {
         // The compiler's path is relative to the workspace, a written one also to the package.
         (Some((written, SuitePart::Line(line))), _) if written.ends_with(".rs") => {
-            let is_this = Path::new(file).ends_with(written) || Path::new(written).ends_with(file);
-            is_this && test_lines(&example.facts.at.place()).contains(&line)
+            is_this_file(written, file) && test_lines(&example.facts.at.place()).contains(&line)
         }
         (_, true) => name == filter,
         (_, false) => name.contains(filter.as_str()),
     };
     (arguments.filters.is_empty() || arguments.filters.iter().any(fits)) && !arguments.skip.iter().any(fits)
+}
+
+/// Returns true if a written path is that of the test file.
+fn is_this_file(written: &str, file: &str) -> bool {
+    Path::new(file).ends_with(written) || Path::new(written).ends_with(file)
+}
+
+/// Names the nearest example if a filter is a line of this test file, which no other test file can have meant.
+fn missed_line(arguments: &HarnessArguments, examples: &[(String, u32)], file: &str) -> Option<String> {
+    arguments.filters.iter().find_map(|filter| {
+        let (written, SuitePart::Line(wanted)) = split_part(filter)? else { return None };
+        let (name, line) = examples.iter().min_by_key(|(_, line)| line.abs_diff(wanted))?;
+        is_this_file(written, file).then(|| format!("`{name}` is at {written}:{line}"))
+    })
 }

@@ -1,5 +1,8 @@
 //! Matchers of texts and tool calls of the agent, in the last turn, the whole conversation or a topic visit.
 
+use std::fmt;
+use std::sync::Arc;
+
 use hotseat_trace::TurnScope;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +12,7 @@ use crate::dsl::conversation::{Conversation, turns_of};
 use crate::dsl::handles::Agent;
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
-use hotseat_checks::{CallFilter, RustCheck, Undecidable, escape};
+use hotseat_checks::{Undecidable, escape};
 use hotseat_engine::session::CheckSubject;
 
 /// A matcher of agent turns. It can also be an assertion of a topic, where it applies to all turns of a
@@ -139,7 +142,7 @@ impl ToolCallMatcher {
 
     /// Requires an exact number of calls.
     pub fn times(mut self, times: u64) -> ToolCallMatcher {
-        self.count = Map::from_iter([("exact".to_string(), times.into())]);
+        self.count.insert("exact".to_string(), times.into());
         self
     }
 
@@ -162,7 +165,7 @@ impl ToolCallMatcher {
         if let Some(wrong) = self.arguments.iter().find_map(wrong) {
             return Assertion::invalid(wrong);
         }
-        let (mut values, mut conditions) = (Map::new(), Map::new());
+        let (mut values, mut conditions, mut functions) = (Map::new(), Map::new(), Vec::new());
         for (name, wanted) in &self.arguments {
             match (wanted, wanted.condition()) {
                 (ExpectedValue::Value(value), _) if !values.contains_key(name) => {
@@ -175,7 +178,7 @@ impl ToolCallMatcher {
                     };
                     conditions.insert(name.clone(), condition);
                 }
-                (_, None) => return Assertion::from_kind(AssertionKind::Function(self.function_check())),
+                (_, None) => functions.extend(wanted.function().map(|function| (name.clone(), function))),
             }
         }
         let mut written = Map::new();
@@ -186,65 +189,10 @@ impl ToolCallMatcher {
                 written.insert(key.to_string(), members.into());
             }
         }
-        Assertion::from_kind(AssertionKind::CaseFile(written.into()))
-    }
-
-    fn function_check(&self) -> RustCheck {
-        let call = self.clone();
-        let given: Vec<String> =
-            self.arguments.iter().map(|(name, wanted)| format!("{name}: {}", wanted.describe())).collect();
-        let number = |key: &str| self.count.get(key).and_then(Value::as_u64);
-        let (min, max) = match (number("exact"), number("min"), number("max")) {
-            (Some(exact), ..) => (exact, Some(exact)),
-            (None, None, None) => (1, None),
-            (None, min, max) => (min.unwrap_or(0), max),
-        };
-        let often = match (min, max) {
-            (1, None) => "to be called".to_string(),
-            (min, None) => format!("to be called at least {min} times"),
-            (min, Some(max)) if min == max => format!("to be called exactly {min} times"),
-            (min, Some(max)) => format!("to be called {min} to {max} times"),
-        };
-        let words = format!("{} with {} {often}", self.name, given.join(", "));
-        let tool = self.name.clone();
-        let check = RustCheck::new(words, move |scope: TurnScope<'_>| {
-            let fits = |arguments: &Value| {
-                let mut wanted = call.arguments.iter();
-                wanted
-                    .try_fold(true, |fits, (name, wanted)| Ok(fits && wanted.is_met_by(arguments.get(name))?))
-            };
-            let calls = scope.calls().filter(|(_, made)| made.is_named(&call.name));
-            let (unknown, known): (Vec<_>, Vec<_>) = calls.partition(|(_, made)| made.arguments_broken);
-            let fitting: Result<Vec<bool>, Undecidable> =
-                panics::catch(|| known.iter().map(|(_, made)| fits(&made.arguments)).collect())?;
-            let counted = fitting?.into_iter().filter(|fits| *fits).count() as u64;
-            let allows = |count: u64| count >= min && max.is_none_or(|max| count <= max);
-            let holds = allows(counted);
-            let made = describe_calls(&call.name, scope);
-            match (counted..=counted + unknown.len() as u64).all(|count| allows(count) == holds) {
-                true => Ok((holds, made)),
-                false => Err(Undecidable::new(format!("the arguments of a call are not valid JSON: {made}"))),
-            }
-        });
-        check.with_tool(&tool)
-    }
-}
-
-/// Describes the calls of a tool, or the names of the tools that were called instead.
-fn describe_calls(name: &str, scope: TurnScope<'_>) -> String {
-    let own = CallFilter::for_tool(name).list_calls(scope);
-    if !own.is_empty() {
-        return own.join("\n- ");
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for (_, call) in scope.calls() {
-        if !names.contains(&&*call.name) {
-            names.push(&call.name);
-        }
-    }
-    match names.as_slice() {
-        [] => "no tool calls".to_string(),
-        names => format!("no call; tools called: {}", names.join(", ")),
+        Assertion::from_kind(match functions.is_empty() {
+            true => AssertionKind::CaseFile(written.into()),
+            false => AssertionKind::ToolCall { written: written.into(), functions },
+        })
     }
 }
 
@@ -405,18 +353,35 @@ impl<F: Fn(&Turn) -> bool> Matcher<Agent> for PredicateMatcher<F> {
 
 impl<F: Fn(&Turn) -> bool + Send + Sync + 'static> TurnMatcher for PredicateMatcher<F> {
     fn turns_assertion(self) -> Assertion {
-        let function = self.function;
-        Assertion::from_kind(AssertionKind::Function(RustCheck::new(
-            self.name,
-            move |scope: TurnScope<'_>| {
-                let turns = turns_of(scope);
-                let broken = panics::catch(|| turns.iter().find(|turn| !function(turn)))?;
-                Ok(match broken {
-                    None => (true, format!("it holds of {} turns", turns.len())),
-                    Some(turn) => (false, format!("turn {}: {}", turn.number(), turn.text())),
-                })
-            },
-        )))
+        let function = TurnFunction(Arc::new(self.function));
+        Assertion::from_kind(AssertionKind::EachTurn { name: self.name, function })
+    }
+}
+
+/// Test function of a turn.
+#[derive(Clone)]
+pub(in crate::dsl) struct TurnFunction(Arc<dyn Fn(&Turn) -> bool + Send + Sync>);
+
+impl TurnFunction {
+    /// Returns true if the function holds of each turn, or of none if `negated`; and what was found.
+    pub(in crate::dsl) fn holds_of_each(
+        &self,
+        scope: TurnScope<'_>,
+        negated: bool,
+    ) -> Result<(bool, String), Undecidable> {
+        let turns = turns_of(scope);
+        let broken = panics::catch(|| turns.iter().find(|turn| (self.0)(turn) == negated))?;
+        Ok(match broken {
+            None if negated => (true, "it holds of no turn".to_string()),
+            None => (true, format!("it holds of {} turns", turns.len())),
+            Some(turn) => (false, format!("turn {}: {}", turn.number(), turn.text())),
+        })
+    }
+}
+
+impl fmt::Debug for TurnFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TurnFunction")
     }
 }
 

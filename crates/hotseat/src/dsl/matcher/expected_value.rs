@@ -9,7 +9,8 @@ use super::NotMatcher;
 use super::value_matchers::{
     ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, OneOfMatcher, PatternMatcher,
 };
-use hotseat_checks::{Undecidable, contains_value};
+use crate::dsl::panics;
+use hotseat_checks::{ArgumentCondition, ArgumentFunction, Undecidable, contains_value};
 use hotseat_engine::cases::parse_condition;
 
 /// Expected value of a tool argument: a value, a comparison, a pattern or a function.
@@ -76,6 +77,14 @@ impl ExpectedValue {
             ExpectedValue::Condition(written) => Some(written.clone()),
             ExpectedValue::Predicate(..) | ExpectedValue::Invalid(_) => None,
         }
+    }
+
+    /// Returns the condition of a predicate.
+    pub(super) fn function(&self) -> Option<ArgumentCondition> {
+        let ExpectedValue::Predicate(words, fits) = self else { return None };
+        let fits = fits.clone();
+        let decide = move |found: &Value| panics::catch(|| fits(found)).map_err(|panic| panic.to_string());
+        Some(ArgumentCondition::Function(ArgumentFunction::new(words, decide)))
     }
 
     /// Returns the message if the expectation is invalid.

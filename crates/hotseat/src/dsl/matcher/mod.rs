@@ -10,10 +10,11 @@ use std::fmt::{Debug, Display};
 use serde_json::Value;
 
 use super::conversation::SharedView;
-use hotseat_checks::{RustCheck, Undecidable};
+use hotseat_checks::{ArgumentCondition, Undecidable};
 use hotseat_engine::session::CheckSubject;
 
 // Matchers without methods of their own have no public names: tests need only the functions that create them.
+pub(in crate::dsl) use agent_matchers::TurnFunction;
 pub use agent_matchers::{
     ClaimMatcher, GroundedInMatcher, IntentMatcher, ToolCallMatcher, TurnMatcher, achieve_goal,
     achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call, holds, in_topic, intent,
@@ -75,10 +76,12 @@ pub(in crate::dsl) enum AssertionKind {
     Predicate { name: String, found: Result<bool, Undecidable> },
     /// An assertion in the format of case files, evaluated by the session.
     CaseFile(Value),
+    /// `tool_called` in the format of case files, with functions that decide about arguments.
+    ToolCall { written: Value, functions: Vec<(String, ArgumentCondition)> },
+    /// A test function that holds of each turn; negated, of none.
+    EachTurn { name: String, function: TurnFunction },
     /// Criteria, by name or description. Their declarations determine which ones a judge evaluates.
     Criteria(Vec<String>),
-    /// A test function, evaluated by the session.
-    Function(RustCheck),
     /// An invalid assertion, with the message.
     Invalid(String),
 }

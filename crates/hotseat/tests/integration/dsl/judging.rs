@@ -7,7 +7,7 @@ use hotseat::dsl::prelude::*;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use super::harness::{ExampleRun, echo_agent, run_examples_in, target_without_calls};
+use super::harness::{ExampleRun, echo_agent, run_examples, run_examples_in, target_without_calls};
 
 const PROJECT: &str = "
 connectors:
@@ -188,6 +188,29 @@ fn topics(s: &mut Group) {
         }))
         .expect(satisfies("short", |turn| turn.text().len() < 30))
         .forbid_tool_call("book_room");
+}
+
+/// A negated function holds of no turn of a visit, not merely of not all.
+#[test]
+fn a_negated_function_is_false_of_each_turn() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        s.decide_topics(DecideTopics::Always).classify_topics(ClassifyTopics::Triggers);
+        s.topic("looking")
+            .characteristic("They look for a room")
+            .trigger(on_user_match("look"))
+            .expect(not(satisfies("bad", |turn| turn.text().contains("bad"))));
+        for (name, second) in [("passes", "look again"), ("fails", "look bad")] {
+            s.it(name, async move |t| {
+                t.expect_conversation_to(graph! { looking });
+                t.user.says("look").await;
+                t.user.says(second).await;
+            });
+        }
+    });
+    assert_eq!(ran.case("passes")["status"], "passed", "{ran:#?}");
+    let (kind, message) = ran.failure("fails");
+    assert!(kind == "assertion" && message.contains("no turn to satisfy bad"), "{kind} {message}");
 }
 
 #[test]
@@ -446,6 +469,8 @@ fn unused_topics_are_validated() {
     refused(|topic| _ = topic.expect(matches("")));
     refused(|topic| _ = topic.trigger(on_user_match("a|")));
     refused(|topic| _ = topic.trigger(on_tool_call("x").with("n", ge(f64::NAN))));
+    refused(|topic| _ = topic.trigger(on_response_match("Booked").with("room", "Red")));
+    refused(|topic| _ = topic.expect(not(satisfy(["friendly", "brief"]))));
 }
 
 /// Such triggers can never fire.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{DecideTopics, Matcher, TurnMatcher, one_of};
+use hotseat::dsl::{DecideTopics, Matcher, ToolCallMatcher, TurnMatcher, one_of};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
 use serde_json::json;
@@ -133,6 +133,44 @@ fn reports_contain_expected_actual_and_location() {
             r#"["check_availability"]"#
         )
     );
+}
+
+/// Numbers of calls that contradict each other, or allow everything, are refused with functions and without.
+#[test]
+fn impossible_and_empty_numbers_of_calls_are_errors_of_the_test() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        let all: [(&'static str, fn(ToolCallMatcher) -> ToolCallMatcher); 4] = [
+            ("exact and minimum", |called| called.times(1).at_least(2)),
+            ("minimum and exact", |called| called.at_least(2).times(1)),
+            ("empty range", |called| called.at_least(3).at_most(1)),
+            ("any number", |called| called.at_least(0)),
+        ];
+        for (name, counted) in all {
+            for (kind, is_negated) in [("plain", false), ("negated", true)] {
+                s.it(format!("{name}, {kind}, a value"), async move |t| {
+                    t.user.says("a room").await;
+                    let called = counted(call_tool("check_availability").with("room", "x"));
+                    match is_negated {
+                        true => _ = evaluate!(t.agent, not(called)),
+                        false => _ = evaluate!(t.agent, called),
+                    }
+                });
+                s.it(format!("{name}, {kind}, a function"), async move |t| {
+                    t.user.says("a room").await;
+                    let called = counted(call_tool("check_availability").with("room", that(|_| true)));
+                    match is_negated {
+                        true => _ = evaluate!(t.agent, not(called)),
+                        false => _ = evaluate!(t.agent, called),
+                    }
+                });
+            }
+        }
+    });
+    assert_eq!(ran.cases().len(), 16, "{ran:#?}");
+    for (name, _) in ran.cases() {
+        assert_eq!(ran.failure(name).0, "test_error", "{name}: {ran:#?}");
+    }
 }
 
 /// None of them, or not all?

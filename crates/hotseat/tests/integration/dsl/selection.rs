@@ -44,6 +44,15 @@ fn empty_match_is_ok_for_filter_but_not_for_tag() {
     assert_eq!(run_examples_with(&[], |_| {}).code, 4);
 }
 
+/// No other test file can be meant.
+#[test]
+fn a_line_without_an_example_names_the_nearest() {
+    let ran = run_examples_with(&["harness.rs:1"], tree);
+    assert_eq!(ran.code, 4, "{ran:#?}");
+    assert!(ran.output.contains("`booking::books` is at harness.rs:"), "{ran:#?}");
+    assert_eq!(run_examples_with(&["other.rs:1"], tree).code, 0);
+}
+
 #[test]
 fn skipped_examples_are_reported_and_run_on_request() {
     let ran = run_examples_with(&[], tree);
@@ -77,6 +86,21 @@ fn rejects_ambiguous_examples() {
         s.it(" greets\n", async |_| {});
     });
     assert_eq!((ran.code, ran.cases()), (2, vec![]));
+    let ran = run_examples_with(&[], |s| {
+        echo_agent(s);
+        s.case_key("id", "same");
+        s.it("greets", async |_| {});
+        s.it("thanks", async |_| {});
+    });
+    assert_eq!((ran.code, ran.cases()), (2, vec![]));
+    assert!(ran.output.contains("two examples have the id `same`"), "{ran:#?}");
+    let ran = run_examples_with(&[], |s| {
+        echo_agent(s);
+        s.case_key("agent", "another");
+        s.it("greets", async |_| {});
+    });
+    assert_eq!((ran.code, ran.cases()), (2, vec![]));
+    assert!(ran.output.contains("`case_key` cannot set `agent`: use `agent`"), "{ran:#?}");
 }
 
 #[test]
