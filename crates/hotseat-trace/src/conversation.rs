@@ -388,8 +388,12 @@ impl AgentToolCall {
         self.use_server_result();
     }
 
-    /// Uses the result of the MCP server if the agent reports none.
+    /// Uses the result of the MCP server if the agent reports none. A call that failed at the server has failed, also if the protocol
+    /// of the agent shows the error as a result.
     fn use_server_result(&mut self) {
+        if let (Some(call), Some(result)) = (&self.server_call, &mut self.result) {
+            result.failed |= call.has_failed();
+        }
         if let Some(call) = &self.server_call
             && self.result.is_none()
             && call.result.is_some()

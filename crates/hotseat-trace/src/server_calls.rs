@@ -73,6 +73,12 @@ impl ServerCall {
         })
     }
 
+    /// True if it is known that the tool took no effect: it failed, or a fault came before it.
+    pub(crate) fn has_failed(&self) -> bool {
+        let is_known = self.result.is_some() || self.lost_success.is_some() || !self.faults.is_empty();
+        is_known && !self.has_effect()
+    }
+
     /// True if the tool took effect, or may have: it ran and did not fail, whether or not its answer arrived.
     pub fn has_effect(&self) -> bool {
         let took_effect = match (self.lost_success, &self.result) {
@@ -547,6 +553,24 @@ mod tests {
             let call = conversation.call("s1").unwrap();
             assert_eq!(call.server_call.as_ref().unwrap().has_effect(), expected, "case {place}");
         }
+    }
+
+    /// AG-UI has no mark of failure: the agent reports the error as a result.
+    #[test]
+    fn a_call_that_failed_at_its_server_has_failed() {
+        let reported = |events: Events| {
+            let conversation = events.result(5, "r1", json!("card declined")).end();
+            let call = &conversation.turns[0].tool_calls[0];
+            (conversation.turns[0].tool_calls.len(), call.result.clone().unwrap().failed)
+        };
+        let begun = || {
+            Events::new().reported(1, "r1", "pay", Some(json!({"n": 1}))).seen(2, "s1", "pay", json!({"n": 1}))
+        };
+        assert_eq!(reported(begun().failed(4, "s1")), (1, true));
+        assert_eq!(reported(begun().lost(4, "s1", false)), (1, true));
+        assert_eq!(reported(begun().lost(4, "s1", true)), (1, false));
+        assert_eq!(reported(begun().result(4, "s1", json!("ok"))), (1, false));
+        assert_eq!(reported(begun()), (1, false));
     }
 
     #[test]
