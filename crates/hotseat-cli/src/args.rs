@@ -53,7 +53,7 @@ const MCP_NOTES: &str = "\
 Examples:
   hotseat mcp bank                                     # in the agent's configuration: the server `bank` of the test
   hotseat mcp serve bank.json --port 9000              # a mock for trying out
-  hotseat mcp record bank.mcp.jsonl -- npx bank-server # the tools of a real server, for a mock";
+  hotseat mcp record bank.mcp.jsonl -- npx bank-server # record a real server, to replay it";
 
 /// End of `hotseat completions --help`.
 const COMPLETIONS_NOTES: &str = "\

@@ -564,7 +564,12 @@ mod tests {
             (conversation.turns[0].tool_calls.len(), call.result.clone().unwrap().failed)
         };
         let begun = || {
-            Events::new().reported(1, "r1", "pay", Some(json!({"n": 1}))).seen(2, "s1", "pay", json!({"n": 1}))
+            Events::new().reported(1, "r1", "pay", Some(json!({"n": 1}))).seen(
+                2,
+                "s1",
+                "pay",
+                json!({"n": 1}),
+            )
         };
         assert_eq!(reported(begun().failed(4, "s1")), (1, true));
         assert_eq!(reported(begun().lost(4, "s1", false)), (1, true));

@@ -347,6 +347,7 @@ fn reports_unknown_lines() {
             "has tool calls, which need lines of their own",
         ),
         ("{\"type\": \"tool_call\", \"name\": \"\"}", "calls a tool without a name"),
+        ("{\"type\": \"tool_call\", \"name\": \" \"}", "calls a tool without a name"),
         (
             "{\"type\": \"tool_call\", \"name\": \"a\", \"result\": 1, \"error\": \"b\"}",
             "both `result` and `error`",
@@ -358,6 +359,10 @@ fn reports_unknown_lines() {
         ),
         ("{\"type\": \"text\", \"text\": \"x\", \"turn\": 2}", "has turn 2, expected 1"),
         (&done, "the agent's answer is empty: no text and no tool call"),
+        (
+            "{\"type\": \"text\", \"text\": \" \\n\"}\n{\"type\": \"done\"}",
+            "the agent's answer is empty: no text and no tool call",
+        ),
     ] {
         let agent = format!("read -r message\ncat <<'END'\n{line}\nEND\nread -r message\n");
         assert_failed(&script_project(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);

@@ -260,6 +260,8 @@ assert:
       |
     9 |   - hello
       |     ^^^^^
+      |
+      = help: write what the user says under `user`: `{ user: Hello }`
 
     error: `forbid` must be a list that is not empty, found the text "delete_order"
       --> a.test.yaml:12:13
@@ -433,6 +435,8 @@ fn rejects_invalid_yaml() {
       |
     1 | - name: a
       | ^^^^^^^^^
+      |
+      = help: each case is a document of its own; separate them by a line `---`
     ");
     assert_snapshot!(suite_error("just words\n"), @r#"
     exit code: 2

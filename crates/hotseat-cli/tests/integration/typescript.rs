@@ -1211,6 +1211,7 @@ fn simulated_user_continues_until_stopped() {
       it('as long as it may', () => { const end = user.simulate({ goal: 'say it all', maxTurns: 1 }); expect(end.reason).toBe('max_turns'); user.says('and I'); expect(conversation.turnCount).toBe(2); });
       it('breaks', () => { user.simulate({ goal: 'say it all', stopWhen: () => missing }); });
       it('without a goal', () => { user.simulate({ role: 'x' }); });
+      it('without a turn', () => { user.simulate({ goal: 'x', maxTurns: 0 }); });
       it('with a mistake', () => { user.simulate({ goal: 'x', shoud: ['y'] }); });
     ";
     let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
@@ -1223,6 +1224,7 @@ fn simulated_user_continues_until_stopped() {
             "until it is enough passed",
             "with a mistake failed",
             "without a goal failed",
+            "without a turn failed",
         ],
         "{}",
         tested.output

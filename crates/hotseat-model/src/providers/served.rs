@@ -2,13 +2,17 @@
 //!
 //! The conversions are pure. Each protocol has them beside those of its client, so both directions agree.
 
+use std::collections::HashMap;
+
 use hotseat_document::json::read_value;
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
 use super::anthropic::{AnthropicReplyWriter, anthropic_error, anthropic_reply, read_anthropic_request};
 use super::openai::{ChatReplyWriter, chat_reply, read_chat_request};
-use super::responses::{ResponsesReplyWriter, read_responses_request, responses_reply};
+use super::responses::{
+    ResponsesReplyWriter, read_responses_request, response_of_item, responses_reply, sent_items,
+};
 use crate::types::parse_arguments;
 use crate::{
     ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool, ModelToolCall,
@@ -176,6 +180,46 @@ impl From<RequestProblem> for ModelError {
     fn from(problem: RequestProblem) -> Self {
         ModelError::new(ModelErrorKind::BadRequest, problem.message)
     }
+}
+
+/// Puts the items to which a request of Responses refers by their ids in place of these references. `reply_of` returns the reply of a
+/// response of the same conversation. Together the items have at most `max_bytes`.
+///
+/// # Errors
+/// If an item is unknown, or the items are too large.
+pub fn resolve_item_references<'r>(
+    body: &mut Value,
+    reply_of: impl Fn(&str) -> Option<&'r ModelReply>,
+    max_bytes: usize,
+) -> Result<(), RequestProblem> {
+    let Some(input) = body.get_mut("input").and_then(Value::as_array_mut) else { return Ok(()) };
+    let mut sent: HashMap<String, Vec<(Value, usize)>> = HashMap::new();
+    let mut room = max_bytes;
+    for (index, item) in input.iter_mut().enumerate() {
+        if item["type"] != "item_reference" {
+            continue;
+        }
+        let place = format!("input[{index}].id");
+        let id = item["id"].as_str().unwrap_or_default();
+        let unknown = || RequestProblem::at(&place, format!("Item with id '{id}' not found."));
+        let response = response_of_item(id).ok_or_else(unknown)?;
+        if !sent.contains_key(response) {
+            let items = sent_items(response, reply_of(response).ok_or_else(unknown)?).into_iter();
+            let items = items.map(|item| {
+                let size = item.to_string().len();
+                (item, size)
+            });
+            sent.insert(response.to_owned(), items.collect());
+        }
+        let number = id.rsplit('_').next().and_then(|number| number.parse::<usize>().ok());
+        let known = number.and_then(|number| sent[response].get(number)).filter(|(item, _)| item["id"] == id);
+        let (found, size) = known.ok_or_else(unknown)?;
+        room = room.checked_sub(*size).ok_or_else(|| {
+            RequestProblem::at(&place, format!("the items have more than {max_bytes} bytes"))
+        })?;
+        *item = found.clone();
+    }
+    Ok(())
 }
 
 /// Returns the HTTP status of an error.

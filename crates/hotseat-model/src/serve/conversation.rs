@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::answer_source::{AnswerSource, RecordError};
@@ -12,7 +13,7 @@ use super::faults::{FaultState, UnreachedFault};
 use super::limits::ServeLimits;
 use super::served_model::ServedModel;
 use super::{ServedModelEvent, ServedModelEventKind};
-use crate::providers::served::RequestProblem;
+use crate::providers::served::{RequestProblem, resolve_item_references};
 use crate::{CallPosition, ModelMessage, ModelReply, ModelRequest};
 
 /// State that all conversations share.
@@ -198,6 +199,7 @@ struct StoredResponse {
     id: String,
     bytes: usize,
     messages: Vec<ModelMessage>,
+    reply: ModelReply,
 }
 
 impl ConversationState {
@@ -261,14 +263,28 @@ impl ConversationState {
         Ok(())
     }
 
+    /// Puts the items of earlier responses in place of references to them.
+    pub(super) fn resolve_items(&self, body: &mut Value) -> Result<(), RequestProblem> {
+        let memory = self.memory();
+        let reply_of =
+            |id: &str| memory.responses.iter().find(|stored| stored.id == id).map(|stored| &stored.reply);
+        resolve_item_references(body, reply_of, self.limits.max_body_bytes)
+    }
+
     /// Stores a response, so that a request can continue it.
     pub(super) fn store_response(&self, id: &str, request: &ModelRequest, reply: &ModelReply) {
         let mut messages = request.messages.clone();
         messages.push(ModelMessage::assistant(reply));
-        let bytes = messages.iter().map(message_bytes).sum();
+        // The reply is stored twice.
+        let bytes = messages.iter().chain(messages.last()).map(message_bytes).sum();
         let mut memory = self.memory();
         memory.stored_bytes += bytes;
-        memory.responses.push_back(StoredResponse { id: id.to_owned(), bytes, messages });
+        memory.responses.push_back(StoredResponse {
+            id: id.to_owned(),
+            bytes,
+            messages,
+            reply: reply.clone(),
+        });
         while memory.stored_bytes > self.limits.max_stored_bytes
             && let Some(oldest) = memory.responses.pop_front()
         {

@@ -251,7 +251,10 @@ fn read_call(
     if body.len() > MAX_JSON_VALUES && values.take(MAX_JSON_VALUES + 1).count() > MAX_JSON_VALUES {
         return Err(RequestProblem::new(format!("the body has more than {MAX_JSON_VALUES} JSON values")));
     }
-    let body = read_bytes(body).map_err(|error| RequestProblem::new(format!("the body {error}")))?;
+    let mut body = read_bytes(body).map_err(|error| RequestProblem::new(format!("the body {error}")))?;
+    if dialect == Dialect::Responses {
+        conversation.resolve_items(&mut body)?;
+    }
     let mut served = dialect.read_request(&body)?;
     let request: &mut ModelRequest = &mut served.request;
     if let Some(previous) = &served.previous {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use hotseat_trace::{ErrorInfo, Origin};
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin};
 use serde_json::Value;
 use tokio::time::timeout_at;
 
@@ -140,6 +140,10 @@ impl CodeAgentSession {
             }
             Ok(Ok(answer)) => answer,
         };
+        if answer.calls.iter().any(|call| call.name.trim().is_empty()) {
+            let message = "the agent calls a tool without a name";
+            return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+        }
         for call in answer.calls {
             let id = telling.record_call("", &call.name, Origin::Snapshot);
             telling.record_arguments(&id, CallArguments::from_json(call.arguments));
@@ -167,10 +171,7 @@ impl AgentSession for CodeAgentSession {
         ProtocolCapabilities { attachments: false, ..ProtocolCapabilities::ALL }
     }
 
-    fn seed_history(
-        &mut self,
-        messages: &[ConversationMessage],
-    ) -> Result<(), hotseat_trace::AttemptFailure> {
+    fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
         self.history
             .extend(messages.iter().cloned().map(|message| CodeAgentMessage { message, options: None }));
         Ok(())

@@ -148,7 +148,7 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         WireLine::Text { text: None, delta: Some(piece) } => OutputLine::Delta(piece),
         WireLine::Text { .. } => return Err(wrong("needs either `text` or `delta`".to_string())),
         WireLine::Reasoning { text } => OutputLine::Reasoning(text),
-        WireLine::ToolCall { name, .. } if name.is_empty() => {
+        WireLine::ToolCall { name, .. } if name.trim().is_empty() => {
             return Err(wrong("calls a tool without a name".to_string()));
         }
         WireLine::ToolCall { id, name, arguments, result, error, others } => {

@@ -273,9 +273,13 @@ impl<'a> TurnRecorder<'a> {
     }
 
     /// Checks that the turn has an answer. Calls that only MCP servers and models of the test saw are one.
-    /// Fails if the agent sent neither text nor a tool call.
+    /// Fails if the agent sent neither text nor a tool call. Blanks are no text.
     pub(crate) fn check_answered(&mut self) -> Result<(), AttemptFailure> {
-        if self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
+        let is_answer = |message: &RecordedMessage| {
+            message.role == MessageRole::Assistant
+                && !(message.text.trim().is_empty() && message.tool_calls.is_empty())
+        };
+        if self.messages.iter().any(is_answer) {
             return Ok(());
         }
         self.recorder.flush_inbox();

@@ -199,13 +199,17 @@ impl SimulatorSettings {
         if self.played_by.is_some() {
             return Err(SimulationError::PlayedByInExample);
         }
-        match told.goal {
+        match &told.goal {
+            Some(goal) if goal.is_empty() => Err(SimulationError::NoGoal),
             None => Err(SimulationError::NoGoal),
             Some(_) => Ok(told),
         }
     }
 
     fn own_case_brief(&self, at: CallerLocation) -> Result<Told, SimulationError> {
+        if self.max_turns == Some(0) {
+            return Err(SimulationError::NoTurns);
+        }
         let stop_when = self.stop_when.iter().map(|(stop, at)| {
             let stop = stop.clone();
             let native = RustCheck::new("the stop condition returns true", move |scope: TurnScope<'_>| {
@@ -270,6 +274,8 @@ impl SimulatorSettings {
 pub(super) enum SimulationError {
     #[error("`played_by` is only allowed in a group: set it with `simulator()`")]
     PlayedByInExample,
+    #[error("`max_turns` of `user.simulate` must be at least 1")]
+    NoTurns,
     #[error("`user.simulate` requires a `goal`")]
     NoGoal,
     #[error(

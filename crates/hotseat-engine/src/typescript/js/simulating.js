@@ -115,6 +115,7 @@ function asBrief(brief) {
 function simulate(brief) {
   const own = asBrief(brief);
   if (typeof own.goal !== "string" || own.goal.trim() === "") throw misuse("user.simulate requires a `goal`");
+  if (own.maxTurns === 0) throw misuse("`maxTurns` of user.simulate must be at least 1");
   return ask({ do: "simulate", brief: withSources(own), above: withSources(current.running.simulators.map(asBrief)), at: at() });
 }
 

@@ -7,6 +7,11 @@ use crate::{ModelError, ModelReply, ModelToolCall, ReplyDelta, StopReason, Token
 
 /// Writes a complete reply.
 pub(in crate::providers) fn responses_reply(head: &ReplyHead, reply: &ModelReply) -> Value {
+    ended_response(head, output_items(head, reply), reply)
+}
+
+/// Writes the items of a reply.
+fn output_items(head: &ReplyHead, reply: &ModelReply) -> Vec<Value> {
     let reasoning = (!reply.reasoning.is_empty()).then(|| reasoning_item(head, 0, &reply.reasoning));
     let said = usize::from(reasoning.is_some());
     let is_refusal = reply.stop == StopReason::Refusal;
@@ -15,8 +20,25 @@ pub(in crate::providers) fn responses_reply(head: &ReplyHead, reply: &ModelReply
     let first_call = said + usize::from(message.is_some());
     let calls = reply.tool_calls.iter().enumerate();
     let calls = calls.map(|(index, call)| call_item(head, first_call + index, call));
-    let output: Vec<Value> = reasoning.into_iter().chain(message).chain(calls).collect();
-    ended_response(head, output, reply)
+    reasoning.into_iter().chain(message).chain(calls).collect()
+}
+
+/// Returns the id of the response that has sent an item with this id.
+pub(in crate::providers) fn response_of_item(item: &str) -> Option<&str> {
+    let (_, rest) = item.split_once('_')?;
+    rest.rsplit_once('_').map(|(response, _)| response)
+}
+
+/// Writes the items of a reply again, as far as a request may refer to them.
+pub(in crate::providers) fn sent_items(response: &str, reply: &ModelReply) -> Vec<Value> {
+    let head = ReplyHead {
+        id: response.to_owned(),
+        created: 0,
+        model: String::new(),
+        include_usage: false,
+        input_tokens: 0,
+    };
+    output_items(&head, reply)
 }
 
 /// Writes the response with all its items.

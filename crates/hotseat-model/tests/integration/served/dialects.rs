@@ -181,6 +181,18 @@ async fn responses_continue_by_id_or_by_items() {
     items.extend(outputs.as_array().unwrap().clone());
     let by_items = served.post("v1/responses", &json!({"model": "gpt", "input": items})).await.json();
     assert_eq!(by_items["output"][0]["content"][0]["text"], "There are 3.");
+    let reference = |item: &Value| json!({"type": "item_reference", "id": item["id"]});
+    let mut references = vec![json!({"role": "user", "content": "red"})];
+    references.extend(first["output"].as_array().unwrap().iter().map(reference));
+    references.extend(outputs.as_array().unwrap().clone());
+    let by_reference =
+        served.post("v1/responses", &json!({"model": "gpt", "input": references})).await.json();
+    assert_eq!(by_reference["output"][0]["content"][0]["text"], "There are 3.");
+    for id in ["", "msg", "msg_resp_none_0", "fc_resp_1_0", "msg_resp_1_99"] {
+        let unknown = json!({"model": "gpt", "input": [{"type": "item_reference", "id": id}]});
+        let unknown = served.post("v1/responses", &unknown).await;
+        assert_eq!((unknown.status, &unknown.json()["error"]["param"]), (400, &json!("input[0].id")), "{id}");
+    }
     let unknown = json!({"model": "gpt", "input": "x", "previous_response_id": "resp_none"});
     let unknown = served.post("v1/responses", &unknown).await;
     assert_eq!((unknown.status, &unknown.json()["error"]["param"]), (400, &json!("previous_response_id")));

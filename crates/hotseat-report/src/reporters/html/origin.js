@@ -33,8 +33,7 @@ function yamlValue(value) {
   if (typeof value === 'string') return yamlText(value);
   if (Array.isArray(value)) return `[${value.map(yamlValue).join(', ')}]`;
   if (value && typeof value === 'object') {
-    const key = (name) => JSON.stringify(name.toWellFormed()).replace(YAML_ESCAPED, yamlEscape);
-    return `{ ${Object.entries(value).map(([name, of]) => `${key(name)}: ${yamlValue(of)}`).join(', ')} }`;
+    return `{ ${Object.entries(value).map(([name, of]) => `${yamlText(name)}: ${yamlValue(of)}`).join(', ')} }`;
   }
   return JSON.stringify(value ?? null);
 }
