@@ -138,9 +138,10 @@ fn reports_contain_expected_actual_and_location() {
 /// Numbers of calls that contradict each other, or allow everything, are refused with functions and without.
 #[test]
 fn impossible_and_empty_numbers_of_calls_are_errors_of_the_test() {
+    type SetCount = fn(ToolCallMatcher) -> ToolCallMatcher;
     let ran = run_examples(|s| {
         echo_agent(s);
-        let all: [(&'static str, fn(ToolCallMatcher) -> ToolCallMatcher); 4] = [
+        let all: [(&'static str, SetCount); 4] = [
             ("exact and minimum", |called| called.times(1).at_least(2)),
             ("minimum and exact", |called| called.at_least(2).times(1)),
             ("empty range", |called| called.at_least(3).at_most(1)),
