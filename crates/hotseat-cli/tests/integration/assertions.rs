@@ -380,7 +380,8 @@ fn arguments_that_are_not_json_decide_nothing() {
       expect(agent).not.toCallTool('pay', { amount: (n) => n === 35 });
     });";
     let tested = crate::common::typescript::project(&agent, script).test(&["a_test.ts"]);
-    assert_eq!(tested.failure("a")["kind"], "script_error", "{}", tested.output);
+    assert_eq!(tested.failure("a")["kind"], "assertion", "{}", tested.output);
+    assert_eq!(tested.failure("a")["fault"], "agent", "{}", tested.output);
 }
 
 #[test]

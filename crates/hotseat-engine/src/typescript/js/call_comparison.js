@@ -1,6 +1,6 @@
 // Tool calls that this library compares, because a function decides about an argument.
 
-const { areUnreadable, isNamed, needsTurn, part, turns } = core;
+const { areUnreadable, isNamed, misuse, needsTurn, part, turns } = core;
 const { compare, holds, show, tried } = part("values");
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
@@ -10,7 +10,8 @@ const timesInWords = ({ exact, min, max }) => (exact !== undefined ? `${exact} t
 
 /** Asserts calls of tools with arguments. `count` is their expected number. */
 function compareCalls(names, expected, count, way) {
-  const { exact, max } = count ?? {};
+  const { exact, min, max } = count ?? {};
+  if (min === 0 && max === undefined) throw misuse("`min: 0` allows any number of calls, so nothing is asserted");
   const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
   const most = exact ?? max ?? Infinity;
   const of = called(way).filter((call) => names.some((name) => isNamed(call, name)));
@@ -20,7 +21,8 @@ function compareCalls(names, expected, count, way) {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
     const allows = (number) => number >= least && number <= most;
     const unknown = of.filter(areUnreadable).length;
-    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { error: `the arguments of a call are not valid JSON: ${actual}` };
+    // Neither the assertion nor its negation passes: the agent is at fault.
+    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { holds: way.negated, actual: `the arguments of a call are not valid JSON: ${actual}` };
     return { holds: allows(fitting), actual };
   };
   compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);
