@@ -141,7 +141,7 @@ impl CallFilter {
     }
 
     /// Lists all calls of the tool in a scope, for the result of a failed check.
-    pub fn list_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
+    pub(super) fn list_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
         scope
             .calls()
             .filter(|(_, call)| call.is_named(&self.name))

@@ -199,9 +199,8 @@ impl SimulatorSettings {
         if self.played_by.is_some() {
             return Err(SimulationError::PlayedByInExample);
         }
-        match &told.goal {
-            Some(goal) if goal.is_empty() => Err(SimulationError::NoGoal),
-            None => Err(SimulationError::NoGoal),
+        match told.goal.as_deref() {
+            None | Some("") => Err(SimulationError::NoGoal),
             Some(_) => Ok(told),
         }
     }

@@ -168,6 +168,9 @@ async fn responses_continue_by_id_or_by_items() {
     let tools = json!([{"type": "function", "name": "search", "parameters": {"type": "object"}}]);
     let first = json!({"model": "gpt", "instructions": "You sell shoes.", "input": "red", "tools": tools});
     let first = served.post("v1/responses", &first).await.json();
+    let azure = json!({"model": "gpt", "messages": [{"role": "user", "content": "hello"}]});
+    let azure = served.post("openai/deployments/gpt/chat/completions?api-version=1", &azure).await;
+    assert_eq!(azure.status, 200, "{}", azure.body);
     let call = &first["output"][2];
     let outputs = json!([
         {"type": "function_call_output", "call_id": call["call_id"], "output": "{\"hits\": 3}"},

@@ -190,6 +190,20 @@ fn topics(s: &mut Group) {
         .forbid_tool_call("book_room");
 }
 
+/// Such users would say nothing, and their examples pass.
+#[test]
+fn simulated_users_need_a_goal_and_a_turn() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        s.it("no turn", async |t| _ = t.user.simulate(|s| _ = s.goal("x").max_turns(0)).await);
+        s.it("no goal", async |t| _ = t.user.simulate(|s| _ = s.goal("  ")).await);
+    });
+    for (name, words) in [("no turn", "must be at least 1"), ("no goal", "requires a `goal`")] {
+        let message = ran.failure(name).1;
+        assert!(message.contains(words), "{name}: {message}");
+    }
+}
+
 /// A negated function holds of no turn of a visit, not merely of not all.
 #[test]
 fn a_negated_function_is_false_of_each_turn() {

@@ -135,6 +135,20 @@ fn reports_contain_expected_actual_and_location() {
     );
 }
 
+/// No assertion can require or forbid it.
+#[test]
+fn a_call_without_a_name_is_invalid() {
+    let ran = run_examples(|s| {
+        s.agent(replies(async |_| CodeAgentAnswer::text("Done.").calling(" ", json!({}), json!({}))));
+        s.it("calls nothing", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, not(call_tool("pay")));
+        });
+    });
+    let (kind, message) = ran.failure("calls nothing");
+    assert!(kind == "protocol_error" && message.contains("a tool without a name"), "{kind} {message}");
+}
+
 /// Numbers of calls that contradict each other, or allow everything, are refused with functions and without.
 #[test]
 fn impossible_and_empty_numbers_of_calls_are_errors_of_the_test() {
