@@ -51,7 +51,7 @@ impl UsageBudget {
                 format!("the model and the price of the tokens of turn {} are unknown", turn.number)
             }
             Some(model) => format!(
-                "the tokens of `{model}` have no price; give its connector a `price`, or add a connector with this `model`"
+                "the tokens of `{model}` have no price; give its connector a `price`, or add a connector with this `model`, and report input and output tokens"
             ),
         })
     }

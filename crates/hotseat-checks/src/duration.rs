@@ -6,8 +6,7 @@ use hotseat_trace::TurnScope;
 
 use super::{CheckBehavior, CheckDecision, CheckOutcome};
 
-/// Time from the first input of the scope to the end of its last turn, at most the limit (inclusive). A turn
-/// that is still running at the limit is aborted.
+/// Time of all turns of the scope, at most the limit (inclusive). A turn that is still running at the limit is aborted.
 #[derive(Debug, Clone)]
 pub struct MaxDuration {
     /// Maximum duration.
@@ -24,7 +23,7 @@ impl CheckBehavior for MaxDuration {
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let taken = scope.duration();
+        let taken = scope.agent_clock().total();
         CheckDecision::new(taken <= self.limit, format!("{} ms", taken.as_millis()))
     }
 

@@ -68,15 +68,20 @@ impl MaxIdle {
         has_untimed: bool,
     ) -> Option<IdleTime> {
         busy.sort();
+        let clock = scope.agent_clock();
+        let mut busy: Vec<(Duration, Duration, String)> = busy
+            .into_iter()
+            .map(|(started, ended, name)| (clock.at(started), clock.at(ended), name))
+            .collect();
         if self.idle == IdleScope::Anywhere || has_untimed {
-            busy.insert(0, (scope.started(), scope.started(), "the start".to_string()));
-            busy.push((scope.ended(), scope.ended(), "the end".to_string()));
+            busy.insert(0, (Duration::ZERO, Duration::ZERO, "the start".to_string()));
+            busy.push((clock.total(), clock.total(), "the end".to_string()));
         }
         let mut longest: Option<IdleTime> = None;
         let mut busy = busy.into_iter();
         let (_, mut until, mut before) = busy.next()?;
         for (started, ended, name) in busy {
-            let length = started - until;
+            let length = started.saturating_sub(until);
             if longest.as_ref().is_none_or(|longest| length > longest.length) {
                 longest = Some(IdleTime { length, before: before.clone(), after: name.clone() });
             }

@@ -93,6 +93,11 @@ pub struct McpToolResult {
     pub meta: Map<String, Value>,
 }
 
+/// What is wrong with the result of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidResult(&'static str);
+
 impl McpToolResult {
     /// A result with one block of text.
     pub fn from_text(text: impl Into<String>) -> McpToolResult {
@@ -112,14 +117,33 @@ impl McpToolResult {
         McpToolResult { is_error: true, ..Self::from_text(text) }
     }
 
-    /// Reads the result of `tools/call`.
-    pub fn from_json(result: &Value) -> McpToolResult {
-        McpToolResult {
-            content: result.get("content").and_then(Value::as_array).cloned().unwrap_or_default(),
-            structured: result.get("structuredContent").cloned(),
-            is_error: result.get("isError").and_then(Value::as_bool).unwrap_or(false),
-            meta: result.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default(),
+    /// Reads the result of `tools/call`. Content that is missing is empty.
+    ///
+    /// # Errors
+    /// What is wrong with a result that violates the protocol: nobody knows what its client reads.
+    pub fn from_json(result: &Value) -> Result<McpToolResult, InvalidResult> {
+        let members = result.as_object().ok_or(InvalidResult("it is no object"))?;
+        let content = match members.get("content") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(blocks)) if blocks.iter().all(|block| block["type"].is_string()) => {
+                blocks.clone()
+            }
+            Some(_) => return Err(InvalidResult("`content` is no list of objects with a `type`")),
+        };
+        let is_error = match members.get("isError") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(is_error)) => *is_error,
+            Some(_) => return Err(InvalidResult("`isError` is neither true nor false")),
+        };
+        if members.get("resultType").is_some_and(|kind| kind != "complete") {
+            return Err(InvalidResult("its `resultType` is not known"));
         }
+        Ok(McpToolResult {
+            content,
+            structured: members.get("structuredContent").cloned(),
+            is_error,
+            meta: members.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default(),
+        })
     }
 
     /// Writes the result of `tools/call`. `structuredContent` that is no object is omitted for revisions

@@ -64,7 +64,13 @@ impl ToolAnswerer for FixedAnswerer {
             let values = BTreeMap::from([("arguments", arguments)]);
             let (state, responses) = (call.input_state.as_ref(), &call.input_responses);
             match answer.complete(&values, state, responses, &call.capabilities) {
-                Ok(result) => McpAnswer::Result(McpToolResult::from_json(&result)),
+                Ok(result) => match McpToolResult::from_json(&result) {
+                    Ok(result) => McpAnswer::Result(result),
+                    Err(problem) => McpAnswer::Failed {
+                        message: format!("the answer of the tool `{}` is invalid: {problem}", call.tool),
+                        detail: None,
+                    },
+                },
                 Err(input) => (*input).into(),
             }
         })

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::answer::McpToolResult;
 use crate::fault::FaultKind;
 use crate::frame::RpcError;
-use crate::revision::ProtocolRevision;
+use crate::revision::{ProtocolRevision, error_code};
 
 /// One event between a client and a server.
 #[derive(Debug, Clone)]
@@ -34,6 +34,9 @@ pub enum McpEventKind {
     /// A call was answered. `outcome` is what the server gave, before any fault; `duration` is the time since the call arrived.
     /// `delivered` is true if an answer was sent to the client, perhaps changed by a fault.
     CallAnswered { call: u64, outcome: Result<McpToolResult, RpcError>, duration: Duration, delivered: bool },
+    /// The server answered a call with a task, which carries the call out. [`CallAnswered`](Self::CallAnswered) follows when the
+    /// client fetches the result.
+    TaskStarted { call: u64 },
     /// A proxied server got a call and did not answer it, for example because it ended. The call may have taken effect. Precedes
     /// [`CallAnswered`](Self::CallAnswered), whose error the client got in place of an answer.
     CallBrokenOff { call: u64 },
@@ -69,6 +72,25 @@ pub enum McpEventKind {
 }
 
 impl McpEventKind {
+    /// The events of an answer. An invalid result is a failure of its server.
+    pub(crate) fn of_answer(
+        call: u64,
+        outcome: Result<Value, RpcError>,
+        duration: Duration,
+        delivered: bool,
+    ) -> Vec<McpEventKind> {
+        let mut events = Vec::new();
+        let outcome = outcome.and_then(|result| {
+            McpToolResult::from_json(&result).map_err(|problem| {
+                let message = format!("it answered a call with an invalid result: {problem}");
+                events.push(McpEventKind::ServerFailed { message: message.clone(), error_output: None });
+                RpcError::new(error_code::INTERNAL_ERROR, message)
+            })
+        });
+        events.push(McpEventKind::CallAnswered { call, outcome, duration, delivered });
+        events
+    }
+
     /// Describes the failure of a proxied server in one line: with the last line of its error output.
     pub fn server_failure(&self) -> Option<String> {
         let McpEventKind::ServerFailed { message, error_output } = self else { return None };

@@ -58,7 +58,7 @@ mod server;
 mod sse;
 
 pub use answer::{
-    AnswerFuture, CallNotifier, InputRequired, McpAnswer, McpCall, McpToolResult, ToolAnswerer,
+    AnswerFuture, CallNotifier, InputRequired, InvalidResult, McpAnswer, McpCall, McpToolResult, ToolAnswerer,
 };
 #[cfg(feature = "serve")]
 pub use bridge::{BridgeError, bridge_lines, run_bridge};

@@ -91,6 +91,11 @@ pub fn is_call_part(part_type: &str) -> bool {
     )
 }
 
+/// True if a content part of this type is not said to the user.
+pub fn is_reasoning_part(part_type: &str) -> bool {
+    matches!(part_type, "reasoning" | "thinking" | "redacted_thinking")
+}
+
 /// A piece and the call that it belongs to.
 #[derive(Debug)]
 pub struct PlacedPiece {
@@ -106,7 +111,8 @@ pub struct PlacedPiece {
 ///
 /// Servers number pieces differently. A piece belongs to the call with its index, unless it has another id or
 /// name; without an index, to the call with its id; without both, it starts a call if it has a name, and
-/// continues the last call otherwise. So calls are neither lost, duplicated nor merged. Two names of one index
+/// continues the last call otherwise. The entries of a whole message are different calls, whatever their ids. So calls are
+/// neither lost, duplicated nor merged. Two names of one index
 /// without arguments between them are an error: they may be two calls, or the parts of one name.
 #[derive(Debug, Default)]
 pub struct ToolCallPieces {
@@ -115,6 +121,8 @@ pub struct ToolCallPieces {
     by_index: HashMap<u64, usize>,
     /// Last call of each id.
     by_id: HashMap<String, usize>,
+    /// Number of calls before the whole message that is read.
+    before_message: Option<usize>,
 }
 
 /// What is known of a call so far; empty if unknown.
@@ -135,6 +143,11 @@ pub struct AmbiguousName {
 }
 
 impl ToolCallPieces {
+    /// Begins to read the calls of a message: a whole one, or a delta of a stream.
+    pub fn begin_message(&mut self, is_whole: bool) {
+        self.before_message = is_whole.then_some(self.calls.len());
+    }
+
     /// Finds the call of a piece; a new one if the piece starts a call.
     ///
     /// # Errors
@@ -185,6 +198,7 @@ impl ToolCallPieces {
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
+        let known = known.filter(|call| self.before_message.is_none_or(|before| *call < before));
         let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
         known.filter(|call| {
             let identity = &self.calls[*call];
@@ -194,6 +208,7 @@ impl ToolCallPieces {
 
     /// Checks a name that differs from that of the call with its index.
     fn check_name(&self, index: Option<u64>, id: &str, name: &str) -> Result<(), AmbiguousName> {
+        let index = index.filter(|_| self.before_message.is_none());
         let named = index.and_then(|index| Some((index, &self.calls[*self.by_index.get(&index)?])));
         match named {
             Some((index, known)) if !known.has_arguments && (id.is_empty() || id == known.id) => {

@@ -153,7 +153,14 @@ impl McpClient {
         meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "fake-agent", "version": "1.0"});
     }
 
-    fn request(&self, method: &str, mut params: Value, name: Option<&str>) -> Result<Value, TestkitError> {
+    /// Sends a request of any method, for the tool or the address `name` if it has one. `params` has the member `_meta`. Fails as
+    /// [`McpClient::call`].
+    pub fn request(
+        &self,
+        method: &str,
+        mut params: Value,
+        name: Option<&str>,
+    ) -> Result<Value, TestkitError> {
         if let Some(session) = &self.session {
             return self.request_in_session(session, method, &params);
         }

@@ -1054,7 +1054,49 @@ impl<'a> TurnScope<'a> {
     pub fn duration(self) -> Duration {
         self.ended() - self.started()
     }
+
+    /// Returns the clock of the agent.
+    pub fn agent_clock(self) -> AgentClock {
+        let mut before = Duration::ZERO;
+        let spans = self.turns().iter().map(|turn| {
+            let span = AgentSpan { started: turn.started, length: turn.duration(), before };
+            before += span.length;
+            span
+        });
+        AgentClock { spans: spans.collect(), total: before }
+    }
 }
+
+/// A clock that runs only within turns: between them, simulated users, judges, people and hooks take their time.
+#[derive(Debug, Clone)]
+pub struct AgentClock {
+    /// The turns, in order.
+    spans: Vec<AgentSpan>,
+    total: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct AgentSpan {
+    started: TimeOffset,
+    length: Duration,
+    /// Time of the turns before.
+    before: Duration,
+}
+
+impl AgentClock {
+    /// The time of all turns.
+    pub fn total(&self) -> Duration {
+        self.total
+    }
+
+    /// The time of the agent up to `at`, since the start of the first turn.
+    pub fn at(&self, at: TimeOffset) -> Duration {
+        let started = self.spans.partition_point(|span| span.started <= at);
+        let Some(span) = started.checked_sub(1).map(|last| self.spans[last]) else { return Duration::ZERO };
+        span.before + (at - span.started).min(span.length)
+    }
+}
+
 /// Maps a stop reason of a model to the finish reason of chat completions.
 fn finish_reason(stop: &Arc<str>) -> Arc<str> {
     match &**stop {

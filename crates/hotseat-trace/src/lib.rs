@@ -37,7 +37,7 @@ pub use comparison::{
     CallComparison, ComparedPart, ComparisonLine, DifferenceReason, MissingCall, NearestCall, ValueDifference,
 };
 pub use conversation::{
-    AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallVisibility, CallingMessages,
+    AgentClock, AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallVisibility, CallingMessages,
     ConversationTurn, ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem,
     TurnOutcome, TurnScope, UNREADABLE_REPLY, UnseenCalls,
 };

@@ -82,6 +82,55 @@ fn a_call_that_a_proxied_server_does_not_answer_may_have_taken_effect() {
     }
 }
 
+/// A server that charges in a task. Its order says how the charge ends.
+const TASK_SERVER: &str = r#"import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    params = message.get('params', {})
+    result = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'bank', 'version': '1'}}
+    if message['method'] == 'tools/call':
+        result = {'task': {'taskId': params['arguments']['order_id'], 'status': 'working'}}
+    if message['method'] == 'tasks/result':
+        result = {'content': [{'type': 'text', 'text': params['taskId']}], 'isError': params['taskId'] == 'declined'}
+    if 'id' in message:
+        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
+"#;
+
+#[test]
+fn a_call_with_a_task_has_the_result_of_the_task() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        for order in text.split(' ') {
+            let task = bank.call_once("charge_card", &json!({"order_id": order}), &Default::default());
+            let task = task.expect("a task")["task"]["taskId"].clone();
+            if order != "forgotten" {
+                bank.request("tasks/result", json!({"taskId": task, "_meta": {}}), None).expect("a result");
+            }
+        }
+        FakeReply::json(200, &json!({"reply": "done"}))
+    });
+    let effects = "{ type: idempotent, tool: charge_card, key: order_id }";
+    let case = |orders: &str, check: &str| {
+        format!("name: {orders}\nturns: [{{ user: {orders} }}]\nassert: [{check}]\n")
+    };
+    let suite = [
+        case("charged", "{ type: tool_result, tool: charge_card, result: charged }"),
+        case("declined", "{ type: tool_result, tool: charge_card }"),
+        case("forgotten", "{ type: tool_result, tool: charge_card }"),
+        case("declined declined", effects),
+        case("forgotten forgotten", effects),
+    ];
+    let server = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
+    let tested = project(&agent, server, &suite.join("---\n")).file("bank.py", TASK_SERVER).test(&[]);
+    for passing in ["charged", "declined declined"] {
+        assert_eq!(tested.case(passing)["status"], "passed", "{passing}: {}", tested.output);
+    }
+    tested.assert_failure("declined", "assertion", &["charge_card"]);
+    tested.assert_failure("forgotten", "assertion", &["charge_card"]);
+    tested.assert_failure("forgotten forgotten", "assertion", &["2 effects for order_id"]);
+}
+
 #[test]
 fn equal_arguments_are_one_call_in_any_form() {
     let retried = r#"name: NAME

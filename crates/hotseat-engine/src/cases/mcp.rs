@@ -9,9 +9,9 @@ use hotseat_checks::ArgumentPatterns;
 use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes};
 use hotseat_mcp::{
-    ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, InputRounds, McpRecording, McpReplaySource,
-    McpTool, MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy, Upstream,
-    UpstreamCommand,
+    ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, FaultTrigger, InputRounds, McpRecording,
+    McpReplaySource, McpTool, MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy,
+    Upstream, UpstreamCommand,
 };
 use hotseat_targets::message::{ClientTool, ToolAnswer};
 use serde_json::{Value, json};
@@ -535,8 +535,17 @@ impl McpFault {
         let arguments = read_argument_patterns(map, "args_match", diagnostics);
         let arguments = (!arguments.0.is_empty())
             .then(|| Arc::new(ArgumentCondition(arguments)) as Arc<dyn ArgumentsMatcher>);
-        let trigger = read_trigger(map, diagnostics)?;
+        let mut trigger = read_trigger(map, diagnostics)?;
         let kind = read_fault_kind(action, diagnostics)?;
+        if let (FaultKind::Stale, FaultTrigger::Nth(1)) = (&kind, trigger) {
+            if map.get("nth").is_some() {
+                let message =
+                    "the first call has no previous answer, so it never gets `stale`: begin with `nth: 2`";
+                diagnostics.report(map.place_of("nth"), message);
+                return None;
+            }
+            trigger = FaultTrigger::Nth(2);
+        }
         let tool = map.text("tool").map(str::to_string);
         let tool_place = map.place_near("tool");
         Some(McpFault { place: map.place(), tool_place, rule: FaultRule { tool, arguments, trigger, kind } })

@@ -10,6 +10,11 @@ pub(super) fn read_answer(text: &str) -> Result<Value, JsonAnswerError> {
     read_json(&escape_controls(text))
 }
 
+/// True if a text is an answer in the form of an object.
+pub(super) fn is_object(text: &str) -> bool {
+    matches!(read_answer(text), Ok(Value::Object(_)))
+}
+
 /// Escapes line breaks and tabs between quotation marks.
 fn escape_controls(json: &str) -> String {
     let (mut in_text, mut escaped) = (false, false);

@@ -326,6 +326,19 @@ async fn ask_agent(
         (unanswered, if is_late { RetryAdvice::Never } else { RetryAdvice::Now })
     })?;
     let Some(turn) = recorder.conversation().turns.first() else { return Ok(RoleReply::default()) };
+    let unusable = |words: String| Err((RoleError::Failed(words), RetryAdvice::Now));
+    let stop = turn.finish_reason.as_deref().map(StopReason::from_provider);
+    if stop == Some(StopReason::Refusal) {
+        return unusable(refused(turn.answer().unwrap_or_default()));
+    }
+    if stop == Some(StopReason::ToolUse) {
+        return unusable("it called a tool and did not wait for the result".to_string());
+    }
+    // What it says on its way is no answer, unless it has the form of one.
+    let earlier = turn.messages.iter().rev().skip(1).map(|message| &*message.content);
+    if let Some(other) = earlier.into_iter().find(|text| answer_json::is_object(text)) {
+        return unusable(format!("it gave several answers; {}", excerpt(other)));
+    }
     let result = || turn.result.as_ref().map(Value::to_string);
     Ok(RoleReply {
         text: turn.answer().map(str::to_string).or_else(result).unwrap_or_default(),
@@ -334,7 +347,7 @@ async fn ask_agent(
             [one] => Some(one.clone()),
             several => Some(Value::Array(several.to_vec())),
         },
-        is_truncated: matches!(turn.finish_reason.as_deref(), Some("length" | "max_tokens")),
+        is_truncated: stop == Some(StopReason::MaxTokens),
         ..RoleReply::default()
     })
 }
@@ -466,8 +479,7 @@ async fn ask_model(
     };
     match timeout_at(deadline, model.call(&request, &mut DiscardSink)).await {
         Ok(Ok(reply)) if reply.stop == StopReason::Refusal => {
-            let words = format!("it refused to answer; {}", excerpt(&reply.text));
-            Err((RoleError::Failed(words), RetryAdvice::Now))
+            Err((RoleError::Failed(refused(&reply.text)), RetryAdvice::Now))
         }
         // What it says beside a call is not its answer yet.
         Ok(Ok(reply)) if !reply.tool_calls.is_empty() => {
@@ -554,6 +566,10 @@ impl RoleExchange {
             duration_us: u64::try_from(self.said.duration.as_micros()).unwrap_or(u64::MAX),
         }))
     }
+}
+
+fn refused(text: &str) -> String {
+    format!("it refused to answer; {}", excerpt(text))
 }
 
 /// Beginning of an answer, for error messages.

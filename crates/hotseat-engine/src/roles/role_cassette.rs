@@ -1,5 +1,6 @@
 //! Answers of simulators and judges in one conversation: recorded, and given again to equal questions.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::{RetryAdvice, RoleError, RoleQuestion, RoleReply};
 
 /// Format of the file, in its first line.
 const FORMAT_NAME: &str = "hotseat-roles";
-const FORMAT_VERSION: u64 = 1;
+const FORMAT_VERSION: u64 = 2;
 /// Maximum number of recorded questions that are compared with one that has no answer.
 const MAX_COMPARED: usize = 200;
 
@@ -208,11 +209,11 @@ fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> St
     let of_role = answers.iter().enumerate().filter(|(_, answer)| answer.role == role);
     let recorded = of_role.take(MAX_COMPARED).map(|(index, answer)| RecordedRequest {
         index,
-        request: answer.question.clone(),
+        request: without_mark(&answer.question),
         is_used: answer.is_used,
     });
     let missing = format!("the cassette has no answer of {role} to this question");
-    match nearest_request(recorded, question) {
+    match nearest_request(recorded, &without_mark(question)) {
         None => format!("{missing}, and none to another one"),
         Some((index, change)) => {
             let change = change.unwrap_or_else(|| "it has no further answer to this question".to_string());
@@ -222,29 +223,58 @@ fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> St
     }
 }
 
+/// A question without the name of the marks around the evidence, which differs with any part of the evidence.
+fn without_mark(question: &Value) -> Value {
+    let mut question = question.clone();
+    if let Some(Value::String(text)) = question.get_mut("message")
+        && let Some((_, rest)) = text.split_once("<evidence-")
+        && let Some((name, _)) = rest.split_once('>')
+    {
+        *text = text.replace(&format!("evidence-{name}"), "evidence");
+    }
+    question
+}
+
 /// Removes ids, which differ from run to run, and the order of tool calls between two messages: calls at the same
 /// time arrive in any order.
-fn normalize(value: &mut Value) {
-    match value {
-        Value::Array(items) => {
-            items.iter_mut().for_each(normalize);
-            for run in items.chunk_by_mut(|one, other| is_about_tool(one) && is_about_tool(other)) {
-                run.sort_by_cached_key(Value::to_string);
-            }
+fn normalize(question: &mut Value) {
+    if let Some(message) = question["message"].as_object_mut() {
+        message.shift_remove("session_id");
+        if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
+            calls.sort_by_cached_key(Value::to_string);
         }
-        Value::Object(members) => {
-            for id in ["session_id", "tool_call_id"] {
-                members.shift_remove(id);
-            }
-            members.values_mut().for_each(normalize);
-            if let Some(Value::Array(calls)) = members.get_mut("tool_calls") {
-                for call in calls.iter_mut().filter_map(Value::as_object_mut) {
-                    call.shift_remove("id");
+        if let Some(Value::Array(messages)) = message.get_mut("conversation") {
+            normalize_messages(messages);
+        }
+    }
+    if let Some(Value::Object(metadata)) = question.pointer_mut("/options/metadata") {
+        metadata.shift_remove("session_id");
+    }
+    if let Some(Value::Array(messages)) = question.get_mut("history") {
+        normalize_messages(messages);
+    }
+}
+
+/// Puts calls in place of their ids, so that each result stays that of its call, and sorts calls and results between two messages.
+fn normalize_messages(messages: &mut [Value]) {
+    let mut by_id: HashMap<String, Value> = HashMap::new();
+    for message in messages.iter_mut() {
+        if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
+            for call in calls.iter_mut() {
+                let id = call.as_object_mut().and_then(|call| call.shift_remove("id"));
+                if let Some(Value::String(id)) = id {
+                    by_id.insert(id, call.clone());
                 }
-                calls.sort_by_cached_key(Value::to_string);
             }
+            calls.sort_by_cached_key(Value::to_string);
         }
-        _ => {}
+        let id = message.as_object_mut().and_then(|message| message.shift_remove("tool_call_id"));
+        if let Some(call) = id.and_then(|id| by_id.get(id.as_str()?)) {
+            message["call"] = call.clone();
+        }
+    }
+    for run in messages.chunk_by_mut(|one, other| is_about_tool(one) && is_about_tool(other)) {
+        run.sort_by_cached_key(Value::to_string);
     }
 }
 

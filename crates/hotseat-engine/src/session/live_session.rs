@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, CallVisibility, ConversationTurn as Turned, FailureKind, Note, TimeOffset,
-    TracedConversation, Verdict,
+    AttemptFailure, CallVisibility, ConversationTurn as Turned, FailureKind, Note, TracedConversation,
+    Verdict,
 };
 use tokio::time::Instant;
 
@@ -526,6 +526,12 @@ impl<'a> Session<'a> {
         self.evaluate_conversation(&checks, &final_checks).await;
     }
 
+    /// A test that sends nothing would pass with any agent.
+    fn nothing_sent(&self) -> Option<AttemptFailure> {
+        let message = "the test sent nothing to the agent, so it says nothing about it; send a message";
+        self.turns().is_empty().then(|| test_error(Diagnostic::new(message).into()))
+    }
+
     /// Returns true if nothing more was to be said. A failed check of the last turn in a file ends nothing early.
     fn has_reached_end(&self) -> bool {
         let case = self.case;
@@ -585,7 +591,8 @@ impl<'a> Session<'a> {
                 let failure = unreached
                     .or_else(|| self.wrongly_assumed_no_calls())
                     .or_else(|| missing_checkpoints(&self.checkpoints))
-                    .or_else(|| failure_from_checks(&self.checks));
+                    .or_else(|| failure_from_checks(&self.checks))
+                    .or_else(|| self.nothing_sent());
                 failure.map_or(ConversationEnding::Completed, ConversationEnding::Failed)
             }
             // A check that fails first may hide why: the fault that it is about never happened.
@@ -669,11 +676,10 @@ impl<'a> Session<'a> {
         for limit in turn.checks.iter().filter_map(Check::time_limit) {
             consider(now + over(limit), DeadlineSource::Check);
         }
-        // The conversation is measured from the start of its first turn.
-        let first = self.turns().first().map_or_else(|| self.recorder.offset_of(now), |turn| turn.started);
+        // The time between turns does not count.
+        let spent = self.recorder.conversation().scope().agent_clock().total();
         for limit in self.case.checks.iter().filter_map(Check::time_limit) {
-            let end = TimeOffset(first.0.saturating_add(TimeOffset::from(over(limit)).0));
-            consider(self.recorder.instant_of(end), DeadlineSource::Check);
+            consider(now + over(limit).saturating_sub(spent), DeadlineSource::Check);
         }
         nearest
     }

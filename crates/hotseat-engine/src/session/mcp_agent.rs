@@ -189,6 +189,8 @@ pub struct McpObserver {
     calls: HashMap<u64, ObservedCall>,
     /// Calls without an answer, except those that wait for input of the user.
     open: HashSet<u64>,
+    /// Calls of this turn that tasks carry out, and whose results are not known.
+    tasks: HashSet<u64>,
     /// Number of questions to the user.
     interrupts: usize,
     expected: ExpectedCalls,
@@ -244,6 +246,12 @@ impl ServiceObserver for McpObserver {
     fn end_turn(&mut self) {
         // Calls that are still open belong to this turn and are not waited for again.
         self.open.clear();
+        for call in self.tasks.drain() {
+            if let Some(known) = self.calls.get(&call) {
+                // The agent did not fetch the result. If the conversation exceeds a limit, the turn fails anyway.
+                let _ = self.events.emit(Instant::now(), known.lost_answer(true));
+            }
+        }
     }
 
     fn end_conversation(&mut self, conversation: &McpConversation) -> Result<(), AttemptFailure> {
@@ -318,6 +326,11 @@ impl ServiceObserver for McpObserver {
             }
             McpEventKind::InputRequested { call, requests } => self.ask(at, &server, call, &requests),
             McpEventKind::InputProvided { call, responses } => self.receive_responses(at, call, &responses),
+            McpEventKind::TaskStarted { call } => {
+                self.open.remove(&call);
+                self.tasks.insert(call);
+                Ok(())
+            }
             McpEventKind::CallBrokenOff { call } => {
                 if let Some(known) = self.calls.get_mut(&call) {
                     known.is_broken_off = true;
@@ -515,6 +528,7 @@ impl McpObserver {
         delivered: bool,
     ) -> Result<(), AttemptFailure> {
         self.open.remove(&call);
+        self.tasks.remove(&call);
         let Some(known) = self.calls.get(&call) else { return Ok(()) };
         let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
         let success = outcome.as_ref().is_ok_and(|result| !result.is_error);

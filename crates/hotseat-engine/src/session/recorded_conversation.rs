@@ -338,7 +338,7 @@ impl RecordedConversation {
         let conversation = recorder.conversation();
         let took =
             conversation.turns.last().map(hotseat_trace::ConversationTurn::duration).unwrap_or_default();
-        let whole = conversation.scope().duration();
+        let whole = conversation.scope().agent_clock().total();
         let of_turn = turn.checks.iter().filter_map(Check::time_limit).any(|limit| took > limit);
         let of_case = case.checks.iter().filter_map(Check::time_limit).any(|limit| whole > limit);
         if of_turn || of_case {

@@ -86,8 +86,11 @@ impl SimulatedPersona {
     }
 }
 
-/// Normalises a text: lower case, without punctuation, single spaces.
+/// Normalises a text: lower case, without punctuation, single spaces. A text of other signs, such as an emoji, stays.
 fn normalize(text: &str) -> String {
+    if !text.contains(char::is_alphabetic) {
+        return text.trim().to_string();
+    }
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }

@@ -135,12 +135,24 @@ impl Session<'_> {
             return Ok(false);
         }
         Ok(match trigger {
-            TopicTrigger::ToolCall(name, arguments, _) => turn.tool_calls.iter().any(|call| {
+            TopicTrigger::ToolCall(name, arguments, _) => {
+                let calls = || turn.tool_calls.iter().filter(|call| call.is_named(name));
                 let fits = |arguments: &hotseat_checks::ExpectedResult| {
-                    !call.arguments_broken && arguments.matches(&call.arguments)
+                    calls().any(|call| !call.arguments_broken && arguments.matches(&call.arguments))
                 };
-                call.is_named(name) && arguments.as_ref().is_none_or(fits)
-            }),
+                let fires = match arguments {
+                    Some(arguments) => fits(arguments),
+                    None => calls().next().is_some(),
+                };
+                if !fires && calls().any(|call| call.arguments_broken) {
+                    let message = format!(
+                        "the topic of turn {} is unknown: the arguments of the call of {name} are not valid JSON",
+                        place + 1
+                    );
+                    return Err(AttemptFailure::new(FailureKind::Assertion, message));
+                }
+                fires
+            }
             TopicTrigger::Response(pattern) => {
                 let scope = self.conversation().turn_scope(place);
                 scope.is_some_and(|scope| pattern.is_match(&scope.text()))

@@ -13,6 +13,7 @@ use super::observer::asks_for_input;
 use super::outbound::{AnswerDelivery, OutFrame};
 use super::rpc_request::RpcRequest;
 use super::state::{AnswerSource, WaitingCall};
+use super::tasks::TaskCall;
 use crate::answer::{InputRequired, McpAnswer, McpCall, McpToolResult};
 use crate::definition::UnmatchedPolicy;
 use crate::event::McpEventKind;
@@ -449,10 +450,14 @@ async fn report_answer(
     outcome: Result<Value, RpcError>,
     delivered: bool,
 ) {
-    let outcome = outcome.map(|result| McpToolResult::from_json(&result));
-    let duration = request.arrived.elapsed();
-    let kind = McpEventKind::CallAnswered { call: call.number, outcome, duration, delivered };
-    request.report(Instant::now(), kind).await;
+    let task = TaskCall { number: call.number, arrived: request.arrived };
+    let started = outcome.as_ref().ok().and_then(|answer| request.server.tasks.begin(answer, task));
+    if let Some(kind) = started {
+        return request.report(Instant::now(), kind).await;
+    }
+    for kind in McpEventKind::of_answer(call.number, outcome, request.arrived.elapsed(), delivered) {
+        request.report(Instant::now(), kind).await;
+    }
 }
 
 /// Sends the answer, changed by the fault. Returns whether the client gets an answer.

@@ -106,7 +106,8 @@ pub(super) fn break_answer(fault: &SelectedFault, result: &mut Value) -> AnswerD
         }
         FaultKind::Huge { bytes } => {
             let text = "0123456789abcdef".repeat(bytes.min(&MAX_HUGE_BYTES).div_ceil(16));
-            set_content(result, json!([{"type": "text", "text": text}]));
+            // Clients validate `structuredContent`, which stays.
+            result["content"] = json!([{"type": "text", "text": text}]);
         }
         FaultKind::Stale => {
             if let Some(previous) = &fault.previous {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::faults::SelectedFault;
 use super::rpc_request::McpHttpRequest;
 use super::state::{AnswerSource, ConversationState, MAX_WAITING_CALLS, OpenCall, ServerState, WaitingCall};
-use crate::answer::McpToolResult;
+use super::tasks::TaskCall;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::lock;
@@ -285,7 +285,19 @@ impl ExchangeObserver {
         if let Ok(result) = &outcome {
             self.observe_tools(result).await;
         }
-        let Some(call) = self.call else { return };
+        let Some(call) = self.call else {
+            let answer = outcome.as_ref().ok();
+            let answered = answer.map(|answer| self.server.tasks.observe(&self.method, &self.params, answer));
+            for kind in answered.unwrap_or_default() {
+                self.report(Instant::now(), kind).await;
+            }
+            return;
+        };
+        let task = TaskCall { number: call, arrived: self.arrived };
+        let started = outcome.as_ref().ok().and_then(|answer| self.server.tasks.begin(answer, task));
+        if let Some(kind) = started {
+            return self.report(Instant::now(), kind).await;
+        }
         if let Ok(result) = &outcome
             && asks_for_input(result)
         {
@@ -299,8 +311,9 @@ impl ExchangeObserver {
         if is_broken_off {
             self.report(Instant::now(), McpEventKind::CallBrokenOff { call }).await;
         }
-        let outcome = outcome.map(|result| McpToolResult::from_json(&result));
-        self.report(Instant::now(), McpEventKind::CallAnswered { call, outcome, duration, delivered }).await;
+        for kind in McpEventKind::of_answer(call, outcome, duration, delivered) {
+            self.report(Instant::now(), kind).await;
+        }
     }
 
     /// Observes the capabilities of a server, and reports its tools.

@@ -16,6 +16,7 @@ use super::program_failure::ProgramFailure;
 use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
+use super::tasks::shows_result;
 use super::upstream::{pass_through, request_answer};
 use super::url_upstream::UrlUpstream;
 use crate::event::McpEventKind;
@@ -65,7 +66,9 @@ async fn handle_request(
         report_client(&request, revision, &info.unwrap_or_default()).await;
     }
     let is_call = method == "tools/call";
-    let is_observed = is_call || matches!(method.as_str(), "initialize" | "server/discover" | "tools/list");
+    let is_observed = is_call
+        || shows_result(&method)
+        || matches!(method.as_str(), "initialize" | "server/discover" | "tools/list");
     if !is_observed && !request.conversation.records(&request.server) {
         return pass_through(request, upstream, None).await;
     }

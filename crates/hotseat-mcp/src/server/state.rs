@@ -15,6 +15,7 @@ use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
 use super::stdio::{LinkUser, StdioLink};
+use super::tasks::TaskTable;
 use super::url_upstream::UrlUpstream;
 use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{
@@ -307,6 +308,7 @@ pub(super) struct ServerState {
     pub(super) source: AnswerSource,
     /// Calls of a proxied server that wait for input, by the state that their client sends again.
     pub(super) waiting_calls: Mutex<HashMap<String, WaitingCall>>,
+    pub(super) tasks: TaskTable,
     /// Calls of a proxied server by the identifiers of its requests to a client with a session.
     pub(super) asking_calls: Mutex<HashMap<String, u64>>,
     /// Open calls of a proxied server over HTTP, by their numbers. Their clients may cancel them with a message of their own.
@@ -336,6 +338,7 @@ impl ServerState {
             clients: Mutex::default(),
             is_connected: AtomicBool::new(false),
             waiting_calls: Mutex::default(),
+            tasks: TaskTable::default(),
             asking_calls: Mutex::default(),
             open_calls: Mutex::default(),
             recorded: Mutex::default(),

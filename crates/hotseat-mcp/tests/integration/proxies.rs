@@ -225,6 +225,56 @@ async fn a_client_cancels_its_own_call_of_a_shared_program() {
     assert_eq!(second.await.unwrap()["result"]["content"][0]["text"], "done");
 }
 
+/// A program that answers calls with tasks in the form of both revisions, `old` and `new`, of which `new` fails.
+const TASK_PROGRAM: &str = r#"
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *tools/call*'"old"'*) answer "$id" '{"task":{"taskId":"t-old","status":"working"}}' ;;
+    *tools/call*'"new"'*) answer "$id" '{"resultType":"task","taskId":"t-new","status":"working"}' ;;
+    *tasks/result*) answer "$id" '{"content":[{"type":"text","text":"charged"}]}' ;;
+    *tasks/get*t-old*) answer "$id" '{"taskId":"t-old","status":"completed"}' ;;
+    *tasks/get*) answer "$id" '{"resultType":"complete","taskId":"t-new","status":"failed","error":{"code":7,"message":"declined"}}' ;;
+    *'"id":'*) answer "$id" '{}' ;;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn the_answer_to_a_call_with_a_task_is_the_result_of_the_task() {
+    let Upstream::Command(command) = program() else { panic!("a program") };
+    let argv = ["sh", "-c", TASK_PROGRAM].map(str::to_string).to_vec();
+    let program = || Upstream::Command(UpstreamCommand { argv: argv.clone(), ..command.clone() });
+    let behind = proxy_of(program(), Vec::new());
+    for mut proxy in [proxy_of(program(), Vec::new()), proxy_of(url_of(&behind), Vec::new())] {
+        for (tool, requests) in
+            [("old", &["tasks/get", "tasks/result", "tasks/result"][..]), ("new", &["tasks/get"])]
+        {
+            call(&proxy.url(), tool, json!({})).await;
+            for method in requests {
+                let params = json!({"taskId": format!("t-{tool}")});
+                assert_eq!(stateless(&proxy.url(), method, params).send().await.unwrap().status(), 200);
+            }
+        }
+        let mut events = Vec::new();
+        while let Some(event) = proxy.conversation.try_next_event() {
+            match event.kind {
+                McpEventKind::TaskStarted { call } => events.push(format!("task {call}")),
+                McpEventKind::CallAnswered { call, outcome, .. } => {
+                    events.push(format!(
+                        "answer {call} {:?}",
+                        outcome.map(|result| result.text()).map_err(|e| e.message)
+                    ));
+                }
+                _ => {}
+            }
+        }
+        let expected = ["task 1", r#"answer 1 Ok("charged")"#, "task 2", r#"answer 2 Err("declined")"#];
+        assert_eq!(events, expected);
+    }
+}
+
 #[test]
 fn invalid_definitions_are_errors() {
     let proxy = |url: &str| {

@@ -22,6 +22,7 @@ mod connection;
 mod connector;
 mod dialect;
 mod openai;
+mod optional_member;
 #[cfg(feature = "serve")]
 mod paths;
 #[cfg(feature = "serve")]

@@ -1,8 +1,8 @@
 //! Recordings of requests that served models relayed: their file, and their replay in a conversation.
 //!
 //! JSON Lines. The first line is the header: `{"format":"hotseat-served-model","version":1}`. Each further line is a
-//! [`RelayedExchange`]. The identity of a request is its lane, its model and its content; ids that clients and providers
-//! generate count by the order of their appearance.
+//! [`RelayedExchange`]. The identity of a request is its lane, its model, its line and its content; ids that clients and
+//! providers generate count by the order of their appearance.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -23,7 +23,15 @@ const FORMAT_VERSION: u64 = 1;
 const MAX_COMPARED: usize = 200;
 /// Maximum number of lanes that an error lists.
 const MAX_LISTED_LANES: usize = 5;
-/// Members that hold a generated id, in any object.
+/// Members of a request whose entries have generated ids: the conversation.
+const CONVERSATION_MEMBERS: &[&str] = &["messages", "input"];
+/// Types of entries of a conversation whose `id` is generated, beside those that end with `_call`.
+const ID_TYPES: &[&str] =
+    &["function", "tool_use", "server_tool_use", "mcp_tool_use", "message", "reasoning", "item_reference"];
+/// Parameters of a query that hold keys. They are not recorded, and do not count.
+const KEY_PARAMETERS: &[&str] =
+    &["key", "api_key", "api-key", "apikey", "access_token", "token", "sig", "signature"];
+/// Members that hold a generated id, in any object of a conversation.
 const ID_MEMBERS: &[&str] = &["tool_call_id", "tool_use_id", "call_id"];
 /// Members whose content belongs to tools or schemas, so an `id` there is data.
 const OPAQUE_MEMBERS: &[&str] = &["arguments", "parameters", "input_schema", "schema"];
@@ -35,8 +43,14 @@ pub struct RelayedExchange {
     pub lane: String,
     /// Name of the served model.
     pub model: String,
+    /// HTTP method; absent in recordings of earlier versions, whose requests are equal with any method and query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// Path below the base address, without `v1` and query.
     pub path: String,
+    /// Query without keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// Body of the request; null if there is none.
     pub request: Value,
     /// HTTP status of the answer.
@@ -218,7 +232,11 @@ impl ReplayTable {
         let cassette = table.source.cassette.clone();
         for (index, exchange) in cassette.exchanges.iter().enumerate() {
             if exchange.lane == table.source.lane && exchange.model == model {
-                let key = identity(&exchange.path, &table.canonical(&exchange.request));
+                let line = match &exchange.method {
+                    None => any_line(&exchange.path),
+                    Some(method) => request_line(method, &exchange.path, exchange.query.as_deref()),
+                };
+                let key = identity(&line, &table.canonical(&exchange.request));
                 table.waiting.entry(key).or_default().push_back(index);
                 table.lane.push((index, false));
             }
@@ -226,12 +244,22 @@ impl ReplayTable {
         table
     }
 
-    /// Returns the next recorded answer to a request. Fails if no exchange fits: the nearest one with its
-    /// first difference.
-    pub(super) fn take(&mut self, path: &str, request: &Value) -> Result<RelayedExchange, UnmatchedRequest> {
+    /// Returns the next recorded answer to a request with this method, path and query without keys. Fails if no exchange fits: the nearest
+    /// one with its first difference.
+    pub(super) fn take(
+        &mut self,
+        method: &str,
+        path: &str,
+        query: Option<&str>,
+        request: &Value,
+    ) -> Result<RelayedExchange, UnmatchedRequest> {
         let now = self.canonical(request);
-        let next = self.waiting.get_mut(&identity(path, &now)).and_then(VecDeque::pop_front);
-        let Some(index) = next else { return Err(UnmatchedRequest(self.describe_miss(path, &now))) };
+        let query = query.map(|query| self.source.cleaner.text(query));
+        let line = request_line(method, path, query.as_deref());
+        let lines = [&line, &any_line(path)];
+        let next =
+            lines.into_iter().find_map(|line| self.waiting.get_mut(&identity(line, &now))?.pop_front());
+        let Some(index) = next else { return Err(UnmatchedRequest(self.describe_miss(&line, path, &now))) };
         if let Ok(position) = self.lane.binary_search_by_key(&index, |(index, _)| *index) {
             self.lane[position].1 = true;
         }
@@ -251,11 +279,16 @@ impl ReplayTable {
             remove(&mut value, &names);
         }
         value.sort_all_objects();
-        number_ids(&mut value, &mut HashMap::new());
+        let mut known = HashMap::new();
+        for member in CONVERSATION_MEMBERS {
+            if let Some(entries) = value.get_mut(member) {
+                number_ids(entries, &mut known);
+            }
+        }
         value
     }
 
-    fn describe_miss(&self, path: &str, now: &Value) -> String {
+    fn describe_miss(&self, line: &str, path: &str, now: &Value) -> String {
         let exchanges = &self.source.cassette.exchanges;
         let of_path = self.lane.iter().filter(|(index, _)| exchanges[*index].path == path);
         let recorded = of_path.take(MAX_COMPARED).map(|(index, is_used)| RecordedRequest {
@@ -264,8 +297,15 @@ impl ReplayTable {
             is_used: *is_used,
         });
         if let Some((index, change)) = nearest_request(recorded, now) {
-            let change =
-                change.unwrap_or_else(|| "the recording has no further answer to this request".to_owned());
+            let change = change.unwrap_or_else(|| {
+                let exchange = &exchanges[index];
+                match exchange.method.as_deref() {
+                    Some(method) if request_line(method, path, exchange.query.as_deref()) != line => {
+                        format!("it is {}", request_line(method, path, exchange.query.as_deref()))
+                    }
+                    _ => "the recording has no further answer to this request".to_owned(),
+                }
+            });
             // The first line of a file is its header.
             return format!("the nearest recorded request is in line {}: {change}", index + 2);
         }
@@ -290,8 +330,30 @@ impl ReplayTable {
 #[error("{0}")]
 pub(super) struct UnmatchedRequest(String);
 
-fn identity(path: &str, canonical: &Value) -> String {
-    format!("{path}\n{canonical}")
+/// The first line of a request, as `GET files?after=2`.
+fn request_line(method: &str, path: &str, query: Option<&str>) -> String {
+    let query = query.map_or_else(String::new, |query| format!("?{query}"));
+    format!("{method} {path}{query}")
+}
+
+/// The first line of a request of an earlier version, whose method and query are not known.
+fn any_line(path: &str) -> String {
+    format!("* {path}")
+}
+
+fn identity(line: &str, canonical: &Value) -> String {
+    format!("{line}\n{canonical}")
+}
+
+/// A query without its keys; `None` if nothing else is in it.
+pub(super) fn query_without_keys(query: &str) -> Option<String> {
+    let is_key = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default().to_ascii_lowercase();
+        KEY_PARAMETERS.contains(&name.as_str())
+    };
+    let kept: Vec<&str> = query.split('&').filter(|parameter| !is_key(parameter)).collect();
+    let kept = kept.join("&");
+    (!kept.is_empty()).then_some(kept)
 }
 
 /// Removes what a pointer names.
@@ -325,7 +387,8 @@ fn number_ids(value: &mut Value, known: &mut HashMap<String, usize>) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| number_ids(item, known)),
         Value::Object(members) => {
-            let is_typed = members.get("type").is_some_and(Value::is_string);
+            let entry = members.get("type").and_then(Value::as_str);
+            let is_typed = entry.is_some_and(|kind| ID_TYPES.contains(&kind) || kind.ends_with("_call"));
             let is_call = members.get("type").is_some_and(|kind| kind == "tool_use");
             for (key, member) in members.iter_mut() {
                 let is_id = ID_MEMBERS.contains(&key.as_str()) || (key == "id" && is_typed);
@@ -358,13 +421,14 @@ mod tests {
             {"role": "tool", "tool_call_id": "call_x"},
             {"type": "tool_use", "id": "toolu_9", "input": {"type": "order", "id": "o-7"}},
             {"id": "kept"},
+            {"type": "order", "id": "kept"},
         ]);
         number_ids(&mut value, &mut HashMap::new());
         assert_eq!(value[0]["tool_calls"][0]["id"], "id-1");
         assert_eq!(value[0]["tool_calls"][0]["function"]["arguments"]["id"], "o-7");
         assert_eq!(value[1]["tool_call_id"], "id-1");
         assert_eq!((&value[2]["id"], &value[2]["input"]["id"]), (&json!("id-2"), &json!("o-7")));
-        assert_eq!(value[3]["id"], "kept");
+        assert_eq!((&value[3]["id"], &value[4]["id"]), (&json!("kept"), &json!("kept")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange, RecordProblem};
-use super::cassette::RelayedExchange;
+use super::cassette::{RelayedExchange, query_without_keys};
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
@@ -206,7 +206,13 @@ impl ExchangeRequest {
                 // Keys were not recorded.
                 let keys = TextCleaner::default().without_keys(header_keys(&self.headers).collect());
                 let request = keys.value(&call.body);
-                let taken = table.lock().unwrap_or_else(PoisonError::into_inner).take(&self.rest, &request);
+                let query = self.query.as_deref().and_then(query_without_keys).map(|query| keys.text(&query));
+                let taken = table.lock().unwrap_or_else(PoisonError::into_inner).take(
+                    self.method.as_str(),
+                    &self.rest,
+                    query.as_deref(),
+                    &request,
+                );
                 match taken {
                     Ok(exchange) => {
                         self.report_unread(exchange.status).await;
@@ -315,7 +321,13 @@ impl ExchangeRequest {
                 RelayedExchange {
                     lane: recorder.lane.clone(),
                     model: self.model.name.to_string(),
+                    method: Some(self.method.to_string()),
                     path: self.rest.clone(),
+                    query: self
+                        .query
+                        .as_deref()
+                        .and_then(query_without_keys)
+                        .map(|query| cleaner.text(&query)),
                     request: cleaner.value(&call.body),
                     status: answer.status.as_u16(),
                     content_type: answer

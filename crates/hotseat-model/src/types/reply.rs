@@ -74,6 +74,24 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl StopReason {
+    /// Reads the reason that a provider gives for the end of a reply, in letters of any case.
+    pub fn from_provider(name: &str) -> StopReason {
+        match name.to_ascii_lowercase().as_str() {
+            "stop" | "end_turn" => StopReason::EndTurn,
+            "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
+            "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "model_length"
+            | "model_context_window_exceeded" => StopReason::MaxTokens,
+            "stop_sequence" => StopReason::StopSequence,
+            "content_filter" | "refusal" | "safety" | "recitation" | "blocklist" | "prohibited_content" => {
+                StopReason::Refusal
+            }
+            _ => StopReason::Other(name.to_string()),
+        }
+    }
+
     /// Returns the name used in recordings, scripts and traces.
     pub fn as_str(&self) -> &str {
         match self {

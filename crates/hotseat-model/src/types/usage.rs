@@ -26,6 +26,23 @@ fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
 
+impl TokenUsage {
+    /// Reads the counts of a provider. Tokens of the total that are neither input nor output count as output: some providers
+    /// report reasoning so. `None` if the total is less than the others, which it contradicts.
+    pub fn from_report(input: u64, output: u64, cached: u64, total: Option<u64>) -> Option<TokenUsage> {
+        let output = match total {
+            Some(total) => total.checked_sub(input).filter(|rest| *rest >= output)?,
+            None => output,
+        };
+        Some(TokenUsage {
+            input_tokens: input,
+            output_tokens: output,
+            cached_tokens: cached,
+            ..TokenUsage::default()
+        })
+    }
+}
+
 impl AddAssign for TokenUsage {
     /// Returns the sum; an estimate if either is one.
     fn add_assign(&mut self, other: TokenUsage) {

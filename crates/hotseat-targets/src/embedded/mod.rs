@@ -24,8 +24,8 @@ use hotseat_runtime::live::{
     ConversationHandle, ConversationHost, HostError, HostOptions, ModelRegistry, Signal, Watcher,
 };
 use hotseat_trace::{
-    AgentRunFailed, AttemptFailure, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind, FailureKind,
-    InterruptRaised, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
+    AgentRunFailed, AttemptFailure, ConversationTurn, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind,
+    FailureKind, InterruptRaised, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::message_json;
 use crate::target::{
     AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, check_unoffered_call,
-    too_many_requests, unanswered_interrupt,
+    empty_answer, too_many_requests, unanswered_interrupt,
 };
 
 /// A target that runs an agent in this process.
@@ -372,7 +372,7 @@ impl EmbeddedConversation {
             }
             let answer = match next {
                 TurnAction::Continue => continue,
-                TurnAction::Done => return Ok(()),
+                TurnAction::Done => return Ok(turn.check_answered()?),
                 TurnAction::Answer(answer) => answer,
                 TurnAction::RunTool(call) if !turn.script.has_tool(&call.tool_name) => {
                     check_unoffered_call(&call.tool_name, turn.script)?;
@@ -418,6 +418,20 @@ fn model_of_test_failed(error: &ErrorInfo) -> Option<TurnError> {
 }
 
 impl EmbeddedTurn<'_> {
+    /// Fails if the agent did nothing in its turn, as over the protocols of `hotseat serve`.
+    fn check_answered(&mut self) -> Result<(), AttemptFailure> {
+        self.recorder.flush_inbox();
+        let turn = self.recorder.conversation().turns.last();
+        let is_answer = |turn: &ConversationTurn| {
+            let mut said = turn.messages.iter().map(|message| message.content.trim());
+            turn.has_calls() || !turn.interrupts.is_empty() || said.any(|text| !text.is_empty())
+        };
+        match turn.is_none_or(is_answer) {
+            true => Ok(()),
+            false => Err(empty_answer()),
+        }
+    }
+
     /// Records an event of the agent in this trace.
     fn process(&mut self, record: &EventRecord) -> Result<TurnAction, TurnError> {
         let mut payload = record.payload.clone();

@@ -7,6 +7,7 @@ use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
     AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
+    is_reasoning_part,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset};
 use serde::Deserialize;
@@ -228,11 +229,15 @@ impl CompletionReader {
                 let message = format!("{what} has a `delta` and a `message` with tool calls");
                 return Err(protocol_error(message));
             }
+            self.pieces.begin_message(choice.delta.is_none());
             if let Some(message) = choice.delta.or(choice.message) {
                 self.read_message(message, what, telling)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
-            self.finish_reason = reason.map(Arc::from).or(self.finish_reason.take());
+            // A reply that was cut stays so, whatever the stream adds.
+            if self.finish_reason.as_deref().is_none_or(|known| known == "stop") {
+                self.finish_reason = reason.map(Arc::from).or(self.finish_reason.take());
+            }
         }
         Ok(())
     }
@@ -365,10 +370,11 @@ fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
                     "{what} has a part `{part_type}` in its `content`; calls belong into `tool_calls`"
                 )));
             }
+            let is_said = |part: &&Value| !part["type"].as_str().is_some_and(is_reasoning_part);
             let text = |part: &'_ Value| {
                 part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).map(str::to_string)
             };
-            Ok(parts.iter().filter_map(text).collect())
+            Ok(parts.iter().filter(is_said).filter_map(text).collect())
         }
         Value::Null => Ok(String::new()),
         other => Err(protocol_error(format!(
@@ -414,6 +420,14 @@ mod tests {
 
     fn chunk(delta: Value) -> String {
         json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+    }
+
+    #[test]
+    fn entries_of_a_whole_message_are_different_calls() {
+        let call = |amount: u64| json!({"id": "c1", "index": 0, "function": {"name": "pay", "arguments": {"amount": amount}}});
+        let whole = json!({"choices": [{"message": {"tool_calls": [call(1), call(2)]}, "finish_reason": "tool_calls"}]});
+        let calls = [1, 2].map(|amount| ("pay".to_string(), json!({"amount": amount})));
+        assert_eq!(read(&[whole.to_string()]), Ok((String::new(), calls.to_vec())));
     }
 
     #[test]

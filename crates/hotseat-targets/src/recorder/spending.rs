@@ -121,6 +121,8 @@ struct UsageReport {
     output: Option<u64>,
     total: Option<u64>,
     cost: Option<f64>,
+    /// True if the report has a cost that cannot be read.
+    is_cost_unknown: bool,
     estimated: bool,
 }
 
@@ -152,6 +154,9 @@ const CACHE_READ_KEYS: [&str; 2] = ["cache_read_input_tokens", "cacheReadInputTo
 const CACHE_WRITE_KEYS: [&str; 3] =
     ["cache_creation_input_tokens", "cacheCreationInputTokens", "cacheWriteInputTokens"];
 
+/// Counts above this one, written with a decimal point, are not whole numbers for sure.
+const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
+
 /// Returns the input and output tokens of a usage report; `None` unless it has both.
 pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
     let reports = UsageReport::parse_all(usage);
@@ -167,8 +172,25 @@ pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
     })
 }
 
+/// Reads the counts of a report.
+struct TokenCounts {
+    /// True if a count has another form than a whole number.
+    is_unreadable: bool,
+}
+
+impl TokenCounts {
+    fn read(&mut self, count: &Value) -> Option<u64> {
+        let whole =
+            || count.as_f64().filter(|count| count.fract() == 0.0 && (0.0..MAX_COUNT).contains(count));
+        let number = count.as_u64().or_else(|| whole().map(|count| count as u64));
+        self.is_unreadable |= number.is_none() && !count.is_null();
+        number
+    }
+}
+
 impl UsageReport {
-    /// Parses a usage report of one model or a list of them. `None` stands for one without a total token count.
+    /// Parses a usage report of one model or a list of them. `None` stands for one whose counts are missing, contradict each other
+    /// or cannot be read. Tokens of the total that are neither input nor output count as output.
     fn parse_all(usage: &Value) -> Vec<Option<UsageReport>> {
         match usage {
             Value::Array(parts) => parts.iter().flat_map(UsageReport::parse_all).collect(),
@@ -176,23 +198,27 @@ impl UsageReport {
                 // Comparing few short names is faster than hashing each of them.
                 let member =
                     |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
-                let number = |names: &[&str]| names.iter().find_map(|name| member(name)?.as_u64());
+                let mut counts = TokenCounts { is_unreadable: false };
+                let mut number = |names: &[&str]| names.iter().find_map(|name| counts.read(member(name)?));
+                let (read, written) = (number(&CACHE_READ_KEYS), number(&CACHE_WRITE_KEYS));
+                let (input, output) = (number(&INPUT_TOKEN_KEYS), number(&OUTPUT_TOKEN_KEYS));
+                let total = number(&TOTAL_TOKEN_KEYS);
+                let cached = CACHED_TOKEN_PATHS.iter().find_map(|path| {
+                    let (first, rest) = path.split_first()?;
+                    counts.read(rest.iter().try_fold(member(first)?, |at, key| at.get(key))?)
+                });
+                let costs: Vec<&Value> =
+                    COST_KEYS.iter().filter_map(|name| member(name)).filter(|cost| !cost.is_null()).collect();
+                let cost = costs.first().and_then(|cost| cost.as_f64());
+                let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
                 let mut report = UsageReport {
                     model: MODEL_KEYS.iter().find_map(|name| member(name)?.as_str()).map(str::to_string),
-                    input: number(&INPUT_TOKEN_KEYS),
-                    cached: CACHED_TOKEN_PATHS
-                        .iter()
-                        .find_map(|path| {
-                            let (first, rest) = path.split_first()?;
-                            rest.iter().try_fold(member(first)?, |at, key| at.get(key))?.as_u64()
-                        })
-                        .unwrap_or_default(),
-                    output: number(&OUTPUT_TOKEN_KEYS),
-                    total: number(&TOTAL_TOKEN_KEYS),
-                    cost: COST_KEYS
-                        .iter()
-                        .find_map(|name| member(name)?.as_f64())
-                        .filter(|cost| cost.is_finite() && *cost >= 0.0),
+                    input,
+                    cached: cached.unwrap_or_default(),
+                    output,
+                    total,
+                    cost,
+                    is_cost_unknown: cost.is_none() && !costs.is_empty(),
                     estimated: member("estimated").and_then(Value::as_bool).unwrap_or(false),
                 };
                 // Without a total, both summands are needed. A total below them contradicts them.
@@ -201,8 +227,11 @@ impl UsageReport {
                     Some(total) => total >= parts,
                     None => report.input.and(report.output).is_some(),
                 };
-                report.add_separate_cache(number(&CACHE_READ_KEYS), number(&CACHE_WRITE_KEYS));
-                vec![is_counted.then_some(report)]
+                report.add_separate_cache(read, written);
+                if let (Some(input), Some(total)) = (report.input, report.total) {
+                    report.output = report.output.map(|output| output.max(total.saturating_sub(input)));
+                }
+                vec![(is_counted && !counts.is_unreadable).then_some(report)]
             }
             _ => vec![None],
         }
@@ -224,7 +253,7 @@ impl UsageReport {
     }
 
     fn into_totals(self, prices: &ModelPrices) -> UsageTotals {
-        let UsageReport { model, input, cached, output, total, cost, estimated } = self;
+        let UsageReport { model, input, cached, output, total, cost, is_cost_unknown, estimated } = self;
         let model = model
             .filter(|model| !model.is_empty())
             .or_else(|| prices.default_model.clone())
@@ -237,7 +266,7 @@ impl UsageReport {
             }
             _ => None,
         };
-        let cost = cost.or(priced);
+        let cost = cost.or(priced.filter(|_| !is_cost_unknown));
         UsageTotals {
             input_tokens: input,
             output_tokens: output,
@@ -271,12 +300,17 @@ mod tests {
             json!({"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}),
             json!([{"model": "m", "inputTokens": 10, "outputTokens": 2, "totalTokens": 12}]),
             json!({"promptTokenCount": 10, "candidatesTokenCount": 2, "totalTokenCount": 12}),
+            json!({"promptTokenCount": 10.0, "candidatesTokenCount": 1, "thoughtsTokenCount": 1, "totalTokenCount": 12}),
         ] {
             assert_eq!(figures(&usage), [(Some(10), Some(2), Some(12))], "{usage}");
         }
         for usage in [json!(null), json!({}), json!({"prompt_tokens": "10"}), json!("12"), json!({"cost": 1})]
             .into_iter()
             .chain([json!({"output_tokens": 2}), json!({"prompt_tokens": 10, "cost": 1})])
+            .chain([json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 11})])
+            .chain([json!({"prompt_tokens": "10", "completion_tokens": 2, "total_tokens": 12})])
+            .chain([json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": -5})])
+            .chain([json!({"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": "9"})])
         {
             assert_eq!(figures(&usage), [], "{usage}");
         }
@@ -319,6 +353,11 @@ mod tests {
         let spent = UsageReport::parse_all(&usage).remove(0).unwrap().into_totals(&prices);
         assert_eq!(spent.cost, Some(1.5 + 0.15 + 1.5));
         assert_eq!(spent.total_tokens, 1_100_000);
+        for cost in [json!("50.0"), json!(-5)] {
+            let unknown = json!({"prompt_tokens": 1, "completion_tokens": 1, "cost": cost});
+            let spent = UsageReport::parse_all(&unknown).remove(0).unwrap().into_totals(&prices);
+            assert_eq!((spent.cost, spent.unpriced), (None, vec!["m".to_string()]), "{unknown}");
+        }
         let other = json!({"model": "other", "prompt_tokens": 1, "completion_tokens": 1});
         let spent = UsageReport::parse_all(&other).remove(0).unwrap().into_totals(&prices);
         assert_eq!((spent.cost, spent.unpriced), (None, vec!["other".to_string()]));

@@ -115,11 +115,6 @@ impl TraceRecorder {
         self.clock.offset_of(at.into_std())
     }
 
-    /// Returns the instant of a time of the session.
-    pub fn instant_of(&self, offset: TimeOffset) -> tokio::time::Instant {
-        self.clock.instant_of(offset).into()
-    }
-
     /// Sets the time of the following events, like [`TraceRecorder::set_arrival`].
     pub fn set_arrival_offset(&mut self, at: TimeOffset) {
         self.clock.set_arrival(self.clock.instant_of(at), self.latest);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
+use hotseat_model::StopReason;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
@@ -19,6 +20,12 @@ use crate::recorder::TraceRecorder;
 
 /// Maximum number of members of a call that a message names.
 const MAX_SHOWN_MEMBERS: usize = 10;
+
+/// The failure of a turn without text and calls.
+pub(crate) fn empty_answer() -> AttemptFailure {
+    let message = "the agent's answer is empty: no text and no tool call";
+    AttemptFailure::new(FailureKind::ProtocolError, message)
+}
 
 /// Records the agent's messages and tool calls in one turn.
 pub(crate) struct TurnRecorder<'a> {
@@ -102,20 +109,19 @@ impl<'a> TurnRecorder<'a> {
 
     /// Notes that a reply is cut. Fails if it ended with an error.
     pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
-        match reason {
-            Some("error") => {
+        let Some(reason) = reason else { return Ok(()) };
+        match StopReason::from_provider(reason) {
+            StopReason::Other(other) if other.eq_ignore_ascii_case("error") => {
                 let message = "the reply ends with finish_reason error".to_string();
                 let error = ErrorInfo { code: Some("error".to_string()), message, retriable: None };
                 self.run_failed(&error);
                 return Err(TurnError::Run(error));
             }
-            Some("length") => {
-                self.record_note("the reply was truncated at its token limit (finish_reason length)")
-            }
-            Some("content_filter") => {
-                self.record_note("the reply was stopped by a content filter (finish_reason content_filter)");
-            }
-            Some(_) | None => {}
+            StopReason::MaxTokens => self
+                .record_note(format!("the reply was truncated at its token limit (finish_reason {reason})")),
+            StopReason::Refusal => self
+                .record_note(format!("the reply was stopped by a content filter (finish_reason {reason})")),
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence | StopReason::Other(_) => {}
         }
         Ok(())
     }
@@ -286,8 +292,7 @@ impl<'a> TurnRecorder<'a> {
         if self.recorder.conversation().turns.last().is_some_and(ConversationTurn::has_calls) {
             return Ok(());
         }
-        let message = "the agent's answer is empty: no text and no tool call";
-        Err(AttemptFailure::new(FailureKind::ProtocolError, message))
+        Err(empty_answer())
     }
 
     /// Returns the messages of this turn for the history. Fails if the agent sent neither text nor a tool

@@ -84,7 +84,7 @@ document_shape! {
 
     /// Time limits, measured on a monotonic clock. Limits are inclusive.
     pub static TIMING "Timing" {
-        /// Duration of the turn, or of the whole conversation. A turn is aborted at the limit.
+        /// Duration of the turn, or of all turns of the conversation together. A turn is aborted at the limit.
         optional "max_duration_ms" = MILLISECONDS,
         /// Idle time between two tool calls. A running tool is not idle.
         optional "max_gap_ms" = MILLISECONDS,

@@ -1,5 +1,7 @@
 //! Evidence for judges: a conversation between marks that its content cannot close.
 
+use std::collections::HashMap;
+
 use hotseat_trace::{AgentToolCall, ConversationTurn, plain_text};
 use serde_json::{Map, Value, json};
 
@@ -212,8 +214,7 @@ fn fence(text: &str) -> String {
 
 /// All entries in chronological order.
 fn build_entries(shown: EvidenceScope<'_>) -> Vec<EvidenceLine> {
-    let mut entries: Vec<EvidenceLine> =
-        shown.opening.iter().flat_map(|message| opening_entries(message, shown.tools)).collect();
+    let mut entries = opening_entries(shown.opening, shown.tools);
     for turn in shown.turns {
         entries.extend(
             turn_entries(turn, shown.tools)
@@ -229,7 +230,21 @@ fn is_included(tools: &[String], is_named: impl Fn(&str) -> bool) -> bool {
 }
 
 /// Entries of the messages before the first turn.
-fn opening_entries(message: &ConversationMessage, tools: &[String]) -> Vec<EvidenceLine> {
+fn opening_entries(messages: &[ConversationMessage], tools: &[String]) -> Vec<EvidenceLine> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut all = Vec::new();
+    for message in messages {
+        names.extend(message.tool_calls.iter().map(|call| (&*call.id, &*call.name)));
+        // Results name the id of their call, and seldom the tool.
+        let of_call = message.tool_call_id.as_deref().and_then(|id| names.get(id).copied());
+        let tool = message.name.as_deref().or(of_call).unwrap_or_default();
+        all.extend(message_entries(message, tool, tools));
+    }
+    all
+}
+
+/// Entries of a message. `tool` is the tool of a result.
+fn message_entries(message: &ConversationMessage, tool: &str, tools: &[String]) -> Vec<EvidenceLine> {
     let mut all = Vec::new();
     let mut add = |members: Value| {
         if let Value::Object(members) = members {
@@ -239,9 +254,8 @@ fn opening_entries(message: &ConversationMessage, tools: &[String]) -> Vec<Evide
     let text = joined_text(&message.content);
     match message.role {
         Speaker::Tool => {
-            let name = message.name.as_deref().unwrap_or_default();
-            if is_included(tools, |tool| tool == name) {
-                add(json!({"tool": name, "returned": text}));
+            if is_included(tools, |included| included == tool) {
+                add(json!({"tool": tool, "returned": text}));
             }
         }
         Speaker::User | Speaker::Assistant | Speaker::System | Speaker::Developer => {

@@ -10,6 +10,7 @@ use crate::providers::connection::{
     ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
     unsupported_call_error,
 };
+use crate::providers::optional_member::read_or_absent;
 use crate::{
     ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
     is_call_part,
@@ -34,6 +35,7 @@ enum AnthropicEvent {
     },
     MessageDelta {
         delta: MessageDeltaBody,
+        #[serde(default, deserialize_with = "read_or_absent")]
         usage: Option<AnthropicUsage>,
     },
     MessageStop,
@@ -47,7 +49,9 @@ enum AnthropicEvent {
 
 #[derive(Debug, Deserialize)]
 struct MessageStartBody {
+    #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
+    #[serde(default, deserialize_with = "read_or_absent")]
     usage: Option<AnthropicUsage>,
     /// Empty: the content follows in blocks.
     #[serde(default)]
@@ -57,7 +61,9 @@ struct MessageStartBody {
 /// A complete message.
 #[derive(Debug, Deserialize)]
 struct AnthropicMessage {
+    #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
+    #[serde(default, deserialize_with = "read_or_absent")]
     usage: Option<AnthropicUsage>,
     content: Option<Vec<ContentBlock>>,
     stop_reason: Option<String>,

@@ -10,18 +10,22 @@ use crate::providers::connection::{
     ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
     unsupported_call_error,
 };
+use crate::providers::optional_member::read_or_absent;
 use crate::{
     AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler,
     ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces, is_call_part,
+    is_reasoning_part,
 };
 
 /// A chunk of a stream, or a complete reply.
 #[derive(Debug, Deserialize)]
 struct ChatCompletionChunk {
     choices: Option<Vec<ChatCompletionChoice>>,
+    #[serde(default, deserialize_with = "read_or_absent")]
     usage: Option<ChatCompletionUsage>,
     /// Location of the usage in Groq's API.
     x_groq: Option<GroqExtension>,
+    #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
     error: Option<Value>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
@@ -30,6 +34,7 @@ struct ChatCompletionChunk {
 
 #[derive(Debug, Deserialize)]
 struct GroqExtension {
+    #[serde(default, deserialize_with = "read_or_absent")]
     usage: Option<ChatCompletionUsage>,
 }
 
@@ -74,6 +79,7 @@ struct ChatCompletionPart {
 struct ChatCompletionUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptTokensDetails>,
 }
 
@@ -165,10 +171,15 @@ impl<'r> OpenAiParser<'r> {
                     data,
                 ));
             }
+            self.pieces.begin_message(choice.delta.is_none());
             if let Some(message) = choice.delta.or(choice.message) {
                 self.add_message(message, data, sink)?;
             }
-            self.finish = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.finish.take());
+            let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+            // A reply that was cut stays so, whatever the stream adds.
+            if self.finish.as_deref().is_none_or(|known| known == "stop") {
+                self.finish = reason.or(self.finish.take());
+            }
         }
         Ok(())
     }
@@ -301,13 +312,11 @@ impl ReplyParser for OpenAiParser<'_> {
 
 impl OpenAiParser<'_> {
     fn stop_reason(&self, reply: &ModelReply) -> StopReason {
-        match self.finish.as_deref() {
+        match self.finish.as_deref().map(StopReason::from_provider) {
             _ if self.refused => StopReason::Refusal,
             // Some servers send `stop` together with tool calls.
-            Some("stop" | "tool_calls" | "function_call") | None => reply.stop.clone(),
-            Some("length") => StopReason::MaxTokens,
-            Some("content_filter") => StopReason::Refusal,
-            Some(other) => StopReason::Other(other.to_owned()),
+            None | Some(StopReason::EndTurn | StopReason::ToolUse) => reply.stop.clone(),
+            Some(reason) => reason,
         }
     }
 }
@@ -343,6 +352,7 @@ impl ChatCompletionContent {
             ChatCompletionContent::Parts(parts) => {
                 let texts = parts
                     .into_iter()
+                    .filter(|part| !part.r#type.as_deref().is_some_and(is_reasoning_part))
                     .map(|part| (part.text.unwrap_or_default(), part.refusal.unwrap_or_default()));
                 texts.unzip()
             }
@@ -351,13 +361,9 @@ impl ChatCompletionContent {
 }
 
 impl ChatCompletionUsage {
-    /// Returns the token counts. None unless it has both, as in all but the last chunk of some servers.
+    /// Returns the token counts. None unless it has both, as in all but the last chunk of some servers, or if the total is less.
     fn into_usage(self) -> Option<TokenUsage> {
-        Some(TokenUsage {
-            input_tokens: self.prompt_tokens?,
-            output_tokens: self.completion_tokens?,
-            cached_tokens: self.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
-            ..TokenUsage::default()
-        })
+        let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
+        TokenUsage::from_report(self.prompt_tokens?, self.completion_tokens?, cached, self.total_tokens)
     }
 }

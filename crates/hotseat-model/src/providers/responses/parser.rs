@@ -10,6 +10,7 @@ use super::super::connection::{
     ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
     unsupported_call_error,
 };
+use crate::providers::optional_member::read_or_absent;
 use crate::{ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage};
 
 /// An event of a stream. Its last one contains the whole response.
@@ -34,7 +35,9 @@ struct ResponseDocument {
     error: Option<Value>,
     incomplete_details: Option<IncompleteDetails>,
     output: Vec<Box<RawValue>>,
+    #[serde(default, deserialize_with = "read_or_absent")]
     usage: Option<ResponseUsage>,
+    #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
 }
 
@@ -87,6 +90,7 @@ enum OutputPart {
 struct ResponseUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    total_tokens: Option<u64>,
 }
 
 /// Parser of one reply. It reads the response that ends a stream, which repeats all pieces before it.
@@ -160,7 +164,7 @@ impl ResponsesParser {
         self.model = response.model;
         self.usage = response.usage.and_then(|usage| {
             let (input_tokens, output_tokens) = (usage.input_tokens?, usage.output_tokens?);
-            Some(TokenUsage { input_tokens, output_tokens, ..TokenUsage::default() })
+            TokenUsage::from_report(input_tokens, output_tokens, 0, usage.total_tokens)
         });
         Ok(())
     }

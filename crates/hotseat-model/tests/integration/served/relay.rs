@@ -48,6 +48,42 @@ fn requests() -> [(&'static str, Value); 4] {
     ]
 }
 
+/// A recording with one exchange of each method and query, of which the last one is of an earlier version.
+const FILES: &str = r#"{"format":"hotseat-served-model","version":1}
+{"lane":"l1","model":"main","method":"GET","path":"files","query":"after=1","request":null,"status":200,"response":"first","took_ms":1}
+{"lane":"l1","model":"main","method":"POST","path":"orders","request":{"type":"order","id":"o-1"},"status":200,"response":"ordered","took_ms":1}
+{"lane":"l1","model":"main","path":"old","request":null,"status":200,"response":"any","took_ms":1}
+"#;
+
+#[tokio::test]
+async fn a_replay_compares_methods_queries_and_data() {
+    let replay = || {
+        let cassette = Arc::new(ModelCassette::parse(FILES).unwrap());
+        let cleaner = TextCleaner::default();
+        open(ServedSource::Replay(ReplaySource {
+            cassette,
+            lane: "l1".to_owned(),
+            ignored: Vec::new(),
+            cleaner,
+        }))
+    };
+    let order = |id: &str| json!({"type": "order", "id": id}).to_string();
+    for (method, path, body, expected) in [
+        (Method::GET, "files?after=1&key=other", String::new(), "first"),
+        (Method::GET, "files?after=2", String::new(), "it is GET files?after=1"),
+        (Method::DELETE, "files?after=1", String::new(), "it is GET files?after=1"),
+        (Method::POST, "orders", order("o-1"), "ordered"),
+        (Method::POST, "orders", order("o-2"), r#"/id: recorded \"o-1\", now \"o-2\""#),
+        (Method::DELETE, "old?a=1", String::new(), "any"),
+    ] {
+        let (_servers, conversation) = replay();
+        let url = format!("{}/{path}", conversation.url("main").unwrap());
+        let asked = request(&HttpClients::default(), method.clone(), &url).body(body);
+        let answer = read(asked.send().await.unwrap()).await;
+        assert!(answer.body.contains(expected), "{method} {path}: {}", answer.body);
+    }
+}
+
 #[tokio::test]
 async fn bytes_pass_unchanged_and_are_replayed() {
     let provider = Served::script(RULES);
