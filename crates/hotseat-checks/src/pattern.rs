@@ -328,9 +328,9 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// Escapes a text, so that the expression matches exactly this text.
+/// Escapes a text, so that the expression matches exactly this text: also its slashes, which may enclose an expression.
 pub fn escape(text: &str) -> String {
-    regex_syntax::escape(text)
+    regex_syntax::escape(text).replace('/', "\\/")
 }
 
 /// Splits `/expression/flags`; everything else is an expression without flags.

@@ -263,6 +263,66 @@ fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_questi
     assert_eq!(agent.requests().len(), requests);
 }
 
+/// An agent whose calls have results of their own, which a word of the user swaps.
+fn paying_agent(is_swapped: Arc<std::sync::atomic::AtomicBool>) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| {
+        let results = match is_swapped.load(Ordering::Relaxed) {
+            true => ["declined", "paid"],
+            false => ["paid", "declined"],
+        };
+        let run = FakeRun::for_request(request).started();
+        let run = run.tool("c1", "pay", &json!({"account": "A"}), Some(json!(results[0])));
+        run.tool("c2", "pay", &json!({"account": "B"}), Some(json!(results[1]))).text("A is paid.").finished()
+    })
+}
+
+#[test]
+fn results_that_belong_to_other_calls_are_another_question() {
+    let is_swapped = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (agent, judge) = (paying_agent(is_swapped.clone()), judge());
+    let config = format!(
+        "target: {{ endpoint: '{}' }}\nagents: {{ judge: {{ endpoint: '{}' }} }}\njudge: agents:judge\n",
+        agent.url(),
+        judge.url()
+    );
+    let suite = "name: a\nturns:\n  - user: Pay\n  - user: Well\n    assert: [{ type: agent, criteria: Tells the truth }]\n";
+    let project = Project::with_config(&config).suite("a", suite);
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    project.test(&["--cassettes", "cassettes"]).assert_all_passed();
+    is_swapped.store(true, Ordering::Relaxed);
+    let run = project.test(&["--cassettes", "cassettes"]);
+    run.assert_failure("a", "judge_error", &["the cassette has no answer of agents:judge to this question"]);
+}
+
+/// The agent answers differently, so the simulated user is no excuse.
+#[test]
+fn a_simulated_user_without_a_recorded_answer_fails_the_case() {
+    let is_changed = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let changed = is_changed.clone();
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let text = if changed.load(Ordering::Relaxed) { "Which one?" } else { "Which room?" };
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().contains("(0)") {
+            true => run.text("Booked.").finished(),
+            false => run.text(text).finished(),
+        }
+    });
+    let user = user();
+    let config = format!(
+        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\nsimulator: agents:user\n",
+        agent.url(),
+        user.url()
+    );
+    let suite =
+        "name: a\ntype: multi_turn\nturns: [{ user: A room }]\nassert: [{ type: contains, value: Booked }]\n";
+    let project = Project::with_config(&config).suite("a", suite);
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    project.test(&["--cassettes", "cassettes"]).assert_all_passed();
+    is_changed.store(true, Ordering::Relaxed);
+    let run = project.test(&["--cassettes", "cassettes"]);
+    run.assert_failure("a", "simulator_error", &["the cassette has no answer of agents:user"]);
+}
+
 #[test]
 fn answers_of_roles_that_a_replay_does_not_use_are_listed() {
     let agent = agent();

@@ -522,7 +522,7 @@ fn truncated_or_refused_judge_answers_never_pass() {
     let agent = booking_agent();
     let good = r#"{"reasoning": "It greets.", "satisfied": true}"#;
     let stop = |message: Value| complete_reply(message, "stop");
-    let replies: [(&str, Replies, usize, &str); 7] = [
+    let replies: [(&str, Replies, usize, &str); 10] = [
         (
             "a refusal beside it",
             Box::new(move || {
@@ -566,6 +566,26 @@ fn truncated_or_refused_judge_answers_never_pass() {
             Box::new(move || complete_reply(json!({"role": "assistant", "content": good}), "content_filter")),
             3,
             "refused",
+        ),
+        (
+            "cut in words of another provider",
+            Box::new(move || complete_reply(json!({"role": "assistant", "content": good}), "MAX_TOKENS")),
+            3,
+            "its answer was truncated at the length limit",
+        ),
+        (
+            "refused in words of another provider",
+            Box::new(move || complete_reply(json!({"role": "assistant", "content": good}), "SAFETY")),
+            3,
+            "refused",
+        ),
+        (
+            "only reasoning",
+            Box::new(move || {
+                stop(json!({"role": "assistant", "content": [{"type": "reasoning", "text": good}]}))
+            }),
+            3,
+            "empty",
         ),
         ("out of order", Box::new(|| FakeReply::text(500, "out of order")), 3, "500"),
         ("no such model", Box::new(|| FakeReply::text(404, "no such model")), 1, "404"),
@@ -1150,6 +1170,61 @@ fn project_agent_can_judge() {
     assert_eq!(evidence(&told).1.len(), 2);
     let judgement = &tested.case("a")["turns"][0]["assertions"][0]["judgement"];
     assert_eq!((&judgement["judge"], &judgement["model"]), (&json!("agents:critic"), &Value::Null));
+}
+
+/// An agent that judges may look things up before its answer, and gives one answer.
+#[test]
+fn an_agent_that_judges_gives_one_answer() {
+    let verdict = |satisfied: bool| json!({"reasoning": "It greets.", "satisfied": satisfied}).to_string();
+    let good = verdict(true);
+    let whole = |message: Value, reason: &str| {
+        let choice = json!({"index": 0, "message": message, "finish_reason": reason});
+        FakeReply::json(200, &json!({"id": "c", "choices": [choice]}))
+    };
+    let said = |text: &str| json!({"role": "assistant", "content": text});
+    let replies: [(&str, FakeReply, &str); 6] = [
+        ("passed", whole(said(&good), "stop"), ""),
+        ("cut", whole(said(&good), "max_tokens"), "truncated"),
+        ("refused", whole(said(&good), "content_filter"), "it refused to answer"),
+        ("calls", whole(said(&good), "tool_calls"), "finish_reason tool_calls"),
+        ("words", FakeReply::json(200, &json!({"texts": ["One moment.", good]})), ""),
+        ("two", FakeReply::json(200, &json!({"texts": [verdict(false), good]})), "it gave several answers"),
+    ];
+    let agent = booking_agent();
+    for (name, reply, words) in replies {
+        let is_listed = ["words", "two"].contains(&name);
+        let judge = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+        let critic = match is_listed {
+            true => format!(
+                "{{ type: http, endpoint: '{}', body: {{ q: '{{{{message}}}}' }}, map: {{ reply: '$.texts[*]' }} }}",
+                judge.url()
+            ),
+            false => format!("{{ type: openai, base_url: '{}', model: m, stream: false }}", judge.url()),
+        };
+        let project = Project::with_config(&format!(
+            "target: {{ endpoint: '{}' }}\nagents:\n  critic: {critic}\njudge: agents:critic\n{CRITERIA}",
+            agent.url(),
+        ));
+        let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
+        let tested = run_cases(project, &[case], &[]);
+        match words {
+            "" => assert_eq!(tested.case("a")["status"], "passed", "{name}: {}", tested.output),
+            words => tested.assert_failure("a", "judge_error", &[words]),
+        };
+    }
+}
+
+/// The time between turns is not the agent's.
+#[test]
+fn a_judge_between_turns_takes_no_time_of_the_agent() {
+    let agent = booking_agent();
+    let judge = judge_model(|_| {
+        verdict_reply(true).first(hotseat_testkit::ReplyStep::Pause(Duration::from_millis(600)))
+    });
+    let limits = json!({"timing": {"max_duration_ms": 500, "max_idle_ms": 500, "max_gap_ms": 500}});
+    let turns = json!([{"input": "Hi", "assert": [satisfy(json!("friendly"))]}, {"input": "Hi again"}]);
+    let case = json!({"id": "a", "turns": turns, "assert": limits});
+    run_cases(project(&agent, &judge, CRITERIA), &[case], &[]).assert_all_passed();
 }
 
 #[test]

@@ -336,6 +336,23 @@ fn variable_without_value_in_inherited_assertion_is_refused_before_run() {
 }
 
 #[test]
+fn slashes_of_a_value_enclose_no_pattern() {
+    let suite = "
+name: a
+hooks: [{ cmd: [echo, '{\"V\": \"/HELLO/i\", \"L\": [\"pay\"]}'] }]
+turns: [{ user: 'say /HELLO/i', assert: { text: { must_match: '${V}' } } }, { user: hello, assert: { text: { must_not_match: '${V}' } } }]
+---
+name: b
+hooks: [{ cmd: [echo, '{\"L\": [\"pay\"]}'] }]
+turns: [{ user: hello, assert: { tools: { forbid: ['${L}'] } } }]
+";
+    let agent = echo_agent();
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
+    assert_eq!(tested.case("a")["status"], "passed", "{}", tested.output);
+    tested.assert_failure("b", "test_error", &[r#"`["pay"]` cannot be the name of a tool"#]);
+}
+
+#[test]
 fn an_empty_variable_is_no_name_of_a_tool() {
     let checks = [
         ("forbid", "{ tools: { forbid: ['${T}'] } }"),

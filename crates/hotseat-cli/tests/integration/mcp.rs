@@ -877,7 +877,7 @@ turns: [{ user: naive o-2, assert: { text: { must_match: 'charged o-2' } } }]
 assert: [{ type: idempotent, tool: charge_card, key: order_id, negate: true }]
 ---
 name: the answer of the previous call
-faults: [{ tool: charge_card, nth: 2, do: stale }]
+faults: [{ tool: charge_card, do: stale }]
 turns: [{ user: pay o-3 }, { user: pay o-4, assert: { text: { must_match: 'charged o-3' } } }]
 ";
     let by_url = format!("url: '{}'", served.url);

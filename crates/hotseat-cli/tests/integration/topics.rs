@@ -195,6 +195,28 @@ fn every_trigger_kind_fires() {
     }
 }
 
+/// Nobody knows whether the trigger fires.
+#[test]
+fn a_trigger_on_arguments_that_are_no_json_fails_the_turn() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = run
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "book"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{bad"}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}));
+        run.text("Booked.").finished()
+    });
+    let suite = |trigger: &str| {
+        format!(
+            "name: t\nclassify_topics: triggers\ntopics: {{ a: {{ characteristic: A }}, b: {{ characteristic: B }} }}\ngraph:\n  a: b\n  b: {{ triggers: {trigger} }}\nturns: [{{ user: hi }}]\n"
+        )
+    };
+    let tested = run_suite(&agent, None, &suite("{ on_tool_call: book, with_params: { room: A } }"));
+    tested.assert_failure("t", "assertion", &["the topic of turn 1 is unknown", "book"]);
+    let tested = run_suite(&agent, None, &suite("{ on_tool_call: book }"));
+    assert_eq!(topics_of(tested.case("t")), ["b"]);
+}
+
 #[test]
 fn script_function_can_be_trigger() {
     let agent = booking_agent();

@@ -90,6 +90,42 @@ fn rejects_options_without_effect() {
     }
 }
 
+/// JSON would leave these values out, and the assertion would assert less.
+#[test]
+fn rejects_values_that_a_case_file_cannot_hold() {
+    let called = |arguments: &str| {
+        format!(
+            "expect(agent).toHold({{ type: 'tool_called', name: 'check_availability', arguments: {arguments} }})"
+        )
+    };
+    let rows = [
+        (called("{ room: (v) => v === 1 }"), "`arguments.room` is [function room], which a case file cannot hold"),
+        (called("{ cart: { x: Symbol() } }"), "`arguments.cart.x` is Symbol()"),
+        (called("{ at: new Date(0) }"), "`arguments.at` is 1970"),
+        (called("{ at: new Map() }"), "`arguments.at` is Map {}"),
+        (called("{ at: 1n }"), "`arguments.at` is 1n"),
+        (called("{ at: NaN }"), "`arguments.at` is NaN"),
+        (called("{ at: gt(1) }"), "`arguments.at`"),
+        (called("{ room: /Blue/ }"), "`arguments.room` is /Blue/, which is compared as a text here"),
+        ("expect(agent).toHold({ type: 'tool_called', name: 'x', count: () => 3 })".to_string(), "`count`"),
+        ("expect(agent).toHold({ type: 'not_contains', value: /hel+o/ })".to_string(), "`value` is /hel+o/"),
+        ("user.says({ user: 'hi', assert: [{ type: 'tool_called', name: 'x', arguments: { a: () => 1 } }] })".to_string(), "`assert.0.arguments.a`"),
+        ("expect(agent).not.toCallTool('check_availability', { room: 1n })".to_string(), "`room` of the arguments is 1n"),
+        ("expect(agent).not.toCallTool('check_availability', { room: { at: new Date(0) } })".to_string(), "`room.at` of the arguments"),
+        ("agent.calledTool('check_availability', { room: new Set([1]) })".to_string(), "`room` of the arguments is Set"),
+    ];
+    let rows: Vec<(&str, &str)> = rows.iter().map(|(code, words)| (code.as_str(), *words)).collect();
+    assert_test_errors("", &rows);
+    assert_outcomes(
+        "",
+        "user.says('hello');",
+        &[
+            ("expect(agent).toHold({ type: 'regex', value: /./ })", true),
+            ("expect(agent).toHold({ text: { must_match: /./ } })", true),
+        ],
+    );
+}
+
 #[test]
 fn rejects_undefined_values_in_expected_calls() {
     assert_test_errors(

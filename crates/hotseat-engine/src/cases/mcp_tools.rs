@@ -11,7 +11,7 @@ use hotseat_trace::is_reported_tool_name;
 use super::mcp::{McpServer, McpSettings, UnofferedTool};
 
 /// Characters that names of tools do not contain.
-const IMPOSSIBLE_IN_NAMES: [char; 8] = ['*', '^', '$', '|', ',', '(', ')', '\\'];
+const IMPOSSIBLE_IN_NAMES: [char; 13] = ['*', '^', '$', '|', ',', '(', ')', '\\', '[', ']', '{', '}', '"'];
 
 /// A tool of an MCP server that a case names.
 #[derive(Debug, Clone)]

@@ -130,6 +130,9 @@ pub enum RoleError {
     /// The role could not be asked, failed, or timed out.
     #[error("{0}")]
     Failed(String),
+    /// A replayed cassette has no answer to the question.
+    #[error("{0}")]
+    NotRecorded(String),
     /// A turn with the agent that performs the role failed.
     #[error("{}", .0.message)]
     Turn(#[source] AttemptFailure),

@@ -187,7 +187,7 @@ impl RoleCassetteHandle {
         };
         let Some(answer) = answers.iter_mut().find(is_next) else {
             let words = describe_miss(&answers, role, question);
-            return Err((RoleError::Failed(words), RetryAdvice::Never));
+            return Err((RoleError::NotRecorded(words), RetryAdvice::Never));
         };
         answer.is_used = true;
         match answer.reply.clone() {

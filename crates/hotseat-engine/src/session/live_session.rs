@@ -70,6 +70,8 @@ pub struct Session<'a> {
     started: Instant,
     /// Time spent on judges and human input. Time limits of the conversation do not count it.
     pub(super) paused: Duration,
+    /// Whether a replayed cassette had no answer of the simulated user.
+    pub(super) misses_recording: bool,
     pub(super) checks: Vec<CheckResult>,
     pub(super) checkpoints: Vec<CheckpointResult>,
     pub(super) limit: Option<Duration>,
@@ -189,6 +191,7 @@ impl<'a> Session<'a> {
             recorder,
             started: Instant::now(),
             paused: Duration::ZERO,
+            misses_recording: false,
             checks: Vec::new(),
             checkpoints: case.checkpoints.iter().map(CheckpointResult::new).collect(),
             limit: None,
@@ -526,12 +529,6 @@ impl<'a> Session<'a> {
         self.evaluate_conversation(&checks, &final_checks).await;
     }
 
-    /// A test that sends nothing would pass with any agent.
-    fn nothing_sent(&self) -> Option<AttemptFailure> {
-        let message = "the test sent nothing to the agent, so it says nothing about it; send a message";
-        self.turns().is_empty().then(|| test_error(Diagnostic::new(message).into()))
-    }
-
     /// Returns true if nothing more was to be said. A failed check of the last turn in a file ends nothing early.
     fn has_reached_end(&self) -> bool {
         let case = self.case;
@@ -591,8 +588,7 @@ impl<'a> Session<'a> {
                 let failure = unreached
                     .or_else(|| self.wrongly_assumed_no_calls())
                     .or_else(|| missing_checkpoints(&self.checkpoints))
-                    .or_else(|| failure_from_checks(&self.checks))
-                    .or_else(|| self.nothing_sent());
+                    .or_else(|| failure_from_checks(&self.checks));
                 failure.map_or(ConversationEnding::Completed, ConversationEnding::Failed)
             }
             // A check that fails first may hide why: the fault that it is about never happened.

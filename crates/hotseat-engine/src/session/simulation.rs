@@ -197,7 +197,8 @@ impl Session<'_> {
                 Ok(answer) => break (answer, exchange),
                 Err(error) => {
                     self.record_exchange(exchange);
-                    if left == 0 {
+                    self.misses_recording |= matches!(error, RoleError::NotRecorded(_));
+                    if left == 0 || self.misses_recording {
                         return Err(failed(&error.to_string()));
                     }
                     left -= 1;

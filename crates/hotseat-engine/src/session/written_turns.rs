@@ -131,10 +131,11 @@ impl<'c> Session<'c> {
     }
 
     /// Returns the ending if the simulated user failed: a failure, unless the case may be skipped. `end` is for
-    /// agents that need no further input, so it does not excuse a simulator.
+    /// agents that need no further input, so it does not excuse a simulator. A question that was not recorded is no failure of it:
+    /// the agent answers differently.
     fn simulator_failed(&self, failure: AttemptFailure) -> ConversationEnding {
         match self.case.on_missing_input {
-            _ if self.case.is_dynamic => ConversationEnding::Failed(failure),
+            _ if self.case.is_dynamic || self.misses_recording => ConversationEnding::Failed(failure),
             OnMissingInput::Fail | OnMissingInput::End => ConversationEnding::Failed(failure),
             OnMissingInput::Skip => ConversationEnding::Skipped(failure.message),
         }

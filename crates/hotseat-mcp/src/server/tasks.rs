@@ -7,10 +7,12 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::state::MAX_WAITING_CALLS;
 use crate::event::McpEventKind;
 use crate::frame::RpcError;
 use crate::lock;
+
+/// Maximum number of tasks of a server whose results are awaited at the same time.
+const MAX_TASKS: usize = 256;
 
 /// A call that a task carries out.
 pub(super) struct TaskCall {
@@ -37,7 +39,7 @@ impl TaskTable {
         let task = task.and_then(Value::as_str)?;
         let kind = McpEventKind::TaskStarted { call: call.number };
         let mut calls = lock(&self.0);
-        if calls.len() < MAX_WAITING_CALLS {
+        if calls.len() < MAX_TASKS {
             calls.insert(task.to_string(), call);
         }
         Some(kind)

@@ -275,6 +275,31 @@ async fn the_answer_to_a_call_with_a_task_is_the_result_of_the_task() {
     }
 }
 
+#[tokio::test]
+async fn an_invalid_result_is_a_failure_of_the_server() {
+    let Upstream::Command(command) = program() else { panic!("a program") };
+    for (result, problem) in [
+        ("null", "it is no object"),
+        ("[1]", "it is no object"),
+        (r#"{"content":"oops"}"#, "`content` is no list of objects"),
+        (r#"{"content":["oops"]}"#, "`content` is no list of objects"),
+        (r#"{"content":[],"isError":"true"}"#, "`isError` is neither true nor false"),
+        (r#"{"content":[],"resultType":"other"}"#, "its `resultType` is not known"),
+    ] {
+        let script = ECHO_PROGRAM.replace(
+            r#"{\"content\":[{\"type\":\"text\",\"text\":\"from a program\"}]}"#,
+            &result.replace('"', "\\\""),
+        );
+        let argv = ["sh", "-c", &script].map(str::to_string).to_vec();
+        let mut proxy = proxy_of(Upstream::Command(UpstreamCommand { argv, ..command.clone() }), Vec::new());
+        let session = SessionClient::open(&proxy.url(), "2025-11-25").await;
+        session.request("tools/call", json!({"name": "any", "arguments": {}})).await;
+        let failure = proxy.wait_for(|event| event.server_failure());
+        let failure = failure.await;
+        assert!(failure.contains(problem), "{result}: {failure}");
+    }
+}
+
 #[test]
 fn invalid_definitions_are_errors() {
     let proxy = |url: &str| {

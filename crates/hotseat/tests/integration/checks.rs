@@ -216,7 +216,10 @@ fn observe<'a>(talk: &'a SampleConversation, turns: std::ops::Range<usize>) -> O
     let mut seen = ObservedPart { calls: Vec::new(), text: String::new(), begins: 0, ends: 0 };
     let mut texts = Vec::new();
     for (number, turn) in talk.turns.iter().enumerate() {
-        clock += turn.pause;
+        // The time between evaluated turns is not the agent's.
+        if number <= turns.start {
+            clock += turn.pause;
+        }
         if turns.contains(&number) {
             if number == turns.start {
                 seen.begins = clock;

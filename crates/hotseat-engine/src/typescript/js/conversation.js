@@ -150,11 +150,22 @@ const user = Object.freeze({
   },
 });
 
-/** Converts a value to case file form: regular expressions become patterns, criteria with functions become references to them. */
-function withSources(value) {
-  if (value instanceof RegExp) return part("values").inline(value);
-  if (Array.isArray(value)) return value.map(withSources);
-  if (!isObject(value)) return value;
-  const own = value.type === "satisfy" && isMapping(value) ? part("simulating").withOwnCriteria(value) : value;
-  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one)]));
+/**
+ * Converts a value to case file form: regular expressions become patterns, criteria with functions become references to them. Other values
+ * that JSON cannot hold would be left out, so they are errors. `isValue` says that the value is compared, not a pattern.
+ */
+function withSources(value, path = "", isValue = false) {
+  const unwritable = (words) => misuse(`\`${path}\` is ${shown(value)}, which ${words}`);
+  if (value instanceof RegExp) {
+    if (isValue) throw unwritable("is compared as a text here: use `where` with `regex`, an assertion with a pattern, or `toCallTool`");
+    return part("values").inline(value);
+  }
+  const below = (key) => (path === "" ? `${key}` : `${path}.${key}`);
+  if (Array.isArray(value)) return value.map((one, at) => withSources(one, below(at), isValue));
+  const isScalar = value === null || ["string", "boolean", "undefined"].includes(typeof value) || Number.isFinite(value);
+  if (isScalar) return value;
+  if (!isMapping(value)) throw unwritable("a case file cannot hold");
+  const own = value.type === "satisfy" ? part("simulating").withOwnCriteria(value) : value;
+  const isCompared = (key) => isValue || key === "arguments" || (["value", "result"].includes(key) && typeof own.type === "string" && own.type !== "regex");
+  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one, below(key), isCompared(key))]));
 }

@@ -152,13 +152,24 @@ const isPlain = (value) =>
   (Array.isArray(value) && value.every(isPlain)) ||
   (isMapping(value) && Object.values(value).every(isPlain));
 
+/** Returns the first value that no argument can have, with its path: neither plain, nor a pattern, a function or a matcher. */
+function unheardOf(value, path = "") {
+  if (isPlain(value) || typeof value === "function" || value instanceof RegExp || value instanceof Matcher) return undefined;
+  if (!Array.isArray(value) && !isMapping(value)) return { path, value };
+  for (const [key, one] of Object.entries(value)) {
+    const found = unheardOf(one, path === "" ? key : `${path}.${key}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** Validates the expected arguments of a call: none may be undefined. */
 function definite(expected) {
   if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call must be an object, got ${shown(expected)}`);
   const missing = undefinedIn(expected);
   if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing`);
-  const none = Object.entries(expected).find(([, one]) => typeof one === "number" && !Number.isFinite(one));
-  if (none !== undefined) throw misuse(`\`${none[0]}\` of the arguments is ${none[1]}, which JSON cannot represent`);
+  const none = unheardOf(expected);
+  if (none !== undefined) throw misuse(`\`${none.path}\` of the arguments is ${shown(none.value)}, which JSON cannot represent`);
   return expected;
 }
 
