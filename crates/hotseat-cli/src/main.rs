@@ -89,5 +89,9 @@ fn main() -> ExitCode {
         CliCommand::Completions(args) => Ok(completions::run(&args, &context)),
         CliCommand::Man(args) => man::run(&args, &context),
     };
-    exit.unwrap_or_else(|exit| exit).into()
+    let exit = exit.unwrap_or_else(|exit| exit);
+    if exit == ExitStatus::Interrupted {
+        hotseat_targets::process::kill_started();
+    }
+    exit.into()
 }

@@ -473,6 +473,15 @@ impl ScriptContext {
             class if text.is_empty() => ScriptError::new(ScriptErrorKind::Thrown, class),
             class => ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}")),
         };
+        let error = match (error.kind, &place) {
+            // The engine names no line of an invalid regular expression.
+            (ScriptErrorKind::Syntax, None) => {
+                let module = self.state.importing.borrow().last().cloned();
+                let place = module.and_then(|key| self.scripts.place(&key, 1, 1));
+                error.at(place).help("look for an invalid regular expression in this file")
+            }
+            _ => error,
+        };
         let place = error.place.clone().or(place);
         // A recursion repeats the same location.
         let stack = if error.kind == ScriptErrorKind::StackLimit { Vec::new() } else { stack };

@@ -90,6 +90,19 @@ fn rejects_options_without_effect() {
     }
 }
 
+#[test]
+fn an_invalid_regular_expression_names_its_file() {
+    let good = "import { it, user } from 'hotseat';\nit('a', () => { user.says('hi'); });\n";
+    for literal in ["/a(b/", "/a[x--y]b/u", "/a/ii"] {
+        let bad = good.replace("user.says('hi')", &format!("user.says({literal}.source)"));
+        let project = Project::with_agent(&echo_agent()).file("good_test.ts", good).file("bad_test.ts", &bad);
+        let output = project.hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{literal}: {output}");
+        assert!(output.stderr.contains("bad_test.ts:1:1"), "{literal}: {output}");
+        assert!(output.stderr.contains("look for an invalid regular expression"), "{literal}: {output}");
+    }
+}
+
 /// JSON would leave these values out, and the assertion would assert less.
 #[test]
 fn rejects_values_that_a_case_file_cannot_hold() {

@@ -1,7 +1,7 @@
 //! Requests that are not answered by a model but by a provider behind a relay, or by a recording.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange, RecordProblem};
-use super::cassette::{RelayedExchange, query_without_keys};
+use super::cassette::{RelayedExchange, ReplayTable, UnmatchedRequest, query_without_keys};
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
 use super::relay::{ModelRelay, header_keys, relayed_headers};
@@ -202,35 +202,39 @@ impl ExchangeRequest {
             AnswerSource::Relay(relay, recorder) => {
                 self.relay(call, relay, recorder.as_ref(), sender, passed).await.err()
             }
-            AnswerSource::Replay(table) => {
-                // Keys were not recorded.
-                let keys = TextCleaner::default().without_keys(header_keys(&self.headers).collect());
-                let request = keys.value(&call.body);
-                let query = self.query.as_deref().and_then(query_without_keys).map(|query| keys.text(&query));
-                let taken = table.lock().unwrap_or_else(PoisonError::into_inner).take(
-                    self.method.as_str(),
-                    &self.rest,
-                    query.as_deref(),
-                    &request,
-                );
-                match taken {
-                    Ok(exchange) => {
-                        self.report_unread(exchange.status).await;
-                        self.deliver(call, CompleteAnswer::from(exchange), sender).await;
-                        None
-                    }
-                    Err(nearest) => {
-                        let message =
-                            format!("no recorded exchange fits its request to `{}`\n{nearest}", self.rest);
-                        Some(ModelError::new(ModelErrorKind::Unanswered, message))
-                    }
+            AnswerSource::Replay(table) => match self.take_recorded(call, table) {
+                Ok(exchange) => {
+                    self.report_unread(exchange.status).await;
+                    self.deliver(call, CompleteAnswer::from(exchange), sender).await;
+                    None
                 }
-            }
+                Err(nearest) => {
+                    let message =
+                        format!("no recorded exchange fits its request to `{}`\n{nearest}", self.rest);
+                    Some(ModelError::new(ModelErrorKind::Unanswered, message))
+                }
+            },
         };
         if let Some(error) = failed {
             self.report_failure(call, error.clone()).await;
             sender.send(error_response(dialect, &error, None));
         }
+    }
+
+    /// Takes the recorded answer to a request. Keys were not recorded; the one of a replay may be any word.
+    fn take_recorded(
+        &self,
+        call: &ObservedCall,
+        table: &Mutex<ReplayTable>,
+    ) -> Result<RelayedExchange, UnmatchedRequest> {
+        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+        let query = self.query.as_deref().and_then(query_without_keys);
+        let method = self.method.as_str();
+        table.take(method, &self.rest, query.as_deref(), &call.body).or_else(|unmatched| {
+            let keys = TextCleaner::default().without_keys(header_keys(&self.headers).collect());
+            let (request, query) = (keys.value(&call.body), query.map(|query| keys.text(&query)));
+            table.take(method, &self.rest, query.as_deref(), &request).map_err(|_| unmatched)
+        })
     }
 
     /// Relays the request, and the pieces of its answer as they arrive.

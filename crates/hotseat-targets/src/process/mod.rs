@@ -134,6 +134,13 @@ impl ProjectServers {
     }
 }
 
+/// Kills all processes that this one has started, at its end: one that was just being started may belong to no group yet. Does nothing on
+/// systems that cannot list processes.
+pub fn kill_started() {
+    #[cfg(unix)]
+    tree::kill_own();
+}
+
 /// A process left behind by a killed run.
 #[cfg(not(unix))]
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -64,13 +64,7 @@ impl TreeMark {
 
     /// Kills all processes with this mark.
     pub fn kill(&self) {
-        for _ in 0..MAX_KILL_ROUNDS {
-            let found = find_marked(|mark| mark == self.0);
-            if found.is_empty() {
-                return;
-            }
-            found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
-        }
+        kill_marked(|mark| mark == self.0);
     }
 
     /// Asks all processes with this mark to terminate.
@@ -123,6 +117,22 @@ pub fn orphans(group: u64) -> Vec<OrphanProcess> {
             && parts.next().and_then(MarkOwner::parse).is_some_and(|owner| owner.is_gone())
     };
     find_marked(of_killed).into_iter().map(|pid| OrphanProcess { pid, command: command_line(pid) }).collect()
+}
+
+/// Kills the processes that this process has started, in all projects.
+pub fn kill_own() {
+    let prefix = format!("{}.", MarkOwner::current());
+    kill_marked(|mark| mark.starts_with(&prefix));
+}
+
+fn kill_marked(is_wanted: impl Fn(&str) -> bool) {
+    for _ in 0..MAX_KILL_ROUNDS {
+        let found = find_marked(&is_wanted);
+        if found.is_empty() {
+            return;
+        }
+        found.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+    }
 }
 
 /// Terminates processes, or kills them.
