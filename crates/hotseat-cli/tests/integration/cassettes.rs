@@ -309,12 +309,12 @@ fn a_simulated_user_without_a_recorded_answer_fails_the_case() {
     });
     let user = user();
     let config = format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\nsimulator: agents:user\n",
+        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\n",
         agent.url(),
         user.url()
     );
     let suite =
-        "name: a\ntype: multi_turn\nturns: [{ user: A room }]\nassert: [{ type: contains, value: Booked }]\n";
+        "name: a\nsimulator: { use: user }\nturns: [{ user: A room }]\nassert: [{ type: contains, value: Booked }]\n";
     let project = Project::with_config(&config).suite("a", suite);
     project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
     project.test(&["--cassettes", "cassettes"]).assert_all_passed();
