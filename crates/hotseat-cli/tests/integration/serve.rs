@@ -27,6 +27,10 @@ tools:
   - name: ask_expert
     description: Asks somebody who knows
     agent: { name: Expert, system: EXPERT, connector: expert }
+  - name: invite
+    description: Brings an adviser into the conversation
+    mode: loop_in
+    agent: { name: Adviser, system: ADVISER, connector: expert }
 connectors:
   clerk: { type: scripted, script: clerk.script.yaml }
   expert: { type: scripted, script: expert.script.yaml }
@@ -48,6 +52,10 @@ rules:
     reply: { tool_calls: [ask_expert] }
   - when: { tool_result: { tool: ask_expert } }
     reply: 'The expert says: {{ result.response }}'
+  - when: { user: adviser }
+    reply: { text: One moment., tool_calls: [invite] }
+  - when: { tool_result: { tool: invite } }
+    reply: You have heard it.
   - when: { user: confirm, offered: [confirm] }
     reply: { tool_calls: [{ name: confirm, arguments: { action: pay } }] }
   - when: { tool_result: { tool: confirm } }
@@ -93,6 +101,15 @@ turns:
       tools: { require: [{ name: ask_expert }] }
       text: { must_match: '^The expert says: I know\.$' }
 ---
+name: an agent that joins the conversation
+turns:
+  - user: invite an adviser
+    assert:
+      tools: { require: [{ name: invite }] }
+      text: { must_match: '^One moment\.\s+I know\.\s+You have heard it\.$' }
+  - user: hello
+    assert: { text: { must_match: '^Hello\.$' } }
+---
 name: a tool of the client
 tools:
   - name: confirm
@@ -132,7 +149,7 @@ fn strict_client_accepts_served_events() {
     let project = project.file("hotseat.yaml", &target).suite("serve", SUITE);
     let tested = project.test(&[]);
     tested.assert_all_passed();
-    assert_eq!(tested.count("passed"), 5);
+    assert_eq!(tested.count("passed"), 6);
     running.interrupt();
     let output = running.wait();
     assert_no_panic(&output);
@@ -148,7 +165,7 @@ fn suite_passes_over_chat_completions_with_visible_tools() {
     );
     let tested = project.file("hotseat.yaml", &target).suite("serve", SUITE).test(&[]);
     tested.assert_all_passed();
-    assert_eq!(tested.count("passed"), 5);
+    assert_eq!(tested.count("passed"), 6);
 }
 
 #[test]
@@ -156,7 +173,7 @@ fn suite_passes_over_stdio() {
     let target = format!("target: {{ type: command, command: ['{HOTSEAT}', serve, clerk, --stdio] }}\n");
     let tested = project().file("hotseat.yaml", &target).suite("serve", SUITE).test(&[]);
     tested.assert_all_passed();
-    assert_eq!(tested.count("passed"), 5);
+    assert_eq!(tested.count("passed"), 6);
 }
 
 /// Output for these lines on stdin.

@@ -22,8 +22,8 @@ use tokio::sync::mpsc::Receiver;
 use super::InputLine;
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
-    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, check_id, client_calls,
-    client_tool, content_string, host_error, parse_member,
+    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, check_id, client_calls, client_tool,
+    content_string, host_error, parse_member,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -356,13 +356,11 @@ impl LineTurn<'_, '_> {
             });
             for told in told {
                 match told {
-                    ClientUpdate::TextStarted { message, speaker: Speaker::Agent }
-                        if message != coming.message =>
-                    {
+                    ClientUpdate::TextStarted { message, .. } if message != coming.message => {
                         coming.flush(self)?;
                         coming.message = message;
                     }
-                    ClientUpdate::Text { speaker: Speaker::Agent, text, .. } => coming.text.push_str(&text),
+                    ClientUpdate::Text { text, .. } => coming.text.push_str(&text),
                     ClientUpdate::MessageWithdrawn { message } if message == coming.message => {
                         coming.text.clear()
                     }
@@ -394,9 +392,7 @@ impl LineTurn<'_, '_> {
                         self.write_line(result)?;
                     }
                     ClientUpdate::StateReplaced(_) | ClientUpdate::StatePatched(_) => shares_state = true,
-                    // Texts of other agents appear only in this agent's answer.
                     ClientUpdate::TextStarted { .. }
-                    | ClientUpdate::Text { .. }
                     | ClientUpdate::AgentStarted { .. }
                     | ClientUpdate::AgentFinished { .. }
                     | ClientUpdate::AgentFailed { .. }

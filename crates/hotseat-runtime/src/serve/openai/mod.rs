@@ -15,7 +15,7 @@ pub use request::{CompletionRequest, parse_request};
 
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ConversationLease, ExchangeEnd,
-    ExchangeStep, PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, arguments_text,
+    ExchangeStep, PendingClientCall, RequestError, RequestErrorKind, ServedAgent, arguments_text,
     client_calls, host_error,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
@@ -220,14 +220,15 @@ impl ChatAnswer {
         let mut pieces = Vec::new();
         for told in told {
             match told {
-                ClientUpdate::TextStarted { speaker: Speaker::Agent, .. } => {
+                // An agent that joins the conversation speaks in its turn.
+                ClientUpdate::TextStarted { .. } => {
                     if !self.text.is_empty() {
                         self.text.push_str("\n\n");
                         pieces.push(ChatPiece::Text("\n\n".to_string()));
                     }
                     self.message_start = self.text.len();
                 }
-                ClientUpdate::Text { speaker: Speaker::Agent, text, .. } => {
+                ClientUpdate::Text { text, .. } => {
                     self.text.push_str(&text);
                     pieces.push(ChatPiece::Text(text));
                 }
