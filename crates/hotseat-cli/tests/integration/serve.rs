@@ -31,6 +31,7 @@ tools:
     description: Brings an adviser into the conversation
     mode: loop_in
     agent: { name: Adviser, system: ADVISER, connector: expert }
+  - { name: sign, client: true, description: Signs a form }
 connectors:
   clerk: { type: scripted, script: clerk.script.yaml }
   expert: { type: scripted, script: expert.script.yaml }
@@ -60,6 +61,10 @@ rules:
     reply: { tool_calls: [{ name: confirm, arguments: { action: pay } }] }
   - when: { tool_result: { tool: confirm } }
     reply: 'You said: {{ result }}'
+  - when: { user: sign }
+    reply: { tool_calls: [sign] }
+  - when: { tool_result: { tool: sign } }
+    reply: 'Signed by {{ result }}'
   - when: { user: crash }
     error: auth
   - when: { user: think }
@@ -239,6 +244,18 @@ fn client_answers_tools_over_stdio() {
     // Any other message abandons the call.
     assert_eq!(said[2], json!({"type": "text", "text": "Hello."}));
     assert_eq!(said.last().unwrap(), &json!({"type": "done"}));
+}
+
+/// A client that does not offer a tool may never answer its call, so the call ends the turn.
+#[test]
+fn calls_of_tools_that_a_client_does_not_offer_end_the_turn_over_stdio() {
+    let sign = json!({"type": "message", "conversation_id": "c", "text": "sign it"});
+    let answer = json!({"type": "tool_result", "id": "c-t1-k1", "result": "Ada"});
+    let said = answered_lines(&project(), &[], &[sign, answer]);
+    let is_done = |line: &&serde_json::Value| line["type"] == "done";
+    let ends: Vec<_> = said.iter().filter(is_done).map(|line| line["finish_reason"].as_str()).collect();
+    assert_eq!(ends, [Some("tool_calls"), None], "{said:#?}");
+    assert!(said.contains(&json!({"type": "text", "text": "Signed by Ada"})), "{said:#?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Calls and results are counted alike in every adapter, and missing ones are reported.
 use std::time::Duration;
 
-use crate::common::{Project, TEST_TIMEOUT, TestRun};
+use crate::common::{HOTSEAT, Project, TEST_TIMEOUT, TestRun};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::{ChatCompletion, chunk};
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
@@ -268,6 +268,7 @@ fn case_answers_client_tool_calls() {
     for target in [
         format!("target: {{ endpoint: '{address}/' }}\n"),
         format!("target: {{ type: openai, base_url: '{address}/v1', model: clerk }}\n"),
+        format!("target: {{ type: command, command: ['{HOTSEAT}', serve, clerk, --stdio] }}\n"),
         "target: { type: embedded, agent: clerk }\n".to_string(),
     ] {
         project.workspace.file("hotseat.yaml", &target);

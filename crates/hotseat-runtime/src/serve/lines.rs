@@ -306,9 +306,16 @@ impl LineTurn<'_, '_> {
             if ending.calls.is_empty() {
                 return Ok(self.write_end(&ending)?);
             }
+            // The client answers the tools that it offers. Other calls may have no answer, so they end the turn.
+            let (mut calls, unoffered): (Vec<&PendingClientCall>, Vec<&PendingClientCall>) =
+                ending.calls.iter().partition(|call| tools.iter().any(|tool| tool.name == call.tool));
+            if calls.is_empty() {
+                self.write_end(&ending)?;
+                calls = unoffered;
+            }
             self.desk.output.borrow_mut().flush()?;
             state = handle.state().await.map_err(host_error)?;
-            let results = self.wait_for_results(&ending.calls, &state).await?;
+            let results = self.wait_for_results(&calls, &state).await?;
             brought = ClientInput {
                 tools: tools.clone(),
                 context: context.clone(),
@@ -415,7 +422,7 @@ impl LineTurn<'_, '_> {
     /// Waits until the client has answered these calls.
     async fn wait_for_results(
         &self,
-        calls: &[PendingClientCall],
+        calls: &[&PendingClientCall],
         state: &ConversationState,
     ) -> Result<Vec<(OperationAddress, ClientToolAnswer)>, TurnAbort> {
         let status = &self.status;
@@ -435,7 +442,7 @@ impl LineTurn<'_, '_> {
         Ok(addressed.collect())
     }
 
-    /// Writes the last lines of a turn.
+    /// Writes the last lines of a turn, which may wait for the client.
     fn write_end(&self, ending: &ExchangeEnd) -> io::Result<()> {
         let spent = ending.usage.by_model.values();
         let (asked, replied) =
@@ -444,7 +451,9 @@ impl LineTurn<'_, '_> {
             json!({"prompt_tokens": asked, "completion_tokens": replied, "total_tokens": asked + replied});
         self.write_line(json!({"type": "usage", "usage": usage}))?;
         let mut done = json!({"type": "done"});
-        if ending.stop_reason.as_deref() == Some("max_tokens") {
+        if !ending.calls.is_empty() {
+            done["finish_reason"] = json!("tool_calls");
+        } else if ending.stop_reason.as_deref() == Some("max_tokens") {
             done["finish_reason"] = json!("length");
         }
         self.write_line(done)

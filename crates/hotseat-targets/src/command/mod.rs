@@ -33,7 +33,7 @@ use crate::target::template::{
 };
 use crate::target::{
     AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
-    TurnRecorder, protocol_error, too_many_requests,
+    TurnRecorder, check_unoffered_call, protocol_error, too_many_requests,
 };
 
 /// Maximum number of characters of the error output shown with a failure.
@@ -450,11 +450,15 @@ impl CommandTurn {
                     telling.record_awaiting(awaiting, hint);
                 }
                 self.finish_reason = finish_reason.map(Arc::from);
+                let awaits_results = self.finish_reason.as_deref() == Some("tool_calls");
                 // An agent that awaits input may continue its call after the user has answered.
                 let mut missing = self.announced.iter().filter(|(id, tool)| {
                     awaiting != Some(true) && !script.asks_user(tool) && !telling.is_answered(id)
                 });
                 if let Some((id, tool)) = missing.next() {
+                    if awaits_results {
+                        check_unoffered_call(tool, script)?;
+                    }
                     return Err(protocol_error(format!(
                         "tool call {id} of {tool} was announced with an `id`, but no result came before `done`"
                     )));
