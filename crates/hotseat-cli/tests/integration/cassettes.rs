@@ -225,6 +225,52 @@ fn a_cassette_answers_for_the_model_the_tools_the_user_and_the_judge() {
     assert!(!recorded.output.stdout.contains("--record-cassettes"), "{}", recorded.output);
 }
 
+/// Calls keep their place among the messages however fast they arrive, and have no order between two messages.
+#[test]
+fn questions_to_judges_depend_neither_on_pace_nor_on_the_order_of_parallel_calls() {
+    let agent = |orders: [&str; 2], pause: &str| {
+        let call = |order: &str| json!({"type": "tool_call", "id": order, "name": "charge_card", "arguments": {"order": order}});
+        let result =
+            |order: &str| json!({"type": "tool_result", "id": order, "result": format!("charged {order}")});
+        let mut lines = vec![json!({"type": "text", "text": "It costs 40 EUR."})];
+        lines.extend(orders.map(call));
+        lines.extend(orders.map(result));
+        lines.extend([json!({"type": "text", "text": "Both are paid."}), json!({"type": "done"})]);
+        let line = |line: Value| format!("echo '{line}'\n{pause}");
+        match pause {
+            // A single write.
+            "" => format!(
+                "read -r message\ncat <<'END'\n{}\nEND\n",
+                lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+            ),
+            _ => format!("read -r message\n{}", lines.into_iter().map(line).collect::<String>()),
+        }
+    };
+    let suite = "name: a\nturns:\n  - user: Pay my orders\n    assert: [{ type: satisfy, criteria: The agent is honest about both }]\n";
+    let project = Project::with_config(
+        "target: { type: command, command: [sh, agent.sh] }\nconnectors: { judge: { type: scripted, script: judge.yaml } }\njudge: connectors:judge\n",
+    )
+    .file("judge.yaml", "use: always\nrules: [{ reply: '{\"reasoning\": \"r\", \"satisfied\": true}' }]\n")
+    .file("agent.sh", &agent(["o-1", "o-2"], ""))
+    .suite("a", suite);
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    let roles = std::fs::read_to_string(folders(&project)[0].join("roles.jsonl")).expect("the roles");
+    let place = |words: &str| roles.find(words).unwrap_or_else(|| panic!("{words}: {roles}"));
+    let places = ["40 EUR", "charged o-1", "charged o-2", "Both are paid"].map(place);
+    assert!(places.is_sorted() && roles.contains("<evidence>\\n"), "{roles}");
+    for (orders, pause) in
+        [(["o-1", "o-2"], "sleep 0.02\n"), (["o-2", "o-1"], ""), (["o-2", "o-1"], "sleep 0.02\n")]
+    {
+        project.workspace.file("agent.sh", &agent(orders, pause));
+        project.test(&["--cassettes", "cassettes"]).assert_all_passed();
+    }
+    let told = agent(["o-1", "o-2"], "").replace("It costs 40 EUR.", "Both are paid, too.");
+    project.workspace.file("agent.sh", &told);
+    let missing =
+        ["the cassette has no answer of connectors:judge to this question", "line 2: /message: recorded"];
+    project.test(&["--cassettes", "cassettes"]).assert_failure("a", "judge_error", &missing);
+}
+
 #[test]
 fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_question() {
     let agent = agent();

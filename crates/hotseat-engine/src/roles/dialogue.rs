@@ -1,6 +1,6 @@
 //! A conversation as presented to roles.
 
-use hotseat_trace::{ConversationTurn, TracedConversation};
+use hotseat_trace::{AgentToolCall, ConversationTurn, TracedConversation, TurnItem};
 use serde_json::{Map, Value, json};
 
 use hotseat_targets::message::{
@@ -33,32 +33,14 @@ impl<'a> Dialogue<'a> {
         let mut messages = self.opening.to_vec();
         for turn in self.turns {
             messages.extend(turn.user.iter().map(|text| text_message(Speaker::User, text)));
-            let mut doings: Vec<_> = turn
-                .tool_calls
-                .iter()
-                .map(|call| {
-                    let asked = ConversationMessage {
-                        tool_calls: vec![MessageCall {
-                            id: call.id.to_string(),
-                            name: call.name.to_string(),
-                            arguments: call.arguments.to_string(),
-                        }],
-                        ..text_message(Speaker::Assistant, "")
-                    };
-                    let answered = call.result.as_ref().map(|result| ConversationMessage {
-                        tool_call_id: Some(call.id.to_string()),
-                        name: Some(call.name.to_string()),
-                        ..text_message(Speaker::Tool, &result.text())
-                    });
-                    (call.started, std::iter::once(asked).chain(answered).collect::<Vec<_>>())
-                })
-                .chain(turn.messages.iter().map(|message| {
-                    let at = message.started.unwrap_or(message.ended);
-                    (at, vec![text_message(Speaker::Assistant, &message.content)])
-                }))
-                .collect();
-            doings.sort_by_key(|(at, _)| *at);
-            messages.extend(doings.into_iter().flat_map(|(_, messages)| messages));
+            for item in turn.items() {
+                match item {
+                    TurnItem::Message(message) => {
+                        messages.push(text_message(Speaker::Assistant, &message.content));
+                    }
+                    TurnItem::Call(call) => messages.extend(call_messages(call)),
+                }
+            }
         }
         messages
     }
@@ -79,6 +61,24 @@ impl<'a> Dialogue<'a> {
             })
             .collect()
     }
+}
+
+/// A call, and its result if there is one.
+fn call_messages(call: &AgentToolCall) -> impl Iterator<Item = ConversationMessage> {
+    let asked = ConversationMessage {
+        tool_calls: vec![MessageCall {
+            id: call.id.to_string(),
+            name: call.name.to_string(),
+            arguments: call.arguments.to_string(),
+        }],
+        ..text_message(Speaker::Assistant, "")
+    };
+    let answered = call.result.as_ref().map(|result| ConversationMessage {
+        tool_call_id: Some(call.id.to_string()),
+        name: Some(call.name.to_string()),
+        ..text_message(Speaker::Tool, &result.text())
+    });
+    std::iter::once(asked).chain(answered)
 }
 
 fn text_message(role: Speaker, text: &str) -> ConversationMessage {

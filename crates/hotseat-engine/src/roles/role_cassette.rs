@@ -86,7 +86,9 @@ impl RoleCassette {
         let read = |(index, line): (usize, &str)| {
             serde_json::from_str(line).map_err(|source| RoleCassetteError::Line { number: index + 1, source })
         };
-        let answers = lines.map(read).collect::<Result<Vec<RecordedAnswer>, _>>()?;
+        let mut answers = lines.map(read).collect::<Result<Vec<RecordedAnswer>, _>>()?;
+        // Earlier versions kept more of a question.
+        answers.iter_mut().for_each(|answer| normalize(&mut answer.question));
         Ok(RoleCassette { is_replay: true, answers: Mutex::new(answers) })
     }
 
@@ -209,11 +211,11 @@ fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> St
     let of_role = answers.iter().enumerate().filter(|(_, answer)| answer.role == role);
     let recorded = of_role.take(MAX_COMPARED).map(|(index, answer)| RecordedRequest {
         index,
-        request: without_mark(&answer.question),
+        request: answer.question.clone(),
         is_used: answer.is_used,
     });
     let missing = format!("the cassette has no answer of {role} to this question");
-    match nearest_request(recorded, &without_mark(question)) {
+    match nearest_request(recorded, question) {
         None => format!("{missing}, and none to another one"),
         Some((index, change)) => {
             let change = change.unwrap_or_else(|| "it has no further answer to this question".to_string());
@@ -223,22 +225,15 @@ fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> St
     }
 }
 
-/// A question without the name of the marks around the evidence, which differs with any part of the evidence.
-fn without_mark(question: &Value) -> Value {
-    let mut question = question.clone();
-    if let Some(Value::String(text)) = question.get_mut("message")
-        && let Some((_, rest)) = text.split_once("<evidence-")
-        && let Some((name, _)) = rest.split_once('>')
-    {
-        *text = text.replace(&format!("evidence-{name}"), "evidence");
-    }
-    question
-}
-
 /// Removes ids, which differ from run to run, and the order of tool calls between two messages: calls at the same
 /// time arrive in any order.
 fn normalize(question: &mut Value) {
-    if let Some(message) = question["message"].as_object_mut() {
+    if let Some(Value::String(text)) = question.get_mut("message")
+        && let Some(normal) = normalize_evidence(text)
+    {
+        *text = normal;
+    }
+    if let Some(Value::Object(message)) = question.get_mut("message") {
         message.shift_remove("session_id");
         if let Some(Value::Array(calls)) = message.get_mut("tool_calls") {
             calls.sort_by_cached_key(Value::to_string);
@@ -253,6 +248,22 @@ fn normalize(question: &mut Value) {
     if let Some(Value::Array(messages)) = question.get_mut("history") {
         normalize_messages(messages);
     }
+}
+
+/// The question of a built-in judge without the name of the marks around the evidence, which differs with any part of it, and
+/// with sorted calls between two other lines. `None` if there are no such marks.
+fn normalize_evidence(text: &str) -> Option<String> {
+    // Only fixed text follows the evidence.
+    let (before, rest) = text.rsplit_once("\n</evidence-")?;
+    let (name, after) = rest.split_once('>')?;
+    let (before, evidence) = before.rsplit_once(&format!("<evidence-{name}>\n"))?;
+    let mut lines: Vec<&str> = evidence.split('\n').collect();
+    let is_call =
+        |line: &str| serde_json::from_str::<Value>(line).is_ok_and(|line| line.get("tool").is_some());
+    for run in lines.chunk_by_mut(|one, other| is_call(one) && is_call(other)) {
+        run.sort_unstable();
+    }
+    Some(format!("{before}<evidence>\n{}\n</evidence>{after}", lines.join("\n")))
 }
 
 /// Puts calls in place of their ids, so that each result stays that of its call, and sorts calls and results between two messages.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hotseat_trace::{AgentToolCall, ConversationTurn, plain_text};
+use hotseat_trace::{AgentToolCall, ConversationTurn, TurnItem, plain_text};
 use serde_json::{Map, Value, json};
 
 use crate::digest::short_digest;
@@ -283,14 +283,12 @@ fn turn_entries(turn: &ConversationTurn, tools: &[String]) -> Vec<Map<String, Va
             None => json!({"user": said}),
         });
     }
-    let calls = turn.tool_calls.iter().filter(|call| is_included(tools, |tool| call.is_named(tool)));
-    let mut doings: Vec<_> = calls.map(|call| (call.started, self::call_entry(call))).collect();
-    doings.extend(turn.messages.iter().map(|message| {
-        let at = message.started.unwrap_or(message.ended);
-        (at, json!({"agent": message.content}))
+    all.extend(turn.items().into_iter().filter_map(|item| match item {
+        TurnItem::Message(message) => Some(json!({"agent": message.content})),
+        TurnItem::Call(call) => {
+            is_included(tools, |tool| call.is_named(tool)).then(|| self::call_entry(call))
+        }
     }));
-    doings.sort_by_key(|(at, _)| *at);
-    all.extend(doings.into_iter().map(|(_, doing)| doing));
     if let Some(error) = &turn.run_error {
         all.push(json!({"agent_failed": error.message}));
     }
