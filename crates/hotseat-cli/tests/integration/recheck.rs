@@ -552,6 +552,38 @@ checkpoints: [{ id: said, assert: [{ type: contains, value: 'Some(2)' }] }]
     assert_eq!((agent.requests().len(), user.requests().len()), heard);
 }
 
+/// Without a turn, the recorded conversation has no id.
+#[test]
+fn errors_of_a_simulated_user_before_the_first_turn_are_the_same_again() {
+    let agent = echo_agent();
+    const CHECKPOINTS: &str = "checkpoints: [{ id: said, assert: [{ type: contains, value: Hello }] }]\n";
+    for (user, checkpoints) in [
+        ("{ reply: 'not { JSON' }", CHECKPOINTS),
+        ("{ error: auth }", CHECKPOINTS),
+        ("{ reply: '{\"goal_achieved\": true}' }", CHECKPOINTS),
+        // Without checkpoints the case is skipped.
+        ("{ reply: 'not { JSON' }", ""),
+    ] {
+        let project = Project::with_config(&format!(
+            "target: {{ endpoint: '{}' }}\nconnectors: {{ user: {{ type: scripted, script: user.yaml }} }}\n",
+            agent.url()
+        ))
+        .file("user.yaml", &format!("use: always\nrules: [{user}]\n"))
+        .suite(
+            "a",
+            &format!(
+                "name: a\nsimulator: {{ use: connectors:user, metadata: {{ goal: A room }} }}\n{checkpoints}"
+            ),
+        );
+        let before = project.test(&[]);
+        match checkpoints {
+            "" => assert_eq!(before.case("a")["status"], "skipped", "{}", before.output),
+            _ => assert_eq!(before.failure("a")["kind"], "simulator_error", "{}", before.output),
+        }
+        assert_recheck_is_identical(&project, &before);
+    }
+}
+
 const TESTS: &str = "import { it, user, agent, conversation, expect, evaluate } from 'hotseat';
 it('greets', () => {
   user.says('Hello');

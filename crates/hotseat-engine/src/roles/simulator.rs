@@ -133,11 +133,12 @@ impl RoleExchange {
 
 impl SimulatorQuestion<'_> {
     /// Key of the first value that differs from a recorded question. Checkpoints are ignored, since they do
-    /// not affect the message.
+    /// not affect the message, and so is the id of the conversation, which is generated.
     pub fn changed_key(&self, before: &RoleAnswered, redactor: &SecretRedactor) -> Option<String> {
         let (now, before) = (redactor.json(self.to_message().0), redactor.json(before.question.clone()));
         let (Value::Object(now), Value::Object(before)) = (now, before) else { return None };
-        let keys = now.keys().chain(before.keys()).filter(|key| !key.starts_with("checkpoints_"));
+        let is_compared = |key: &&String| !key.starts_with("checkpoints_") && *key != "session_id";
+        let keys = now.keys().chain(before.keys()).filter(is_compared);
         keys.into_iter().find(|key| now.get(*key) != before.get(*key)).cloned()
     }
 
