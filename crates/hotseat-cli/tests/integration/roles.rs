@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotseat_testkit::agui::{FakeRun, RunAgentInput};
+use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
@@ -376,6 +377,58 @@ fn model_simulates_and_judges_with_builtin_prompts() {
     tested.assert_all_passed();
     let check = &tested.case("models")["final_assertions"][0];
     assert_eq!(check["actual"], "the judge agrees (score 0.9): it names the reference");
+}
+
+/// A model has the conversation as the messages before its question, with calls of tools in words.
+#[test]
+fn model_simulates_from_a_transcript() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        match &*request.last_user_text() {
+            "A room" => run
+                .tool("c", "find_rooms", &json!({"day": "Monday"}), Some(json!("two")))
+                .text("Blue or red?"),
+            other => run.text(&format!("Booked: {other}.")),
+        }
+        .finished()
+    });
+    let model = FakeAgent::start(|_: &FakeRequest| {
+        complete_reply(json!({"role": "assistant", "content": r#"{"input": "Blue"}"#}), "stop")
+    });
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors: {{ user: {{ type: openai, base_url: '{}v1', model: m, stream: false }} }}\n",
+        agent.url(),
+        model.url()
+    ));
+    let case = json!({
+        "id": "a",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}],
+        "turns": [{"user": "A room"}],
+        "simulator": {"use": "connectors:user", "style": "transcript", "metadata": {"goal": "a blue room"}},
+        "checkpoints": [{"id": "booked", "assertion": {"type": "contains", "value": "Booked: Blue"}}],
+    });
+    run_cases(project, &[case], &[]).assert_all_passed();
+    let asked = model.requests()[0].json();
+    let messages = asked["messages"].as_array().expect("messages");
+    let told: Vec<String> =
+        messages[1..].iter().map(|said| format!("{} {}", said["role"], said["content"])).collect();
+    assert_eq!(
+        told[..told.len() - 1],
+        [
+            r#""user" "Be brief.""#,
+            r#""user" "Hello""#,
+            r#""user" "A room""#,
+            r#""user" "The agent called the tool `find_rooms` with {\"day\":\"Monday\"}""#,
+            r#""user" "The tool `find_rooms` returned two""#,
+            r#""assistant" "Blue or red?""#,
+        ],
+        "{asked:#}"
+    );
+    assert!(
+        told.last()
+            .is_some_and(|question| question.contains("a blue room") && !question.contains("conversation")),
+        "{told:#?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! A conversation as presented to roles.
 
+use std::collections::HashMap;
+
+use hotseat_model::ModelMessage;
 use hotseat_trace::{AgentToolCall, ConversationTurn, TracedConversation, TurnItem};
 use serde_json::{Map, Value, json};
 
@@ -61,6 +64,36 @@ impl<'a> Dialogue<'a> {
             })
             .collect()
     }
+}
+
+/// Converts a conversation to messages for a model that plays a part in it. The model has no tools, and servers refuse calls
+/// of tools that a request does not define, so calls and results are told in words.
+pub(super) fn model_messages(history: &[ConversationMessage]) -> Vec<ModelMessage> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut messages = Vec::new();
+    for message in history {
+        let text = joined_text(&message.content);
+        match message.role {
+            Speaker::User => messages.push(ModelMessage::user(text)),
+            Speaker::System | Speaker::Developer => messages.push(ModelMessage::notice(text)),
+            Speaker::Assistant => {
+                if !text.is_empty() {
+                    messages.push(ModelMessage::Assistant { text, tool_calls: Vec::new() });
+                }
+                for call in &message.tool_calls {
+                    names.insert(&call.id, &call.name);
+                    let told = format!("The agent called the tool `{}` with {}", call.name, call.arguments);
+                    messages.push(ModelMessage::notice(told));
+                }
+            }
+            Speaker::Tool => {
+                let of_call = message.tool_call_id.as_deref().and_then(|id| names.get(id).copied());
+                let tool = message.name.as_deref().or(of_call).unwrap_or_default();
+                messages.push(ModelMessage::notice(format!("The tool `{tool}` returned {text}")));
+            }
+        }
+    }
+    messages
 }
 
 /// A call, and its result if there is one.

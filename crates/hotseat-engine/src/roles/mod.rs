@@ -467,6 +467,8 @@ async fn ask_model(
         };
         (error.into(), again)
     };
+    let mut messages = dialogue::model_messages(&question.history);
+    messages.push(ModelMessage::user(question.message_text()));
     let request = ModelRequest {
         position: CallPosition {
             // Each question is a separate conversation with a name that is the same in every run.
@@ -475,7 +477,7 @@ async fn ask_model(
             call: 1,
             ..CallPosition::default()
         },
-        messages: vec![ModelMessage::user(question.message_text())],
+        messages,
         system: Some(question.prompt.into_owned()),
         response_format: question.format,
         ..ModelRequest::default()
