@@ -47,6 +47,13 @@ pub enum JudgeCriterion {
     Goal(GoalAchieved),
 }
 
+impl JudgedCheck {
+    /// True if the options for the judge name a connector.
+    pub fn has_connector_option(&self) -> bool {
+        matches!(&self.criterion, JudgeCriterion::FreeForm(open) if open.options.contains_key("connector"))
+    }
+}
+
 impl CheckBehavior for JudgedCheck {
     fn describe(&self) -> String {
         match &self.criterion {

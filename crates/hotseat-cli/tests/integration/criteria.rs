@@ -786,6 +786,97 @@ fn judge_is_configurable_at_every_level() {
     assert_eq!(one(case("assertion", json!({"judge": {"votes": 1}}), own)), (6, 0));
 }
 
+/// The model of an agent as a judge, by the settings of the judge.
+#[test]
+fn connector_selects_the_model_of_a_judge() {
+    let agent = booking_agent();
+    let verdict = |satisfied: bool| {
+        judge_model(move |message| match message.contains("\"criteria\"") {
+            true => text_reply(&json!({"passed": satisfied, "reason": "r"}).to_string()),
+            false => verdict_reply(satisfied),
+        })
+    };
+    let (own, other) = (verdict(true), verdict(false));
+    let config = |judge: &str| {
+        format!(
+            "target: {{ endpoint: '{}' }}
+agents:
+  chat: {{ type: openai, base_url: '{own}v1', model: m, stream: false }}
+  file: {{ type: embedded, agent: judge.yaml }}
+  plain: {{ type: http, endpoint: '{own}v1', body: {{ text: '{{{{message}}}}' }}, map: {{ reply: $.reply }} }}
+connectors:
+  j1: {{ type: openai, base_url: '{own}v1', model: m1, stream: false }}
+  j2: {{ type: openai, base_url: '{}v1', model: m2, stream: false }}
+judge: {judge}
+",
+            agent.url(),
+            other.url(),
+            own = own.url(),
+        )
+    };
+    let project = |judge: &str, case: &Value| {
+        Project::with_config(&config(judge))
+            .file("judge.yaml", "name: Judge\nconnector: j1\n")
+            .file("a.test.jsonl", &case.to_string())
+    };
+    let case = |more: Value, assertion: Value| {
+        let mut case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [assertion]}]});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        case
+    };
+    let kind = || satisfy(json!("It is kind."));
+    let free = || json!({"type": "agent", "criteria": "It is kind."});
+    let selected = json!({"judge": {"use": "agents:chat", "connector": "j2"}});
+    let mut with_own = kind();
+    with_own["judge"] = selected["judge"].clone();
+    for (judge, case, status) in [
+        ("agents:chat", case(json!({}), kind()), "passed"),
+        ("{ use: agents:chat, connector: j2 }", case(json!({}), kind()), "failed"),
+        ("{ use: agents:file, connector: j2 }", case(json!({}), kind()), "failed"),
+        ("{ use: agents:chat, connector: j2 }", case(json!({}), free()), "failed"),
+        ("{ connector: j2 }", case(json!({}), kind()), "failed"),
+        ("agents:chat", case(selected.clone(), kind()), "failed"),
+        ("agents:chat", case(json!({"judge": {"connector": "j2"}}), free()), "failed"),
+        ("agents:chat", case(json!({}), with_own), "failed"),
+        ("{ use: agents:chat, connector: j2 }", case(json!({"judge": "agents:chat"}), kind()), "passed"),
+    ] {
+        let tested = project(judge, &case).test(&[]);
+        assert_eq!(tested.case("a")["status"], status, "{judge} {case}\n{}", tested.output);
+        // Another model, another verdict.
+        if judge.contains("j2") && status == "failed" {
+            let project = project(judge, &case);
+            project.test(&[]);
+            project.workspace.file("hotseat.yaml", &config(&judge.replace("j2", "j1")));
+            let again = project.hotseat(&["recheck", "last"]);
+            assert!(again.stdout.contains("this question has no recorded answer"), "{again}");
+        }
+    }
+    let asked = (own.requests().len(), other.requests().len());
+    for (judge, case, words) in [
+        ("{ use: agents:chat, connector: j3 }", case(json!({}), kind()), "unknown connector `j3`"),
+        ("{ use: agents:file, connector: j3 }", case(json!({}), kind()), "unknown connector `j3`"),
+        (
+            "{ use: connectors:j1, connector: j2 }",
+            case(json!({}), kind()),
+            "write `connectors:j2` instead of both",
+        ),
+        (
+            "connectors:j1",
+            case(json!({"judge": {"connector": "j2"}}), free()),
+            "write `connectors:j2` instead of both",
+        ),
+        (
+            "{ use: agents:plain, connector: j2 }",
+            case(json!({}), kind()),
+            "the agent of `agents:plain` does not support this",
+        ),
+    ] {
+        let output = assert_rejected(&project(judge, &case), &[]);
+        assert!(output.stderr.contains(words), "{judge} {case}\n{output}");
+    }
+    assert_eq!((own.requests().len(), other.requests().len()), asked);
+}
+
 #[test]
 fn unknown_judge_fails_before_first_turn() {
     let agent = booking_agent();

@@ -38,6 +38,9 @@ pub struct RoleQuery<'a> {
     pub reference: Option<&'a RoleReference>,
     /// The connector, if the case names one.
     pub connector: Option<&'a str>,
+    /// True if the connector is an option of the question. As in the options of a turn, a name that is not defined may be
+    /// one that the agent knows.
+    pub is_option: bool,
     /// Position of the reference.
     pub place: &'a SourceSpan,
     /// Scope for resolving scripts.
@@ -80,9 +83,18 @@ impl Project {
             }
             None => None,
         };
-        let connector = connector.and_then(|name| self.connectors().written_settings(name));
+        let settings = connector.and_then(|name| self.connectors().written_settings(name));
         let named = reference.map(|reference| reference.to_string());
-        [named, own, connector].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        [named, own, connector.map(str::to_string), settings]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Returns the connector that a role uses instead of its own, if one is set.
+    pub(crate) fn role_connector<'a>(&'a self, wanted: RoleQuery<'a>) -> Option<&'a str> {
+        self.meant_role(wanted).1
     }
 
     /// Resolves a role, and returns the reference used. Fails if it is unknown or misconfigured.
@@ -104,27 +116,54 @@ impl Project {
             }
         };
         let helper = self.find_role(&reference, Some(place), whose)?;
-        if let (ResolvedRole::Script(_), Some(_)) = (&helper, wanted.connector) {
-            let message =
-                format!("`{reference}` is a script function and cannot be combined with `connector`");
-            return Err(Diagnostic::new(message).at(place.clone()).help("remove one of them").into());
-        }
-        if let (ResolvedRole::Connector(_), Some(other), Some(_)) = (&helper, connector, wanted.reference)
-            && reference != RoleReference::Connector(other.to_string())
-        {
-            let message = format!("`{reference}` is a connector, but `connector` selects another one");
-            return Err(Diagnostic::new(message).at(place.clone()).help("remove one of them").into());
-        }
-        if let (ResolvedRole::Agent(agent), Some(name)) =
-            (&helper, connector.filter(|name| !name.contains("${")))
-        {
-            let mut mistakes = Diagnostics::new();
-            mistakes.extend(self.check_connector(agent, name, Some(place.clone())));
-            if !mistakes.is_empty() {
-                return Err(mistakes);
-            }
+        if let Some(name) = connector {
+            self.ensure_selectable(wanted, (&reference, &helper), name)?;
         }
         Ok((reference, helper))
+    }
+
+    /// Rejects a connector that would have no effect on a role, or that is not defined.
+    fn ensure_selectable(
+        &self,
+        wanted: RoleQuery<'_>,
+        (reference, helper): (&RoleReference, &ResolvedRole),
+        name: &str,
+    ) -> Result<(), Diagnostics> {
+        let refuse = |message: String, help: &str| {
+            Err(Diagnostic::new(message).at(wanted.place.clone()).help(help).into())
+        };
+        match helper {
+            ResolvedRole::Script(_) => refuse(
+                format!("`{reference}` is a script function and cannot be combined with `connector`"),
+                "remove one of them",
+            ),
+            ResolvedRole::Connector(used) if used != name => refuse(
+                format!("`{reference}` is a connector, but `connector` selects another one, `{name}`"),
+                &format!("write `connectors:{name}` instead of both, or remove `connector`"),
+            ),
+            ResolvedRole::Connector(_) => Ok(()),
+            ResolvedRole::Agent(agent) if !agent.capabilities().supports_option("connector") => refuse(
+                format!("`connector` selects `{name}`, but the agent of `{reference}` does not support this"),
+                &agent.capabilities().help_for_option("connector"),
+            ),
+            // Variables are known at the start of a run.
+            ResolvedRole::Agent(_) if name.contains("${") => Ok(()),
+            ResolvedRole::Agent(agent) => {
+                let mut mistakes = Diagnostics::new();
+                mistakes.extend(self.check_connector(agent, name, Some(wanted.place.clone())));
+                if !mistakes.is_empty() {
+                    return Err(mistakes);
+                }
+                match agent.connectors().filter(|_| agent.capabilities().uses_connectors && !wanted.is_option)
+                {
+                    Some(known) if !known.contains(name) => {
+                        let look_up = |name: &str| self.environment().get(name).cloned();
+                        known.get(name, Some(wanted.place.clone()), &look_up).map(drop)
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
     }
 
     /// Resolves a role reference. Fails if it is unknown or misconfigured.

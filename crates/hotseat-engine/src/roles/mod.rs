@@ -60,6 +60,8 @@ pub struct RoleClient {
     idle: Duration,
     /// Records the answers, or gives recorded ones.
     cassette: Option<RoleCassetteHandle>,
+    /// The connector that the settings of a judge select for its agent.
+    connector: Option<Arc<str>>,
 }
 
 /// Backend that performs a role.
@@ -192,6 +194,7 @@ impl RoleClient {
             timeout: patience,
             idle,
             cassette: None,
+            connector: None,
         }
     }
 
@@ -203,6 +206,7 @@ impl RoleClient {
             timeout: patience,
             idle: patience,
             cassette: None,
+            connector: None,
         }
     }
 
@@ -215,6 +219,7 @@ impl RoleClient {
             timeout: patience,
             idle: patience,
             cassette: None,
+            connector: None,
         }
     }
 
@@ -228,12 +233,18 @@ impl RoleClient {
             timeout: patience,
             idle,
             cassette: None,
+            connector: None,
         }
     }
 
     /// Records the answers of the role in a cassette, or takes them from it.
     pub fn with_cassette(self, cassette: Option<RoleCassetteHandle>) -> RoleClient {
         RoleClient { cassette, ..self }
+    }
+
+    /// Sets the connector that a judge selects for its agent, unless the question has one.
+    pub fn with_connector(self, connector: Option<&str>) -> RoleClient {
+        RoleClient { connector: connector.map(Arc::from), ..self }
     }
 
     /// Displayable reference.

@@ -36,6 +36,7 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
             kind: RoleKind::Simulator,
             reference: simulator.reference.as_ref(),
             connector: simulator.options.get("connector").and_then(Value::as_str),
+            is_option: true,
             place: &simulator.place,
             scope: whose,
         };
@@ -43,8 +44,14 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
     }
     if case.program.is_some() && case.simulator.is_none() && project.simulator.is_some() {
         // A program may simulate a user at run time.
-        let (reference, connector, place) = (None, None, &case.place);
-        let wanted = RoleQuery { kind: RoleKind::Simulator, reference, connector, place, scope: whose };
+        let wanted = RoleQuery {
+            kind: RoleKind::Simulator,
+            reference: None,
+            connector: None,
+            is_option: false,
+            place: &case.place,
+            scope: whose,
+        };
         all.push(RoleRequest { query: wanted, judge_ref: None });
     }
     let usual = case.vocabulary.judging();
@@ -52,6 +59,7 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
         kind: RoleKind::Judge,
         reference: usual.judge.as_ref(),
         connector: usual.connector.as_deref(),
+        is_option: false,
         place: &case.place,
         scope: whose,
     };
@@ -68,13 +76,16 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
         let Some(judged) = check.as_judged() else { continue };
         let judging = &judged.settings;
         let whom = Some(judging.selector());
-        if all.iter().any(|known: &RoleRequest<'_>| known.judge_ref == whom) {
+        let is_option = judged.has_connector_option();
+        let is_same = |known: &RoleRequest<'_>| known.judge_ref == whom && known.query.is_option == is_option;
+        if all.iter().any(is_same) {
             continue;
         }
         let wanted = RoleQuery {
             kind: RoleKind::Judge,
             reference: judging.judge.as_ref(),
             connector: judging.connector.as_deref(),
+            is_option,
             place: &check.place,
             scope: whose,
         };
@@ -232,7 +243,9 @@ pub fn open_roles(
             None if is_replay(cassette.as_ref()) => RoleClient::offline(&found.0),
             _ => open_role(outside, &powers, &found, Some(wanted), hook_variables, &mut secrets)?,
         };
-        let role = role.with_cassette(cassette.clone());
+        let role = role
+            .with_connector(agent_connector(&outside.project, &found, wanted))
+            .with_cassette(cassette.clone());
         match whom {
             None => partners.simulators.push((wanted.reference.cloned(), role)),
             Some(whom) => partners.judges.push((whom, Ok(role))),
@@ -266,6 +279,7 @@ impl RoleLookup for RoleResolver {
             kind: RoleKind::Judge,
             reference: whom.judge.as_ref(),
             connector: whom.connector.as_deref(),
+            is_option: true,
             place,
             scope: self.script_scope(),
         })
@@ -280,6 +294,7 @@ impl RoleLookup for RoleResolver {
             kind: RoleKind::Simulator,
             reference,
             connector: None,
+            is_option: false,
             place,
             scope: self.script_scope(),
         })
@@ -294,19 +309,30 @@ impl RoleResolver {
     fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<RoleClient, ProgramInputError> {
         let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.may_ask())
             || is_replay(self.cassette.as_ref());
-        let found = self.outside.project.resolve_role(wanted).and_then(|helper| match is_silent {
-            true => Ok(RoleClient::offline(&helper.0)),
+        let found = self.outside.project.resolve_role(wanted)?;
+        let role = match is_silent {
+            true => RoleClient::offline(&found.0),
             false => open_role(
                 &self.outside,
                 &self.powers,
-                &helper,
+                &found,
                 Some(wanted),
                 &self.hook_variables,
                 &mut Vec::new(),
-            ),
-        });
-        Ok(found?.with_cassette(self.cassette.clone()))
+            )?,
+        };
+        let connector = agent_connector(&self.outside.project, &found, wanted);
+        Ok(role.with_connector(connector).with_cassette(self.cassette.clone()))
     }
+}
+
+/// The connector that a role receives in its options: that of an agent.
+fn agent_connector<'a>(
+    project: &'a Project,
+    (_, helper): &(RoleReference, ResolvedRole),
+    wanted: RoleQuery<'a>,
+) -> Option<&'a str> {
+    project.role_connector(wanted).filter(|_| matches!(helper, ResolvedRole::Agent(_)))
 }
 
 /// Prepares a role. `powers` are the permissions of its script. Fails if the role is misconfigured.
@@ -330,7 +356,9 @@ pub fn open_role(
                 Some((target, _)) => target.clone(),
                 None => outside.bind_agent(agent, hook_variables, McpAddresses::Example)?.0,
             };
-            let named = wanted.and_then(|wanted| Some((wanted.connector?, Some(wanted.place.clone()))));
+            let named = wanted.and_then(|wanted| {
+                Some((outside.project.role_connector(wanted)?, Some(wanted.place.clone())))
+            });
             let target = outside.project.with_connectors(agent, target, named)?;
             secrets.extend(target.secrets.iter().cloned());
             let means = outside.target_env.clone();

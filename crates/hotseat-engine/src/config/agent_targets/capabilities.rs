@@ -31,6 +31,8 @@ pub(in crate::config) struct TargetCapabilities {
     pub(in crate::config) shows_calls: bool,
     /// True if the agent has connectors of its own, beside those of the project.
     pub(in crate::config) own_connectors: bool,
+    /// True if a named connector replaces the model of the agent; other agents receive the name only.
+    pub(in crate::config) uses_connectors: bool,
     /// Reports an attachment that cannot be sent although attachments are supported.
     pub(super) media_error: fn(&MediaAttachment) -> Option<Diagnostic>,
     /// Decides about an option by its value. `None` if the list of options decides.
@@ -73,6 +75,7 @@ impl TargetCapabilities {
             options: SupportedOptions::All,
             shows_calls: true,
             own_connectors: false,
+            uses_connectors: false,
             media_error: |_| None,
             option_error: |_, _| None,
             key_help: |_| None,
@@ -254,7 +257,8 @@ impl TargetCapabilities {
         (self.key_help)(key).unwrap_or_else(|| "remove it, or use a target type that supports it".to_string())
     }
 
-    fn help_for_option(&self, name: &str) -> String {
+    /// Help for an option that the agent does not support.
+    pub(in crate::config) fn help_for_option(&self, name: &str) -> String {
         (self.option_help)(name).unwrap_or_else(|| "leave it out".to_string())
     }
 }

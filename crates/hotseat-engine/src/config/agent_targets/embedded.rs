@@ -25,6 +25,7 @@ impl AgentTarget for EmbeddedTarget {
             keys: vec!["threadId", "state", "context", "tools", "messages", "user", "team", "locale"],
             options: SupportedOptions::Only(embedded::SUPPORTED_OPTIONS.map(str::to_string).to_vec()),
             own_connectors: true,
+            uses_connectors: true,
             option_error,
             key_help: |key| (key == "attachments").then(|| "embedded agents support text only".to_string()),
             option_help: |_| Some("embedded agents support `connector` and `metadata`".to_string()),

@@ -69,6 +69,7 @@ impl AgentTarget for ChatTarget {
         capabilities.keys.extend(["messages", "attachments", "forwardedProps", "tools", "user"]);
         TargetCapabilities {
             options: SupportedOptions::All,
+            uses_connectors: true,
             media_error,
             option_error,
             key_help,

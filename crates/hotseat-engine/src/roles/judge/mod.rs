@@ -246,7 +246,7 @@ impl JudgeRole {
             }
         };
         let put = match put {
-            Ok(put) => put,
+            Ok(put) => self.with_connector(put),
             Err(words) => return self.error_response(&words),
         };
         let read = |text: &str| {
@@ -301,7 +301,7 @@ impl JudgeRole {
             &[],
             question.evidence,
         ) {
-            Ok(put) => put,
+            Ok(put) => self.with_connector(put),
             Err(words) => return self.error_response(&words),
         };
         let read = |text: &str| {
@@ -378,6 +378,14 @@ impl JudgeRole {
             turn: last,
             omissions: evidence.omissions,
         })
+    }
+
+    /// Adds the connector of the settings, unless the options of the question have one.
+    fn with_connector(&self, mut put: PreparedQuestion) -> PreparedQuestion {
+        if let Some(connector) = &self.role.connector {
+            put.options.entry("connector").or_insert_with(|| json!(connector));
+        }
+        put
     }
 
     /// Looks up a recorded answer to the same question.
