@@ -481,6 +481,39 @@ final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
     assert!(ASKED.load(Ordering::SeqCst) > asked);
 }
 
+/// The options of a question choose its model and more.
+#[test]
+fn verdicts_are_not_reused_for_other_options() {
+    let agent = echo_agent();
+    let judge = FakeAgent::start(|_: &FakeRequest| {
+        complete_reply(
+            json!({"role": "assistant", "content": r#"{"passed": true, "reason": "It greets."}"#}),
+            "stop",
+        )
+    });
+    let suite = |options: &str| {
+        format!(
+            "name: a\nturns: [{{ user: Hi, assert: [{{ type: agent, use: agents:j, criteria: greets, options: {options} }}] }}]\n"
+        )
+    };
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nagents: {{ j: {{ type: openai, base_url: '{}v1', model: m, stream: false }} }}\n",
+        agent.url(),
+        judge.url()
+    ))
+    .suite("a", &suite("{ connector: m1 }"));
+    let before = project.test(&[]);
+    before.assert_all_passed();
+    assert_eq!(judge.requests()[0].json()["model"], "m1");
+    assert_recheck_is_identical(&project, &before);
+    for options in
+        ["{ connector: m2 }", "{ connector: m1, temperature: 2 }", "{ metadata: { tone: x }, connector: m1 }"]
+    {
+        project.workspace.file("a.test.yaml", &suite(options));
+        recheck(&project, &[]).assert_failure("a", "judge_error", &["this question has no recorded answer"]);
+    }
+}
+
 /// A judge that is an embedded agent or a scripted model is another judge once its files have changed.
 #[test]
 fn verdicts_of_judges_with_changed_files_are_not_reused() {

@@ -485,14 +485,27 @@ impl PreparedQuestion {
 
     /// The question as recorded in the trace.
     fn to_trace_json(&self, question: &RoleQuestion) -> Value {
-        let Some(prompt) = self.prompt else { return question.message.clone() };
-        json!({
-            "judgement": prompt.judgement,
-            "prompt": prompt.name,
-            "system": prompt.system,
-            "message": question.message,
-            "schema": prompt.schema,
-        })
+        let mut shown = match self.prompt {
+            None => question.message.clone(),
+            Some(prompt) => json!({
+                "judgement": prompt.judgement,
+                "prompt": prompt.name,
+                "system": prompt.system,
+                "message": question.message,
+                "schema": prompt.schema,
+            }),
+        };
+        // A recorded answer holds for the same options only. The message has the metadata.
+        let usual = role_options(&Map::new(), Map::new());
+        let given = question
+            .options
+            .iter()
+            .filter(|(key, value)| *key != "metadata" && usual.get(*key) != Some(*value));
+        let given: Map<String, Value> = given.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if let (Value::Object(members), false) = (&mut shown, given.is_empty()) {
+            members.insert("options".to_string(), Value::Object(given));
+        }
+        shown
     }
 }
 
