@@ -1,6 +1,7 @@
 //! Input sources of `-i`: files, messages, generators and stdin; and roles that write reports.
 
 use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use serde_json::{Value, json};
 
@@ -398,7 +399,21 @@ fn report_exists_if_report_writer_fails() {
     assert!(output.stderr.contains("agents:rep wrote no report"), "{output}");
     let kept: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
     assert_eq!(kept["summary"]["passed"], 1);
+    // A report that was cut off may lack the failures.
+    let cut = FakeAgent::start(|_: &FakeRequest| {
+        complete_reply(json!({"role": "assistant", "content": "# Repo"}), "length")
+    });
+    let connector = format!(
+        "connectors: {{ cut: {{ type: openai, base_url: '{}v1', model: m, stream: false }} }}\n",
+        cut.url()
+    );
+    let text = project.workspace.read("hotseat.yaml");
+    project.workspace.file("hotseat.yaml", &(text + &connector));
+    let output = project.hotseat(&["test", "-n", "mock", "-r", "connectors:cut", "-o", "cut.md"]);
+    assert_exit_code(&output, 3);
+    assert!(output.stderr.contains("its answer was truncated at the length limit"), "{output}");
+    assert!(!crate::common::exists(&project.workspace, "cut.md"));
     let unknown = project.hotseat(&["test", "-n", "mock", "-r", "nobody", "-o", "report.md"]);
     assert_exit_code(&unknown, 2);
-    assert_eq!(agent.requests().len(), 1, "nothing is run for a helper that there is not");
+    assert_eq!(agent.requests().len(), 2, "nothing is run for a helper that there is not");
 }

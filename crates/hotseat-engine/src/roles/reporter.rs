@@ -32,10 +32,11 @@ impl RoleClient {
             format: None,
             deadline: None,
         };
-        let report = self.ask(asked).await?.text;
-        match report.trim() {
+        let reply = self.ask(asked).await?;
+        // A report that was cut off may lack the failures.
+        match reply.ensure_complete()?.trim() {
             "" => Err(RoleError::InvalidAnswer("it returned an empty report".to_string())),
-            _ => Ok(report),
+            _ => Ok(reply.text),
         }
     }
 }
