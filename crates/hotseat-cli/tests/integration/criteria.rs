@@ -305,6 +305,8 @@ fn identifier_like_text_must_be_a_criterion_name() {
     let (agent, judge) = (booking_agent(), judge_model(|_| verdict_reply(true)));
     for (criteria, words, help) in [
         (json!("frendly"), "unknown criterion `frendly`", "did you mean `friendly`?"),
+        (json!(" frendly\n"), "unknown criterion `frendly`", "did you mean `friendly`?"),
+        (json!("höflich"), "unknown criterion `höflich`", "a sentence is judged literally"),
         (json!(["friendly", "polite"]), "unknown criterion `polite`", "a sentence is judged literally"),
         (
             json!([["friendly", "rude?"]]),
@@ -320,6 +322,13 @@ fn identifier_like_text_must_be_a_criterion_name() {
             assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
         }
     }
+    // A block text of YAML ends with a line break.
+    let defined = "criteria: { kind: { match: [{ type: contains, value: NEVER }] } }\n";
+    let block = "name: a\nturns:\n  - user: Hi\n    assert:\n      - type: satisfy\n        criteria: |\n          kind\n";
+    let tested = project(&agent, &judge, defined).suite("a", block).test(&[]);
+    tested.assert_failure("a", "assertion", &["NEVER"]);
+    assert!(judge.requests().is_empty(), "{}", tested.output);
+    let agent = booking_agent();
     // An error in one line of the project is reported once, not for each turn.
     let output = assert_rejected(
         &project_with_cases(

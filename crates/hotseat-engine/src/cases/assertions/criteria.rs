@@ -136,8 +136,9 @@ impl CheckVocabulary {
 }
 
 /// Creates a check for a criterion given by a program. Text that looks like a name is resolved later; any
-/// other text is judged literally.
+/// other text is judged literally. White space around it has no meaning: block texts of YAML end with a line break.
 pub fn criterion_check(criterion: &str, judging: JudgeSettings, place: SourceSpan) -> Check {
+    let criterion = criterion.trim();
     let kind = match is_criterion_name(criterion) {
         true => CheckKind::CriterionRef(CriterionRef { name: criterion.into(), settings: judging }),
         false => {
@@ -152,8 +153,10 @@ pub fn criterion_check(criterion: &str, judging: JudgeSettings, place: SourceSpa
 fn is_criterion_name(text: &str) -> bool {
     let stem = text.strip_suffix(['?', '!']).unwrap_or(text);
     let mut characters = stem.chars();
-    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    // Some keyboards write an accent as a character of its own.
+    let is_accent = |c: char| ('\u{300}'..='\u{36F}').contains(&c);
+    characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && characters.all(|c| c.is_alphanumeric() || c == '_' || is_accent(c))
 }
 
 /// Decodes a criterion used in `satisfy`: a name, a function, a sentence, or an inline definition. Names are
@@ -163,7 +166,7 @@ pub(super) fn read_criterion_use(
     judging: &JudgeSettings,
     diagnostics: &mut Diagnostics,
 ) -> Option<Check> {
-    let (kind, criterion): (CheckKind, Arc<str>) = match view.text() {
+    let (kind, criterion): (CheckKind, Arc<str>) = match view.text().map(str::trim) {
         Some(text) if text.starts_with(SCRIPT) => {
             (script_check(text, ScriptInputKind::Turn, None), text.into())
         }
@@ -307,7 +310,9 @@ mod tests {
 
     #[test]
     fn distinguishes_names_from_sentences() {
-        for name in ["friendly", "_x", "activated_workflow?", "done!", "A1"] {
+        for name in
+            ["friendly", "_x", "activated_workflow?", "done!", "A1", "höflich", "ho\u{308}flich", "вежливо"]
+        {
             assert!(is_criterion_name(name), "{name}");
         }
         for text in [
@@ -319,7 +324,7 @@ mod tests {
             "a?b",
             "??",
             "Freundlich und höflich",
-            "höflich",
+            "höflich.",
         ] {
             assert!(!is_criterion_name(text), "{text}");
         }
