@@ -110,15 +110,22 @@ const CASES: &str = r#"```json
 {"cases": [
   {"id": "G001", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]},
   {"id": "G002", "name": "Two turns", "turns": [{"input": "a"}, {"input": "b", "assert": [{"type": "equals", "value": "You said: b"}]}]},
-  {"id": "G003", "simulator": {"use": "user"}, "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "bye"}}], "tags": ["made-up"]}
+  {"id": "G003", "simulator": {"metadata": {"goal": "leave"}}, "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "bye"}}], "tags": ["made-up"]}
 ]}
 ```"#;
+
+/// Generated cases cannot name a simulator of their own.
+fn with_simulator(project: Project) -> Project {
+    let text = project.workspace.read("hotseat.yaml");
+    project.file("hotseat.yaml", &format!("{text}simulator: agents:user\n"))
+}
 
 #[test]
 fn generates_cases() {
     let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
     let project =
         project(&[("mock", agent.url()), ("workers.test.generator", generator.url()), ("user", user.url())]);
+    let project = with_simulator(project);
     let input = "agents:workers.test.generator?count=10&focus=edge-cases";
     let tested = project.test(&["-i", input, "-n", "mock"]);
     tested.assert_all_passed();
@@ -139,7 +146,8 @@ fn generates_cases() {
 #[test]
 fn generated_cases_can_be_saved_and_rerun() {
     let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
-    let project = project(&[("mock", agent.url()), ("gen", generator.url()), ("user", user.url())]);
+    let project =
+        with_simulator(project(&[("mock", agent.url()), ("gen", generator.url()), ("user", user.url())]));
     let printed = project.hotseat(&["test", "-i", "agents:gen", "-n", "mock", "--dry-run"]);
     assert_exit_code(&printed, 0);
     assert_eq!(printed.stdout.lines().count(), 3, "{printed}");
@@ -187,8 +195,28 @@ fn generated_cases_get_no_rights() {
     let prompt = constant_agent(
         r#"{"cases": [{"id": "G1", "simulate": {"use": "harmless", "goal": "x", "template": "hotseat.yaml"}}]}"#,
     );
+    let references = [
+        ("`use`", r#""assertions": [{"type": "agent", "use": "agents:other", "criteria": "x"}]"#),
+        ("`use`", r#""simulator": {"use": "other"}"#),
+        ("`use`", r#""simulate": {"use": "agents:other", "goal": "x"}"#),
+        ("`judge`", r#""assert": [{"type": "satisfy", "criteria": "It is kind.", "judge": "agents:other"}]"#),
+        ("`use`", r#""judge": {"use": "other"}"#),
+        ("`type: script`", r#""evaluate": [{"type": "script", "use": "evil.run"}]"#),
+        (
+            "`function`",
+            r#""criteria": {"kind": {"function": "evil.run"}}, "assert": [{"type": "satisfy", "criteria": "kind"}]"#,
+        ),
+        ("`scripts:`", r#""assert": [{"type": "satisfy", "criteria": " scripts:evil.run"}]"#),
+    ];
+    let referring = FakeAgent::start(move |request: &FakeRequest| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap_or_default();
+        let (_, part) = references[told["number"].as_u64().unwrap_or_default() as usize];
+        let cases = format!(r#"{{"cases": [{{"id": "G1", "input": "x", {part}}}]}}"#);
+        FakeRun::for_request(request).started().text(&cases).finished()
+    });
     let project = project(&[
         ("mock", agent.url()),
+        ("referring", referring.url()),
         ("harmless", harmless.url()),
         ("hooks", hooks.url()),
         ("files", files.url()),
@@ -208,6 +236,15 @@ fn generated_cases_get_no_rights() {
     ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
         assert!(output.code == 3 && output.stderr.contains(key), "{output}");
+    }
+    let text = project.workspace.read("hotseat.yaml");
+    let project = project
+        .file("hotseat.yaml", &format!("{text}  other: {{ type: command, command: [touch, here] }}\n"))
+        .file("evil.ts", "export function run() { return true; }\n");
+    for (number, (key, part)) in references.iter().enumerate() {
+        let input = format!("agents:referring?number={number}");
+        let output = project.hotseat(&["test", "-i", &input, "-n", "mock"]);
+        assert!(output.code == 3 && output.stderr.contains(key), "{part}\n{output}");
     }
     assert!(!crate::common::exists(&project.workspace, "here"));
     assert_eq!(agent.requests().len(), 1);

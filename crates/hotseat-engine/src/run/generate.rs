@@ -19,6 +19,10 @@ use hotseat_targets::connection::http::HttpClient;
 /// has the same keys.
 const TRUSTED_KEYS: [&str; 9] =
     ["hooks", "before", "after", "mcp", "models", "scenarios", "attachments", "tools", "suite"];
+/// Keys whose text names an agent, a model or a function of the project, at any place in a case. An agent may be a program.
+const REFERENCE_KEYS: [&str; 6] = ["use", "judge", "function", "match_messages", "on_condition", "stop_when"];
+/// Beginning of a reference to a function where other texts are possible.
+const FUNCTION_REFERENCE: &str = "scripts:";
 /// Beginning of the address of a file.
 const FILE_ADDRESS: &str = "file://";
 
@@ -83,7 +87,7 @@ pub async fn generate_cases(
             Some(part) => {
                 let message =
                     format!("{generator} wrote a case with `{part}`, which may run programs or read files");
-                let help = "such cases come from files, or from functions of scripts (`scripts:…`)";
+                let help = "such cases come from files, or from functions of scripts (`scripts:…`); generated cases use the `judge` and the `simulator` of the project";
                 Err(Diagnostic::new(message).help(help).into())
             }
         },
@@ -96,7 +100,26 @@ fn trusted_part(case: &Value) -> Option<&str> {
     let mut keys = turns.chain([case]).filter_map(Value::as_object).flat_map(Map::keys).map(String::as_str);
     let template = case["simulate"].get("template").map(|_| "template");
     let key = keys.find(|key| TRUSTED_KEYS.contains(key)).or(template);
-    key.or_else(|| has_file_address(case).then_some(FILE_ADDRESS))
+    let key = key.or_else(|| has_file_address(case).then_some(FILE_ADDRESS));
+    key.or_else(|| project_reference(case))
+}
+
+/// Returns what a value refers to in the project: the key, the type of an assertion, or the beginning of a text.
+fn project_reference(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => {
+            text.trim_start().starts_with(FUNCTION_REFERENCE).then_some(FUNCTION_REFERENCE)
+        }
+        Value::Array(entries) => entries.iter().find_map(project_reference),
+        Value::Object(members) if members.get("type").is_some_and(|kind| kind == "script") => {
+            Some("type: script")
+        }
+        Value::Object(members) => members.iter().find_map(|(key, member)| {
+            let refers = member.is_string() && REFERENCE_KEYS.contains(&&**key);
+            if refers { Some(&**key) } else { project_reference(member) }
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 /// True if a text within a value is the address of a file. The depth of the value is limited where it was parsed.
