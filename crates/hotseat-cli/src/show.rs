@@ -4,9 +4,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
+use hotseat_engine::run::{RunEvent, RunSummary};
 use hotseat_report::reporters::{
     self, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
-    conversation,
+    conversation, format_count,
 };
 use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 
@@ -67,6 +68,36 @@ fn show_case(
     Ok(context.print(|out| out.write_all(text.as_bytes())))
 }
 
+/// Reports an event. Removes the reporters that fail, and returns their errors, unless nobody reads them any more.
+fn report_to<'p>(
+    all: &mut Vec<(&'p Path, Box<dyn Reporter>)>,
+    event: &RunEvent,
+) -> Vec<(&'p Path, io::Error)> {
+    let mut failed = Vec::new();
+    all.retain_mut(|(path, reporter)| match reporter.report(event) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
+        Err(error) => {
+            failed.push((*path, error));
+            false
+        }
+    });
+    failed
+}
+
+/// The summary of a run that has not ended.
+fn summarize_saved(saved: RunSummary, head: &StoredRun) -> RunSummary {
+    let (known, all) = (saved.total, head.metadata.total);
+    let words = format!("the run did not end: {known} of {} have a result", format_count(all, "case"));
+    RunSummary {
+        interrupted: true,
+        broken: Some(words.into()),
+        started_at: head.started_at,
+        ended_at: head.started_at,
+        ..saved
+    }
+}
+
 fn show_run(args: &ShowArgs, store: &RunStore, head: &StoredRun, context: &CliContext) -> CommandResult {
     let setting = &head.metadata.setting;
     let not_writable = |path: &Path, error: io::Error| {
@@ -93,15 +124,14 @@ fn show_run(args: &ShowArgs, store: &RunStore, head: &StoredRun, context: &CliCo
         all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }
     let mut failed: Option<ExitStatus> = None;
+    let mut saved = RunSummary::default();
     let replayed = store.replay(head, &mut |event| {
-        all.retain_mut(|(path, reporter)| match reporter.report(&event) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-            Err(error) => {
-                failed = Some(not_writable(path, error));
-                false
-            }
-        });
+        for (path, error) in report_to(&mut all, &event) {
+            failed = Some(not_writable(path, error));
+        }
+        if let RunEvent::CaseEnded(outcome) = &event {
+            saved.count_outcome(outcome);
+        }
         if let Some(Err(error)) = events.as_mut().map(|events| events.report(&event)) {
             if error.kind() != io::ErrorKind::BrokenPipe {
                 failed = Some(not_writable(out, error));
@@ -109,7 +139,13 @@ fn show_run(args: &ShowArgs, store: &RunStore, head: &StoredRun, context: &CliCo
             events = None;
         }
     });
-    // An incomplete run has no last event.
+    if head.summary.is_none() {
+        // The reports of a run that was killed have what was saved.
+        let ended = RunEvent::Ended(Box::new(summarize_saved(saved, head)));
+        for (path, error) in report_to(&mut all, &ended) {
+            failed = Some(not_writable(path, error));
+        }
+    }
     for (path, reporter) in &mut all {
         if let Err(error) = reporter.flush()
             && error.kind() != io::ErrorKind::BrokenPipe

@@ -359,8 +359,7 @@ fn a_simulated_user_without_a_recorded_answer_fails_the_case() {
         agent.url(),
         user.url()
     );
-    let suite =
-        "name: a\nsimulator: { use: user }\nturns: [{ user: A room }]\nassert: [{ type: contains, value: Booked }]\n";
+    let suite = "name: a\nsimulator: { use: user }\nturns: [{ user: A room }]\nassert: [{ type: contains, value: Booked }]\n";
     let project = Project::with_config(&config).suite("a", suite);
     project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
     project.test(&["--cassettes", "cassettes"]).assert_all_passed();
