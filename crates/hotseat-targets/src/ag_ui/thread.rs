@@ -63,6 +63,8 @@ pub struct ThreadTurn {
     pub recorded_texts: RecordedTexts,
     /// Wire ids of the calls, in order.
     pub calls: Vec<Arc<str>>,
+    /// Canonical arguments of the earlier calls whose id was used again, by id.
+    pub repeated: HashMap<Arc<str>, HashSet<String>>,
     /// The messages before the turn, set when its first snapshot replaces the history.
     pub earlier: Option<EarlierMessages>,
     /// Number of messages replaced by snapshots.
@@ -231,10 +233,12 @@ impl KnownArguments {
     /// Returns true if both arguments are known, not empty, and differ, so that they belong to different
     /// calls.
     pub fn contradicts(&self, other: &KnownArguments) -> bool {
-        let whole = |arguments: &KnownArguments| {
-            matches!(arguments, KnownArguments::Json(_)) && !arguments.is_empty()
-        };
-        whole(self) && whole(other) && self != other
+        self.is_whole() && other.is_whole() && self != other
+    }
+
+    /// Returns true if the arguments are known and not empty.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, KnownArguments::Json(_)) && !self.is_empty()
     }
 }
 
@@ -314,7 +318,11 @@ impl ConversationThread {
             arguments: KnownArguments::Unknown,
             result_source: None,
         };
-        self.calls.insert(id.clone(), call);
+        let replaced = self.calls.insert(id.clone(), call);
+        if let Some(earlier) = replaced.filter(|earlier| earlier.turn == self.turn.number) {
+            let known = self.turn.repeated.entry(id.clone()).or_default();
+            known.insert(earlier.arguments.canonical_text());
+        }
         self.turn.calls.push(id.clone());
         trace_id
     }

@@ -114,12 +114,14 @@ impl RunFold<'_> {
         }
         // Arguments after the end of a call still belong to it; for an unknown call they wait for its
         // announcement.
-        let before = match self.thread.call_of_turn(&id).map(|call| &call.arguments) {
+        let known = self.thread.call_of_turn(&id).map(|call| &call.arguments);
+        let before = match known {
             Some(KnownArguments::Invalid(text)) => text.clone(),
             _ => String::new(),
         };
-        self.open_calls
-            .insert(id, OpenCall { text: before + &e.delta, last_part: Some(at), ..OpenCall::default() });
+        let is_late = known.is_some_and(KnownArguments::is_whole);
+        let text = before + &e.delta;
+        self.open_calls.insert(id, OpenCall { text, last_part: Some(at), is_late, ..OpenCall::default() });
     }
 
     /// Completes the arguments of a call.
@@ -128,10 +130,18 @@ impl RunFold<'_> {
         let Some(mut open) = self.open_calls.remove(id) else { return };
         open.text = joined(open.text);
         let arguments = KnownArguments::parse(&open.text);
-        // Announced again without arguments: the known ones are kept.
+        // Announced again without arguments, or with empty ones in the same run: the known ones are kept.
         let silent = known.arguments != KnownArguments::Unknown && open.text.is_empty();
-        let same = silent || known.arguments == arguments;
+        let is_again = open.is_late || open.reannounced.is_some();
+        let removes = is_again && known.arguments.is_whole() && arguments.is_empty();
+        let same = silent || removes || known.arguments == arguments;
         match open.reannounced.take() {
+            // Complete arguments are never replaced: that would hide what the call did.
+            None if open.is_late && known.arguments.contradicts(&arguments) => {
+                let again = ReannouncedCall { name: known.name.clone(), subagent: None };
+                self.record_second_call(id, again, out);
+                self.set_arguments(id, arguments, Some(open), out);
+            }
             // Announced again after its end or its result, with different arguments: a second call.
             Some(again) if !silent && known.arguments.contradicts(&arguments) => {
                 self.record_second_call(id, again, out);
@@ -145,7 +155,7 @@ impl RunFold<'_> {
                 self.open_calls
                     .insert(id.clone(), OpenCall { is_complete: true, reannounced: Some(again), ..open });
             }
-            None if silent => {}
+            None if same => {}
             None => self.set_arguments(id, arguments, Some(open), out),
         }
     }

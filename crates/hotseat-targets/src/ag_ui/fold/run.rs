@@ -132,6 +132,8 @@ pub(super) struct OpenCall {
     pub(super) last_part: Option<TimeOffset>,
     /// True if the arguments are complete. Only calls with `reannounced` are kept then.
     pub(super) is_complete: bool,
+    /// True if the arguments arrived after the call had complete ones.
+    pub(super) is_late: bool,
     /// Set if the call had ended in this run, or had a result, when it was announced again.
     pub(super) reannounced: Option<ReannouncedCall>,
 }

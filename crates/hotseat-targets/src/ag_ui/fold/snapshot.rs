@@ -1,12 +1,13 @@
 //! Message snapshots: calls and texts only found there are added to the trace; repeated ones count once.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{AssistantMessage, Origin, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES, TooManySnapshots};
+use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES, ResultSource, TooManySnapshots};
 use super::super::wire::{self, MessageObject};
 use super::run::{CallSighting, PayloadSink, RunFold, TurnSnapshot};
 
@@ -69,8 +70,14 @@ impl RunFold<'_> {
         let earlier_ids = &earlier_ids;
         for call in earlier.iter().flat_map(|message| wire::calls(message)) {
             let id = self.thread.known_id(call.id.into());
-            if self.thread.call_of_turn(&id).is_some_and(|known| known.has_unique_id(&id)) {
-                self.complete_arguments(&id, &call.arguments, out);
+            // Another call of the history may have the same id.
+            let arguments = KnownArguments::parse(&call.arguments);
+            if self
+                .thread
+                .call_of_turn(&id)
+                .is_some_and(|known| known.has_unique_id(&id) && !known.arguments.contradicts(&arguments))
+            {
+                self.complete_arguments(&id, arguments, out);
             }
         }
         let occurrences = occurrences(ours);
@@ -88,7 +95,7 @@ impl RunFold<'_> {
                 if nth <= known {
                     // Only the last call with an id can be looked up by it.
                     if is_last && nth == known {
-                        self.complete_arguments(id, &call.arguments, out);
+                        self.compare_arguments(snapshot, message, &call, id, out);
                     }
                     continue;
                 }
@@ -108,7 +115,7 @@ impl RunFold<'_> {
             }
             let known = self.thread.call_of_turn(id);
             if known.is_some_and(|known| *known.name == *call.name || !known.has_unique_id(id)) {
-                self.complete_arguments(id, &call.arguments, out);
+                self.compare_arguments(snapshot, message, &call, id, out);
                 continue;
             }
             let arguments = KnownArguments::parse(&call.arguments);
@@ -121,7 +128,7 @@ impl RunFold<'_> {
             }
             // A producer may use other ids in snapshots: such calls are matched by tool and arguments.
             if let Some(twin) = unlisted.take(call.name, &arguments) {
-                self.complete_arguments(&twin, &call.arguments, out);
+                self.complete_arguments(&twin, arguments, out);
                 self.thread.add_alias(call.id.into(), twin);
                 continue;
             }
@@ -185,10 +192,38 @@ impl RunFold<'_> {
         self.tool_result(result, Origin::Snapshot, out);
     }
 
+    /// Completes the arguments of a known call, or records a second call with its id if the complete arguments
+    /// differ: replacing them would hide what the first one did.
+    fn compare_arguments(
+        &mut self,
+        snapshot: &TurnSnapshot,
+        message: &MessageObject,
+        call: &wire::CallInMessage<'_>,
+        id: &Arc<str>,
+        out: PayloadSink<'_>,
+    ) {
+        let arguments = KnownArguments::parse(&call.arguments);
+        let Some(known) = self.thread.call_of_turn(id) else { return };
+        if known.arguments.contradicts(&arguments) {
+            let repeated = self.thread.turn.repeated.get(id);
+            if repeated.is_some_and(|repeated| repeated.contains(&arguments.canonical_text())) {
+                return;
+            }
+            // A human may have edited a call of an earlier run that had no result before this one.
+            let this_request = ResultSource::Agent { request: self.request.number };
+            let was_answered = known.result_source.is_some_and(|source| source != this_request);
+            if was_answered || self.calls_in_run.contains_key(id) {
+                self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+                self.record_snapshot_call(snapshot, message, call, id, out);
+                return;
+            }
+        }
+        self.complete_arguments(id, arguments, out);
+    }
+
     /// Completes the arguments of a call from a snapshot; parts of a stream may have been lost.
-    fn complete_arguments(&mut self, id: &Arc<str>, text: &str, out: PayloadSink<'_>) {
+    fn complete_arguments(&mut self, id: &Arc<str>, arguments: KnownArguments, out: PayloadSink<'_>) {
         let Some(call) = self.thread.calls.get(id) else { return };
-        let arguments = KnownArguments::parse(text);
         if call.arguments == arguments || matches!(arguments, KnownArguments::Invalid(_)) {
             return;
         }
@@ -338,7 +373,10 @@ impl UnlistedCalls {
 /// Messages of a later snapshot, indexed to look up those of an earlier one.
 struct LaterMessages<'a> {
     ids: HashSet<&'a str>,
-    calls: HashSet<&'a str>,
+    /// Calls with their arguments as written.
+    calls: HashSet<(&'a str, Cow<'a, str>)>,
+    /// Arguments of the last call with an id.
+    last_arguments: HashMap<&'a str, KnownArguments>,
     texts: Vec<String>,
     trimmed: HashSet<String>,
 }
@@ -346,9 +384,11 @@ struct LaterMessages<'a> {
 impl<'a> LaterMessages<'a> {
     fn new(later: &'a [Arc<MessageObject>]) -> Self {
         let texts: Vec<String> = later.iter().map(|message| wire::text(message.get("content"))).collect();
+        let calls = || later.iter().flat_map(|message| wire::calls(message));
         LaterMessages {
             ids: later.iter().filter_map(|message| wire::id(message)).collect(),
-            calls: later.iter().flat_map(|message| wire::calls(message)).map(|call| call.id).collect(),
+            last_arguments: calls().map(|call| (call.id, KnownArguments::parse(&call.arguments))).collect(),
+            calls: calls().map(|call| (call.id, call.arguments)).collect(),
             trimmed: texts.iter().map(|text| text.trim().to_string()).collect(),
             texts,
         }
@@ -361,7 +401,7 @@ impl<'a> LaterMessages<'a> {
         match wire::role(&message) {
             "assistant" => {
                 // Ids of calls may repeat in messages with other ids.
-                let is_missing = |call: wire::CallInMessage<'_>| !has_id || !self.calls.contains(call.id);
+                let is_missing = |call: wire::CallInMessage<'_>| !has_id || !self.has_call(&call);
                 let lacks_calls = wire::calls(&message).any(is_missing);
                 let text = wire::text(message.get("content"));
                 let lacks_text = !self.contains_text(text.trim(), searched);
@@ -381,6 +421,13 @@ impl<'a> LaterMessages<'a> {
             // Messages of other roles are no actions of the agent.
             _ => None,
         }
+    }
+
+    /// Returns true if a call is in the later snapshot. With other complete arguments it is another call.
+    fn has_call(&self, call: &wire::CallInMessage<'_>) -> bool {
+        let known = |last: &KnownArguments| !last.contradicts(&KnownArguments::parse(&call.arguments));
+        self.calls.contains(&(call.id, Cow::Borrowed(&*call.arguments)))
+            || self.last_arguments.get(call.id).is_some_and(known)
     }
 
     /// Returns true if a text is in the later snapshot. `searched` counts the searched bytes: up to the limit a

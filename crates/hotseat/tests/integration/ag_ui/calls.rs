@@ -122,6 +122,26 @@ fn two_executions_under_one_id_are_two_calls() {
         assert_eq!(told.calls(), [r#"1 pay {"n":1} → nothing"#, r#"1 pay {"n":2} → a"#]);
         told.assert_note("tool call id c is used for two calls");
     }
+    // Arguments after the end of the call, or after its result.
+    let late = |rest: &[Value]| [&call(1)[..], rest].concat();
+    for (events, calls) in [
+        (
+            late(&[args("c", "{\"n\""), args("c", ":2}")]),
+            [r#"1 pay {"n":1} → nothing"#, r#"1 pay {"n":2} → nothing"#],
+        ),
+        (
+            late(&[args("c", "{\"n\":2}"), end("c")]),
+            [r#"1 pay {"n":1} → nothing"#, r#"1 pay {"n":2} → nothing"#],
+        ),
+        (
+            late(&[result("c", "a"), args("c", "{\"n\":2}")]),
+            [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → nothing"#],
+        ),
+    ] {
+        let told = run_turn(events).passed();
+        assert_eq!(told.calls(), calls);
+        told.assert_note("TOOL_CALL_ARGS for tool call c, which is not open");
+    }
     let told = run_turn(vec![
         start("c", "search"),
         args("c", "{\"q\":1}"),
@@ -133,6 +153,20 @@ fn two_executions_under_one_id_are_two_calls() {
         told.passed().calls(),
         [r#"1 search {"q":1} → nothing"#, r#"1 delete_order {"id":7} → nothing"#]
     );
+}
+
+/// Arguments after the end of a call remove nothing.
+#[test]
+fn late_arguments_remove_no_arguments() {
+    let call = [start("c", "pay"), args("c", "{\"n\":1}"), end("c")];
+    for late in [
+        vec![args("c", "{}")],
+        vec![args("c", ",\"m\":2}")],
+        vec![start("c", "pay"), args("c", "{}"), end("c")],
+    ] {
+        let told = run_turn([&call[..], &late].concat()).passed();
+        assert_eq!(told.calls(), [r#"1 pay {"n":1} → nothing"#], "{late:?}");
+    }
 }
 
 /// Three executions count three times.

@@ -147,7 +147,7 @@ fn failed_tool_in_snapshot_is_failed() {
 /// A366: some servers lose the first half of the arguments.
 #[test]
 fn snapshot_completes_lost_arguments() {
-    for streamed in ["50 EUR\"}", "", "{\"action\":\"old\"}"] {
+    for streamed in ["50 EUR\"}", ""] {
         let told = run_with_snapshots(1, move |run, _, all| {
             all.push(asks("a", &[("c", "confirm", r#"{"action": "pay 42.50 EUR"}"#)]));
             run.raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "confirm"}))
@@ -165,6 +165,37 @@ fn snapshot_completes_lost_arguments() {
         });
         assert_eq!(told.calls(), [r#"1 confirm {"action":"pay"} → nothing"#], "{known}");
     }
+}
+
+/// Other complete arguments under a known id are a second call: what the first one did stays visible.
+#[test]
+fn other_arguments_in_snapshot_are_a_second_call() {
+    let two = |result: &str| {
+        [r#"1 pay {"n":1} → nothing"#.replace("nothing", result), r#"1 pay {"n":2} → nothing"#.into()]
+    };
+    for result in [None, Some("paid")] {
+        let told = run_with_snapshots(1, move |run, _, all| {
+            all.push(asks("a", &[("c", "pay", r#"{"n": 2}"#)]));
+            run.tool("c", "pay", &json!({"n": 1}), result.map(Value::from))
+        });
+        assert_eq!(told.calls(), two(result.unwrap_or("nothing")));
+        told.assert_note("tool call id c is used for two calls");
+    }
+    // In two snapshots, also under the same message.
+    for message in ["a", "b"] {
+        let told = run_with_snapshots(1, move |run, _, all| {
+            let first = [&all[..], &[asks("a", &[("c", "pay", r#"{"n":1}"#)])]].concat();
+            all.push(asks(message, &[("c", "pay", r#"{"n":2}"#)]));
+            run.messages_snapshot(first)
+        });
+        assert_eq!(told.calls(), two("nothing"), "{message}");
+    }
+    // A snapshot that lists one of two known calls adds none.
+    let told = run_with_snapshots(1, |run, _, all| {
+        all.push(asks("a", &[("c", "pay", r#"{"n":1}"#)]));
+        run.tool_call("c", "pay", &json!({"n": 1})).tool_call("c", "pay", &json!({"n": 2}))
+    });
+    assert_eq!(told.calls(), two("nothing"));
 }
 
 /// A370: malformed snapshot content causes no error, except a call that cannot be read.
