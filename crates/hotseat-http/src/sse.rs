@@ -75,14 +75,24 @@ impl SseDecoder {
     /// Decodes more bytes and passes the data of each completed event to `on_event`. Fails if an event
     /// exceeds the maximum size, or its data is not UTF-8.
     pub fn feed(&mut self, bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
-        self.feed_events(bytes, |event| on_event(event.data))
+        self.decode(bytes, false, &mut |event| on_event(event.data))
     }
 
-    /// Decodes more bytes as [`SseDecoder::feed`] does, for streams in which the name of an event matters.
+    /// Decodes more bytes as [`SseDecoder::feed`] does, for streams in which the name of an event matters: an
+    /// event named `error` is one also without data.
     pub fn feed_events(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         mut on_event: impl FnMut(SseEvent<'_>),
+    ) -> Result<(), EventError> {
+        self.decode(bytes, true, &mut on_event)
+    }
+
+    fn decode(
+        &mut self,
+        mut bytes: &[u8],
+        names_matter: bool,
+        on_event: &mut impl FnMut(SseEvent<'_>),
     ) -> Result<(), EventError> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -95,11 +105,11 @@ impl SseDecoder {
             };
             self.after_cr = bytes[end] == b'\r';
             if self.line.is_empty() {
-                self.end_line(&bytes[..end], &mut on_event)?;
+                self.end_line(&bytes[..end], names_matter, on_event)?;
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.extend_from_slice(&bytes[..end]);
-                self.end_line(&line, &mut on_event)?;
+                self.end_line(&line, names_matter, on_event)?;
                 line.clear();
                 self.line = line;
             }
@@ -111,21 +121,27 @@ impl SseDecoder {
 
     /// Ends a regularly ended stream: emits the last event if only its empty line is missing.
     pub fn finish(&mut self, mut on_event: impl FnMut(&str)) {
-        self.finish_events(|event| on_event(event.data));
+        self.end(false, &mut |event| on_event(event.data));
     }
 
-    /// Ends a stream as [`SseDecoder::finish`] does, for streams in which the name of an event matters.
+    /// Ends a stream as [`SseDecoder::finish`] does, for streams in which the name of an event matters: a last
+    /// event named `error` counts whatever its data.
     pub fn finish_events(&mut self, mut on_event: impl FnMut(SseEvent<'_>)) {
+        self.end(true, &mut on_event);
+    }
+
+    fn end(&mut self, names_matter: bool, on_event: &mut impl FnMut(SseEvent<'_>)) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
             // A line that is not empty ends no event.
-            let _ = self.end_line(&line, &mut on_event);
+            let _ = self.end_line(&line, names_matter, on_event);
         }
         let Ok(data) = std::str::from_utf8(&self.data) else { return };
         let is_whole = data.trim() == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
-        if self.has_data && is_whole {
-            on_event(SseEvent { data, is_error: self.is_error });
-            self.has_data = false;
+        let is_error = self.is_error && names_matter;
+        if (self.has_data && is_whole) || is_error {
+            on_event(SseEvent { data, is_error });
+            (self.has_data, self.is_error) = (false, false);
             self.data.clear();
         }
     }
@@ -146,6 +162,7 @@ impl SseDecoder {
     fn end_line(
         &mut self,
         mut line: &[u8],
+        names_matter: bool,
         on_event: &mut impl FnMut(SseEvent<'_>),
     ) -> Result<(), EventError> {
         if !std::mem::replace(&mut self.started, true) {
@@ -153,7 +170,7 @@ impl SseDecoder {
         }
         if line.is_empty() {
             let is_error = std::mem::take(&mut self.is_error);
-            if std::mem::take(&mut self.has_data) {
+            if std::mem::take(&mut self.has_data) || (is_error && names_matter) {
                 let data = std::str::from_utf8(&self.data).map_err(|_| EventError::NotUtf8)?;
                 on_event(SseEvent { data, is_error });
             }
@@ -258,13 +275,26 @@ mod tests {
     #[test]
     fn only_an_event_named_error_is_an_error() {
         let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
-        let stream = b"event: error\ndata: a\n\ndata: b\n\nevent: error\nevent: x\ndata: c\n\nevent: error\n\ndata: d\n\n";
+        let stream = b"event: error\ndata: a\n\ndata: b\n\nevent: error\nevent: x\ndata: c\n\nevent: error\n\ndata: d\n\nevent: error\ndata:\n\n";
         let mut take = |event: SseEvent<'_>| found.push((event.data.to_string(), event.is_error));
         decoder.feed_events(stream, &mut take).unwrap();
         decoder.feed_events(b"event:error\ndata: 1", &mut take).unwrap();
         decoder.finish_events(&mut take);
-        let expected = [("a", true), ("b", false), ("c", false), ("d", false), ("1", true)];
+        decoder.feed_events(b"event: error\ndata: no JSON", &mut take).unwrap();
+        decoder.finish_events(&mut take);
+        let expected = [
+            ("a", true),
+            ("b", false),
+            ("c", false),
+            ("", true),
+            ("d", false),
+            ("", true),
+            ("1", true),
+            ("no JSON", true),
+        ];
         assert_eq!(found, expected.map(|(data, is_error)| (data.to_string(), is_error)));
+        // Where names do not matter, an event without data is none.
+        assert_eq!(events(&[stream]), ["a", "b", "c", "d", ""]);
     }
 
     #[test]

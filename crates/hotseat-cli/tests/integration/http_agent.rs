@@ -578,6 +578,24 @@ fn rejects_invalid_streams() {
             "agent_error",
             "the agent failed: boom",
         ),
+        (
+            "sse",
+            sse(&[piece("Hello")]).bytes("event: error\ndata: [DONE]\n\n"),
+            "agent_error",
+            "the agent failed: an event named `error`",
+        ),
+        (
+            "sse",
+            sse(&[piece("Hello")]).bytes("event: error\ndata:\n\ndata: [DONE]\n\n"),
+            "agent_error",
+            "the agent failed: an event named `error`",
+        ),
+        (
+            "sse",
+            sse(&[piece("Hello")]).bytes("event: error\n\ndata: [DONE]\n\n"),
+            "agent_error",
+            "the agent failed: an event named `error`",
+        ),
     ] {
         assert_failed(&run_with_stream(form, reply), 1, kind, words);
     }

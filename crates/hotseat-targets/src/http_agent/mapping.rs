@@ -262,12 +262,17 @@ impl ResponseMapping {
         heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
     ) -> TurnError {
-        let told: Value = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
+        let told = match data {
+            "[DONE]" => Value::Null,
+            data => serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string())),
+        };
         let mapped = self.error.as_ref().and_then(|path| path.error(&told));
         let error = mapped.or_else(|| parse_error(&told["error"])).or_else(|| parse_error(&told));
         let error = error.unwrap_or_else(|| ErrorInfo {
             code: None,
-            message: format!("an event named `error`: {}", excerpt(data, 200)),
+            message: format!("an event named `error`: {}", excerpt(data, 200))
+                .trim_end_matches(": ")
+                .to_string(),
             retriable: None,
         });
         heard.end_message(telling);

@@ -269,7 +269,7 @@ async fn read_events(
         let mut wrong = None;
         let mut take = |event: SseEvent<'_>| {
             let data = event.data.trim();
-            if wrong.is_some() || data.is_empty() {
+            if wrong.is_some() || (data.is_empty() && !event.is_error) {
                 return;
             }
             number += 1;
@@ -278,8 +278,8 @@ async fn read_events(
             }
             let read = match (limits.exceeded_record_limit(), data) {
                 (Some(failure), _) => Err(failure.into()),
-                (None, "[DONE]") if form == ResponseStream::Sse => Ok(true),
                 (None, data) if event.is_error => Err(mapping.read_error(data, heard, telling)),
+                (None, "[DONE]") if form == ResponseStream::Sse => Ok(true),
                 (None, data) => mapping.read_event(data, number, heard, telling),
             };
             match read {
