@@ -449,7 +449,7 @@ fn invalid_completion_is_quoted() {
     let deep = format!("data: {{\"choices\": [], \"usage\": {}{}}}\n\n", "[".repeat(200), "]".repeat(200));
     let beside =
         json!({"choices": [{"message": {"content": "Done."}}], "message": {"tool_calls": [{"id": "c"}]}});
-    let cases: [(FakeReply, &str); 20] = [
+    let cases: [(FakeReply, &str); 23] = [
         (FakeReply::json(200, &beside), MISPLACED),
         (FakeReply::sse().bytes(deep), "chunk 1 is nested deeper than 127 levels"),
         (call_with(json!({"arguments": {"amount": 9}})), "arguments outside of `function.arguments`"),
@@ -494,6 +494,25 @@ fn invalid_completion_is_quoted() {
                     .into()
             },
             "a result of tool call x, which was never announced",
+        ),
+        (
+            ChatCompletion::new()
+                .chunk(chunk(json!({"role": "tool", "content": "1"}), None))
+                .finish("stop")
+                .into(),
+            "chunk 2 has a result without a `tool_call_id`",
+        ),
+        (
+            // An echo of the prompt, whose later pieces have no role.
+            FakeReply::sse()
+                .event(chunk(json!({"role": "user", "content": "Hel"}), None))
+                .event(chunk(json!({"content": "lo"}), Some("stop")))
+                .bytes("data: [DONE]\n\n"),
+            "chunk 1 has a message with role `user`; the agent's messages have the role `assistant`",
+        ),
+        (
+            complete_reply(json!({"role": "system", "content": "Hello"}), "stop"),
+            "the answer has a message with role `system`",
         ),
     ];
     for (reply, words) in cases {
@@ -575,6 +594,40 @@ fn server_errors_are_agent_errors() {
         });
         assert_failed(&tested, 1, "agent_error", "the agent failed: out of memory");
     }
+    // Also after the end, and whatever the data.
+    for (event, words) in [
+        ("event: error\ndata: {\"message\": \"overloaded\"}\n\n", "the agent failed: overloaded"),
+        ("event: error\ndata: [DONE]\n\n", "the agent failed: an event named `error`"),
+        ("event: error\n\n", "the agent failed: an event named `error`"),
+    ] {
+        let tested =
+            run_with_reply(move |_| ChatCompletion::new().text("Hi.").finish("stop").streamed().bytes(event));
+        assert_failed(&tested, 1, "agent_error", words);
+    }
+    // Gateways report the error of a provider in the choice.
+    let error = json!({"code": 502, "message": "provider died"});
+    let said = json!({"role": "assistant", "content": "Hello"});
+    let with_error = |mut value: Value| {
+        value["error"] = error.clone();
+        value
+    };
+    let choices = [
+        with_error(json!({"message": said, "finish_reason": "stop"})),
+        json!({"message": with_error(said.clone()), "finish_reason": "stop"}),
+        with_error(json!({"delta": said, "finish_reason": "stop"})),
+        json!({"delta": with_error(said.clone()), "finish_reason": "stop"}),
+    ];
+    for choice in choices {
+        let completion = json!({"choices": [choice]});
+        let whole = completion.clone();
+        let tested = run_with_reply(move |_| FakeReply::json(200, &whole));
+        assert_failed(&tested, 1, "agent_error", "the agent failed: provider died (502)");
+        let tested =
+            run_with_reply(move |_| FakeReply::sse().event(completion.clone()).bytes("data: [DONE]\n\n"));
+        assert_failed(&tested, 1, "agent_error", "the agent failed: provider died (502)");
+    }
+    let fine = json!({"choices": [{"message": {"content": "Hello", "error": null}, "error": null, "finish_reason": "stop"}]});
+    run_with_reply(move |_| FakeReply::json(200, &fine)).assert_all_passed();
     assert_failed(
         &run_with_reply(|_| ChatCompletion::new().text("Oh").finish("error")),
         1,

@@ -41,6 +41,8 @@ struct CompletionChoice {
     delta: Option<CompletionWireMessage>,
     message: Option<CompletionWireMessage>,
     finish_reason: Option<String>,
+    /// Gateways report here that the provider failed.
+    error: Option<Value>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
     tool_calls: MisplacedCalls,
 }
@@ -60,9 +62,16 @@ struct CompletionWireMessage {
     function_call: MisplacedCalls,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
+    error: Option<Value>,
 }
 
 impl CompletionChoice {
+    /// Returns the error of the choice or of its messages.
+    fn take_error(&mut self) -> Option<Value> {
+        let mut messages = self.delta.iter_mut().chain(&mut self.message);
+        self.error.take().or_else(|| messages.find_map(|message| message.error.take()))
+    }
+
     fn has_misplaced_calls(&self) -> bool {
         let mut messages = self.delta.iter().chain(&self.message);
         self.tool_calls.is_present || messages.any(|message| message.function_call.is_present)
@@ -171,7 +180,10 @@ impl CompletionReader {
         if self.keep_raw {
             telling.record_raw(told.clone());
         }
-        let error = parse_error(told.get("error").filter(|error| !error.is_null()).unwrap_or(&told));
+        let mut error = parse_error(told.get("error").filter(|error| !error.is_null()).unwrap_or(&told));
+        if matches!(error.message.trim(), "" | "[DONE]") {
+            error.message = "an event named `error`".to_string();
+        }
         telling.run_failed(&error);
         TurnError::Run(error)
     }
@@ -217,13 +229,18 @@ impl CompletionReader {
         self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
         self.awaiting = chunk.awaiting_input.or(self.awaiting);
         self.hint = chunk.input_hint.or(self.hint.take());
-        for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
+        for (place, mut choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
             // Further choices are alternative replies.
             if choice.index.unwrap_or(place) != 0 {
                 self.has_further_choices = true;
                 continue;
             }
             self.has_choice = true;
+            if let Some(error) = choice.take_error() {
+                let error = parse_error(&error);
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
             if choice.delta.is_some() && choice.message.as_ref().is_some_and(CompletionWireMessage::has_calls)
             {
                 let message = format!("{what} has a `delta` and a `message` with tool calls");
@@ -248,11 +265,22 @@ impl CompletionReader {
         what: &str,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
+        // Pieces that follow have no role of their own, so those of a message of another role cannot be left out.
+        if let Some(role) = message.role.as_deref().filter(|role| !matches!(*role, "" | "assistant" | "tool"))
+        {
+            let role = excerpt(role, 200);
+            return Err(protocol_error(format!(
+                "{what} has a message with role `{role}`; the agent's messages have the role `assistant`"
+            )));
+        }
         self.awaiting = message.awaiting_input.or(self.awaiting);
         self.hint = message.input_hint.or(self.hint.take());
         self.reasoning.extend(message.reasoning_content.or(message.reasoning));
         // A server that runs its own tools may send their results.
-        if let (Some("tool"), Some(id)) = (message.role.as_deref(), &message.tool_call_id) {
+        if message.role.as_deref() == Some("tool") {
+            let Some(id) = &message.tool_call_id else {
+                return Err(protocol_error(format!("{what} has a result without a `tool_call_id`")));
+            };
             return self.read_result(id, &message.content.unwrap_or(Value::String(String::new())), telling);
         }
         let content = message.content.as_ref().map(|content| content_text(content, what)).transpose()?;

@@ -397,7 +397,7 @@ async fn read_stream(
         let mut take = |event: SseEvent<'_>| {
             if wrong.is_none() {
                 let over = limits.exceeded_record_limit().map(TurnError::Failed);
-                wrong = over.or_else(|| match event.is_error && !reading.is_done() {
+                wrong = over.or_else(|| match event.is_error {
                     true => Some(reading.read_error(event.data, telling)),
                     false => reading.read_chunk(event.data, telling).err(),
                 });
