@@ -198,12 +198,46 @@ fn reply_that_ended_with_an_error_fails() {
         let words = if done.get("error").is_some() { "overloaded" } else { "finish_reason error" };
         tested.assert_failure("a", "agent_error", &[words]);
     }
+    // The text of an exception may be empty.
+    for error in [json!(""), json!([]), json!({})] {
+        let done = json!({"type": "done", "error": error});
+        let agent = answer_script(&[json!({"type": "text", "text": "ok"}), done]);
+        let tested = script_project(&agent).suite("a", HELLO).test(&[]);
+        tested.assert_failure("a", "agent_error", &["the agent failed: `done` has the error"]);
+    }
+    for error in [json!(null), json!(false)] {
+        let done = json!({"type": "done", "error": error});
+        let agent = answer_script(&[json!({"type": "text", "text": "ok"}), done]);
+        script_project(&agent).suite("a", HELLO).test(&[]).assert_all_passed();
+    }
     let cut = json!({"type": "done", "finish_reason": "length", "error": null});
     let agent = answer_script(&[json!({"type": "text", "text": "ok"}), cut]);
     let tested = script_project(&agent).suite("a", HELLO).test(&[]);
     tested.assert_all_passed();
     let notes = tested.case("a")["turns"][0]["notes"].to_string();
     assert!(notes.contains("truncated at its token limit"), "{notes}");
+}
+
+/// An agent that waits for the user may finish its call later, however it says that it waits.
+#[test]
+fn awaiting_agent_may_leave_a_call_open() {
+    let call = json!({"type": "tool_call", "id": "1", "name": "pay", "arguments": {}});
+    let awaits = json!({"type": "awaiting_input"});
+    let goes_on = json!({"type": "awaiting_input", "awaiting": false});
+    let done = json!({"type": "done"});
+    for (lines, passes) in [
+        (vec![call.clone(), done.clone()], false),
+        (vec![call.clone(), awaits.clone(), done.clone()], true),
+        (vec![call.clone(), json!({"type": "done", "awaiting_input": true})], true),
+        (vec![call.clone(), awaits.clone(), goes_on, done.clone()], false),
+        (vec![call.clone(), awaits, json!({"type": "done", "awaiting_input": false})], false),
+    ] {
+        let tested = script_project(&answer_script(&lines)).suite("a", HELLO).test(&[]);
+        match passes {
+            true => tested.assert_all_passed(),
+            false => tested.assert_failure("a", "protocol_error", &["no result came before `done`"]),
+        }
+    }
 }
 
 #[test]

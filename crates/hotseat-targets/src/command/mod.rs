@@ -348,6 +348,8 @@ struct CommandTurn {
     answered_calls: usize,
     /// Trace ids and tools of calls announced with an id, which means that a result follows.
     announced: Vec<(Arc<str>, String)>,
+    /// The last statement whether the agent waits for input.
+    awaiting: Option<bool>,
     usage: Option<Value>,
     finish_reason: Option<Arc<str>>,
 }
@@ -427,7 +429,10 @@ impl CommandTurn {
                 }
                 telling.record_result(trace_id, parse_reply(reply), Origin::Stream);
             }
-            OutputLine::AwaitingInput { awaiting, hint } => telling.record_awaiting(awaiting, hint),
+            OutputLine::AwaitingInput { awaiting, hint } => {
+                self.awaiting = Some(awaiting);
+                telling.record_awaiting(awaiting, hint);
+            }
             OutputLine::State(state) => telling.record_state(state),
             // Each request of the turn may have a line of its own.
             OutputLine::Usage(usage) => {
@@ -451,6 +456,7 @@ impl CommandTurn {
                 }
                 self.finish_reason = finish_reason.map(Arc::from);
                 let awaits_results = self.finish_reason.as_deref() == Some("tool_calls");
+                let awaiting = awaiting.or(self.awaiting);
                 // An agent that awaits input may continue its call after the user has answered.
                 let mut missing = self.announced.iter().filter(|(id, tool)| {
                     awaiting != Some(true) && !script.asks_user(tool) && !telling.is_answered(id)

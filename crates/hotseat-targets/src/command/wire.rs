@@ -184,9 +184,15 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         WireLine::State { state } => OutputLine::State(state),
         WireLine::Usage { usage } => OutputLine::Usage(usage),
         WireLine::Error { message, code } => OutputLine::Error { message, code },
-        WireLine::Done { awaiting_input, input_hint, finish_reason, error } => match parse_error(&error) {
-            Some(ErrorInfo { message, code, .. }) => OutputLine::Error { message, code },
-            None => OutputLine::Done { awaiting: awaiting_input, hint: input_hint, finish_reason },
+        WireLine::Done { awaiting_input, input_hint, finish_reason, error } => match error {
+            Value::Null | Value::Bool(false) => {
+                OutputLine::Done { awaiting: awaiting_input, hint: input_hint, finish_reason }
+            }
+            // Many exceptions have no text.
+            error => match parse_error(&error) {
+                Some(ErrorInfo { message, code, .. }) => OutputLine::Error { message, code },
+                None => OutputLine::Error { message: format!("`done` has the error {error}"), code: None },
+            },
         },
     })
 }
