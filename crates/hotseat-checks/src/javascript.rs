@@ -54,7 +54,11 @@ pub fn translate_javascript_regex(source: &str, flags: &str) -> Result<String, J
     let mut translation =
         RegexTranslator { rest: source.chars().peekable(), out, unicode, unicode_sets: sets };
     translation.translate()?;
-    Ok(translation.out)
+    // A slash at the start is a character here, not the start of `/…/`.
+    match translation.out.starts_with('/') {
+        true => Ok(format!("\\{}", translation.out)),
+        false => Ok(translation.out),
+    }
 }
 
 const LINEAR_TIME_REASON: &str = "patterns are matched in linear time, which rules it out";
@@ -264,6 +268,8 @@ mod tests {
             ("^blue$", "im", "a\nBLUE\nb", true),
             ("a.b", "s", "a\nb", true),
             (r"\/api\/v1", "", "/api/v1", true),
+            (r"\/api\/i", "", "/api/i", true),
+            (r"\/api\/i", "", "API", false),
             (r#"{"ok":true}"#, "", r#"{"ok":true}"#, true),
             ("a{2}", "", "aa", true),
             ("a{2}", "", "a{2}", false),

@@ -22,9 +22,9 @@ const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 /// A regular expression.
 ///
 /// It is written plainly, or as `/expression/flags` with the flags `i` (ignore case), `m` (`^` and `$` match
-/// at line ends), `s` (`.` matches line ends), `u` (default) and `x` (ignore white space); `g` and `y` have
-/// no effect. As in languages with this form, a slash inside must be written as `\/`, so `/v1/orders/` is a
-/// plain expression.
+/// at line ends), `s` (`.` matches line ends), `u` (default) and `x` (ignore white space); `d`, `g`, `v` and
+/// `y` have no effect. As in languages with this form, a slash inside must be written as `\/`, so
+/// `/v1/orders/` is a plain expression.
 #[derive(Clone)]
 pub struct Pattern {
     source: String,
@@ -48,6 +48,10 @@ pub enum PatternError {
         "it contains a backspace character, which `\\b` is in double quotes; write `\\\\b` for the end of a word, or use single quotes"
     )]
     Backspace,
+    #[error(
+        "`{0}` after the last slash is no flag; the flags are `i`, `m`, `s` and `x`, and without effect `d`, `g`, `u`, `v` and `y`; if this is a path, write its first slash as `[/]`"
+    )]
+    UnknownFlag(String),
     #[error("it needs an automaton of more than {0} bytes")]
     TooLarge(usize),
     #[error("{}", shorten_error(&.0.to_string()))]
@@ -195,6 +199,9 @@ fn parse(written: &str) -> Result<Hir, PatternError> {
 
 /// Builds the matcher of an expression.
 fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
+    if let Some(flags) = mistaken_flags(written) {
+        return Err(PatternError::UnknownFlag(flags.to_string()));
+    }
     let hir = parse(written)?;
     if has_empty_alternative(&hir) {
         return Err(PatternError::MatchesEverything);
@@ -202,7 +209,7 @@ fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
     if matches_nothing(&hir) {
         return Err(PatternError::MatchesNothing);
     }
-    if matches_empty_start(&hir) {
+    if matches_everything(&hir) {
         return Ok(MatchStrategy::Everything);
     }
     match literal_matcher(&hir) {
@@ -248,10 +255,26 @@ fn has_empty_alternative(hir: &Hir) -> bool {
     }
 }
 
-/// Returns true if an expression matches the empty text at the start of every text.
-fn matches_empty_start(hir: &Hir) -> bool {
+/// Returns true if an expression certainly matches every text, mostly the empty text at its start or end.
+fn matches_everything(hir: &Hir) -> bool {
     let is_start = |look| matches!(look, Look::Start | Look::StartLF | Look::StartCRLF);
-    hir.properties().minimum_len() == Some(0) && hir.properties().look_set().iter().all(is_start)
+    let is_end = |look| matches!(look, Look::End | Look::EndLF | Look::EndCRLF);
+    let looks = hir.properties().look_set();
+    let matches_empty = hir.properties().minimum_len() == Some(0);
+    if matches_empty && (looks.iter().all(is_start) || looks.iter().all(is_end)) {
+        return true;
+    }
+    match hir.kind() {
+        HirKind::Alternation(parts) => {
+            let has = |look| parts.iter().any(|part| *part.kind() == HirKind::Look(look));
+            parts.iter().any(matches_everything)
+                || (has(Look::WordUnicode) && has(Look::WordUnicodeNegate))
+                || (has(Look::WordAscii) && has(Look::WordAsciiNegate))
+        }
+        HirKind::Capture(group) => matches_everything(&group.sub),
+        HirKind::Repetition(repeated) => repeated.min == 0 || matches_everything(&repeated.sub),
+        _ => false,
+    }
 }
 
 /// Returns true if an expression certainly matches no text: a prohibition of it would always hold. Mostly a `$` before
@@ -328,25 +351,45 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// Escapes a text, so that the expression matches exactly this text: also its slashes, which may enclose an expression.
+/// Escapes a text, so that the expression matches exactly this text, also within `/…/`.
 pub fn escape(text: &str) -> String {
     regex_syntax::escape(text).replace('/', "\\/")
 }
 
+/// Flags behind the last slash. Those of JavaScript that have no meaning here have no effect.
+const FLAGS: &str = "imsxdguvy";
+
 /// Splits `/expression/flags`; everything else is an expression without flags.
 fn split_flags(written: &str) -> (String, &str) {
-    let plain = || (written.to_string(), "");
-    let Some((body, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else {
-        return plain();
-    };
-    let flags_known = flags.chars().all(|flag| "imsuxgy".contains(flag));
+    match split_slashes(written) {
+        Some((body, flags)) if flags.chars().all(|flag| FLAGS.contains(flag)) => {
+            (body.replace("\\/", "/"), flags)
+        }
+        _ => (written.to_string(), ""),
+    }
+}
+
+/// Returns the text after `/expression/` if it looks like flags and is none: a single letter, or flags of which some are
+/// capital letters. As a plain expression it would hardly match, so a prohibition of it would hold. Longer words are parts of
+/// paths, such as `/usr/bin`.
+fn mistaken_flags(written: &str) -> Option<&str> {
+    let (_, flags) = split_slashes(written)?;
+    let is_flag = |flag: char| FLAGS.contains(flag);
+    let is_single = flags.len() == 1 && flags.chars().all(|flag| flag.is_ascii_alphabetic());
+    let looks_like_flags = is_single || flags.chars().all(|flag| is_flag(flag.to_ascii_lowercase()));
+    (looks_like_flags && !flags.chars().all(is_flag)).then_some(flags)
+}
+
+/// Splits a text of the form `/…/…` whose first part has no bare slash and is not empty.
+fn split_slashes(written: &str) -> Option<(&str, &str)> {
+    let (body, flags) = written.strip_prefix('/')?.rsplit_once('/')?;
     let mut escaped = false;
     let bare_slash = body.chars().any(|c| {
         let bare = c == '/' && !escaped;
         escaped = c == '\\' && !escaped;
         bare
     });
-    if body.is_empty() || !flags_known || bare_slash { plain() } else { (body.replace("\\/", "/"), flags) }
+    (!body.is_empty() && !bare_slash).then_some((body, flags))
 }
 
 fn shorten_error(error: &str) -> String {
@@ -381,8 +424,52 @@ mod tests {
             ("/", "a/b", true),
             ("//", "a//b", true),
             ("/usr/bin", "/usr/bin/env", true),
+            ("/usr/bin/x", "/usr/bin/x", true),
+            ("/api/V1", "/api/V1", true),
+            ("[/]a/b", "/a/b", true),
+            ("/hello/v", "hello", true),
+            ("/hello/di", "HELLO", true),
         ] {
             assert_eq!(Pattern::compile(written).unwrap().is_match(text), fits, "{written} on {text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_flag() {
+        for (written, flags) in [("/HELLO/I", "I"), ("/a.b/iU", "iU"), ("/hello/n", "n"), ("/a/b", "b")] {
+            let error = Pattern::compile(written).expect_err(written).to_string();
+            assert!(error.starts_with(&format!("`{flags}` after the last slash is no flag")), "{error}");
+        }
+    }
+
+    #[test]
+    fn escaped_texts_match_themselves() {
+        for text in ["/HELLO/I", "/hello/i", "/a/b", "a/b", "/", "1+1"] {
+            for pattern in [escape(text), format!("/{}/i", escape(text))] {
+                let pattern = Pattern::compile(&pattern).unwrap();
+                assert!(pattern.is_match(text) && !pattern.is_match("hello a 11"), "{pattern}");
+            }
+        }
+    }
+
+    #[test]
+    fn finds_patterns_that_every_text_matches() {
+        for (written, every) in [
+            (".*", true),
+            ("^", true),
+            ("$", true),
+            ("(?m)$", true),
+            ("a*$", true),
+            (r"\b|\B", true),
+            (r"(\B|\b|a)", true),
+            (r"(\b)?", true),
+            ("a|x*", true),
+            ("^$", false),
+            (r"\b", false),
+            (r"\b|a", false),
+            (".", false),
+        ] {
+            assert_eq!(Pattern::compile(written).unwrap().matches_every_text(), every, "{written}");
         }
     }
 
