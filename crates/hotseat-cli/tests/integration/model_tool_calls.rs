@@ -438,25 +438,66 @@ fn streams_that_do_not_end_as_their_protocol_demands_hide_calls() {
     let stop = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
     let block = json!({"type": "tool_use", "id": "c1", "name": "refund", "input": {}});
     let whole = json!({"type": "content_block_start", "index": 0, "content_block": block});
+    let last = json!({"type": "message_stop"});
+    let end_turn = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
+    let said = chunk(json!({"content": "Done."}), Some("stop"));
+    let late = "it has a tool call after its end";
     let unended = "and the agent may have carried out its calls";
     let streams = [
         ("chat/completions", vec![chunk(json!({"tool_calls": [refund_call()]}), None)], unended),
         ("responses", vec![done.clone()], unended),
         ("responses", vec![added.clone(), arguments.clone()], unended),
-        ("messages", vec![start(json!([])), whole], unended),
+        ("messages", vec![start(json!([])), whole.clone()], unended),
         (
             "responses",
             vec![added.clone(), arguments.clone(), end(json!([]))],
             "does not repeat all calls of the stream",
         ),
+        ("responses", vec![added.clone(), end(json!([]))], "does not repeat all calls of the stream"),
+        ("responses", vec![end(json!([])), done.clone()], late),
+        ("responses", vec![end(json!([])), end(json!([item("{}")]))], late),
         ("messages", vec![start(json!([block])), stop.clone()], "its start has a `tool_use`"),
+        (
+            "messages",
+            vec![start(json!([])), stop.clone()],
+            "ends with stop_reason tool_use but has no tool call",
+        ),
+        (
+            "messages",
+            vec![start(json!([])), end_turn.clone(), last.clone(), whole.clone(), stop.clone()],
+            late,
+        ),
+        (
+            "messages",
+            vec![
+                start(json!([])),
+                end_turn,
+                last.clone(),
+                start(json!([])),
+                whole.clone(),
+                stop.clone(),
+                last,
+            ],
+            late,
+        ),
+        (
+            "chat/completions",
+            vec![said.clone(), json!("[DONE]"), chunk(json!({"tool_calls": [refund_call()]}), None)],
+            late,
+        ),
+        (
+            "chat/completions",
+            vec![said, json!("[DONE]"), json!({"choices": [{"message": {"tool_calls": [refund_call()]}}]})],
+            late,
+        ),
         ("chat/completions", vec![], "the answer of the provider is empty"),
     ];
     for (path, events, words) in streams {
         let provider = FakeAgent::start(move |_: &FakeRequest| {
-            events
-                .iter()
-                .fold(FakeReply::sse().bytes(": ping\n\n"), |reply, event| reply.event(event.clone()))
+            events.iter().fold(FakeReply::sse().bytes(": ping\n\n"), |reply, event| match event.as_str() {
+                Some(text) => reply.bytes(format!("data: {text}\n\n")),
+                None => reply.event(event.clone()),
+            })
         });
         let run = run_relayed(path, &provider);
         run.assert_failure("a", "test_error", &["the agent's tool calls are not visible: ", words]);

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::connection::{
-    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
-    unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
+    unreadable_reply_error, unsupported_call_error,
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
@@ -266,10 +266,7 @@ impl ReplyParser for AnthropicParser<'_> {
         match event {
             AnthropicEvent::MessageStart { message } => {
                 // Clients that take the message as the start of the reply find the call there.
-                let blocks = message.content.as_array().into_iter().flatten();
-                if let Some(kind) =
-                    blocks.filter_map(|block| block["type"].as_str()).find(|kind| is_call_part(kind))
-                {
+                if let Some(kind) = message.call_part() {
                     let problem = format!("its start has a `{kind}`, which belongs into a block of its own");
                     return Err(invalid_reply_error(&self.url, &problem, data));
                 }
@@ -297,6 +294,17 @@ impl ReplyParser for AnthropicParser<'_> {
         Ok(false)
     }
 
+    fn check_late_event(&self, data: &str) -> Result<(), ModelError> {
+        let has_call = match serde_json::from_str(data) {
+            Ok(AnthropicEvent::MessageStart { message }) => message.call_part().is_some(),
+            Ok(AnthropicEvent::ContentBlockStart { content_block, .. }) => {
+                matches!(content_block, ContentBlock::ToolUse { .. } | ContentBlock::McpToolUse)
+            }
+            _ => false,
+        };
+        if has_call { Err(late_call_error(&self.url, data)) } else { Ok(()) }
+    }
+
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         let whole: AnthropicMessage = serde_json::from_str(&keep_digits(body))
             .map_err(|error| unreadable_reply_error(&self.url, error, body))?;
@@ -322,6 +330,10 @@ impl ReplyParser for AnthropicParser<'_> {
 
     fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError> {
         let Some(stop) = self.stop.take() else { return Err(truncated_reply_error(&self.url)) };
+        if stop == "tool_use" && self.assembly.started_calls() == 0 {
+            let problem = "it ends with stop_reason tool_use but has no tool call";
+            return Err(invalid_reply_error(&self.url, problem, ""));
+        }
         let mut reply = self.assembly.clone().into_reply();
         reply.stop = match stop.as_str() {
             "end_turn" | "tool_use" => reply.stop,
@@ -331,6 +343,14 @@ impl ReplyParser for AnthropicParser<'_> {
         };
         reply.model = self.model.clone();
         Ok((reply, self.usage.and_then(AnthropicUsage::into_usage)))
+    }
+}
+
+impl MessageStartBody {
+    /// Returns the type of the first block that is a call of a tool.
+    fn call_part(&self) -> Option<&str> {
+        let blocks = self.content.as_array().into_iter().flatten();
+        blocks.filter_map(|block| block["type"].as_str()).find(|kind| is_call_part(kind))
     }
 }
 

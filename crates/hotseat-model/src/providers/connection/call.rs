@@ -23,6 +23,9 @@ pub(in crate::providers) trait ReplyParser: Send {
     /// event. Fails if the event is invalid or reports a failure.
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError>;
 
+    /// Checks an event after the last one. Fails if it has a call of a tool: a client that reads on carries it out.
+    fn check_late_event(&self, data: &str) -> Result<(), ModelError>;
+
     /// Handles a complete reply that was not streamed. Fails if it is invalid or reports a failure.
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError>;
 
@@ -94,10 +97,11 @@ pub(in crate::providers) async fn read_events(
             Err(error) => return Err(error),
         };
         let mut outcome = Ok(false);
-        let fed = decoder.feed(&piece, |data| {
-            if let Ok(false) = outcome {
-                outcome = reading.handle_event(data, sink);
-            }
+        let mut late = Ok(());
+        let fed = decoder.feed(&piece, |data| match outcome {
+            Ok(false) => outcome = reading.handle_event(data, sink),
+            Ok(true) if late.is_ok() => late = reading.check_late_event(data),
+            Ok(true) | Err(_) => {}
         });
         let is_last = outcome?;
         fed.map_err(|error| {
@@ -105,9 +109,21 @@ pub(in crate::providers) async fn read_events(
         })?;
         if is_last {
             // Reading the body to its end makes the connection reusable, but is not worth a long wait.
-            let rest = async { while let Some(Ok(_)) = pieces.next().await {} };
+            let rest = async {
+                let mut check = |data: &str| {
+                    if late.is_ok() {
+                        late = reading.check_late_event(data);
+                    }
+                };
+                while let Some(Ok(piece)) = pieces.next().await {
+                    if decoder.feed(&piece, &mut check).is_err() {
+                        return;
+                    }
+                }
+                decoder.finish(check);
+            };
             let _ = timeout(BODY_END_TIMEOUT, rest).await;
-            return Ok(());
+            return late;
         }
     }
     Ok(())
@@ -158,6 +174,11 @@ pub(in crate::providers) fn unreadable_reply_error(
 /// Creates the error for a call of a tool in a form that is not read. Without it the call would be invisible.
 pub(in crate::providers) fn unsupported_call_error(url: &str, kind: &str) -> ModelError {
     invalid_reply_error(url, &format!("it has a `{kind}`, which is not supported"), "")
+}
+
+/// Creates the error for a call of a tool after the last event of a reply.
+pub(in crate::providers) fn late_call_error(url: &str, data: &str) -> ModelError {
+    invalid_reply_error(url, "it has a tool call after its end", data)
 }
 
 /// Creates the error for a stream that ended too early.

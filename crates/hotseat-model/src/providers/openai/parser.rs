@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::providers::connection::{
-    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
-    unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
+    unreadable_reply_error, unsupported_call_error,
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
@@ -44,12 +44,16 @@ struct ChatCompletionChoice {
     delta: Option<ChatCompletionMessage>,
     message: Option<ChatCompletionMessage>,
     finish_reason: Option<String>,
+    /// Gateways report here that the provider failed.
+    error: Option<Value>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
     tool_calls: MisplacedCalls,
 }
 
 #[derive(Debug, Deserialize)]
 struct ChatCompletionMessage {
+    role: Option<String>,
+    error: Option<Value>,
     content: Option<ChatCompletionContent>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
@@ -136,20 +140,19 @@ impl<'r> OpenAiParser<'r> {
     fn add_chunk(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         let chunk: ChatCompletionChunk = serde_json::from_str(&keep_digits(data))
             .map_err(|error| unreadable_reply_error(&self.url, error, data))?;
-        if let Some(error) = chunk.error {
+        let in_choice = chunk.choices.iter().flatten().find_map(ChatCompletionChoice::error);
+        if let Some(error) = chunk.error.as_ref().or(in_choice) {
             let choices = chunk.choices.iter().flatten();
             // Some clients ignore the error and carry out the calls.
             return Err(
                 match choices.filter_map(ChatCompletionChoice::message).any(ChatCompletionMessage::has_calls)
                 {
                     true => invalid_reply_error(&self.url, "it has an error and tool calls", data),
-                    false => failure::from_error_event(&self.url, &error),
+                    false => failure::from_error_event(&self.url, error),
                 },
             );
         }
-        let misplaced = chunk.tool_calls.is_present
-            || chunk.choices.iter().flatten().any(ChatCompletionChoice::has_misplaced_calls);
-        if misplaced {
+        if chunk.has_misplaced_calls() {
             return Err(invalid_reply_error(&self.url, &format!("it {}", MisplacedCalls::PROBLEM), data));
         }
         if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
@@ -192,6 +195,11 @@ impl<'r> OpenAiParser<'r> {
     ) -> Result<(), ModelError> {
         if let Some(kind) = message.content.as_ref().and_then(ChatCompletionContent::call_part) {
             return Err(unsupported_call_error(&self.url, kind));
+        }
+        // The pieces that follow have no role of their own.
+        if let Some(role) = message.role.as_deref().filter(|role| !matches!(*role, "" | "assistant")) {
+            let problem = format!("it has a message with role `{role}` instead of `assistant`");
+            return Err(invalid_reply_error(&self.url, &problem, data));
         }
         let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
         if let Some(text) = reasoning {
@@ -270,6 +278,20 @@ impl ReplyParser for OpenAiParser<'_> {
         Ok(false)
     }
 
+    fn check_late_event(&self, data: &str) -> Result<(), ModelError> {
+        let Ok(chunk) = serde_json::from_str::<ChatCompletionChunk>(data) else { return Ok(()) };
+        let choices = chunk.choices.iter().flatten();
+        let mut messages = choices.flat_map(|choice| choice.delta.iter().chain(&choice.message));
+        let has_part = |message: &ChatCompletionMessage| {
+            message.content.as_ref().and_then(ChatCompletionContent::call_part).is_some()
+        };
+        match chunk.has_misplaced_calls() || messages.any(|message| message.has_calls() || has_part(message))
+        {
+            true => Err(late_call_error(&self.url, data)),
+            false => Ok(()),
+        }
+    }
+
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         self.add_chunk(body, sink)?;
         self.done = true;
@@ -288,7 +310,7 @@ impl ReplyParser for OpenAiParser<'_> {
         if !self.has_ended() {
             return Err(truncated_reply_error(&self.url));
         }
-        if self.finish.as_deref() == Some("error") {
+        if self.finish.as_deref().is_some_and(|finish| finish.eq_ignore_ascii_case("error")) {
             return Err(failure::from_error_event(&self.url, &Value::Null));
         }
         if !self.has_choice {
@@ -321,7 +343,20 @@ impl OpenAiParser<'_> {
     }
 }
 
+impl ChatCompletionChunk {
+    fn has_misplaced_calls(&self) -> bool {
+        self.tool_calls.is_present
+            || self.choices.iter().flatten().any(ChatCompletionChoice::has_misplaced_calls)
+    }
+}
+
 impl ChatCompletionChoice {
+    /// Returns the error of the choice or of its messages.
+    fn error(&self) -> Option<&Value> {
+        let mut messages = self.delta.iter().chain(&self.message);
+        self.error.as_ref().or_else(|| messages.find_map(|message| message.error.as_ref()))
+    }
+
     fn message(&self) -> Option<&ChatCompletionMessage> {
         self.delta.as_ref().or(self.message.as_ref())
     }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::connection::{
-    ReplyParser, failure, invalid_reply_error, truncated_reply_error, unreadable_reply_error,
-    unsupported_call_error,
+    ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
+    unreadable_reply_error, unsupported_call_error,
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage};
@@ -102,8 +102,10 @@ pub(in crate::providers) struct ResponsesParser {
     streamed: ReplyAssembler,
     /// The keys of these calls: two events end each of them.
     streamed_keys: HashSet<String>,
-    /// Ids and names of calls that have started, by their keys.
+    /// Ids and names of calls that have started and are not complete, by their keys.
     started: HashMap<String, (String, String)>,
+    /// Ids of the calls in the last event.
+    ids: HashSet<String>,
     /// Reason of the end, once the response is there.
     stop: Option<StopReason>,
     usage: Option<TokenUsage>,
@@ -135,12 +137,18 @@ impl ResponsesParser {
                 }
                 OutputItem::FunctionCall { call_id, name, arguments, .. } => {
                     let index = self.assembly.started_calls();
+                    self.ids.insert(call_id.clone());
                     self.add(ReplyDelta::ToolCallStarted { index, id: call_id, name }, sink);
                     self.add(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
                 }
             }
         }
-        if self.streamed.started_calls() > self.assembly.started_calls() {
+        // A call that was cut at the token limit is never carried out.
+        let announced = match response.incomplete_details {
+            None => self.started.values().filter(|(id, _)| !self.ids.contains(id)).count(),
+            Some(_) => 0,
+        };
+        if self.streamed.started_calls() + announced > self.assembly.started_calls() {
             return Err(invalid_reply_error(
                 &self.url,
                 "its end does not repeat all calls of the stream",
@@ -208,6 +216,7 @@ impl ResponsesParser {
                 if let Some(OutputItem::FunctionCall { id, call_id, name, arguments }) =
                     self.read_item(item)?
                 {
+                    self.started.retain(|_, (started, _)| *started != call_id);
                     self.add_streamed(item_key(&id, &event.output_index), call_id, name, arguments);
                 }
             }
@@ -256,6 +265,18 @@ impl ReplyParser for ResponsesParser {
                 Err(failure::from_error_event(&self.url, &serde_json::from_str(data).unwrap_or_default()))
             }
             _ => Ok(false),
+        }
+    }
+
+    fn check_late_event(&self, data: &str) -> Result<(), ModelError> {
+        let Ok(event) = serde_json::from_str::<ResponseEvent>(data) else { return Ok(()) };
+        let outputs = event.response.iter().flat_map(|response| &response.output);
+        let is_call = |item: &Box<RawValue>| {
+            matches!(self.read_item(item), Err(_) | Ok(Some(OutputItem::FunctionCall { .. })))
+        };
+        match outputs.chain(&event.item).any(is_call) {
+            true => Err(late_call_error(&self.url, data)),
+            false => Ok(()),
         }
     }
 

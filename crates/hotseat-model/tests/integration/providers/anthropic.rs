@@ -241,6 +241,23 @@ async fn rejects_invalid_responses() {
             "missing field `name`",
         ),
         (vec![json!({"hello": 1})], ModelErrorKind::Decode, "missing field `type`"),
+        (
+            [text("a"), end("tool_use").to_vec()].concat(),
+            ModelErrorKind::Decode,
+            "it ends with stop_reason tool_use but has no tool call",
+        ),
+        // A second message in the same stream.
+        (
+            [
+                text("a"),
+                end("end_turn").to_vec(),
+                vec![start(), block(0, json!({"type": "tool_use", "id": "a", "name": "f", "input": {}}))],
+                end("tool_use").to_vec(),
+            ]
+            .concat(),
+            ModelErrorKind::Decode,
+            "it has a tool call after its end",
+        ),
     ];
     for (events, kind, words) in cases {
         let (reply, _) = answer(events.clone()).await;

@@ -405,6 +405,27 @@ async fn rejects_invalid_responses() {
             ModelErrorKind::Server,
             "ended its reply with an error",
         ),
+        (
+            vec![delta(json!({"content": "a"})), finish("ERROR")],
+            ModelErrorKind::Server,
+            "ended its reply with an error",
+        ),
+        // Gateways report the error of a provider in the choice.
+        (
+            vec![json!({"choices": [{"delta": {"content": "a"}, "error": {"message": "provider died"}}]})],
+            ModelErrorKind::Server,
+            "provider died",
+        ),
+        (
+            vec![delta(json!({"content": "a", "error": {"message": "provider died"}}))],
+            ModelErrorKind::Server,
+            "provider died",
+        ),
+        (
+            vec![delta(json!({"role": "user", "content": "a"})), finish("stop")],
+            ModelErrorKind::Decode,
+            "it has a message with role `user` instead of `assistant`",
+        ),
     ];
     for (chunks, kind, words) in cases {
         let (reply, _) = answer(chunks.clone()).await;
