@@ -188,7 +188,7 @@ fn contains_and_not_contains() {
 
 #[test]
 fn assertions_that_cannot_fail_are_refused() {
-    for pattern in [".*", "z*", "^", "(?m)^a?", "(a|b*)"] {
+    for pattern in [".*", "z*", "^", "(?m)^a?", "(a|b*)", "a*$", "(?m)$", r"\b|\B"] {
         let typed = json!({"type": "regex", "pattern": ["refund", pattern], "match": "any"});
         assert_rejected_assertion(&typed.to_string(), "so nothing is asserted");
         let block = json!({"id": "a", "input": "go", "assert": {"text": {"must_match": pattern}}});
@@ -202,7 +202,6 @@ fn assertions_that_cannot_fail_are_refused() {
         agent_saying("Hi"),
         &[
             (json!({"type": "regex", "pattern": "^$|^Hi"}), Passes),
-            (json!({"type": "regex", "pattern": "a*$"}), Passes),
             (json!({"type": "tool_called", "name": "pay", "count": {"min": 0, "max": 1}}), Passes),
         ],
     );
