@@ -430,7 +430,7 @@ pub struct SchemaArgs {
 }
 
 /// Locates the saved runs.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub struct StoreArgs {
     /// Project file that the runs belong to. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE")]

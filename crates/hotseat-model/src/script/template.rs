@@ -36,6 +36,9 @@ pub(super) enum JsonTemplate {
     Map(Vec<(String, JsonTemplate)>),
 }
 
+/// Maximum number of steps of a template: rendering cannot be interrupted.
+const MAX_TEMPLATE_STEPS: u64 = 1_000_000;
+
 /// The compiled templates of a script.
 pub(super) struct TemplateSet {
     environment: Environment<'static>,
@@ -51,6 +54,7 @@ impl TemplateSet {
     pub(super) fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
         let mut syntax = SyntaxConfig::default().to_builder();
         syntax.keep_trailing_newline(true);
         environment.set_syntax(syntax.build().unwrap_or_default());
@@ -216,6 +220,8 @@ pub(super) enum TemplateError {
     Syntax(#[source] minijinja::Error),
     #[error("{0:?} uses a value that this request does not have")]
     Undefined(String),
+    #[error("{0:?} takes more than {MAX_TEMPLATE_STEPS} steps: its loops are too long")]
+    TooLong(String),
     #[error("{template:?}: {}", error_text(.source))]
     Rendering { template: String, source: minijinja::Error },
     #[error("`{{{{{0}}}}}` has no value in this request")]
@@ -340,6 +346,7 @@ fn render_error(template: &str, error: minijinja::Error) -> TemplateError {
     let template = shorten(template.trim()).to_string();
     match error.kind() {
         minijinja::ErrorKind::UndefinedError => TemplateError::Undefined(template),
+        minijinja::ErrorKind::OutOfFuel => TemplateError::TooLong(template),
         _ => TemplateError::Rendering { template, source: error },
     }
 }

@@ -153,9 +153,11 @@ pub fn criterion_check(criterion: &str, judging: JudgeSettings, place: SourceSpa
 fn is_criterion_name(text: &str) -> bool {
     let stem = text.strip_suffix(['?', '!']).unwrap_or(text);
     let mut characters = stem.chars();
-    // Some keyboards write an accent as a character of its own.
+    // Some keyboards write an accent as a character of its own. Scripts from Thai on write sentences without spaces.
     let is_accent = |c: char| ('\u{300}'..='\u{36F}').contains(&c);
-    characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+    let is_spaced = stem.chars().all(|c| c < '\u{E00}');
+    is_spaced
+        && characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
         && characters.all(|c| c.is_alphanumeric() || c == '_' || is_accent(c))
 }
 
@@ -325,6 +327,7 @@ mod tests {
             "??",
             "Freundlich und höflich",
             "höflich.",
+            "语气友好",
         ] {
             assert!(!is_criterion_name(text), "{text}");
         }

@@ -300,6 +300,15 @@ fn missing_template_value_names_rule() {
 }
 
 #[test]
+fn templates_end() {
+    let endless = "{% for i in range(50000) %}{% for j in range(50000) %}x{% endfor %}{% endfor %}";
+    let script = script(&format!("rules: [{{ reply: '{endless}' }}]"));
+    let error = script.answer(&user(1, "x"), &mut ScriptMemory::new()).value.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unanswered);
+    assert!(error.to_string().contains("takes more than 1000000 steps"), "{error}");
+}
+
+#[test]
 fn failures_and_delays_are_simulated() {
     let script = script(
         r"rules:
