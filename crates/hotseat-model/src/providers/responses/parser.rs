@@ -271,10 +271,8 @@ impl ReplyParser for ResponsesParser {
     fn check_late_event(&self, data: &str) -> Result<(), ModelError> {
         let Ok(event) = serde_json::from_str::<ResponseEvent>(data) else { return Ok(()) };
         let outputs = event.response.iter().flat_map(|response| &response.output);
-        let is_call = |item: &Box<RawValue>| {
-            matches!(self.read_item(item), Err(_) | Ok(Some(OutputItem::FunctionCall { .. })))
-        };
-        match outputs.chain(&event.item).any(is_call) {
+        let mut items = outputs.chain(&event.item).map(|item| self.read_item(item));
+        match items.any(|item| matches!(item, Err(_) | Ok(Some(OutputItem::FunctionCall { .. })))) {
             true => Err(late_call_error(&self.url, data)),
             false => Ok(()),
         }

@@ -262,15 +262,9 @@ impl<U: AsRef<str>> ContainsMatcher<U> {
         Assertion::from_kind(AssertionKind::CaseFile(match (self.sought.as_slice(), self.all) {
             ([text], _) => contains(text.as_ref()),
             (_, true) => texts().map(contains).collect(),
-            (_, false) => regex_assertion(&texts().map(literal_pattern).collect::<Vec<_>>(), false, turns),
+            (_, false) => regex_assertion(&texts().map(escape).collect::<Vec<_>>(), false, turns),
         }))
     }
-}
-
-/// Returns a pattern that matches `text` literally. Slashes are escaped, since text between slashes is read
-/// as an expression with flags.
-fn literal_pattern(text: &str) -> String {
-    escape(text).replace('/', "\\/")
 }
 
 asserted_of_words!(ContainsMatcher<U: AsRef<str>>);
