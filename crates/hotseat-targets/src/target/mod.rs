@@ -21,7 +21,9 @@ pub(crate) use client_requests::{
     MAX_CLIENT_REQUESTS, check_unoffered_call, too_many_requests, unanswered_call, unanswered_interrupt,
 };
 pub(crate) use turn_failures::{parse_error, protocol_error, read_failure};
-pub(crate) use turn_recorder::{CallArguments, TurnRecorder, empty_answer};
+#[cfg(feature = "embedded")]
+pub(crate) use turn_recorder::empty_answer;
+pub(crate) use turn_recorder::{CallArguments, TurnRecorder};
 
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers};
