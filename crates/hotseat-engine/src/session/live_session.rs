@@ -673,8 +673,8 @@ impl<'a> Session<'a> {
             consider(now + over(limit), DeadlineSource::Check);
         }
         // The time between turns does not count.
-        let spent = self.recorder.conversation().scope().agent_clock().total();
         for limit in self.case.checks.iter().filter_map(Check::time_limit) {
+            let spent = self.recorder.conversation().scope().agent_clock().total();
             consider(now + over(limit).saturating_sub(spent), DeadlineSource::Check);
         }
         nearest

@@ -293,7 +293,9 @@ async fn an_invalid_result_is_a_failure_of_the_server() {
         let argv = ["sh", "-c", &script].map(str::to_string).to_vec();
         let mut proxy = proxy_of(Upstream::Command(UpstreamCommand { argv, ..command.clone() }), Vec::new());
         let session = SessionClient::open(&proxy.url(), "2025-11-25").await;
-        session.request("tools/call", json!({"name": "any", "arguments": {}})).await;
+        let params = json!({"name": "any", "arguments": {}});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        body_of(session.send(message).await).await.unwrap();
         let failure = proxy.wait_for(|event| event.server_failure());
         let failure = failure.await;
         assert!(failure.contains(problem), "{result}: {failure}");
