@@ -17,7 +17,8 @@ use crate::test::{self, RecheckRequest, TestTask};
 
 /// Runs the command.
 pub fn run(args: RecheckArgs, mut context: CliContext) -> CommandResult {
-    let (test, rechecked) = prepare(args, &mut context)?;
+    let json = args.json;
+    let (test, rechecked) = prepare(args, &mut context).map_err(|exit| test::end_unprepared(json, exit))?;
     Ok(test::run(test, TestTask::Recheck(rechecked), &context))
 }
 
@@ -31,10 +32,10 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
     }
     let store = store_location::open_store(&args.location, context)?;
     let named = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
-    let mut test = recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
+    let (mut test, is_narrowed) =
+        recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
     test.output = args.output.iter().map(|path| context.folder.join(path)).collect();
     let head = original_run(&store, named);
-    let is_narrowed = is_narrowed(&args, &context.folder);
     let rerun =
         (context.folder == head.metadata.folder).then(|| rerun_commands(&args, &head, &context.folder));
     if head.metadata.folder.is_dir() {
@@ -46,23 +47,30 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
 
 /// Returns the commands that recheck cases of the run.
 fn rerun_commands(args: &RecheckArgs, head: &StoredRun, folder: &Path) -> RerunCommands {
-    let mut words = vec!["hotseat".to_string(), "recheck".to_string(), head.short_id().to_string()];
-    for (flag, path) in [("--config", &args.location.config), ("--store", &args.location.store)] {
-        words.extend(path.iter().flat_map(|path| [flag.to_string(), path.display().to_string()]));
-    }
+    let locations = [("--config", &args.location.config), ("--store", &args.location.store)];
+    let command = |name: &str| {
+        let mut words = vec!["hotseat".to_string(), name.to_string(), head.short_id().to_string()];
+        for (flag, path) in locations {
+            words.extend(path.iter().flat_map(|path| [flag.to_string(), path.display().to_string()]));
+        }
+        words
+    };
+    let mut words = command("recheck");
     words.extend(args.judge.then(|| "--judge".to_string()));
     let join = |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
     let any = join(&words);
     let suites = args.suites.iter().filter(|written| !is_case_word(written, folder));
     let files = suites.map(|suite| split_part(suite).map_or(suite.as_str(), |(file, _)| file));
     words.extend(files.map(str::to_string));
-    RerunCommands { any, suites: join(&words), failed: None }
+    // A recheck sends nothing; the trace is that of the run.
+    let trace = format!("{} --trace trace.jsonl", join(&command("show")));
+    RerunCommands { any, suites: join(&words), failed: None, trace: Some(trace) }
 }
 
 /// True if the arguments select some cases of the run.
-fn is_narrowed(args: &RecheckArgs, folder: &Path) -> bool {
-    let selects_cases = |written: &String| split_part(written).is_some() || is_case_word(written, folder);
-    !args.filter.is_empty() || args.suites.iter().any(selects_cases)
+fn selects_cases(args: &RecheckArgs, folder: &Path) -> bool {
+    let is_part = |written: &String| split_part(written).is_some() || is_case_word(written, folder);
+    !args.filter.is_empty() || args.suites.iter().any(is_part)
 }
 
 /// Returns the run that recorded the conversations. A recheck may have ended some of them early, so it is not
@@ -79,12 +87,13 @@ fn original_run(store: &RunStore, named: StoredRun) -> StoredRun {
     original
 }
 
-/// Returns the arguments of the original run, without those that contact agents or write files.
+/// Returns the arguments of the original run, without those that contact agents or write files, and whether other filters
+/// replace those of the run: then only its cases can be selected.
 fn recheck_arguments(
     args: &RecheckArgs,
     head: &StoredRun,
     context: &CliContext,
-) -> Result<TestArgs, Diagnostic> {
+) -> Result<(TestArgs, bool), Diagnostic> {
     let (id, folder) = (head.short_id(), &head.metadata.folder);
     if let Some(program) = &head.metadata.program {
         return Err(rust_test_error(id, program));
@@ -118,12 +127,18 @@ fn recheck_arguments(
             None
         }
     };
-    if is_narrowed(args, &context.folder) {
+    let mut replaces_filters = false;
+    if selects_cases(args, &context.folder) {
+        replaces_filters = !select.filter.is_empty()
+            || select
+                .paths
+                .iter()
+                .any(|written| split_part(written).is_some() || is_case_word(written, folder));
         select.paths.retain(|written| !is_case_word(written, folder));
         select.paths.extend(words);
         select.filter = args.filter.clone();
     }
-    Ok(TestArgs {
+    let test = TestArgs {
         select,
         input: written,
         before: None,
@@ -138,5 +153,6 @@ fn recheck_arguments(
         fail_fast: false,
         sweep: SweepArgs::default(),
         ..begun
-    })
+    };
+    Ok((test, replaces_filters))
 }

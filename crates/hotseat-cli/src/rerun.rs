@@ -67,6 +67,7 @@ pub fn rerun_commands(
         any: join(&[ArgumentRole::Behavior]),
         suites: join(&[ArgumentRole::Suites, ArgumentRole::Behavior]),
         failed: (is_saved && !cannot_select_failed).then(|| format!("{all} --lf")),
+        trace: None,
     })
 }
 

@@ -17,7 +17,8 @@ const REDACTED: &str = "[redacted:";
 
 /// Runs the command.
 pub fn run(args: ResumeArgs, mut context: CliContext) -> CommandResult {
-    let (test, resumed) = prepare(args, &mut context)?;
+    let json = args.json;
+    let (test, resumed) = prepare(args, &mut context).map_err(|exit| test::end_unprepared(json, exit))?;
     Ok(test::run(test, TestTask::Resume(resumed), &context))
 }
 

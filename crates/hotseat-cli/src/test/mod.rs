@@ -109,6 +109,14 @@ pub fn report_usage_error(words: &str) {
     });
 }
 
+/// Ends the JSON events of a task that could not be prepared. Its errors have been printed.
+pub fn end_unprepared(json: bool, exit: ExitStatus) -> ExitStatus {
+    if json {
+        let _ = hotseat_report::reporters::write_empty_summary(&mut io::stdout(), exit.code());
+    }
+    exit
+}
+
 /// A task whose cases are selected and whose run has not started.
 struct PreparedTest {
     input: Option<TestInput>,
@@ -293,6 +301,8 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     let reporters = reporters::open_reporters(&args, context, &project, look, files, &setting);
     let OpenReporters { set: mut reporters, events, writer } =
         reporters.map_err(|error| broken(error.to_string()))?;
+    let attempts = resumed.as_ref().map(|resumed| resumed.store.kept_attempts(&resumed.head)).transpose();
+    let attempts = attempts.map_err(|error| report_store_error(&error, context))?.unwrap_or_default();
     let keeping = match &resumed {
         None => {
             let about = match &rechecking {
@@ -307,7 +317,7 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
             Some(saver.map_err(|error| report_store_error(&error, context))?)
         }
     };
-    let earlier = resumed.as_ref().map(saving::completed_cases).transpose();
+    let earlier = resumed.as_ref().map(|resumed| saving::completed_cases(resumed, attempts)).transpose();
     let earlier = earlier.map_err(|error| report_store_error(&error, context))?;
     let viewing = if args.view { saving::serve_page(keeping.as_ref(), &project, context)? } else { None };
     let builder = RunBuilder::new(plan, outside, options, reporters)

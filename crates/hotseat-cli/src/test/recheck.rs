@@ -25,7 +25,7 @@ pub struct RecheckRequest {
     pub head: StoredRun,
     /// True if judges are asked questions that the run has no answer for.
     pub ask_judges: bool,
-    /// True if only some cases of the run are evaluated.
+    /// True if the filters of the run are not repeated, so that they cannot say which cases it has.
     pub is_narrowed: bool,
     /// Commands that recheck cases of the run, if the user can repeat them in the current folder.
     pub rerun: Option<RerunCommands>,
@@ -72,8 +72,8 @@ impl RecheckContext {
         self.kept.cases().cloned().collect()
     }
 
-    /// Returns the restriction to the cases of the run, if it selected them in a way that cannot be repeated, or
-    /// the recheck selects some of them.
+    /// Returns the restriction to the cases of the run, if it selected them in a way that is not repeated. Other cases are
+    /// errors: they have no conversation.
     pub fn restriction(&self, select: &SelectionArgs) -> CaseRestriction {
         match self.is_narrowed || select.last_failed || select.cases.is_some() {
             true => CaseRestriction::Saved(self.cases()),

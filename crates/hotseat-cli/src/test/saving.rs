@@ -1,10 +1,11 @@
 //! Saving a run to the run store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
-use hotseat_engine::run::{ResumeState, RunPlan, RunSettings};
+use hotseat_engine::run::{Attempt, ResumeState, RunPlan, RunSettings};
 use hotseat_report::store::{RunMetadata, RunStoreError, RunWriter, store_path};
 
 use super::ResumedRun;
@@ -103,12 +104,17 @@ pub fn resume_saving(resumed: &ResumedRun, project: &Project) -> Result<RunWrite
     Ok(keeping.with_redactor(project.redactor()))
 }
 
-/// Returns the completed cases of an interrupted run.
-pub fn completed_cases(resumed: &ResumedRun) -> Result<ResumeState<'_>, RunStoreError> {
+/// Returns the completed cases of an interrupted run. `attempts` are those of the other cases, which are deleted when it is
+/// written again.
+pub fn completed_cases(
+    resumed: &ResumedRun,
+    attempts: BTreeMap<usize, Vec<Attempt>>,
+) -> Result<ResumeState<'_>, RunStoreError> {
     let ResumedRun { store, head, .. } = resumed;
     let outcomes = store.outcomes(head)?;
     Ok(ResumeState {
         finished: store.finished_cases(head)?,
+        attempts,
         outcomes: Box::new(
             outcomes.map(|outcome| outcome.map_err(|error| Diagnostic::new(error.to_string()))),
         ),

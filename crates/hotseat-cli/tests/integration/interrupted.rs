@@ -1,5 +1,6 @@
 //! Interrupted runs: finished cases are kept and the remaining ones can be resumed.
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::agui::FakeRun;
@@ -284,7 +285,50 @@ fn pending_retry_is_resumed() {
     assert_eq!(resumed.code, 1, "{resumed}");
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
     assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
-    assert_eq!(agent.requests().len(), 3);
+    assert_eq!(agent.requests().len(), 2, "the first attempt is kept");
+}
+
+/// What an agent did before the interruption counts, whatever it does later.
+#[test]
+fn ended_attempts_of_an_interrupted_case_count() {
+    for (options, status, runs, requests) in [
+        (&["--runs", "3"][..], "failed", 3, 3),
+        (&["--runs", "3", "--min-pass-rate", "0.6"], "passed", 3, 3),
+        (&["--retries", "2"], "passed", 2, 2),
+    ] {
+        let asked = AtomicUsize::new(0);
+        let agent = FakeAgent::start(move |request| {
+            let run = FakeRun::for_request(request).started();
+            match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => run.text("bad").finished(),
+                1 => run.gate("open").text("good").finished(),
+                _ => run.text("good").finished(),
+            }
+        });
+        let case = "id: a\nturns: [{ user: hi, assert: { text: { must_match: good } } }]\n";
+        let project = Project::with_agent(&agent).suite("a", case);
+        let arguments = [&["test", "--parallel", "1"][..], options].concat();
+        let running = project.command(&arguments).spawn();
+        // The first attempt has ended, and its events are saved while the second one runs.
+        agent.wait_at_gate("open", TEST_TIMEOUT);
+        let saved = || project.hotseat(&["show", "last", "--json"]).stdout.contains("test_result");
+        let until = Instant::now() + TEST_TIMEOUT;
+        while !saved() {
+            assert!(Instant::now() < until, "the first attempt is not saved");
+        }
+        project.workspace.run("kill", &["-9", &running.id().to_string()]);
+        running.wait();
+        agent.release("open");
+        let before = agent.requests().len();
+        let resumed = project.hotseat(&["resume", "-o", "out.json"]);
+        let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+        let result = &report["results"][0];
+        assert_eq!(result["status"], status, "{options:?}: {resumed}");
+        let made = result["run_details"].as_array().or(result["attempts"].as_array()).map_or(0, Vec::len);
+        assert_eq!((made, agent.requests().len() - before), (runs, requests - 1), "{options:?}: {report:#}");
+        let first = &result["run_details"].as_array().or(result["attempts"].as_array()).expect("attempts")[0];
+        assert_eq!(first["status"], "failed", "{options:?}: {report:#}");
+    }
 }
 
 #[test]

@@ -765,6 +765,35 @@ fn suggested_command(output: &str) -> Vec<String> {
 }
 
 #[test]
+fn events_of_a_run_that_cannot_be_used_end_with_a_summary() {
+    let project = Project::with_agent(&letter_agent()).suite("a", &case("p"));
+    project.test(&[]).assert_all_passed();
+    for arguments in
+        [["recheck", "nope", "--json"], ["resume", "nope", "--json"], ["resume", "last", "--json"]]
+    {
+        let output = project.hotseat(&arguments);
+        let lines: Vec<Value> =
+            output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let types: Vec<&Value> = lines.iter().map(|line| &line["type"]).collect();
+        assert_eq!((output.code, types), (2, vec![&json!("error"), &json!("summary")]), "{output}");
+    }
+}
+
+#[test]
+fn selected_cases_without_a_conversation_fail() {
+    let agent = letter_agent();
+    let project = Project::with_agent(&agent).suite("a", &case("p"));
+    project.test(&[]).assert_all_passed();
+    project.workspace.file("a.test.yaml", &[case("p"), case("pp")].join("---\n"));
+    let again = recheck(&project, &["-k", "p or pp"]);
+    again.assert_failure("pp", "not_kept", &[]);
+    assert_eq!(again.case("p")["status"], "passed", "{}", again.output);
+    // The filter of the run is not repeated, so the case may not belong to it.
+    project.test(&["--run", "^p$"]).assert_all_passed();
+    recheck(&project, &["-k", "p or pp"]).assert_all_passed();
+}
+
+#[test]
 fn hint_after_recheck_is_a_command_that_works() {
     let agent = letter_agent();
     let project = Project::with_agent(&agent).suite("a", &[case("p"), case("f"), case("pp")].join("---\n"));

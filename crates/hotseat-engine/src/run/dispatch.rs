@@ -135,6 +135,13 @@ impl DispatchState {
         self.ready.insert(index);
     }
 
+    /// Records an attempt that had ended before the run was resumed. Returns the outcome if its case needs no other one.
+    pub(super) fn keep_attempt(&mut self, attempt: Arc<Attempt>) -> Option<CaseOutcome> {
+        self.open_cases.get_mut(&attempt.case_ref.index)?.started += 1;
+        self.running_attempts += 1;
+        self.finish_attempt(attempt)
+    }
+
     /// Records a finished attempt. Returns the outcome if its case has finished too.
     pub(super) fn finish_attempt(&mut self, attempt: Arc<Attempt>) -> Option<CaseOutcome> {
         self.running_attempts -= 1;

@@ -3,7 +3,7 @@
 //! [`DispatchState`] makes the scheduling decisions without waiting; [`execute`] carries them out and feeds back
 //! the results.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +59,9 @@ pub type StartedAgents = Vec<(Arc<ProjectAgent>, StartedAgent)>;
 pub struct ResumeState<'a> {
     /// Indices of the finished cases.
     pub finished: BTreeSet<usize>,
-    /// Outcomes of these cases, in any order.
+    /// Attempts of the other cases that had ended, in the order of their numbers, by index.
+    pub attempts: BTreeMap<usize, Vec<Attempt>>,
+    /// Outcomes of the finished cases, in any order.
     pub outcomes: Box<dyn Iterator<Item = Result<CaseOutcome, Diagnostic>> + 'a>,
     /// Original start time.
     pub started_at: Millis,
@@ -85,8 +87,12 @@ pub async fn execute(
     let mut dispatch = DispatchState::new(options, RunSummary { started_at, ..RunSummary::new(options) });
     report(RunEvent::Started { total: plan.selected, parallel: options.parallel, at: started_at });
 
+    let mut kept_attempts = BTreeMap::new();
     let (earlier_duration, ended) = match earlier {
-        Some(earlier) => report_earlier(earlier, &mut dispatch, report)?,
+        Some(mut earlier) => {
+            kept_attempts = std::mem::take(&mut earlier.attempts);
+            report_earlier(earlier, &mut dispatch, report)?
+        }
         None => (Duration::ZERO, BTreeSet::new()),
     };
     let mut cases = CaseQueue::new(plan, &outside.project, ended);
@@ -133,8 +139,19 @@ pub async fn execute(
                         None => selected,
                     };
                     let repetition = options.attempt_policy(&selected);
-                    report(RunEvent::CaseStarted { case: selected.case_ref.clone(), repetition });
+                    let case = selected.case_ref.clone();
+                    report(RunEvent::CaseStarted { case: case.clone(), repetition });
                     dispatch.start_case(selected);
+                    let kept = kept_attempts.remove(&case.index).unwrap_or_default();
+                    for (number, attempt) in (1..).zip(kept) {
+                        // Attempts that were running have no result, so the others get new numbers.
+                        let attempt = Arc::new(Attempt { case_ref: case.clone(), number, ..attempt });
+                        report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
+                        if let Some(outcome) = dispatch.keep_attempt(attempt) {
+                            report(RunEvent::CaseEnded(Arc::new(outcome)));
+                            break;
+                        }
+                    }
                 }
                 Some(Err(diagnostics)) => (all_begun, unreadable) = (true, Some(diagnostics)),
                 None => all_begun = true,

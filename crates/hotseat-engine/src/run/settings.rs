@@ -94,6 +94,9 @@ pub struct RerunCommands {
     pub suites: String,
     /// Selects the cases of the run that failed, if it is saved.
     pub failed: Option<String>,
+    /// Writes the trace of the run, if the commands above do not support `--trace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// A tested agent as shown in reports.
@@ -140,6 +143,7 @@ impl RunSettings {
                     any: clean(&rerun.any).to_string(),
                     suites: clean(&rerun.suites).to_string(),
                     failed: rerun.failed.map(|failed| clean(&failed).to_string()),
+                    trace: rerun.trace.map(|trace| clean(&trace).to_string()),
                 }),
                 ..choices
             },

@@ -97,6 +97,10 @@ impl FailureList {
                 run.as_deref().into_iter().chain(Some(rest).filter(|rest| !rest.is_empty())).collect();
             format!("`{}`", parts.join(" "))
         };
+        let trace = match rerun.and_then(|rerun| rerun.trace.as_deref()) {
+            Some(command) => format!("`{command}`"),
+            None => with("--trace trace.jsonl"),
+        };
         Some(match kind {
             FailureKind::Assertion | FailureKind::MissingCheckpoints if self.count == total => return None,
             FailureKind::Assertion | FailureKind::MissingCheckpoints => match &run {
@@ -104,7 +108,7 @@ impl FailureList {
                 None => "run one of the failed cases alone with `--run` and its name".to_string(),
             },
             FailureKind::AgentError | FailureKind::ProtocolError => {
-                format!("see everything the agent sent: {}", with("--trace trace.jsonl"))
+                format!("see everything the agent sent: {trace}")
             }
             FailureKind::Unreachable => {
                 "start the agent, or correct its address in the project file".to_string()
@@ -129,7 +133,7 @@ impl FailureList {
                 "see above whether the conversation goes in circles; if it needs longer, raise `max_turns`".to_string()
             }
             FailureKind::SimulatorError | FailureKind::JudgeError => {
-                format!("see the requests and answers of the role: {}", with("--trace trace.jsonl"))
+                format!("see the requests and answers of the role: {trace}")
             }
             FailureKind::Inconclusive => {
                 "raise `max_runs` of `reliability`, or declare a rate that the agent exceeds clearly".to_string()

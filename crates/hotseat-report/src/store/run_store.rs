@@ -1,13 +1,13 @@
 //! Reads saved runs.
 
-use std::collections::BTreeSet;
 use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hotseat_document::SourceText;
-use hotseat_trace::Millis;
+use hotseat_trace::{FailureKind, Millis};
 use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 
@@ -246,6 +246,32 @@ impl RunStore {
         let select = "SELECT place FROM cases WHERE run = ?1 AND status IS NOT NULL AND left_over = 0";
         let places = self.query_numbers(select, [head.number])?;
         Ok(places.into_iter().filter_map(|place| usize::try_from(place).ok()).collect())
+    }
+
+    /// Returns the attempts that ended of cases that still have to run, in the order of their numbers, by the index of the case.
+    /// Fails if they cannot be read.
+    pub fn kept_attempts(&self, head: &StoredRun) -> Result<BTreeMap<usize, Vec<Attempt>>, RunStoreError> {
+        self.verify(head)?;
+        let parts = self.run_parts(head)?;
+        let mut select = self.prepare(
+            "SELECT attempt.place, attempt.number FROM attempt
+             JOIN cases ON cases.run = attempt.run AND cases.place = attempt.place
+             WHERE attempt.run = ?1 AND (cases.status IS NULL OR cases.left_over <> 0)
+             ORDER BY attempt.place, attempt.number",
+        )?;
+        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
+        let rows = select.query_map([parts.run], row).map_err(|error| self.sqlite_error(&error))?;
+        let mut kept: BTreeMap<usize, Vec<Attempt>> = BTreeMap::new();
+        for row in rows {
+            let (place, number) = row.map_err(|error| self.sqlite_error(&error))?;
+            let (case, _) = self.case_ref(&parts, place)?;
+            let attempt = self.attempt(&parts, &case, place, number)?;
+            let failure = attempt.verdict.failure.as_ref();
+            if failure.is_none_or(|failure| failure.kind != FailureKind::Cancelled) {
+                kept.entry(case.index).or_default().push(attempt);
+            }
+        }
+        Ok(kept)
     }
 
     /// Returns the cases that failed when they last ran, by suite name (relative to the project) and id, over

@@ -330,6 +330,7 @@ fn rerun_commands(file: &str, arguments: &HarnessArguments, is_kept: bool) -> Op
         failed: (is_kept && is_whole).then(|| format!("{command} --lf")),
         any: command.clone(),
         suites: command,
+        trace: None,
     })
 }
 
