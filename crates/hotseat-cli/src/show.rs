@@ -88,7 +88,7 @@ fn report_to<'p>(
 /// The summary of a run that has not ended.
 fn summarize_saved(saved: RunSummary, head: &StoredRun) -> RunSummary {
     let (known, all) = (saved.total, head.metadata.total);
-    let words = format!("the run did not end: {known} of {} have a result", format_count(all, "case"));
+    let words = format!("the run has not ended: {known} of {} have a result", format_count(all, "case"));
     RunSummary {
         interrupted: true,
         broken: Some(words.into()),

@@ -319,6 +319,9 @@ fn ended_attempts_of_an_interrupted_case_count() {
         project.workspace.run("kill", &["-9", &running.id().to_string()]);
         running.wait();
         agent.release("open");
+        assert_eq!(project.hotseat(&["show", "last", "-o", "killed.json"]).code, 0);
+        let killed: Value = serde_json::from_str(&project.workspace.read("killed.json")).expect("a report");
+        assert_eq!(killed["summary"]["interrupted"], true, "{killed:#}");
         let before = agent.requests().len();
         let resumed = project.hotseat(&["resume", "-o", "out.json"]);
         let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
