@@ -124,12 +124,12 @@ def work_beside_the_conversation(stream):
     assert message.content == "I have started.\n\nIt is 7.", message
 
 
-def other_agents_do_not_speak(stream):
+def an_agent_speaks_if_it_joins(stream):
     talk = Talk(stream)
     message, _ = talk.say("ask the expert")
     assert message.content == "The expert says: I know.", message
     message, _ = talk.say("call in somebody")
-    assert message.content == "You have heard it.", message
+    assert message.content == "I advise it.\n\nYou have heard it.", message
 
 
 def what_a_person_would_approve_is_declined(stream):
@@ -184,7 +184,7 @@ TALKS = [
     tools_of_the_client,
     a_tool_whose_schema_is_made_from_a_class,
     work_beside_the_conversation,
-    other_agents_do_not_speak,
+    an_agent_speaks_if_it_joins,
     what_a_person_would_approve_is_declined,
     instructions_and_a_history_from_elsewhere,
     a_failure,

@@ -6,6 +6,7 @@ mod recheck;
 mod reporters;
 mod saving;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -301,8 +302,7 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     let reporters = reporters::open_reporters(&args, context, &project, look, files, &setting);
     let OpenReporters { set: mut reporters, events, writer } =
         reporters.map_err(|error| broken(error.to_string()))?;
-    let attempts = resumed.as_ref().map(|resumed| resumed.store.kept_attempts(&resumed.head)).transpose();
-    let attempts = attempts.map_err(|error| report_store_error(&error, context))?.unwrap_or_default();
+    let mut attempts = BTreeMap::new();
     let keeping = match &resumed {
         None => {
             let about = match &rechecking {
@@ -314,7 +314,9 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
         // A resumed run that cannot be saved does not start.
         Some(resumed) => {
             let saver = saving::resume_saving(resumed, &project);
-            Some(saver.map_err(|error| report_store_error(&error, context))?)
+            let (saver, kept) = saver.map_err(|error| report_store_error(&error, context))?;
+            attempts = kept;
+            Some(saver)
         }
     };
     let earlier = resumed.as_ref().map(|resumed| saving::completed_cases(resumed, attempts)).transpose();

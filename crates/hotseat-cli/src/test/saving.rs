@@ -98,14 +98,19 @@ pub fn check_unchanged(
     Ok(())
 }
 
-/// Prepares to save the remaining cases of a run.
-pub fn resume_saving(resumed: &ResumedRun, project: &Project) -> Result<RunWriter, RunStoreError> {
-    let keeping = RunWriter::resume(&resumed.path, resumed.head.clone(), prune_limits(&project.store))?;
-    Ok(keeping.with_redactor(project.redactor()))
+/// Prepares to save the remaining cases of a run. Returns also their attempts that had ended, by index.
+pub fn resume_saving(
+    resumed: &ResumedRun,
+    project: &Project,
+) -> Result<(RunWriter, BTreeMap<usize, Vec<Attempt>>), RunStoreError> {
+    let ResumedRun { path, store, head, .. } = resumed;
+    let limits = prune_limits(&project.store);
+    let (keeping, attempts) =
+        RunWriter::resume(path, head.clone(), limits, |head| store.kept_attempts(head))?;
+    Ok((keeping.with_redactor(project.redactor()), attempts))
 }
 
-/// Returns the completed cases of an interrupted run. `attempts` are those of the other cases, which are deleted when it is
-/// written again.
+/// Returns the completed cases of an interrupted run. `attempts` are those of the other cases.
 pub fn completed_cases(
     resumed: &ResumedRun,
     attempts: BTreeMap<usize, Vec<Attempt>>,

@@ -766,7 +766,8 @@ fn suggested_command(output: &str) -> Vec<String> {
 
 #[test]
 fn events_of_a_run_that_cannot_be_used_end_with_a_summary() {
-    let project = Project::with_agent(&letter_agent()).suite("a", &case("p"));
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "id: p\nturns: [{ user: hi }]\n");
     project.test(&[]).assert_all_passed();
     for arguments in
         [["recheck", "nope", "--json"], ["resume", "nope", "--json"], ["resume", "last", "--json"]]
@@ -781,7 +782,8 @@ fn events_of_a_run_that_cannot_be_used_end_with_a_summary() {
 
 #[test]
 fn selected_cases_without_a_conversation_fail() {
-    let agent = letter_agent();
+    let agent = echo_agent();
+    let case = |id: &str| format!("id: {id}\nturns: [{{ user: hi }}]\n");
     let project = Project::with_agent(&agent).suite("a", &case("p"));
     project.test(&[]).assert_all_passed();
     project.workspace.file("a.test.yaml", &[case("p"), case("pp")].join("---\n"));

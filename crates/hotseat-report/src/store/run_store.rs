@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hotseat_document::SourceText;
-use hotseat_trace::{FailureKind, Millis};
+use hotseat_trace::{FailureKind, Millis, VerdictStatus};
 use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 
@@ -267,7 +267,11 @@ impl RunStore {
             let (case, _) = self.case_ref(&parts, place)?;
             let attempt = self.attempt(&parts, &case, place, number)?;
             let failure = attempt.verdict.failure.as_ref();
-            if failure.is_none_or(|failure| failure.kind != FailureKind::Cancelled) {
+            let was_cancelled = failure.is_some_and(|failure| failure.kind == FailureKind::Cancelled);
+            // An attempt that was never made is skipped.
+            let was_made =
+                attempt.verdict.status != VerdictStatus::Skipped || !attempt.conversation.turns.is_empty();
+            if was_made && !was_cancelled {
                 kept.entry(case.index).or_default().push(attempt);
             }
         }

@@ -129,9 +129,14 @@ impl RunWriter {
         })
     }
 
-    /// Resumes an interrupted run: finished cases are kept, unfinished ones are deleted and run again. Fails
-    /// if the store cannot be written, or another process is executing the run.
-    pub fn resume(path: &Path, head: StoredRun, limits: StoreLimits) -> Result<RunWriter, RunStoreError> {
+    /// Resumes an interrupted run: finished cases are kept, unfinished ones are deleted and run again. Returns also what `read`
+    /// reads before that. Fails if it does, if the store cannot be written, or another process is executing the run.
+    pub fn resume<T>(
+        path: &Path,
+        head: StoredRun,
+        limits: StoreLimits,
+        read: impl FnOnce(&StoredRun) -> Result<T, RunStoreError>,
+    ) -> Result<(RunWriter, T), RunStoreError> {
         let mut connection = tables::open(path, OpenMode::Write)?;
         let life = RunLock::acquire(path, &head.id).map_err(|error| RunStoreError::from_io(path, &error))?;
         let Some(life) = life else {
@@ -140,9 +145,10 @@ impl RunWriter {
                 head.short_id()
             )));
         };
+        let unfinished = read(&head)?;
         let run = WriteState::resume(&mut connection, head)
             .map_err(|error| RunStoreError::from_sqlite(path, &error))?;
-        Ok(RunWriter {
+        let writer = RunWriter {
             path: path.to_path_buf(),
             connection,
             limits,
@@ -150,7 +156,8 @@ impl RunWriter {
             live: None,
             commit_lookup: None,
             state: run,
-        })
+        };
+        Ok((writer, unfinished))
     }
 
     /// Removes these secrets from texts of the test files.
