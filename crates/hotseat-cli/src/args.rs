@@ -430,7 +430,7 @@ pub struct SchemaArgs {
 }
 
 /// Locates the saved runs.
-#[derive(Debug, Clone, ClapArgs)]
+#[derive(Debug, ClapArgs)]
 pub struct StoreArgs {
     /// Project file that the runs belong to. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE")]

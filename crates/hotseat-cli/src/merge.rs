@@ -31,26 +31,23 @@ pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     }
     let id = merge(&runs, &place.path, prune_limits(&place.storing))
         .map_err(|error| report_store_error(&error, context))?;
-    // The console shows the run also beside reports.
-    let outputs = if args.output.is_empty() { vec![Vec::new()] } else { vec![Vec::new(), args.output] };
-    for output in outputs {
-        let shown = ShowArgs {
-            run: id.clone(),
-            case: None,
-            location: args.location.clone(),
-            output,
-            trace: None,
-            export: None,
-            verbose: false,
-            json: false,
-        };
-        let written = show::run(shown, context)?;
-        if written != ExitStatus::Passed {
-            return Err(written);
-        }
-    }
     let store = RunStore::open(&place.path).map_err(|error| report_store_error(&error, context))?;
     let head = store.find(&id).map_err(|error| report_store_error(&error, context))?;
+    let shown = ShowArgs {
+        run: id,
+        case: None,
+        location: args.location,
+        output: args.output,
+        trace: None,
+        export: None,
+        verbose: false,
+        json: false,
+    };
+    // The console shows the run also beside reports.
+    let written = show::show_run(&shown, &store, &head, true, context)?;
+    if written != ExitStatus::Passed {
+        return Err(written);
+    }
     context.print_message(&format!("note: saved as run {}", head.short_id()));
     Ok(head.summary.as_ref().map_or(ExitStatus::RunError, ExitStatus::from_summary))
 }

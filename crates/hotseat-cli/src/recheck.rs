@@ -32,7 +32,7 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
     }
     let store = store_location::open_store(&args.location, context)?;
     let named = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
-    let (mut test, is_narrowed) =
+    let (mut test, replaces_filters) =
         recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
     test.output = args.output.iter().map(|path| context.folder.join(path)).collect();
     let head = original_run(&store, named);
@@ -42,7 +42,7 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
         context.folder.clone_from(&head.metadata.folder);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
-    Ok((test, RecheckRequest { store, head, ask_judges: args.judge, is_narrowed, rerun }))
+    Ok((test, RecheckRequest { store, head, ask_judges: args.judge, replaces_filters, rerun }))
 }
 
 /// Returns the commands that recheck cases of the run.

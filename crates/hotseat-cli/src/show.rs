@@ -28,7 +28,10 @@ pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
     }
     match &args.case {
         Some(case) => show_case(&args, &store, &head, case, context),
-        None => show_run(&args, &store, &head, context),
+        None => {
+            let on_console = !args.json && args.output.is_empty() && args.trace.is_none();
+            show_run(&args, &store, &head, on_console, context)
+        }
     }
 }
 
@@ -68,7 +71,7 @@ fn show_case(
     Ok(context.print(|out| out.write_all(text.as_bytes())))
 }
 
-/// Reports an event. Removes the reporters that fail, and returns their errors, unless nobody reads them any more.
+/// Reports an event. Removes the reporters that fail, and returns their errors, except for closed pipes.
 fn report_to<'p>(
     all: &mut Vec<(&'p Path, Box<dyn Reporter>)>,
     event: &RunEvent,
@@ -98,7 +101,14 @@ fn summarize_saved(saved: RunSummary, head: &StoredRun) -> RunSummary {
     }
 }
 
-fn show_run(args: &ShowArgs, store: &RunStore, head: &StoredRun, context: &CliContext) -> CommandResult {
+/// Writes the reports of a run, and shows it `on_console`.
+pub fn show_run(
+    args: &ShowArgs,
+    store: &RunStore,
+    head: &StoredRun,
+    on_console: bool,
+    context: &CliContext,
+) -> CommandResult {
     let setting = &head.metadata.setting;
     let not_writable = |path: &Path, error: io::Error| {
         context.fail(ExitStatus::RunError, ReportWriteError::new(path, error))
@@ -119,7 +129,7 @@ fn show_run(args: &ShowArgs, store: &RunStore, head: &StoredRun, context: &CliCo
     }
     let out = Path::new("standard output");
     let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
-    if !args.json && all.is_empty() {
+    if on_console {
         let look = context.console_options(args.verbose, false);
         all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }

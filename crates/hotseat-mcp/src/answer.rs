@@ -120,7 +120,7 @@ impl McpToolResult {
     /// Reads the result of `tools/call`. Content that is missing is empty.
     ///
     /// # Errors
-    /// What is wrong with a result that violates the protocol: nobody knows what its client reads.
+    /// What is wrong with a result that violates the protocol. Clients read such results differently.
     pub fn from_json(result: &Value) -> Result<McpToolResult, InvalidResult> {
         let members = result.as_object().ok_or(InvalidResult("it is no object"))?;
         let content = match members.get("content") {

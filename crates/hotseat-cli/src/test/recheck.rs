@@ -26,7 +26,7 @@ pub struct RecheckRequest {
     /// True if judges are asked questions that the run has no answer for.
     pub ask_judges: bool,
     /// True if the filters of the run are not repeated, so that they cannot say which cases it has.
-    pub is_narrowed: bool,
+    pub replaces_filters: bool,
     /// Commands that recheck cases of the run, if the user can repeat them in the current folder.
     pub rerun: Option<RerunCommands>,
 }
@@ -36,7 +36,7 @@ pub struct RecheckContext {
     head: StoredRun,
     kept: Arc<SavedRunConversations>,
     judge: bool,
-    is_narrowed: bool,
+    replaces_filters: bool,
     rerun: Option<RerunCommands>,
 }
 
@@ -61,10 +61,10 @@ impl RecheckContext {
         project: &Project,
         context: &CliContext,
     ) -> Result<RecheckContext, ExitStatus> {
-        let RecheckRequest { store, head, ask_judges: judge, is_narrowed, rerun } = rechecked;
+        let RecheckRequest { store, head, ask_judges: judge, replaces_filters, rerun } = rechecked;
         let kept = SavedRunConversations::new(store, &head, |suite| project.suite_name(suite));
         let kept = Arc::new(kept.map_err(|error| report_store_error(&error, context))?);
-        Ok(RecheckContext { head, kept, judge, is_narrowed, rerun })
+        Ok(RecheckContext { head, kept, judge, replaces_filters, rerun })
     }
 
     /// Returns suite names and ids of the cases of the run.
@@ -75,7 +75,7 @@ impl RecheckContext {
     /// Returns the restriction to the cases of the run, if it selected them in a way that is not repeated. Other cases are
     /// errors: they have no conversation.
     pub fn restriction(&self, select: &SelectionArgs) -> CaseRestriction {
-        match self.is_narrowed || select.last_failed || select.cases.is_some() {
+        match self.replaces_filters || select.last_failed || select.cases.is_some() {
             true => CaseRestriction::Saved(self.cases()),
             false => CaseRestriction::None,
         }

@@ -69,9 +69,8 @@ impl<'a> Dialogue<'a> {
 /// Converts a conversation to messages for a model that plays a part in it. The model has no tools, and servers refuse calls
 /// of tools that a request does not define, so calls and results are told in words.
 pub(super) fn model_messages(history: &[ConversationMessage]) -> Vec<ModelMessage> {
-    let mut names: HashMap<&str, &str> = HashMap::new();
     let mut messages = Vec::new();
-    for message in history {
+    for (message, tool) in with_tools(history) {
         let text = joined_text(&message.content);
         match message.role {
             Speaker::User => messages.push(ModelMessage::user(text)),
@@ -81,19 +80,29 @@ pub(super) fn model_messages(history: &[ConversationMessage]) -> Vec<ModelMessag
                     messages.push(ModelMessage::Assistant { text, tool_calls: Vec::new() });
                 }
                 for call in &message.tool_calls {
-                    names.insert(&call.id, &call.name);
                     let told = format!("The agent called the tool `{}` with {}", call.name, call.arguments);
                     messages.push(ModelMessage::notice(told));
                 }
             }
             Speaker::Tool => {
-                let of_call = message.tool_call_id.as_deref().and_then(|id| names.get(id).copied());
-                let tool = message.name.as_deref().or(of_call).unwrap_or_default();
                 messages.push(ModelMessage::notice(format!("The tool `{tool}` returned {text}")));
             }
         }
     }
     messages
+}
+
+/// Messages, each with the name of the tool whose result it is; empty if it is none. Results name the id of their call, and
+/// seldom the tool.
+pub(super) fn with_tools(
+    messages: &[ConversationMessage],
+) -> impl Iterator<Item = (&ConversationMessage, &str)> {
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    messages.iter().map(move |message| {
+        names.extend(message.tool_calls.iter().map(|call| (&*call.id, &*call.name)));
+        let of_call = message.tool_call_id.as_deref().and_then(|id| names.get(id).copied());
+        (message, message.name.as_deref().or(of_call).unwrap_or_default())
+    })
 }
 
 /// A call, and its result if there is one.

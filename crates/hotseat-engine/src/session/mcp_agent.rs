@@ -190,7 +190,7 @@ pub struct McpObserver {
     /// Calls without an answer, except those that wait for input of the user.
     open: HashSet<u64>,
     /// Calls of this turn that tasks carry out, and whose results are not known.
-    tasks: HashSet<u64>,
+    tasks: BTreeSet<u64>,
     /// Number of questions to the user.
     interrupts: usize,
     expected: ExpectedCalls,
@@ -246,7 +246,7 @@ impl ServiceObserver for McpObserver {
     fn end_turn(&mut self) {
         // Calls that are still open belong to this turn and are not waited for again.
         self.open.clear();
-        for call in self.tasks.drain() {
+        for call in std::mem::take(&mut self.tasks) {
             if let Some(known) = self.calls.get(&call) {
                 // The agent did not fetch the result. If the conversation exceeds a limit, the turn fails anyway.
                 let _ = self.events.emit(Instant::now(), known.lost_answer(true));

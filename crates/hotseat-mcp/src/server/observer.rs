@@ -286,9 +286,7 @@ impl ExchangeObserver {
             self.observe_tools(result).await;
         }
         let Some(call) = self.call else {
-            let answer = outcome.as_ref().ok();
-            let answered = answer.map(|answer| self.server.tasks.observe(&self.method, &self.params, answer));
-            for kind in answered.unwrap_or_default() {
+            for kind in self.server.tasks.observe(&self.method, &self.params, &outcome) {
                 self.report(Instant::now(), kind).await;
             }
             return;

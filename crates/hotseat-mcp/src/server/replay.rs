@@ -33,10 +33,8 @@ pub(super) async fn answer(request: &RpcRequest, table: &Mutex<ReplayTable>) -> 
     match taken {
         Ok(exchange) => {
             forward_notifications(request, &exchange).await;
-            let answer = exchange.outcome.as_ref().ok();
             let tasks = &request.server.tasks;
-            let answered = answer.map(|answer| tasks.observe(&request.method, &request.params, answer));
-            for kind in answered.unwrap_or_default() {
+            for kind in tasks.observe(&request.method, &request.params, &exchange.outcome) {
                 request.report(Instant::now(), kind).await;
             }
             exchange.outcome

@@ -308,6 +308,7 @@ pub(super) struct ServerState {
     pub(super) source: AnswerSource,
     /// Calls of a proxied server that wait for input, by the state that their client sends again.
     pub(super) waiting_calls: Mutex<HashMap<String, WaitingCall>>,
+    /// Calls of a proxied or recorded server that tasks carry out.
     pub(super) tasks: TaskTable,
     /// Calls of a proxied server by the identifiers of its requests to a client with a session.
     pub(super) asking_calls: Mutex<HashMap<String, u64>>,

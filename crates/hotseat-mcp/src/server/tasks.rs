@@ -45,16 +45,17 @@ impl TaskTable {
         Some(kind)
     }
 
-    /// Observes a request about a task and its answer. Returns the events of the answer to the task's call, if this is its result.
+    /// Observes a request about a task and its outcome. Returns the events of the answer to the task's call, if this is its result.
     /// An error in place of it is none: the task may go on, or be forgotten.
     pub(super) fn observe(
         &self,
         method: &str,
         params: &Map<String, Value>,
-        answer: &Value,
+        outcome: &Result<Value, RpcError>,
     ) -> Vec<McpEventKind> {
         let task = params.get("taskId").and_then(Value::as_str);
-        let (Some(task), Some(outcome)) = (task, task_result(method, answer)) else { return Vec::new() };
+        let result = outcome.as_ref().ok().and_then(|answer| task_result(method, answer));
+        let (Some(task), Some(outcome)) = (task, result) else { return Vec::new() };
         let Some(TaskCall { number, arrived }) = lock(&self.0).remove(task) else { return Vec::new() };
         McpEventKind::of_answer(number, outcome, arrived.elapsed(), true)
     }

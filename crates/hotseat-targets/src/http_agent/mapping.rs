@@ -270,9 +270,10 @@ impl ResponseMapping {
         let error = mapped.or_else(|| parse_error(&told["error"])).or_else(|| parse_error(&told));
         let error = error.unwrap_or_else(|| ErrorInfo {
             code: None,
-            message: format!("an event named `error`: {}", excerpt(data, 200))
-                .trim_end_matches(": ")
-                .to_string(),
+            message: match data {
+                "" => "an event named `error`".to_string(),
+                data => format!("an event named `error`: {}", excerpt(data, 200)),
+            },
             retriable: None,
         });
         heard.end_message(telling);

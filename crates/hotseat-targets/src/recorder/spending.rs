@@ -207,10 +207,8 @@ impl UsageReport {
                     let (first, rest) = path.split_first()?;
                     counts.read(rest.iter().try_fold(member(first)?, |at, key| at.get(key))?)
                 });
-                let costs: Vec<&Value> =
-                    COST_KEYS.iter().filter_map(|name| member(name)).filter(|cost| !cost.is_null()).collect();
-                let cost = costs.first().and_then(|cost| cost.as_f64());
-                let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
+                let told = COST_KEYS.iter().filter_map(|name| member(name)).find(|cost| !cost.is_null());
+                let cost = told.and_then(Value::as_f64).filter(|cost| cost.is_finite() && *cost >= 0.0);
                 let mut report = UsageReport {
                     model: MODEL_KEYS.iter().find_map(|name| member(name)?.as_str()).map(str::to_string),
                     input,
@@ -218,7 +216,7 @@ impl UsageReport {
                     output,
                     total,
                     cost,
-                    is_cost_unknown: cost.is_none() && !costs.is_empty(),
+                    is_cost_unknown: told.is_some() && cost.is_none(),
                     estimated: member("estimated").and_then(Value::as_bool).unwrap_or(false),
                 };
                 // Without a total, both summands are needed. A total below them contradicts them.

@@ -1,11 +1,10 @@
 //! Evidence for judges: a conversation between marks that its content cannot close.
 
-use std::collections::HashMap;
-
 use hotseat_trace::{AgentToolCall, ConversationTurn, TurnItem, plain_text};
 use serde_json::{Map, Value, json};
 
 use crate::digest::short_digest;
+use crate::roles::dialogue::with_tools;
 use hotseat_checks::EvidenceOverflow;
 use hotseat_targets::message::{ConversationMessage, MessageRole as Speaker, joined_text};
 
@@ -214,7 +213,9 @@ fn fence(text: &str) -> String {
 
 /// All entries in chronological order.
 fn build_entries(shown: EvidenceScope<'_>) -> Vec<EvidenceLine> {
-    let mut entries = opening_entries(shown.opening, shown.tools);
+    let opening = with_tools(shown.opening);
+    let mut entries: Vec<EvidenceLine> =
+        opening.flat_map(|(message, tool)| message_entries(message, tool, shown.tools)).collect();
     for turn in shown.turns {
         entries.extend(
             turn_entries(turn, shown.tools)
@@ -229,21 +230,7 @@ fn is_included(tools: &[String], is_named: impl Fn(&str) -> bool) -> bool {
     tools.is_empty() || tools.iter().any(|tool| is_named(tool))
 }
 
-/// Entries of the messages before the first turn.
-fn opening_entries(messages: &[ConversationMessage], tools: &[String]) -> Vec<EvidenceLine> {
-    let mut names: HashMap<&str, &str> = HashMap::new();
-    let mut all = Vec::new();
-    for message in messages {
-        names.extend(message.tool_calls.iter().map(|call| (&*call.id, &*call.name)));
-        // Results name the id of their call, and seldom the tool.
-        let of_call = message.tool_call_id.as_deref().and_then(|id| names.get(id).copied());
-        let tool = message.name.as_deref().or(of_call).unwrap_or_default();
-        all.extend(message_entries(message, tool, tools));
-    }
-    all
-}
-
-/// Entries of a message. `tool` is the tool of a result.
+/// Entries of a message before the first turn. `tool` is the tool of a result.
 fn message_entries(message: &ConversationMessage, tool: &str, tools: &[String]) -> Vec<EvidenceLine> {
     let mut all = Vec::new();
     let mut add = |members: Value| {

@@ -153,11 +153,11 @@ const isPlain = (value) =>
   (isMapping(value) && Object.values(value).every(isPlain));
 
 /** Returns the first value that no argument can have, with its path: neither plain, nor a pattern, a function or a matcher. */
-function unheardOf(value, path = "") {
+function unrepresentable(value, path = "") {
   if (isPlain(value) || typeof value === "function" || value instanceof RegExp || value instanceof Matcher) return undefined;
   if (!Array.isArray(value) && !isMapping(value)) return { path, value };
   for (const [key, one] of Object.entries(value)) {
-    const found = unheardOf(one, path === "" ? key : `${path}.${key}`);
+    const found = unrepresentable(one, path === "" ? key : `${path}.${key}`);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -168,7 +168,7 @@ function definite(expected) {
   if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call must be an object, got ${shown(expected)}`);
   const missing = undefinedIn(expected);
   if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing`);
-  const none = unheardOf(expected);
+  const none = unrepresentable(expected);
   if (none !== undefined) throw misuse(`\`${none.path}\` of the arguments is ${shown(none.value)}, which JSON cannot represent`);
   return expected;
 }

@@ -102,9 +102,9 @@ pub(in crate::providers) struct ResponsesParser {
     streamed: ReplyAssembler,
     /// The keys of these calls: two events end each of them.
     streamed_keys: HashSet<String>,
-    /// Ids and names of calls that have started and are not complete, by their keys.
+    /// Ids and names of calls that have started, by their keys.
     started: HashMap<String, (String, String)>,
-    /// Ids of the calls in the last event.
+    /// Ids of the calls that are complete, or in the last event.
     ids: HashSet<String>,
     /// Reason of the end, once the response is there.
     stop: Option<StopReason>,
@@ -216,7 +216,7 @@ impl ResponsesParser {
                 if let Some(OutputItem::FunctionCall { id, call_id, name, arguments }) =
                     self.read_item(item)?
                 {
-                    self.started.retain(|_, (started, _)| *started != call_id);
+                    self.ids.insert(call_id.clone());
                     self.add_streamed(item_key(&id, &event.output_index), call_id, name, arguments);
                 }
             }
