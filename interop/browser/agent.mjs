@@ -58,6 +58,11 @@ const acts = {
     if (n > 1) say({ type: 'tool_call', id: 'v2', name: 'look', arguments: {}, result: 'nothing' });
     say({ type: 'text', text: `This is number ${n} of them.` });
   },
+  // JavaScript cannot hold the integer.
+  async integer() {
+    process.stdout.write('{"type":"tool_call","id":"i1","name":"get_order","arguments":{"order":1234567890123456789},"result":{"order":-9223372036854775808}}\n');
+    say({ type: 'text', text: 'It is on its way.' });
+  },
   async json() {
     say({ type: 'text', text: JSON.stringify({ a: 2, list: [1, 2, { b: 'y' }, 4], more: null }) });
   },

@@ -22,6 +22,9 @@ name: "it's a $HOME and \`weather\`"
 turns:
   - user: "How is the weather? $\${NOT_A_VARIABLE} \\\\ \\"quoted\\" # no comment \\u0085 \\u2028 \\ufeff"
     assert: { text: { must_match: "snow" } }
+---
+name: a large integer
+turns: [{ user: "an integer" }]
 `;
 
 // Form of the comparison of calls, as reports contain it.
@@ -148,8 +151,19 @@ export async function origins(browser, hotseat, folder, run) {
     is(await page.$$eval('a.place', (all) => all.length), 0, 'no links');
   }));
 
+  await look('integers that JavaScript would round stay as they are', async () => {
+    for (const label of ['Copy JSON', 'Copy as test']) {
+      await within(await open('origin.html', link('a large integer')), async (page) => {
+        const shown = await page.textContent('main');
+        ok(shown.includes('1234567890123456789') && shown.includes('-9223372036854775808'), shown);
+        const text = await copied(page, label);
+        ok(text.includes('1234567890123456789'), text);
+      });
+    }
+  });
+
   await look('a copied test case is valid, and says and expects what happened', async () => {
-    for (const [file, id] of [['origin.html', "it's a $HOME and `weather`"], ['page.html', '</script><!-- hostile'], ['page.html', 'the weather is looked up']]) {
+    for (const [file, id] of [['origin.html', 'a large integer'], ['origin.html', "it's a $HOME and `weather`"], ['page.html', '</script><!-- hostile'], ['page.html', 'the weather is looked up']]) {
       await within(await open(file, link(id)), async (page) => {
         const text = await copied(page, 'Copy as test');
         writeFileSync(join(folder, 'copied.test.yaml'), text);

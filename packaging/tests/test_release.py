@@ -219,7 +219,8 @@ def test_the_action_runs_nothing_after_an_unmatched_quote(arguments: str, tmp_pa
 
 def test_the_action_passes_every_argument(tmp_path: Path) -> None:
     code, ran_with = run_with("tests --run 'a b' \\'c \"it's\"\n--exclude-tag '' ''", tmp_path)
-    assert (code, ran_with[:-6]) == (0, ["test", "tests", "--run", "a b", "'c", "it's", "--exclude-tag", "", ""])
+    assert (code, ran_with[0], ran_with[1:7:2]) == (0, "test", ["-o", "-o", "-o"])
+    assert (code, ran_with[7:]) == (0, ["tests", "--run", "a b", "'c", "it's", "--exclude-tag", "", ""])
 
 
 @pytest.mark.parametrize("path", ["action.yml", ".github/workflows/release.yml"])

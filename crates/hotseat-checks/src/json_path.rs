@@ -4,6 +4,7 @@ use hotseat_trace::TurnScope;
 use serde_json::Value;
 
 use super::answer::{answer, format_json, format_text};
+use super::bounded_path::{BoundedPath, PathTooCostly};
 use super::call_text::truncate;
 use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json};
@@ -13,7 +14,7 @@ use super::{CheckBehavior, CheckDecision};
 #[derive(Debug, Clone)]
 pub struct JsonPathQuery {
     source: String,
-    path: serde_json_path::JsonPath,
+    path: BoundedPath,
     /// Whether the path selects at most one value in every document.
     is_singular: bool,
 }
@@ -39,7 +40,7 @@ impl JsonPathQuery {
             _ => format!("$.{written}"),
         };
         let added = whole.len() - written.len();
-        let path = serde_json_path::JsonPath::parse(&whole).map_err(|source| {
+        let path = BoundedPath::parse(&whole).map_err(|source| {
             let before = written.get(..source.position().saturating_sub(added));
             JsonPathError { character: before.map_or(1, |before| before.chars().count() + 1), source }
         })?;
@@ -52,12 +53,15 @@ impl JsonPathQuery {
     }
 
     /// Checks if the path selects the expected value in a JSON value, and describes the selected value.
-    pub fn selects_value(&self, value: &Value, expected: &Value) -> (bool, String) {
-        let found: Vec<Value> = self.path.query(value).all().into_iter().cloned().collect();
-        match found.is_empty() {
+    ///
+    /// # Errors
+    /// If the path costs too much for this value.
+    pub fn selects_value(&self, value: &Value, expected: &Value) -> Result<(bool, String), PathTooCostly> {
+        let found: Vec<Value> = self.path.query(value)?.into_iter().cloned().collect();
+        Ok(match found.is_empty() {
             true => (false, format!("{} selects nothing in {}", self.source, format_json(value))),
             false => (self.is_equal(&found, expected), describe_values(&found)),
-        }
+        })
     }
 
     /// Returns true if the selected values equal the expected value. The value of a path to one value may equal
@@ -108,7 +112,10 @@ impl JsonPathQuery {
         let candidates: Vec<(String, &Value)> =
             of_agent.chain(returned).chain(state).chain(results).collect();
         for (name, value) in &candidates {
-            let nodes: Vec<Value> = self.path.query(value).all().into_iter().cloned().collect();
+            let nodes: Vec<Value> = match self.path.query(value) {
+                Ok(nodes) => nodes.into_iter().cloned().collect(),
+                Err(error) => return PathSelection::TooCostly(format!("{}: {error}: {name}", self.source)),
+            };
             if !nodes.is_empty() {
                 return PathSelection::Values(nodes, name.clone());
             }
@@ -136,6 +143,8 @@ pub(super) enum PathSelection {
     Nothing(String),
     /// No source contains JSON; holds a description.
     NoJson(String),
+    /// The path costs too much for a source; holds a description.
+    TooCostly(String),
 }
 
 /// The value at a path equals a value; or any value exists there.
@@ -174,7 +183,8 @@ impl CheckBehavior for JsonPathCheck {
             }
             // Absence can be asserted only if there is JSON to search.
             (PathSelection::Nothing(words), None) => CheckDecision::new(false, words),
-            (PathSelection::Nothing(words), Some(_)) | (PathSelection::NoJson(words), _) => {
+            (PathSelection::Nothing(words), Some(_))
+            | (PathSelection::NoJson(words) | PathSelection::TooCostly(words), _) => {
                 CheckDecision::not_applicable(words)
             }
         }

@@ -39,7 +39,7 @@ impl From<JsonSchemaError> for CompiledSchemaError {
             JsonSchemaError::Invalid { message, pointer } => {
                 CompiledSchemaError::Invalid { message, pointer }
             }
-            JsonSchemaError::TakesTooLong(_) => {
+            JsonSchemaError::TooManySteps(_) => {
                 CompiledSchemaError::Invalid { message: error.to_string(), pointer: String::new() }
             }
             JsonSchemaError::NoValidator => CompiledSchemaError::NoValidator,
@@ -156,7 +156,9 @@ impl CheckBehavior for JsonSchemaCheck {
             },
             Some(path) => match path.select(scope) {
                 PathSelection::Values(found, at) => (found, at),
-                PathSelection::Nothing(words) | PathSelection::NoJson(words) => {
+                PathSelection::Nothing(words)
+                | PathSelection::NoJson(words)
+                | PathSelection::TooCostly(words) => {
                     return CheckDecision::not_applicable(words);
                 }
             },

@@ -87,9 +87,9 @@ impl CheckBehavior for JsonTypeCheck {
                 let all = found.iter().all(|value| self.expected.matches(value));
                 CheckDecision::new(all, format!("{} in {at}", describe_values(&found)))
             }
-            PathSelection::Nothing(words) | PathSelection::NoJson(words) => {
-                CheckDecision::not_applicable(words)
-            }
+            PathSelection::Nothing(words)
+            | PathSelection::NoJson(words)
+            | PathSelection::TooCostly(words) => CheckDecision::not_applicable(words),
         }
     }
 }

@@ -466,7 +466,7 @@ pub struct ShowArgs {
     /// Run: its id, a prefix of the id, or `last` (`last~1` is the run before).
     #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// Show this case in full.
+    /// Show this case in full: its id, or its place as `FILE:LINE`.
     #[arg(value_name = "CASE")]
     pub case: Option<String>,
     #[command(flatten)]

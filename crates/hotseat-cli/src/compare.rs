@@ -66,12 +66,12 @@ fn load_run(named: &str, args: &CompareArgs, context: &CliContext) -> Result<Rep
         .map_err(|error| LoadRunError::AlreadyReported(store_location::report_store_error(&error, context)))
 }
 
+/// Says which files can be named in place of a saved run.
+pub const REPORT_HELP: &str = "name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in \
+                               `hotseat runs`";
+
 fn load_report(named: &str, path: &Path) -> Result<ReportRun, Diagnostic> {
-    let wrong = |words: String| Diagnostic::new(format!("{named}: {words}"));
-    let text = std::fs::read(path).map_err(|error| {
-        let help = "name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by \
-                    its id in `hotseat runs`";
-        wrong(format!("cannot be read: {error}")).help(help)
-    })?;
+    let wrong = |words: String| Diagnostic::new(format!("{named}: {words}")).help(REPORT_HELP);
+    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     read_report(&text, named).map_err(|error| wrong(error.to_string()))
 }

@@ -1,5 +1,7 @@
 //! `hotseat doctor`: says what a run would find, and what is missing with the next step.
 
+use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -266,6 +268,11 @@ fn check_store(project: &Project, context: &CliContext, findings: &mut Findings)
         return;
     }
     match RunStore::open(&path).and_then(|store| store.runs(1)) {
+        _ if let Err(error) = check_writable(&path) => {
+            let words = format!("{shown} cannot be written: {error}");
+            let next = "make the folder writable, or set `store: false`; until then runs are not saved";
+            findings.add("store", FindingStatus::Warning, words, Some(next));
+        }
         Ok(runs) => {
             let last = runs.first().map_or_else(String::new, |run| format!(", last run {}", run.short_id()));
             findings.ok("store", format!("{shown}{last}"));
@@ -277,6 +284,17 @@ fn check_store(project: &Project, context: &CliContext, findings: &mut Findings)
             let next = "move the file away; without it runs are not saved";
             findings.add("store", FindingStatus::Warning, error.to_string(), Some(next));
         }
+    }
+}
+
+/// Checks that runs can be saved, without leaving anything behind.
+fn check_writable(store: &Path) -> io::Result<()> {
+    if store.exists() {
+        return OpenOptions::new().append(true).open(store).map(drop);
+    }
+    match store.ancestors().skip(1).find(|folder| folder.exists()) {
+        Some(folder) => tempfile::tempfile_in(folder).map(drop),
+        None => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use hotseat_report::extract::{ExtractError, ExtractFormat, extract_results};
 use hotseat_report::reporters::{JsonLinesReporter, ReportFormat, Reporter as _, format_count};
 
 use crate::args::{ExtractArgs, ExtractFileFormat};
+use crate::compare::REPORT_HELP;
 use crate::context::CliContext;
 use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
@@ -27,7 +28,13 @@ pub fn run(args: &ExtractArgs, context: &CliContext) -> CommandResult {
             Ok(context.print(|out| writeln!(out, "{count} in {}", shown.display())))
         }
         Err(error @ ExtractError::Write(_)) => Err(context.fail(ExitStatus::RunError, error)),
-        Err(error) => Err(context.reject([Diagnostic::new(format!("{}: {error}", args.run))])),
+        Err(error @ ExtractError::Read(_)) => {
+            let wrong = Diagnostic::new(format!("{}: {error}", args.run)).help(REPORT_HELP);
+            Err(context.reject([wrong]))
+        }
+        Err(error @ ExtractError::NoCase(_)) => {
+            Err(context.reject([Diagnostic::new(format!("{}: {error}", args.run))]))
+        }
     }
 }
 
@@ -38,7 +45,7 @@ fn load_report(args: &ExtractArgs, context: &CliContext) -> Result<(Vec<u8>, Pat
     if path.is_file() || ReportFormat::from_path(&path).is_some() {
         let report = std::fs::read(&path).map_err(|error| {
             let message = format!("{}: cannot be read: {error}", args.run);
-            context.reject([Diagnostic::new(message)])
+            context.reject([Diagnostic::new(message).help(REPORT_HELP)])
         })?;
         let name = Path::new(&args.run);
         let folder = match name.with_extension("") {

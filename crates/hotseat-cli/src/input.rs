@@ -71,6 +71,14 @@ impl TestInput {
         }
     }
 
+    /// True if the cases come into being during the run and are in no suite.
+    pub fn makes_cases(&self) -> bool {
+        match self {
+            TestInput::Generated(..) | TestInput::StandardInput => true,
+            TestInput::SuiteFile(_) | TestInput::ScriptTests(_) | TestInput::Message(_) => false,
+        }
+    }
+
     /// Validates the case generator before it is called. Fails if the generator does not exist, or no agent
     /// is selected.
     pub fn check_generator(

@@ -11,6 +11,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::context::CliContext;
 
+/// Maximum length of a typed line in bytes. The terminal of Linux cuts off the rest of a line after 4,095 bytes.
+const MAX_TYPED_BYTES: usize = if cfg!(target_os = "linux") { 4_094 } else { MAX_LINE_BYTES };
+
 /// Reads user messages from standard input. One conversation asks at a time.
 pub struct KeyboardInput {
     lines: Mutex<StdinLines>,
@@ -43,10 +46,14 @@ impl KeyboardInput {
         }
         let until = Instant::now() + prompt.timeout;
         loop {
-            let line = match timeout_at(until, lines.next()).await {
+            let line = match timeout_at(until, lines.next(self.max_line_bytes())).await {
                 Ok(Some(InputLine::Text(line))) => line,
                 Ok(Some(InputLine::InvalidUtf8)) => {
                     return HumanReply::Unreadable("a line of standard input is not UTF-8");
+                }
+                Ok(Some(InputLine::TooLong(most))) if self.prints_prompts => {
+                    self.refuse_line(most);
+                    continue;
                 }
                 Ok(Some(InputLine::TooLong(_))) => {
                     return HumanReply::Unreadable("a line of standard input is too long");
@@ -100,6 +107,22 @@ impl KeyboardInput {
         self.prompt();
     }
 
+    fn max_line_bytes(&self) -> usize {
+        if self.prints_prompts { MAX_TYPED_BYTES } else { MAX_LINE_BYTES }
+    }
+
+    /// Says that a typed line was not sent, and asks again.
+    fn refuse_line(&self, most: usize) {
+        let mut out = CommandGuard::text(io::stderr().lock());
+        let _ = writeln!(
+            out,
+            "  A terminal passes on no more than {most} bytes of a line, so this one was not sent. Send it in parts, or"
+        );
+        let _ = writeln!(out, "  from a file: hotseat test -i - < FILE");
+        drop(out);
+        self.prompt();
+    }
+
     fn prompt(&self) {
         let mut out = CommandGuard::text(io::stderr().lock());
         let _ = write!(out, "You> ");
@@ -109,8 +132,8 @@ impl KeyboardInput {
 
 impl StdinLines {
     /// Returns the next line, or `None` at the end of standard input.
-    async fn next(&mut self) -> Option<InputLine> {
-        let lines = self.received.get_or_insert_with(|| read_lines(io::stdin(), MAX_LINE_BYTES));
+    async fn next(&mut self, max_bytes: usize) -> Option<InputLine> {
+        let lines = self.received.get_or_insert_with(|| read_lines(io::stdin(), max_bytes));
         lines.recv().await
     }
 }

@@ -1,5 +1,7 @@
 //! `hotseat merge`.
 
+use std::path::Path;
+
 use hotseat_document::Diagnostic;
 use hotseat_report::store::{RunStore, RunStoreError, StoredRun, merge};
 
@@ -9,6 +11,11 @@ use crate::exit::{CommandResult, ExitStatus};
 use crate::show;
 use crate::store_location::{self, prune_limits, report_store_error};
 
+/// True for names that are no ids of runs.
+fn looks_like_path(named: &str) -> bool {
+    named.contains('/') || Path::new(named).extension().is_some()
+}
+
 /// Merges runs and shows the result. Returns the exit status of the merged run.
 pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     show::check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
@@ -17,6 +24,10 @@ pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     for named in &args.runs {
         let file = context.folder.join(named);
         let is_file = file.is_file();
+        if !is_file && looks_like_path(named) {
+            let help = "`hotseat show RUN --export FILE` writes a saved run to a file; `hotseat runs` lists the saved runs";
+            return Err(context.reject([Diagnostic::new(format!("no such file: {named}")).help(help)]));
+        }
         let (path, run) = if is_file { (file.as_path(), "last") } else { (&*place.path, named.as_str()) };
         let store = RunStore::open(path).map_err(|error| match error {
             RunStoreError::Unusable(_) if is_file => {

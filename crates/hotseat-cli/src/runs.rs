@@ -3,6 +3,7 @@
 use hotseat_engine::config::display_path;
 use hotseat_report::reporters::{format_count, format_duration, one_line};
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun, StoredRunRecord};
+use serde_json::json;
 
 use crate::args::RunsArgs;
 use crate::context::CliContext;
@@ -22,11 +23,22 @@ pub fn run(args: &RunsArgs, context: &CliContext) -> CommandResult {
         let pruned = store.prune(limits).map_err(|error| report_store_error(&error, context))?;
         let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));
         let freed = format_megabytes(pruned.before.saturating_sub(pruned.after));
+        if args.json {
+            let freed = pruned.before.saturating_sub(pruned.after);
+            let record =
+                json!({"deleted_runs": pruned.runs, "freed_bytes": freed, "remaining_bytes": pruned.after});
+            return Ok(context.print_json(|out| writeln!(out, "{record}")));
+        }
         let words = format!("deleted {runs} ({freed}); the remaining runs take {room}");
         return Ok(context.print(|out| writeln!(out, "{words}")));
     }
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
-    let runs = store.runs(most).map_err(|error| report_store_error(&error, context))?;
+    let mut runs = store.runs(most.saturating_add(1)).map_err(|error| report_store_error(&error, context))?;
+    if runs.len() > most {
+        runs.truncate(most);
+        context
+            .print_message(&format!("note: the latest {}; `--limit 0` lists all", format_count(most, "run")));
+    }
     if runs.is_empty() {
         let shown = display_path(&place.path, &context.folder);
         context.print_message(&format!("note: there are no saved runs in {shown}; `hotseat test` saves one"));

@@ -403,12 +403,13 @@ fn is_truth_word(text: &str) -> bool {
 }
 
 /// Returns true for an HTTP URL, or a text that may become one when its variables are filled in.
-fn is_url(text: &str) -> bool {
+pub fn is_url(text: &str) -> bool {
     if text.is_empty() || text.contains(char::is_whitespace) {
         return false;
     }
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    text.contains("${") || host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#']))
+    text.contains("${")
+        || host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']))
 }
 
 /// Returns the candidate closest to a misspelt word, if one is close enough.

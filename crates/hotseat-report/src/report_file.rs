@@ -87,6 +87,9 @@ fn read_value<'t>(
     text: &'t str,
     each: &mut impl FnMut(ReportPart<'t>) -> Result<(), ReportReadError>,
 ) -> Result<bool, ReportReadError> {
+    if !text.starts_with('{') {
+        return Err(ReportReadError::NoReport { words: "it is not a JSON object".to_string() });
+    }
     let head: ReportContent<'t> = serde_json::from_str(text)?;
     match head.r#type.as_deref() {
         Some("result") => each(ReportPart::Result(ReportResult(text)))?,

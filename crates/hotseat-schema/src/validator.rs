@@ -1,23 +1,26 @@
 //! Schemas, compiled.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
 
 use serde_json::Value;
 
 use crate::JsonSchemaError;
+use crate::steps::{
+    COUNTING_KEYWORD, CountedStep, StepsExhausted, count_steps, with_counted_steps, without_steps,
+};
 
-/// Maximum duration of one validation.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Stack of a validation: values and schemas may be nested.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
-/// Number of abandoned validations at which nothing is validated any more.
-const MAX_ABANDONED: usize = 8;
-
-/// Validations that exceeded their time and still run.
-static ABANDONED: AtomicUsize = AtomicUsize::new(0);
+const STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum number of steps of a validation, and of further steps for each part of the value. A step is a part of the value
+/// with a part of the schema. Schemas that refer to themselves can take a number that is exponential in the depth of the value.
+const MAX_STEPS: usize = 200_000;
+const MAX_STEPS_PER_PART: usize = 50;
+/// Maximum number of steps to find out what is wrong. Each may leave a violation with its place in memory.
+const MAX_DESCRIBING_STEPS: usize = 100_000;
 
 /// Compiled JSON Schema.
 #[derive(Clone)]
@@ -28,62 +31,165 @@ impl JsonSchema {
     /// patterns are matched in linear time, because schemas and values come from agents, too. Fails if the
     /// schema is invalid.
     pub fn compile(schema: &Value) -> Result<JsonSchema, JsonSchemaError> {
-        let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
+        let options = jsonschema::options()
+            .with_pattern_options(jsonschema::PatternOptions::regex())
+            .with_keyword(COUNTING_KEYWORD, |_, _, _| Ok(Box::new(CountedStep)));
         let invalid = |error: jsonschema::ValidationError<'_>| JsonSchemaError::Invalid {
             message: error.to_string(),
             pointer: error.instance_path().to_string(),
         };
-        options.build(schema).map(|validator| JsonSchema(Arc::new(validator))).map_err(invalid)
+        // Errors are about the schema as it is written.
+        options.build(schema).map_err(invalid)?;
+        let counted = with_counted_steps(schema)?;
+        options.build(&counted).map(|validator| JsonSchema(Arc::new(validator))).map_err(invalid)
     }
 
     /// Returns what a value violates, each with its place in the value, up to a number of violations. Fails
-    /// if it takes too long. The validator cannot be interrupted, so it has a thread, which is abandoned
-    /// then.
+    /// if it takes too many steps.
     pub fn violations(&self, value: &Value, max: usize) -> Result<Vec<String>, JsonSchemaError> {
-        if ABANDONED.load(Ordering::SeqCst) >= MAX_ABANDONED {
-            return Err(JsonSchemaError::TakesTooLong(TIME_LIMIT));
-        }
-        let (validator, value) = (self.0.clone(), value.clone());
-        let (sender, receiver) = mpsc::channel();
-        // Set by the first of both: the end of the validation, or of its time.
-        let is_over = Arc::new(AtomicBool::new(false));
-        let ends = is_over.clone();
-        let validation = move || {
-            // Fails if nobody waits any more.
-            let _ = sender.send(find_violations(&validator, &value, max));
-            if ends.swap(true, Ordering::SeqCst) {
-                ABANDONED.fetch_sub(1, Ordering::SeqCst);
-            }
-        };
-        std::thread::Builder::new()
-            .name("json-schema".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn(validation)
-            .map_err(|error| JsonSchemaError::Invalid {
-                message: format!("no thread for the validator: {error}"),
-                pointer: String::new(),
-            })?;
-        receiver.recv_timeout(TIME_LIMIT).map_err(|_| {
-            ABANDONED.fetch_add(1, Ordering::SeqCst);
-            if is_over.swap(true, Ordering::SeqCst) {
-                ABANDONED.fetch_sub(1, Ordering::SeqCst);
-            }
-            JsonSchemaError::TakesTooLong(TIME_LIMIT)
+        let validation = || find_violations(&self.0, value, max);
+        thread::scope(|scope| {
+            let thread = thread::Builder::new()
+                .name("json-schema".to_owned())
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, validation)
+                .map_err(|error| JsonSchemaError::Invalid {
+                    message: format!("no thread for the validator: {error}"),
+                    pointer: String::new(),
+                })?;
+            thread.join().unwrap_or_else(|panic: Box<dyn Any + Send>| resume_unwind(panic))
         })
     }
 }
 
-fn find_violations(validator: &jsonschema::Validator, value: &Value, max: usize) -> Vec<String> {
-    let errors = validator.iter_errors(value).take(max);
-    let described = errors.map(|error| match error.instance_path().as_str() {
-        "" => error.to_string(),
-        place => format!("{place}: {error}"),
-    });
-    described.collect()
+/// Finds the violations on a thread of its own.
+fn find_violations(
+    validator: &jsonschema::Validator,
+    value: &Value,
+    max: usize,
+) -> Result<Vec<String>, JsonSchemaError> {
+    let most = MAX_STEPS.saturating_add(MAX_STEPS_PER_PART.saturating_mul(count_parts(value)));
+    match count_steps(most, || validator.is_valid(value)) {
+        Ok(true) => return Ok(Vec::new()),
+        Ok(false) => {}
+        Err(StepsExhausted) => return Err(JsonSchemaError::TooManySteps(most)),
+    }
+    let describe = |error: jsonschema::ValidationError<'_>| {
+        let words = without_steps(error.to_string());
+        match error.instance_path().as_str() {
+            "" => words,
+            place => format!("{place}: {words}"),
+        }
+    };
+    let all = || validator.iter_errors(value).take(max).map(describe).collect::<Vec<_>>();
+    let first = || validator.validate(value).err().map(describe).into_iter().collect::<Vec<_>>();
+    let found = count_steps(MAX_DESCRIBING_STEPS, all);
+    let found = found.or_else(|StepsExhausted| count_steps(MAX_DESCRIBING_STEPS, first));
+    Ok(found.unwrap_or_else(|StepsExhausted| vec!["the value does not match the schema".to_owned()]))
+}
+
+/// Returns the number of values in a value.
+fn count_parts(value: &Value) -> usize {
+    let mut count = 0;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        count += 1;
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    count
 }
 
 impl fmt::Debug for JsonSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JsonSchema")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn violations(schema: &Value, value: &Value) -> Result<Vec<String>, JsonSchemaError> {
+        JsonSchema::compile(schema).expect("a schema").violations(value, 10)
+    }
+
+    /// A value with this depth, and one level deeper in each of its members.
+    fn nested(depth: usize) -> Value {
+        (0..depth).fold(json!({"b": 1}), |inner, _| json!({"a": inner, "b": 1}))
+    }
+
+    #[test]
+    fn exponential_work_ends_after_a_bounded_number_of_steps() {
+        let doubled = |leaf: Value| {
+            let mut definitions: serde_json::Map<String, Value> = (0..40)
+                .map(|n| {
+                    let next = format!("#/$defs/d{}", n + 1);
+                    (format!("d{n}"), json!({"anyOf": [{"$ref": next}, {"$ref": next}]}))
+                })
+                .collect();
+            definitions.insert("d40".to_owned(), leaf);
+            json!({"$ref": "#/$defs/d0", "$defs": definitions})
+        };
+        let recursive = |keyword: &str| {
+            let branch = |b: u8| json!({"properties": {"a": {"$ref": "#/$defs/n"}, "b": {"const": b}}, "required": ["zz"]});
+            json!({"$defs": {"n": {keyword: [branch(2), branch(3)]}}, "$ref": "#/$defs/n"})
+        };
+        let patterns = json!({"$defs": {"n": {"patternProperties": {"^a": {"$ref": "#/$defs/n"}, "a$": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"});
+        let negated = json!({"$defs": {"n": {"not": {"anyOf": [
+            {"properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["zz"]}, {"properties": {"a": {"not": {"$ref": "#/$defs/n"}}}, "required": ["yy"]}
+        ]}}}, "$ref": "#/$defs/n"});
+        for schema in
+            [doubled(json!({"type": "string"})), recursive("anyOf"), recursive("oneOf"), patterns, negated]
+        {
+            let started = Instant::now();
+            let found = violations(&schema, &nested(60));
+            assert!(started.elapsed() < Duration::from_secs(30), "{schema}: {found:?}");
+        }
+        let found = violations(&doubled(json!(false)), &json!(1));
+        assert!(matches!(found, Err(JsonSchemaError::TooManySteps(_))), "{found:?}");
+    }
+
+    #[test]
+    fn endless_recursion_does_not_end_the_process() {
+        let schema = json!({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"});
+        let _ = JsonSchema::compile(&schema).map(|schema| schema.violations(&json!(1), 10));
+    }
+
+    #[test]
+    fn long_chains_of_references_do_not_end_the_process() {
+        let length = 5_000;
+        let mut definitions: serde_json::Map<String, Value> = (0..length)
+            .map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]})))
+            .collect();
+        definitions.insert(format!("d{length}"), json!({"type": "string"}));
+        let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+        assert_eq!(violations(&schema, &json!(1)).expect("validated"), ["1 is not of type \"string\""]);
+    }
+
+    #[test]
+    fn large_values_have_more_steps_and_name_what_is_wrong() {
+        let schema = json!({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}});
+        let mut value = Value::Array((0..100_000).map(|n| json!({"n": n})).collect());
+        assert_eq!(violations(&schema, &value).expect("validated"), Vec::<String>::new());
+        value[7] = json!({"n": "seven"});
+        let found = violations(&schema, &value).expect("validated");
+        assert_eq!(found, ["/7/n: \"seven\" is not of type \"integer\""]);
+        let wrong = Value::Array(vec![json!(0); 300_000]);
+        assert!(!violations(&schema, &wrong).expect("validated").is_empty());
+    }
+
+    #[test]
+    fn messages_show_the_schema_as_it_is_written() {
+        let schema = json!({"anyOf": [{"type": "string"}, {"type": "object", "required": ["a"]}], "not": {"const": 1}});
+        let found = violations(&schema, &json!(1)).expect("validated").join("\n");
+        assert!(!found.contains(COUNTING_KEYWORD), "{found}");
     }
 }

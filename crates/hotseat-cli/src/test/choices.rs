@@ -18,8 +18,9 @@ use crate::input::TestInput;
 use crate::keyboard::KeyboardInput;
 
 /// Returns true if the run may ask a human.
-pub fn may_ask_human(args: &TestArgs, plan: &RunPlan) -> bool {
-    !args.skip_interactive && (args.interactive || plan.needs_human)
+pub fn may_ask_human(args: &TestArgs, plan: &RunPlan, input: Option<&TestInput>) -> bool {
+    let is_typed = matches!(input, Some(TestInput::StandardInput));
+    !args.skip_interactive && (args.interactive || plan.needs_human || is_typed)
 }
 
 /// Returns the options of the run.
@@ -27,6 +28,7 @@ pub fn run_options(
     args: &TestArgs,
     project: &Project,
     plan: &RunPlan,
+    input: Option<&TestInput>,
 ) -> Result<ExecutionOptions, Diagnostic> {
     let requested = RequestedOptions {
         parallel: args.parallel,
@@ -36,7 +38,7 @@ pub fn run_options(
         retries: args.retries.map(usize::from),
         fail_fast: args.fail_fast,
         fail_on_skip: args.fail_on_skip,
-        may_ask_human: may_ask_human(args, plan),
+        may_ask_human: may_ask_human(args, plan, input),
     };
     requested.resolve(project)
 }

@@ -137,6 +137,10 @@ fn prepare(args: &mut TestArgs, task: TestTask, context: &CliContext) -> Result<
     };
     let input = args.input.as_deref().map(|written| TestInput::parse(written, &context.folder));
     let input = input.transpose().map_err(|wrong| context.reject([wrong]))?;
+    if matches!(input, Some(TestInput::StandardInput)) && args.skip_interactive {
+        let wrong = Diagnostic::new("`-i -` reads what a human types, and --skip-interactive forbids to ask");
+        return Err(context.reject([wrong.help("drop one of them")]));
+    }
     if let Some(rechecked) = &rechecked {
         recheck::check_suite_exists(&rechecked.head, input.as_ref())
             .map_err(|wrong| context.reject([wrong]))?;
@@ -253,7 +257,8 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     outside.recheck = rechecking.as_ref().map(RecheckContext::conversations);
     let mut options = match &rechecking {
         Some(rechecking) => rechecking.options(&project),
-        None => choices::run_options(&args, &project, &plan).map_err(|wrong| context.reject([wrong]))?,
+        None => choices::run_options(&args, &project, &plan, input.as_ref())
+            .map_err(|wrong| context.reject([wrong]))?,
     };
     plan.notes.extend(choices::ignored_reliability_note(&plan, options));
     // A resumed run does not stop at failures it already has.
@@ -297,7 +302,7 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     let setting = Arc::new(setting);
     let look = reporters::OutputMode {
         is_single_message: matches!(input, Some(TestInput::Message(_))),
-        is_interactive: choices::may_ask_human(&args, &plan),
+        is_interactive: choices::may_ask_human(&args, &plan, input.as_ref()),
     };
     let reporters = reporters::open_reporters(&args, context, &project, look, files, &setting);
     let OpenReporters { set: mut reporters, events, writer } =
@@ -335,7 +340,8 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
         RunnerError::OutputStuck => ExitStatus::Interrupted,
     })?;
     left.events = events;
-    let can_go_on = !args.json && rechecking.is_none();
+    let makes_cases = input.as_ref().is_some_and(TestInput::makes_cases);
+    let can_go_on = !args.json && rechecking.is_none() && !makes_cases;
     conclude(finished, viewing, can_go_on, &args, context, left)
 }
 

@@ -37,8 +37,10 @@ pub fn serve_page(
     project: &Project,
     context: &CliContext,
 ) -> Result<Option<ViewServerThread>, ExitStatus> {
-    // The reason for not saving the run has been reported.
-    let Some(keeping) = keeping else { return Ok(None) };
+    let Some(keeping) = keeping else {
+        context.print_warning("--view: there is no page, because this run is not saved");
+        return Ok(None);
+    };
     let viewing =
         ViewServerThread::start(store_path(&project.root), keeping.id(), context).map_err(|error| {
             context.fail(ExitStatus::RunError, format!("--view: cannot serve the page: {error}"))
@@ -83,7 +85,7 @@ pub fn check_unchanged(
     input: Option<&TestInput>,
 ) -> Result<(), Diagnostic> {
     let id = resumed.head.short_id();
-    if matches!(input, Some(TestInput::Generated(..) | TestInput::StandardInput)) {
+    if input.is_some_and(TestInput::makes_cases) {
         let message = format!(
             "the cases of run {id} were generated or typed during the run and are not saved in a suite"
         );

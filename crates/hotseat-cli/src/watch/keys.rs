@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 #[cfg(unix)]
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
+use unicode_width::UnicodeWidthChar;
+
 use crate::context::stderr;
 
 /// Key codes of the filter prompt.
@@ -38,6 +40,39 @@ impl PressedKey {
     }
 }
 
+/// Returns the keys that sent these bytes at once, without those that send a sequence, such as arrows: Esc is followed by nothing.
+#[cfg(unix)]
+fn single_keys(bytes: &[u8]) -> Vec<u8> {
+    let mut keys = Vec::new();
+    let mut rest = bytes;
+    while let Some((&key, after)) = rest.split_first() {
+        rest = match (key, after) {
+            (ESCAPE, [b'[', sequence @ ..]) => {
+                let end = sequence.iter().position(|byte| matches!(byte, b'@'..=b'~'));
+                &sequence[end.map_or(sequence.len(), |end| end + 1)..]
+            }
+            (ESCAPE, [b'O', sequence @ ..]) => sequence.get(1..).unwrap_or_default(),
+            _ => {
+                keys.push(key);
+                after
+            }
+        };
+    }
+    keys
+}
+
+/// Returns the character that the last byte completes, if it completes one.
+pub(super) fn last_char(typed: &[u8]) -> Option<char> {
+    std::str::from_utf8(typed).ok()?.chars().next_back()
+}
+
+/// Removes the last character, and returns the number of columns that it takes.
+pub(super) fn pop_char(typed: &mut Vec<u8>) -> usize {
+    let columns = last_char(typed).map_or(1, |last| last.width().unwrap_or(0));
+    while typed.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
+    columns
+}
+
 /// Keys of a terminal. Dropping this value restores the terminal.
 pub(super) struct KeyboardKeys {
     /// Settings of the terminal before. `None` without a terminal.
@@ -62,8 +97,12 @@ impl KeyboardKeys {
             return KeyboardKeys { before: None };
         }
         std::thread::spawn(move || {
-            let mut byte = [0];
-            while matches!(io::stdin().lock().read(&mut byte), Ok(1)) && report(byte[0]) {}
+            let mut bytes = [0; 64];
+            while let Ok(count @ 1..) = io::stdin().lock().read(&mut bytes) {
+                if !single_keys(&bytes[..count]).into_iter().all(&report) {
+                    break;
+                }
+            }
         });
         KeyboardKeys { before: Some(before) }
     }

@@ -200,8 +200,8 @@ impl WatchLoop {
                 Ok(WatchEvent::Stop) | Err(_) => return Err(WatchStep::Stop),
             };
             if matches!(key, keys::BACKSPACE | keys::DELETE) {
-                let erased = typed.pop().map_or("", |_| "\u{8} \u{8}");
-                self.keyboard.echo(erased);
+                let erased = keys::pop_char(&mut typed);
+                self.keyboard.echo(&"\u{8} \u{8}".repeat(erased));
                 continue;
             }
             match key {
@@ -216,8 +216,8 @@ impl WatchLoop {
                 }
                 printable if printable >= b' ' && typed.len() < keys::MAX_FILTER_BYTES => {
                     typed.push(printable);
-                    if printable.is_ascii() {
-                        self.keyboard.echo(char::from(printable).encode_utf8(&mut [0; 4]));
+                    if let Some(typed) = keys::last_char(&typed) {
+                        self.keyboard.echo(typed.encode_utf8(&mut [0; 4]));
                     }
                 }
                 _ => {}

@@ -264,7 +264,16 @@ fn rejects_files_that_are_not_reports() {
      = help: name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in `hotseat runs`
 
     error: words.json: this is not JSON (expected value at line 1 column 1)
+     |
+     = help: name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in `hotseat runs`
     ");
+    project.workspace.file("list.json", "[]");
+    for arguments in [&["compare", "list.json", "list.json"][..], &["extract", "list.json"]] {
+        let output = project.hotseat(arguments);
+        let expected = "list.json: this is not a run report: it is not a JSON object";
+        assert!(output.code == 2 && output.stderr.contains(expected), "{output}");
+        assert!(output.stderr.contains("name a report written by"), "{output}");
+    }
     let output = project.hotseat(&["compare", "other.json", "other.json"]);
     assert!(output.stderr.contains("other.json: this is not a run report: it has no results"), "{output}");
     for confidence in ["0", "1", "x", "-1"] {

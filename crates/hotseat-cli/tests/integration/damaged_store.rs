@@ -170,7 +170,7 @@ fn reports_run_that_cannot_be_saved() {
     let script = format!("ulimit -f 400; exec '{HOTSEAT}' test --parallel 1");
     let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
     assert_eq!(output.code, 0, "what the agent did is known: {output}");
-    assert!(output.stderr.contains("this run is not saved: "), "{output}");
+    assert!(output.stderr.contains("this run is not saved completely: "), "{output}");
     let output = project.hotseat(&["show", "last"]);
     let says_so = output.stderr.contains("the last events of this run were not saved: ")
         || output.stderr.contains("this run is incomplete; `hotseat resume")

@@ -977,7 +977,13 @@ fn rejects_unknown_or_meaningless_flags() {
 
     ----- stderr -----
     error: --endpoint localhost:[PORT]: expected an HTTP URL
+     |
+     = help: for example `http://127.0.0.1:[PORT]/`
     ");
+    for address in ["http://", "https://:80/", "http://?", "http://a b/"] {
+        let output = project.hotseat(&["init", "--endpoint", address]);
+        assert!(output.code == 2 && output.stderr.contains("expected an HTTP URL"), "{output}");
+    }
 }
 
 #[test]

@@ -310,7 +310,10 @@ fn interactive_conversation_can_be_saved() {
 
     let empty = project.command(&["test", "-i", "-", "-n", "mock"]).stdin("").run();
     assert_exit_code(&empty, 1);
-    assert!(empty.stdout.contains("no initial input"), "{empty}");
+    assert!(empty.stdout.contains("no initial input") && empty.stdout.contains("give a message"), "{empty}");
+    let forbidden = project.command(&["test", "-i", "-", "-n", "mock", "--skip-interactive"]).run();
+    assert_exit_code(&forbidden, 2);
+    assert!(forbidden.stderr.contains("drop one of them"), "{forbidden}");
 }
 
 #[test]
@@ -327,6 +330,24 @@ fn interactive_terminal_shows_new_output() {
     assert_eq!(seen.matches("Agent: You said: hello").count(), 1, "{seen}");
     running.type_line("/end");
     assert_exit_code(&running.wait(), 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn line_that_the_terminal_cuts_off_is_not_sent() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url())]);
+    let mut running =
+        project.command(&["test", "-i", "-", "-n", "mock"]).terminal(70).timeout(TEST_TIMEOUT).spawn();
+    running.wait_for_stdout("You> ");
+    running.type_line(&"x".repeat(9_000));
+    running.wait_for_stdout("so this one was not sent");
+    running.type_line(&"y".repeat(4_000));
+    running.wait_for_stdout("Agent: You said: yyy");
+    running.type_line("/end");
+    assert_exit_code(&running.wait(), 0);
+    let sent: Vec<usize> = agent.requests().iter().map(|request| request.last_user_text().len()).collect();
+    assert_eq!(sent, [4_000]);
 }
 
 #[test]

@@ -236,3 +236,46 @@ fn hundred_good_cases_pass_with_ten_hostile_agents() {
     }
     panic!("medians alone and beside hostile agents: {}", pairs.join("; "));
 }
+
+/// A schema that needs 2^40 steps for every value.
+fn doubling_schema() -> Value {
+    let mut definitions = serde_json::Map::from_iter([("d40".to_string(), json!(false))]);
+    for n in 0..40 {
+        let next = format!("#/$defs/d{}", n + 1);
+        definitions.insert(format!("d{n}"), json!({"anyOf": [{"$ref": next}, {"$ref": next}]}));
+    }
+    json!({"$ref": "#/$defs/d0", "$defs": definitions})
+}
+
+#[test]
+fn costly_schemas_and_paths_do_not_decide_other_verdicts() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let nested = (0..100).fold(json!(1), |inner, _| json!({"a": inner, "b": 1}));
+        let answer = if request.last_user_text() == "nested" { nested } else { json!({"a": 1}) };
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+    });
+    let case = |id: &str, user: &str, check: Value| {
+        json!({"id": id, "input": user, "assertions": [check]}).to_string()
+    };
+    let costly =
+        |n| case(&format!("costly-{n}"), "hello", json!({"type": "schema", "schema": doubling_schema()}));
+    let path = |negate| json!({"type": "json_path", "path": "$..a..a..a..a", "value": 5, "negate": negate});
+    let good = json!({"type": "schema", "schema": {"type": "object", "required": ["a"]}});
+    let lines: Vec<String> = (0..9)
+        .map(costly)
+        .chain([false, true].map(|negate| case(&format!("path-{negate}"), "nested", path(negate))))
+        .chain([case("good", "hello", good)])
+        .collect();
+    let project = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n"));
+    let tested = project.test(&[]);
+    let results = tested.report["results"].as_array().expect("results");
+    for result in results {
+        let expected = if result["id"] == "good" { "passed" } else { "failed" };
+        assert_eq!(result["status"], expected, "{result}");
+    }
+    let words = tested.output.stdout.as_str();
+    assert!(
+        words.contains("by its schema takes more than") && words.contains("too many ways to follow it"),
+        "{words}"
+    );
+}

@@ -768,6 +768,20 @@ fn github_annotates_failures_and_warns_about_flaky_cases() {
 }
 
 #[test]
+fn github_annotations_tell_failures_from_invalid_attempts() {
+    let agent = letter_agent();
+    let retried = |case: &str| with(case, &(unreachable_hook(&agent, case, "1") + "retries: 1\n"));
+    let suite = [retried("fp"), retried("ff")].join("---\n");
+    let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
+    let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
+    for words in
+        ["title=fp::flaky: passed at attempt 3; before: failed: ", "title=ff::failed in 2 of 3 attempts: "]
+    {
+        assert!(output.stdout.contains(words), "{words}: {output}");
+    }
+}
+
+#[test]
 fn emits_event_for_each_finished_attempt() {
     let agent = letter_agent();
     let suite = [case("p"), with("fp", "retries: 1\n")].join("---\n");

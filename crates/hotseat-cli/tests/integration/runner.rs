@@ -337,6 +337,9 @@ fn the_personal_ignore_file_of_git_decides_nothing() {
     project.workspace.file("home/.gitconfig", "[core]\n  excludesFile = ~/ignored\n");
     let output = project.command(&["list"]).env("HOME", home.to_str().expect("a path")).run();
     assert_eq!(output.stdout, "a.test.yaml:1 a\n", "{output}");
+    project.workspace.file(".gitignore", "*.test.yaml\n");
+    let output = project.hotseat(&["list"]);
+    assert!(output.stderr.contains("a `.gitignore` names a.test.yaml; pass it as an argument"), "{output}");
 }
 
 #[test]

@@ -127,6 +127,23 @@ fn shows_one_conversation() {
 }
 
 #[test]
+fn case_with_id_of_another_suite_is_shown_by_its_place() {
+    let agent = agent();
+    let case = |text: &str| format!("name: asks\nturns:\n  - user: {text}\n");
+    let project = Project::with_agent(&agent);
+    let project = project.suite("a", &case("in the first")).suite("b", &case("in the second"));
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    let output = project.hotseat(&["show", "last", "asks"]);
+    assert!(output.code == 2 && output.stderr.contains("several cases `asks`"), "{output}");
+    assert!(output.stderr.contains("name one by its place: `hotseat show"), "{output}");
+    let output = project.hotseat(&["show", "last", "b.test.yaml:1"]);
+    assert!(output.code == 0 && output.stdout.contains("in the second"), "{output}");
+    assert!(!output.stdout.contains("in the first"), "{output}");
+    let output = project.hotseat(&["show", "last", "b.test.yaml:2"]);
+    assert!(output.code == 2 && output.stderr.contains("has no case `b.test.yaml:2`"), "{output}");
+}
+
+#[test]
 fn lists_and_names_saved_runs() {
     let agent = agent();
     let project = Project::with_agent(&agent).suite("a", MIXED);
@@ -193,13 +210,21 @@ fn unwritable_store_does_not_change_verdict() {
     let output = blocked.hotseat(&["test"]);
     assert_eq!(output.code, 0, "{output}");
     assert!(output.stderr.contains("warning: this run is not saved: "), "{output}");
+    let offline = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+        .suite("a", suite)
+        .file(".hotseat", "a file, and no folder");
+    let examined = offline.hotseat(&["doctor"]);
+    assert!(examined.stdout.contains(".hotseat/runs.db cannot be written: "), "{examined}");
+    let viewed = blocked.hotseat(&["test", "--view"]);
+    assert!(viewed.stderr.contains("--view: there is no page, because this run is not saved"), "{viewed}");
 
     let foreign =
         Project::with_agent(&agent).suite("a", suite).file(".hotseat/runs.db", &"no database ".repeat(500));
     let output = foreign.hotseat(&["test"]);
     assert_eq!(output.code, 0, "{output}");
     assert!(output.stderr.contains("not a database"), "{output}");
-    assert_eq!(foreign.hotseat(&["runs"]).code, 3);
+    let listed = foreign.hotseat(&["runs"]);
+    assert!(listed.code == 3 && listed.stderr.contains("move it away"), "{listed}");
     assert!(foreign.workspace.read(".hotseat/runs.db").starts_with("no database"), "it is left as it was");
 }
 
@@ -290,8 +315,15 @@ fn prunes_old_runs_but_never_last() {
         project.hotseat(&["test"]);
     }
     assert_eq!(list_runs(&project).len(), 3);
+    let latest = project.hotseat(&["runs", "--limit", "2"]);
+    assert_eq!(latest.stdout.lines().count(), 2, "{latest}");
+    assert!(latest.stderr.contains("note: the latest 2 runs; `--limit 0` lists all"), "{latest}");
+    assert!(project.hotseat(&["runs", "--limit", "3"]).stderr.is_empty());
     let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
     assert!(pruned.code == 0 && pruned.stdout.starts_with("deleted 2 runs"), "{pruned}");
+    let again = project.hotseat(&["runs", "--prune", "--max-size", "1B", "--json"]);
+    let again: Value = serde_json::from_str(&again.stdout).expect("JSON");
+    assert_eq!((&again["deleted_runs"], &again["freed_bytes"]), (&json!(0), &json!(0)));
     assert_eq!(list_runs(&project).len(), 1);
     assert_eq!(project.hotseat(&["show", "last", "greets"]).code, 0);
 }
@@ -465,6 +497,18 @@ fn pruning_frees_disk_space() {
     let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
     assert!(pruned.code == 0 && pruned.stdout.starts_with("deleted 4 runs"), "{pruned}");
     assert!(size() < 2 * of_one, "{} {of_one}", size());
+}
+
+#[test]
+fn merge_names_a_missing_file() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    for missing in ["part-1.hotseat", "parts/one"] {
+        let output = project.hotseat(&["merge", missing, "last"]);
+        assert!(output.code == 2 && output.stderr.contains(&format!("no such file: {missing}")), "{output}");
+        assert!(output.stderr.contains("hotseat show RUN --export FILE"), "{output}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Characters other than control characters that some programs take for the end of a line, with their escapes: Node's
 /// `readline` the last two, Python's `splitlines` all of them. JSON need not escape them.
-pub const LINE_SEPARATORS: [(char, &str); 3] =
+const LINE_SEPARATORS: [(char, &str); 3] =
     [('\u{85}', "\\u0085"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
 /// Returns a value as JSON that every program reads as one line. The line feed is not part of it.

@@ -17,7 +17,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 pub use digits::keep_digits;
-pub use line::{LINE_SEPARATORS, to_line};
+pub use line::to_line;
 pub use split::JsonStream;
 pub use value::{
     JsonReadError, any_value, may_have_more_values, objects, optional_value, read_bytes, read_value,

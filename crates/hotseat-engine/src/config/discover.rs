@@ -51,7 +51,7 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         }
         let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
         let suites =
-            walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut found.mistakes);
+            walk_suites(&project.root, folder, glob_bases(&project.suites), &fits, &mut found.mistakes);
         found.suites.extend(suites);
         if !found.suites.is_empty() {
             found.mistakes.extend(lost_entries(&found.suites, project));
@@ -61,9 +61,13 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 display_path(&project.root, folder),
                 project.suites.join(", ")
             );
-            found.mistakes.push(
-                Diagnostic::new(message).help("pass a file, or run `hotseat init` to create an example"),
-            );
+            let bases = glob_bases(&project.suites);
+            let ignored = walk_suites_with(&project.root, folder, bases, &fits, false, &mut Vec::new());
+            let help = match ignored.iter().map(|suite| &suite.shown).min() {
+                Some(shown) => format!("a `.gitignore` names {shown}; pass it as an argument to run it"),
+                None => "pass a file, or run `hotseat init` to create an example".to_string(),
+            };
+            found.mistakes.push(Diagnostic::new(message).help(help));
         }
     }
     let mut whole: HashSet<PathBuf> = HashSet::new();
@@ -224,14 +228,25 @@ fn glob_bases<'p>(patterns: impl IntoIterator<Item = &'p String>) -> Vec<PathBuf
     patterns.into_iter().map(base).collect()
 }
 
-/// Finds the files below the folders `bases` of `root` whose relative path matches. A link to a file is a suite,
-/// too; a link to a folder is not followed. What cannot be read is a mistake: its cases would be missing without
-/// a word.
+/// Finds the files below the folders `bases` of `root` whose relative path matches, without those that a `.gitignore` names.
 fn walk_suites(
     root: &Path,
     folder: &Path,
     bases: Vec<PathBuf>,
     fits: impl Fn(&Path) -> bool,
+    mistakes: &mut Vec<Diagnostic>,
+) -> Vec<Suite> {
+    walk_suites_with(root, folder, bases, fits, true, mistakes)
+}
+
+/// Like [`walk_suites`]. A link to a file is a suite, too; a link to a folder is not followed. What cannot be read is a
+/// mistake: its cases would be missing without a word.
+fn walk_suites_with(
+    root: &Path,
+    folder: &Path,
+    bases: Vec<PathBuf>,
+    fits: impl Fn(&Path) -> bool,
+    skips_ignored: bool,
     mistakes: &mut Vec<Diagnostic>,
 ) -> Vec<Suite> {
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
@@ -242,6 +257,9 @@ fn walk_suites(
     };
     let walk = WalkBuilder::new(root)
         .require_git(false)
+        .ignore(skips_ignored)
+        .git_ignore(skips_ignored)
+        .git_exclude(skips_ignored)
         // Personal settings of git must not decide which cases run. Reading them also takes a regular expression.
         .git_global(false)
         .filter_entry(move |entry| {

@@ -332,10 +332,10 @@ impl CommandContext<'_> {
     fn path(self) -> Value {
         match JsonPath::parse(&self.text("path")) {
             Err(words) => json!({"error": format!("invalid JSON path: {words}")}),
-            Ok(path) => {
-                let (holds, actual) = path.selects_value(&self.given["value"], &self.given["expected"]);
-                json!({"holds": holds, "actual": actual})
-            }
+            Ok(path) => match path.selects_value(&self.given["value"], &self.given["expected"]) {
+                Ok((holds, actual)) => json!({"holds": holds, "actual": actual}),
+                Err(error) => json!({"error": format!("JSON path {}: {error}", path.source())}),
+            },
         }
     }
 }

@@ -113,9 +113,14 @@ fn collect_declarations(
                 .with_stop(stop);
         context.run_entry(MODULE_NAME, "declared", &of.module, &[])
     });
-    let found = run
-        .and_then(|found| found)
-        .map_err(|error| redact_diagnostic(error.diagnostic(), decoding.redactor))?;
+    let found = run.and_then(|found| found).map_err(|error| {
+        let mut wrong = error.diagnostic();
+        // An error that ends a script has no place.
+        if wrong.place.is_none() {
+            wrong.message = format!("{}: {}", file.module.path(), wrong.message);
+        }
+        redact_diagnostic(wrong, decoding.redactor)
+    })?;
     for stated in found["stated"].as_array().into_iter().flatten() {
         check_declaration(stated, file, &decoding.shared.vocabulary)?;
     }

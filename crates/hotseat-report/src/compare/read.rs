@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(wrong(r#"{"id": "a"}"#), "this is not a run report: it has no results");
         assert_eq!(wrong(""), "this is not a run report: it has no results");
         assert!(wrong(r#"{"results": [{"name": "a"}]}"#).contains("missing field `id`"));
-        assert!(wrong("[1]").starts_with("this is not a run report: invalid"));
+        assert_eq!(wrong("[]"), "this is not a run report: it is not a JSON object");
     }
 }

@@ -7,14 +7,14 @@
 
 use std::io::{self, Write};
 
-use hotseat_document::json::LINE_SEPARATORS;
+use hotseat_document::visible_char;
 
 /// Format of the output, which determines how commands are neutralised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GuardedFormat {
     /// Text: a space is inserted.
     Text,
-    /// JSON: `#` is escaped, so values stay the same. So are characters that some programs take for the end of a line.
+    /// JSON: `#` is escaped, so values stay the same. So are characters that control a terminal, reorder text or end a line.
     Json,
 }
 
@@ -31,7 +31,7 @@ pub struct CommandGuard<W> {
     last: u8,
     /// Byte before the last one.
     before_last: u8,
-    /// Start of a character that is escaped in JSON, as far as it has arrived.
+    /// Start of a character of JSON, as far as it has arrived.
     held: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl<W> CommandGuard<W> {
             GuardedFormat::Text if follows_colons && byte != b':' && !byte.is_ascii_whitespace() => {
                 guarded.extend([b' ', byte]);
             }
-            GuardedFormat::Json if !byte.is_ascii() => self.push_separator(byte, guarded),
+            GuardedFormat::Json if !byte.is_ascii() => self.push_character(byte, guarded),
             GuardedFormat::Json | GuardedFormat::Text => guarded.push(byte),
         }
         match byte {
@@ -80,18 +80,21 @@ impl<W> CommandGuard<W> {
         (self.before_last, self.last) = (self.last, byte);
     }
 
-    /// Writes a byte of a character of JSON that is not ASCII, or holds it if the character may be a separator of lines.
-    fn push_separator(&mut self, byte: u8, guarded: &mut Vec<u8>) {
+    /// Writes a byte of a character of JSON that is not ASCII, once the character is whole. Characters that control a terminal,
+    /// reorder text or separate lines are escaped.
+    fn push_character(&mut self, byte: u8, guarded: &mut Vec<u8>) {
         self.held.push(byte);
-        let is_start =
-            |separator: char| separator.encode_utf8(&mut [0; 4]).as_bytes().starts_with(&self.held);
-        match LINE_SEPARATORS.into_iter().find(|(separator, _)| is_start(*separator)) {
-            Some((separator, escape)) if separator.len_utf8() == self.held.len() => {
-                guarded.extend(escape.as_bytes());
+        match str::from_utf8(&self.held) {
+            Ok(whole) if whole.chars().all(|character| visible_char(character) == character) => {
+                guarded.append(&mut self.held);
+            }
+            Ok(whole) => {
+                let escaped: String = whole.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+                guarded.extend(escaped.into_bytes());
                 self.held.clear();
             }
-            Some(_) => {}
-            None => guarded.append(&mut self.held),
+            Err(error) if error.error_len().is_none() => {}
+            Err(_) => guarded.append(&mut self.held),
         }
     }
 }
@@ -170,7 +173,7 @@ mod tests {
 
         #[test]
         fn json_keeps_its_values(
-            text in "(#|\\[|vso|\\\\|\"|\n|a|[\u{84}-\u{86}\u{2027}-\u{202a}é]){0,12}",
+            text in "(#|\\[|vso|\\\\|\"|\n|a|[\u{84}-\u{a1}\u{2027}-\u{202a}\u{2066}\u{e0041}é👩]){0,12}",
             size in 1_usize..9,
         ) {
             let mut guard = CommandGuard::json(Vec::new());
@@ -180,7 +183,7 @@ mod tests {
             }
             let written = String::from_utf8(guard.out).expect("only ASCII is inserted");
             prop_assert!(!written.contains("##"), "{written}");
-            prop_assert!(!written.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{written}");
+            prop_assert!(written.chars().all(|character| visible_char(character) == character), "{written}");
             prop_assert_eq!(serde_json::from_str::<Value>(&written).expect("still JSON"), value);
         }
     }

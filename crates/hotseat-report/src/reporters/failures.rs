@@ -125,6 +125,11 @@ impl FailureList {
                 "run the command of the hook on its own; its output is shown with the failure".to_string()
             }
             FailureKind::TestError => "correct the case; the failure says what is wrong with it".to_string(),
+            // The cases are not from a file that could be edited.
+            FailureKind::NoInput if rerun.is_none() => {
+                "give a message, or end the conversation where input is missing with `--on-missing-input end`"
+                    .to_string()
+            }
             FailureKind::NoInput => {
                 "add turns to the case, or set `on_missing_input: end` to end the conversation there"
                     .to_string()
@@ -151,7 +156,7 @@ impl FailureList {
                 }
                 None => "make the missing conversations with `hotseat test`".to_string(),
             },
-            FailureKind::Cancelled => match &run {
+            FailureKind::Cancelled => match run.as_ref().filter(|_| rerun.is_some()) {
                 Some(run) => format!("run the cancelled cases again: `{run}`"),
                 None => "run the cancelled cases again".to_string(),
             },

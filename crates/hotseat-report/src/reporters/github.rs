@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotseat_trace::{ResultLabel, VerdictStatus};
 
 use super::failures::labelled_message;
 use super::{Reporter, RunEvent};
 use hotseat_document::{SourceSpan, visible_char};
-use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, SweepReport, SweepRow};
+use hotseat_engine::run::{Attempt, AttemptStatus, CaseOutcome, CaseStability, SweepReport, SweepRow};
 
 /// Reporter that writes workflow commands. GitHub limits the number of annotations, so each case has at most
 /// one.
@@ -111,7 +112,10 @@ impl<'a> CaseAnnotation<'a> {
                 let message = match (&outcome.stability, attempts.len()) {
                     (None, n @ 2..) => {
                         let word = ResultLabel::from(failure.fault).word();
-                        format!("{word} in each of {n} attempts: {}", failure.message)
+                        let status = outcome.representative().status();
+                        let alike = attempts.iter().filter(|attempt| attempt.status() == status).count();
+                        let share = if alike == n { "each".to_string() } else { alike.to_string() };
+                        format!("{word} in {share} of {n} attempts: {}", failure.message)
                     }
                     _ => labelled_message(failure),
                 };
@@ -119,7 +123,10 @@ impl<'a> CaseAnnotation<'a> {
                 Some(CaseAnnotation { level: "error", attempt, message, detail })
             }
             (VerdictStatus::Passed, _) => {
-                let attempt = attempts.iter().find(|attempt| attempt.verdict.failure.is_some())?;
+                // A failure of the agent says more than an invalid attempt.
+                let failed = attempts.iter().find(|attempt| attempt.status() == AttemptStatus::Failed);
+                let has_failure = |attempt: &&Arc<Attempt>| attempt.verdict.failure.is_some();
+                let attempt = failed.or_else(|| attempts.iter().find(has_failure))?;
                 let failure = attempt.verdict.failure.as_ref()?;
                 let message = match &outcome.stability {
                     Some(CaseStability { passed, runs, .. }) => {

@@ -179,7 +179,7 @@ fn forward_events(
         if let (Some(saver), None) = (&mut saver, &not_saved)
             && let Err(error) = saver.save_events(&events)
         {
-            reporters.warnings.push(format!("this run is not saved: {error}"));
+            reporters.warnings.push(format!("this run is not saved completely: {error}"));
             not_saved = Some(error.to_string());
         }
         // The saved part must not look like a killed run.

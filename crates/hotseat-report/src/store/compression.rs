@@ -4,6 +4,7 @@
 //! within one case. So each text is compressed with a dictionary: a common one, and a sample of its run.
 
 use std::io;
+use std::ops::Range;
 
 use lz4_flex::block::{compress_into_with_dict, decompress_into_with_dict, get_maximum_output_size};
 
@@ -17,11 +18,17 @@ const WIDE_SAMPLED_FORMAT: u8 = 2;
 const COMPRESSED_FORMAT: u8 = 3;
 /// Format of a text compressed with [`DICTIONARY`] and the sample of its run, preceded by its length.
 const SAMPLED_FORMAT: u8 = 4;
-/// Format of a text compressed with the sample of its run alone, preceded by its length.
+/// Format of a text compressed with the sample of its run alone, preceded by its length. Earlier versions wrote it.
 const SAMPLE_ONLY_FORMAT: u8 = 5;
-/// Size of a sample that needs no help of [`DICTIONARY`]: it contains the names that texts of cases repeat, and a dictionary
-/// of half the size is prepared in half the time. Smaller samples come from attempts that ended early.
+/// Formats of a text compressed with the part of the sample that has its kind, preceded by its length.
+const CASE_PART_FORMAT: u8 = 6;
+const ATTEMPT_PART_FORMAT: u8 = 7;
+const EVENTS_PART_FORMAT: u8 = 8;
+/// Size of a sample whose parts need no help of [`DICTIONARY`]: they contain the names that texts of cases repeat, and a
+/// smaller dictionary is prepared in less time. Smaller samples come from attempts that ended early.
 const FULL_SAMPLE_BYTES: usize = 2 * 1024;
+/// Separator of the texts of a sample. No JSON text contains it.
+const SAMPLE_SEPARATOR: u8 = 0;
 /// Maximum size of each text of a sample. A larger dictionary takes longer to prepare.
 const MAX_SAMPLE_TEXT_BYTES: usize = 6 * 1024;
 
@@ -29,32 +36,77 @@ const MAX_SAMPLE_TEXT_BYTES: usize = 6 * 1024;
 /// better dictionary needs a new format number. Frequent parts are at the end, where references are cheapest.
 const DICTIONARY: &[u8] = include_bytes!("common-1.txt");
 
+/// Kind of a text of a case.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TextKind {
+    /// The case.
+    Case,
+    /// An attempt without its events, or the outcome of a case.
+    Attempt,
+    /// The events of an attempt.
+    Events,
+}
+
 /// Dictionary of one run: the common one, followed by a sample of its texts. Other cases repeat most of them.
 #[derive(Debug)]
-pub(super) struct RunDictionary(Vec<u8>);
+pub(super) struct RunDictionary {
+    bytes: Vec<u8>,
+    /// The texts of a full sample, in the order of [`TextKind`]. Samples of earlier versions are not divided.
+    parts: Option<[Range<usize>; 3]>,
+}
 
 impl RunDictionary {
     /// Creates a dictionary from a [sample()].
     pub(super) fn new(sample: &[u8]) -> RunDictionary {
-        RunDictionary([DICTIONARY, sample].concat())
+        let mut start = DICTIONARY.len();
+        let parts: Vec<Range<usize>> = sample
+            .split(|byte| *byte == SAMPLE_SEPARATOR)
+            .map(|text| {
+                let part = start..start + text.len();
+                start = part.end + 1;
+                part
+            })
+            .collect();
+        let is_full = sample.len() >= FULL_SAMPLE_BYTES;
+        let parts = parts.try_into().ok().filter(|_| is_full);
+        RunDictionary { bytes: [DICTIONARY, sample].concat(), parts }
     }
 
     /// Compresses a text if that makes it smaller.
-    pub(super) fn compress(&self, text: &[u8]) -> Vec<u8> {
-        match self.sample() {
-            sample if sample.len() >= FULL_SAMPLE_BYTES => compress_with(text, SAMPLE_ONLY_FORMAT, sample),
-            _ => compress_with(text, SAMPLED_FORMAT, &self.0),
+    pub(super) fn compress(&self, kind: TextKind, text: &[u8]) -> Vec<u8> {
+        match &self.parts {
+            Some(parts) => compress_with(text, kind.part_format(), &self.bytes[parts[kind as usize].clone()]),
+            None => compress_with(text, SAMPLED_FORMAT, &self.bytes),
         }
     }
 
-    fn sample(&self) -> &[u8] {
-        &self.0[DICTIONARY.len()..]
+    /// Returns the bytes with which a text of this format was compressed.
+    fn bytes_of(&self, format: u8) -> Option<&[u8]> {
+        let part = match format {
+            SAMPLED_FORMAT | WIDE_SAMPLED_FORMAT => return Some(&self.bytes),
+            SAMPLE_ONLY_FORMAT => return Some(&self.bytes[DICTIONARY.len()..]),
+            CASE_PART_FORMAT => TextKind::Case,
+            ATTEMPT_PART_FORMAT => TextKind::Attempt,
+            EVENTS_PART_FORMAT => TextKind::Events,
+            _ => return None,
+        };
+        Some(&self.bytes[self.parts.as_ref()?[part as usize].clone()])
     }
 }
 
-/// Joins texts to the sample of a run.
-pub(super) fn sample(texts: &[&[u8]]) -> Vec<u8> {
-    texts.iter().flat_map(|text| &text[..text.len().min(MAX_SAMPLE_TEXT_BYTES)]).copied().collect()
+impl TextKind {
+    fn part_format(self) -> u8 {
+        match self {
+            TextKind::Case => CASE_PART_FORMAT,
+            TextKind::Attempt => ATTEMPT_PART_FORMAT,
+            TextKind::Events => EVENTS_PART_FORMAT,
+        }
+    }
+}
+
+/// Joins one text of each [`TextKind`] to the sample of a run.
+pub(super) fn sample(texts: [&[u8]; 3]) -> Vec<u8> {
+    texts.map(|text| &text[..text.len().min(MAX_SAMPLE_TEXT_BYTES)]).join(&SAMPLE_SEPARATOR)
 }
 
 /// Compresses a text if that makes it smaller.
@@ -96,7 +148,10 @@ impl RepeatCompressor {
     /// Returns the compressed text.
     pub(super) fn compress(&mut self, text: Vec<u8>, of_run: Option<&RunDictionary>) -> &[u8] {
         if self.compressed.is_empty() || self.text != text {
-            self.compressed = of_run.map_or_else(|| compress(&text), |dictionary| dictionary.compress(&text));
+            self.compressed = match of_run {
+                Some(dictionary) => dictionary.compress(TextKind::Attempt, &text),
+                None => compress(&text),
+            };
             self.text = text;
         }
         &self.compressed
@@ -105,7 +160,12 @@ impl RepeatCompressor {
 
 /// Returns true if a text can be read with the dictionary of its run only.
 pub(super) fn needs_sample(packed: &[u8]) -> bool {
-    matches!(packed.first(), Some(&(SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT | WIDE_SAMPLED_FORMAT)))
+    let uses_sample = |format| match format {
+        SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT | WIDE_SAMPLED_FORMAT => true,
+        CASE_PART_FORMAT | ATTEMPT_PART_FORMAT | EVENTS_PART_FORMAT => true,
+        _ => false,
+    };
+    packed.first().is_some_and(|format| uses_sample(*format))
 }
 
 /// Decompresses a text. Texts of cases need the dictionary of their run, if it has one.
@@ -114,17 +174,18 @@ pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::R
     let (length, rest) = match format {
         PLAIN_FORMAT => return Ok(rest.to_vec()),
         COMPRESSED_FORMAT | SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT => read_length(rest),
+        CASE_PART_FORMAT | ATTEMPT_PART_FORMAT | EVENTS_PART_FORMAT => read_length(rest),
         WIDE_COMPRESSED_FORMAT | WIDE_SAMPLED_FORMAT => {
             rest.split_first_chunk().map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest))
         }
         other => return Err(broken(&format!("its format {other} is unknown"))),
     }
     .ok_or_else(|| broken("it is cut off"))?;
-    let dictionary = match (needs_sample(packed), of_run) {
-        (false, _) => DICTIONARY,
-        (true, Some(dictionary)) if format == SAMPLE_ONLY_FORMAT => dictionary.sample(),
-        (true, Some(RunDictionary(dictionary))) => dictionary,
-        (true, None) => return Err(broken("the sample of its run is missing")),
+    let dictionary = match needs_sample(packed) {
+        false => DICTIONARY,
+        true => of_run
+            .and_then(|dictionary| dictionary.bytes_of(format))
+            .ok_or_else(|| broken("the sample of its run is missing"))?,
     };
     // LZ4 expands a byte to at most 255 bytes. A larger length is wrong and must not exhaust memory.
     if length > rest.len().saturating_mul(256) {
@@ -171,18 +232,22 @@ mod tests {
             format!("{{\"order\":{number},\"tool\":\"lookup_order\",\"answer\":\"It has left our house\"}}")
         };
         let (short, full) = (text(1), (0..40).map(text).collect::<String>());
-        for (of_run, format) in [(short, SAMPLED_FORMAT), (full, SAMPLE_ONLY_FORMAT)] {
-            let dictionary = RunDictionary::new(&sample(&[of_run.as_bytes()]));
-            for text in ["", "x", &text(1), &text(4711), &"other words ".repeat(2_000)] {
-                let packed = dictionary.compress(text.as_bytes());
-                assert_eq!(decompress(&packed, Some(&dictionary)).unwrap(), text.as_bytes());
-                assert_eq!(decompress(&packed, None).is_err(), needs_sample(&packed), "{text}");
+        for (of_run, is_full) in [(short, false), (full, true)] {
+            for kind in [TextKind::Case, TextKind::Attempt, TextKind::Events] {
+                let mut texts: [&[u8]; 3] = [b"{}"; 3];
+                texts[kind as usize] = of_run.as_bytes();
+                let dictionary = RunDictionary::new(&sample(texts));
+                for text in ["", "x", &text(1), &text(4711), &"other words ".repeat(2_000)] {
+                    let packed = dictionary.compress(kind, text.as_bytes());
+                    assert_eq!(decompress(&packed, Some(&dictionary)).unwrap(), text.as_bytes());
+                    assert_eq!(decompress(&packed, None).is_err(), needs_sample(&packed), "{text}");
+                }
+                let sampled = dictionary.compress(kind, text(4711).as_bytes());
+                assert_eq!(sampled[0], if is_full { kind.part_format() } else { SAMPLED_FORMAT });
+                assert!(sampled.len() < compress(text(4711).as_bytes()).len() / 2, "{} bytes", sampled.len());
             }
-            let sampled = dictionary.compress(text(4711).as_bytes());
-            assert_eq!(sampled[0], format);
-            assert!(sampled.len() < compress(text(4711).as_bytes()).len() / 2, "{} bytes", sampled.len());
         }
-        assert_eq!(sample(&[&[b'x'; 100_000], b"y"]).len(), MAX_SAMPLE_TEXT_BYTES + 1);
+        assert_eq!(sample([&[b'x'; 100_000], b"y", b""]).len(), MAX_SAMPLE_TEXT_BYTES + 3);
     }
 
     #[test]
@@ -199,13 +264,18 @@ mod tests {
         let dictionary = RunDictionary::new(text.as_bytes());
         for (packed, format) in [
             (compress(text.as_bytes()), WIDE_COMPRESSED_FORMAT),
-            (dictionary.compress(text.as_bytes()), WIDE_SAMPLED_FORMAT),
+            (dictionary.compress(TextKind::Case, text.as_bytes()), WIDE_SAMPLED_FORMAT),
         ] {
             let (length, rest) = read_length(&packed[1..]).unwrap();
             let earlier = [&[format], &(length as u32).to_le_bytes()[..], rest].concat();
             assert_eq!(decompress(&earlier, Some(&dictionary)).unwrap(), text.as_bytes());
             assert_eq!(needs_sample(&earlier), format == WIDE_SAMPLED_FORMAT);
         }
+        let undivided = RunDictionary::new("a text of a case ".repeat(200).as_bytes());
+        let packed = compress_with(text.as_bytes(), SAMPLE_ONLY_FORMAT, &undivided.bytes[DICTIONARY.len()..]);
+        assert_eq!(decompress(&packed, Some(&undivided)).unwrap(), text.as_bytes());
+        let divided = [&[CASE_PART_FORMAT], &packed[1..]].concat();
+        assert!(decompress(&divided, Some(&undivided)).is_err(), "the sample has no parts");
     }
 
     #[test]

@@ -3,6 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
+use rusqlite::ErrorCode;
+
+/// What to do about a damaged file.
+const DAMAGE_HELP: &str = "restore the file from a backup or move it away; the next run creates a new one";
+
 /// Error while saving or reading runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -18,7 +23,10 @@ pub enum RunStoreError {
 impl RunStoreError {
     /// Error of SQLite for a file.
     pub(super) fn from_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
-        RunStoreError::Unusable(format!("{}: {error}", path.display()))
+        let is_damaged =
+            matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
+        let help = if is_damaged { format!("; {DAMAGE_HELP}") } else { String::new() };
+        RunStoreError::Unusable(format!("{}: {error}{help}", path.display()))
     }
 
     /// The file contains data that cannot be parsed.
@@ -28,9 +36,8 @@ impl RunStoreError {
 
     /// The stored rows of a run were altered.
     pub(super) fn damaged_run(path: &Path, run: &str, words: &str) -> Self {
-        let help = "restore the file from a backup or move it away; the next run creates a new one";
         RunStoreError::Unusable(format!(
-            "{}: the store is damaged at run {run}: {words}; {help}",
+            "{}: the store is damaged at run {run}: {words}; {DAMAGE_HELP}",
             path.display()
         ))
     }

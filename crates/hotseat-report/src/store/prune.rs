@@ -46,8 +46,8 @@ pub struct PruneResult {
 /// Deletes the oldest runs until the rest is within the limits. Running runs are not deleted, nor are the run
 /// `own` and all newer ones, so a new run is never lost. Without `own` the newest run is used.
 ///
-/// Ages are measured from `now` or from the start of the run `own`, whichever is earlier, so a clock that is
-/// temporarily in the future deletes nothing.
+/// Without `own`, ages are measured from `now`. With it, they are measured from the earliest of `now`, the start of the run
+/// `own` and that of the run before it, so a clock that is in the future during one run deletes nothing.
 pub(super) fn prune(
     path: &Path,
     connection: &mut Connection,
@@ -57,11 +57,16 @@ pub(super) fn prune(
 ) -> rusqlite::Result<PruneResult> {
     let before = used_bytes(connection)?;
     let mut pruned = PruneResult { runs: 0, before, after: before };
-    let Some((own, started)) = protected_run(connection, own)? else { return Ok(pruned) };
+    let Some((protected, started)) = protected_run(connection, own)? else { return Ok(pruned) };
+    let candidates = runs_before(connection, protected)?;
+    let present = match (own, candidates.last()) {
+        (Some(_), Some(before)) => now.min(started).min(before.began),
+        (Some(_), None) | (None, _) => now,
+    };
     let oldest_kept = limits.max_age.map_or(Millis::MIN, |keep| {
-        now.min(started).saturating_sub(Millis::try_from(keep.as_millis()).unwrap_or(Millis::MAX))
+        present.saturating_sub(Millis::try_from(keep.as_millis()).unwrap_or(Millis::MAX))
     });
-    for PruneCandidate { number, id, began, has_ended } in runs_before(connection, own)? {
+    for PruneCandidate { number, id, began, has_ended } in candidates {
         let is_large = limits.max_size.is_some_and(|most| pruned.after > most);
         if began >= oldest_kept && !is_large {
             break;
@@ -146,8 +151,8 @@ mod tests {
     const DAY: Millis = 24 * 60 * 60 * 1_000;
 
     /// Returns the numbers of the runs that remain after runs that started on these days are pruned by the
-    /// run `own`.
-    fn left(days: &[i64], own: i64, now: i64) -> Vec<i64> {
+    /// run `own`, or on request.
+    fn left(days: &[i64], own: Option<i64>, now: i64) -> Vec<i64> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("runs.db");
         let mut connection = tables::open(&path, OpenMode::Create).expect("a store");
@@ -156,15 +161,23 @@ mod tests {
             connection.execute(insert, params![number, format!("{number:08x}"), day * DAY]).expect("a run");
         }
         let limits = StoreLimits { max_age: Some(Duration::from_hours(90 * 24)), max_size: None };
-        prune(&path, &mut connection, limits, Some(own), now * DAY).expect("pruned");
+        prune(&path, &mut connection, limits, own, now * DAY).expect("pruned");
         let mut select = connection.prepare("SELECT number FROM run ORDER BY number").expect("a query");
         select.query_map([], |row| row.get(0)).and_then(Iterator::collect).expect("numbers")
     }
 
     #[test]
     fn old_runs_are_deleted_and_a_clock_in_the_future_deletes_nothing() {
-        assert_eq!(left(&[0, 50, 100], 3, 100), [2, 3]);
-        assert_eq!(left(&[0, 50, 80], 3, 10_000), [1, 2, 3]);
+        assert_eq!(left(&[0, 50, 100, 101], Some(4), 101), [2, 3, 4]);
+        assert_eq!(left(&[0, 50, 80], Some(3), 10_000), [1, 2, 3]);
+        assert_eq!(left(&[0, 50, 80, 10_000], Some(4), 10_000), [1, 2, 3, 4]);
+        assert_eq!(left(&[0, 50, 80, 10_000, 81], Some(5), 81), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn on_request_ages_are_measured_from_now() {
+        assert_eq!(left(&[0, 50, 80], None, 141), [3]);
+        assert_eq!(left(&[0, 50, 80], None, 10_000), [3]);
     }
 
     proptest! {
@@ -176,7 +189,7 @@ mod tests {
         ) {
             let count = i64::try_from(days.len()).expect("a few");
             let own = own.min(count);
-            let left = left(&days, own, now);
+            let left = left(&days, Some(own), now);
             prop_assert!((own..=count).all(|number| left.contains(&number)), "{:?}", left);
         }
     }

@@ -195,13 +195,17 @@ impl RunStore {
         Ok(OutcomeIter { store: self, parts: self.run_parts(head)?, last_index: -1, has_failed: false })
     }
 
-    /// Returns the outcome of the case with this id. Fails if no case or several cases have this id.
+    /// Returns the outcome of the case with this id, or at this place: `FILE:LINE` or `FILE:LINE:COLUMN`. Fails if no
+    /// case or several cases have it.
     pub fn outcome(&self, head: &StoredRun, id: &str) -> Result<CaseOutcome, RunStoreError> {
         self.verify(head)?;
         let parts = self.run_parts(head)?;
         let select =
             "SELECT place FROM cases WHERE run = ?1 AND id = ?2 AND ended IS NOT NULL ORDER BY place";
-        let found = self.query_numbers(select, params![parts.run, id])?;
+        let mut found = self.query_numbers(select, params![parts.run, id])?;
+        if found.is_empty() && ends_with_line(id) {
+            found = self.cases_at(&parts, id)?;
+        }
         match found.as_slice() {
             [place] => self.outcome_of(&parts, *place, None),
             [] => {
@@ -223,10 +227,10 @@ impl RunStore {
                     .iter()
                     .take(5)
                     .map(|place| Ok(self.case_ref(&parts, *place)?.0.case.place.to_string()));
-                let places: Result<Vec<String>, RunStoreError> = of.collect();
-                let places = places?.join(", ");
-                let words = format!("run {} has several cases `{id}`: {places}", head.short_id());
-                Err(RunStoreError::NoSuchRun(words))
+                let places: Vec<String> = of.collect::<Result<_, RunStoreError>>()?;
+                let (run, all) = (head.short_id(), places.join(", "));
+                let hint = format!("name one by its place: `hotseat show {run} {}`", places[0]);
+                Err(RunStoreError::NoSuchRun(format!("run {run} has several cases `{id}`: {all}\n{hint}")))
             }
         }
     }
@@ -330,6 +334,19 @@ impl RunStore {
         let mut connection = tables::open(&self.path, OpenMode::Write)?;
         prune::prune(&self.path, &mut connection, limits, None, wall_millis())
             .map_err(|error| RunStoreError::from_sqlite(&self.path, &error))
+    }
+
+    /// Returns the finished cases at this place.
+    fn cases_at(&self, parts: &RunParts, place: &str) -> Result<Vec<i64>, RunStoreError> {
+        let select = "SELECT place FROM cases WHERE run = ?1 AND ended IS NOT NULL ORDER BY place";
+        let mut found = Vec::new();
+        for index in self.query_numbers(select, [parts.run])? {
+            let shown = self.case_ref(parts, index)?.0.case.place.to_string();
+            if shown.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(':')) {
+                found.push(index);
+            }
+        }
+        Ok(found)
     }
 
     /// Suggests a similar id for an unknown one.
@@ -545,6 +562,11 @@ impl RunStore {
     fn unreadable(&self, words: impl Display) -> RunStoreError {
         RunStoreError::unreadable(&self.path, words)
     }
+}
+
+/// True if the text ends like `FILE:LINE`.
+fn ends_with_line(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok())
 }
 
 /// Returns the name of a suite within its project, which may be from another machine.

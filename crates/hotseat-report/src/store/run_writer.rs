@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::RunStoreError;
 use super::columns::{self, SourceNumbers};
-use super::compression::{RepeatCompressor, RunDictionary, compress, sample};
+use super::compression::{RepeatCompressor, RunDictionary, TextKind, compress, sample};
 use super::git::{CommitLookup, GitCommit};
 use super::live::LiveWriter;
 use super::prune::{StoreLimits, prune};
@@ -377,7 +377,7 @@ impl WriteState {
         let (repetition, began) = begun.unzip();
         let suite = self.suite_number(&told.suite, run, transaction)?;
         let facts = columns::encode_case(told, repetition, &self.redactor).map_err(serialize_error)?;
-        let facts = self.pack(&facts);
+        let facts = self.pack(TextKind::Case, &facts);
         transaction.prepare_cached(CASE_TABLE.insertion())?.execute(params![
             run,
             to_i64(told.index),
@@ -395,9 +395,9 @@ impl WriteState {
     }
 
     /// Compresses a text of a case.
-    fn pack(&self, text: &[u8]) -> Vec<u8> {
+    fn pack(&self, kind: TextKind, text: &[u8]) -> Vec<u8> {
         match &self.dictionary {
-            Some(dictionary) => dictionary.compress(text),
+            Some(dictionary) => dictionary.compress(kind, text),
             None => compress(text),
         }
     }
@@ -415,10 +415,10 @@ impl WriteState {
         let events = columns::encode_events(&attempt.events).map_err(serialize_error)?;
         if self.dictionary.is_none() {
             let case = columns::encode_case(&attempt.case_ref, None, redactor).map_err(serialize_error)?;
-            let sample = sample(&[&case, &facts, &events]);
+            let sample = sample([&case, &facts, &events]);
             self.dictionary = Some(write_dictionary(transaction, run, &sample)?);
         }
-        let (facts, events) = (self.pack(&facts), self.pack(&events));
+        let (facts, events) = (self.pack(TextKind::Attempt, &facts), self.pack(TextKind::Events, &events));
         transaction.prepare_cached(ATTEMPT_TABLE.insertion())?.execute(params![
             run,
             to_i64(attempt.case_ref.index),

@@ -13,7 +13,7 @@ use super::{RunStoreError, seal};
 
 /// Migrations from each version of the tables to the next. Released migrations must never change: databases
 /// created with them exist.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     "
     -- What is told at the beginning of a run is `about`, at its end `summary`.
     CREATE TABLE run (
@@ -93,6 +93,9 @@ const MIGRATIONS: [&str; 5] = [
 ",
     "
     -- Texts of cases may be compressed with the sample of their run alone.
+",
+    "
+    -- Samples may be divided by zero bytes, and texts of cases compressed with one part of the sample.
 ",
 ];
 

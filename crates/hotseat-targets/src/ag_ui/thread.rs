@@ -119,11 +119,16 @@ impl RecordedTexts {
             return true;
         }
         let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
-        let mut known = of_message.into_iter().flat_map(|known| known.values().flatten());
-        known.any(|known| {
+        for known in of_message.into_iter().flat_map(|known| known.values().flatten()) {
+            if *searched >= MAX_SEARCHED_BYTES {
+                break;
+            }
             *searched += known.len() + 64;
-            *searched < MAX_SEARCHED_BYTES && known.contains(text)
-        })
+            if known.contains(text) {
+                return true;
+            }
+        }
+        false
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hotseat_checks::BoundedPath;
 use hotseat_document::excerpt;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset, plain_text};
 use serde_json::Value;
-use serde_json_path::JsonPath;
 
 use crate::connection::TurnError;
 use crate::connection::http::display_body;
@@ -20,9 +20,9 @@ use crate::target::{CallArguments, TurnRecorder, parse_error, protocol_error};
 pub struct MappingPath {
     key: &'static str,
     text: String,
-    path: JsonPath,
+    path: BoundedPath,
     /// Path of the list of which the path selects all entries.
-    list: Option<JsonPath>,
+    list: Option<BoundedPath>,
 }
 
 /// Paths of the values in a response.
@@ -134,24 +134,24 @@ pub struct MappingPathError {
 impl MappingPath {
     /// Compiles a path written under `key`. Fails if it is not a JSONPath.
     pub fn compile(key: &'static str, text: &str) -> Result<MappingPath, MappingPathError> {
-        match JsonPath::parse(text) {
+        match BoundedPath::parse(text) {
             Ok(path) => {
                 let list = text.strip_suffix("[*]").filter(|list| selects_one(list));
-                let list = list.and_then(|list| JsonPath::parse(list).ok());
+                let list = list.and_then(|list| BoundedPath::parse(list).ok());
                 Ok(MappingPath { key, text: text.to_string(), path, list })
             }
             Err(source) => Err(MappingPathError { text: text.to_string(), source }),
         }
     }
 
-    /// Returns all selected values.
+    /// Returns all selected values. [`ResponseMapping::check_cost`] has found that they are not too many.
     fn all<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
-        self.path.query(value).all()
+        self.path.query(value).unwrap_or_default()
     }
 
     /// Returns a text, a number or a boolean in place of the list whose entries the path selects.
     fn scalar_list<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        let lists = self.list.as_ref()?.query(value);
+        let lists = self.list.as_ref()?.query(value).ok()?;
         lists.into_iter().find(|list| matches!(list, Value::String(_) | Value::Number(_) | Value::Bool(_)))
     }
 
@@ -213,6 +213,7 @@ impl ResponseMapping {
             telling.record_raw(answer.clone());
         }
         let mut heard = MappedResponse { is_whole: true, ..MappedResponse::default() };
+        self.check_cost(&answer)?;
         self.read_members(&answer, &mut heard, telling)?;
         if let Some(calls) = &self.calls
             && calls.calls.all(&answer).is_empty()
@@ -243,6 +244,7 @@ impl ResponseMapping {
         check_value_count(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
         let event: Value = read_json(data)
             .map_err(|error| protocol_error(format!("event {number} {error}: {}", excerpt(data, 200))))?;
+        self.check_cost(&event)?;
         self.read_members(&event, heard, telling)?;
         for piece in self.texts(&event)? {
             heard.has_text = true;
@@ -253,6 +255,32 @@ impl ResponseMapping {
             Some(equals) => found == equals,
             None => *found != Value::Bool(false),
         }))
+    }
+
+    /// Fails if a path costs too much for a value of the agent.
+    fn check_cost(&self, value: &Value) -> Result<(), TurnError> {
+        let ResponseMapping {
+            reply,
+            calls,
+            awaiting,
+            hint,
+            conversation_id,
+            usage,
+            finish_reason,
+            error,
+            done,
+        } = self;
+        let optional = [hint, conversation_id, usage, finish_reason, error].into_iter().flatten();
+        let ruled = awaiting.iter().map(|rule| &rule.path).chain(done.iter().map(|rule| &rule.path));
+        let of_calls = calls.iter().flat_map(|paths| {
+            let CallPaths { calls, name, arguments, result, error, id } = paths;
+            [calls, name, arguments, result, error, id]
+        });
+        for path in std::iter::once(reply).chain(optional).chain(ruled).chain(of_calls) {
+            let checked = path.path.check_cost(value);
+            checked.map_err(|error| protocol_error(format!("{}: {error}", path.describe())))?;
+        }
+        Ok(())
     }
 
     /// Reads an event that is named as an error: `map.error` selects it, or its data is one or contains it as `error`.

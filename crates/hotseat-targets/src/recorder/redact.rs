@@ -95,7 +95,10 @@ impl SecretRedactor {
             }
             let mark = format!("[redacted:{name}]");
             let in_pattern = Some(hotseat_checks::escape(&value)).filter(|escaped| *escaped != value);
-            let plain = iter::once(value.clone()).chain(in_pattern).map(String::into_bytes);
+            // A state delta names its member by a JSON Pointer.
+            let in_pointer =
+                Some(value.replace('~', "~0").replace('/', "~1")).filter(|escaped| *escaped != value);
+            let plain = iter::once(value.clone()).chain(in_pattern).chain(in_pointer).map(String::into_bytes);
             for form in plain.chain(encoded_forms(value.as_bytes())) {
                 patterns.push(form);
                 marks.push(mark.clone());
@@ -581,7 +584,9 @@ mod tests {
             let redactor = SecretRedactor::new([("KEY".to_string(), secret.clone())]);
             let mark = "[redacted:KEY]";
             let slashes = Value::String(secret.clone()).to_string().replace('/', "\\/");
-            for form in [nested(&secret, levels), slashes, escaped_by_code_units(&secret), percent_encoded(&secret)] {
+            let pointer = secret.replace('~', "~0").replace('/', "~1");
+            let units = escaped_by_code_units(&secret);
+            for form in [nested(&secret, levels), slashes, units, percent_encoded(&secret), pointer] {
                 let said = format!("{before} {form}{after}");
                 let clean = redactor.text(&said);
                 prop_assert!(clean.contains(mark), "{said} -> {clean}");

@@ -75,7 +75,7 @@ function valueDiff(before, after) {
   const found = [];
   const visit = (path, one, other, depth) => {
     if (found.length > DIFFERENCES_SHOWN) return;
-    const both = [one, other].every((value) => value !== null && typeof value === 'object');
+    const both = [one, other].every((value) => value !== null && typeof value === 'object' && !isRaw(value));
     if (!both || Array.isArray(one) !== Array.isArray(other) || depth > DIFF_DEPTH) {
       if (JSON.stringify(one) !== JSON.stringify(other)) found.push({ path, expected: one, got: other });
       return;
@@ -116,7 +116,7 @@ function checkDifference(check, answer) {
   if (check.type !== 'equals' || check.negate || check.error || typeof answer !== 'string') return null;
   if (typeof check.value === 'string') return textDifference(check.value, answer);
   try {
-    const rows = valueDiff(check.value, JSON.parse(answer));
+    const rows = valueDiff(check.value, readJson(answer));
     return differenceTable(rows.map(({ path, expected, got }) => ({ path, expected: asText(expected), got: asText(got) })));
   } catch {
     return null;

@@ -142,6 +142,21 @@ function line(text, length = 160) {
   return whole.length <= length ? whole : cut(whole, length) + ' …';
 }
 
+// Members that the page calculates with.
+const CALCULATED = /(_ms|_ts|tokens|cost|score)$/;
+
+// Reads JSON. Integers of agents that JavaScript would round stay as written, where the browser can.
+function readJson(text) {
+  if (!JSON.rawJSON || !/\d{16}/.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (name, value, { source }) =>
+    (Number.isInteger(value) && !Number.isSafeInteger(value) && !CALCULATED.test(name) ? JSON.rawJSON(source) : value));
+}
+
+// True for an integer as it is written.
+function isRaw(value) {
+  return Boolean(JSON.isRawJSON?.(value));
+}
+
 // Displays a value: text unchanged, everything else as JSON.
 function value(of) {
   return words(typeof of === 'string' ? of : JSON.stringify(of, null, 2), 'pre.value');

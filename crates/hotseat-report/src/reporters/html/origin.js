@@ -32,7 +32,7 @@ function yamlEscape(character) {
 function yamlValue(value) {
   if (typeof value === 'string') return yamlText(value);
   if (Array.isArray(value)) return `[${value.map(yamlValue).join(', ')}]`;
-  if (value && typeof value === 'object') {
+  if (value && typeof value === 'object' && !isRaw(value)) {
     return `{ ${Object.entries(value).map(([name, of]) => `${yamlText(name)}: ${yamlValue(of)}`).join(', ')} }`;
   }
   return JSON.stringify(value ?? null);

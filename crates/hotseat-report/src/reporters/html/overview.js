@@ -223,7 +223,7 @@ function toolbar(rows, wanted, choose) {
 
 // A virtual list: only the visible rows are in the page.
 function caseList(moves) {
-  const list = h('div.list', { role: 'list', 'aria-label': 'Cases' });
+  const list = h('div.list', { role: 'group', 'aria-label': 'Cases' });
   let rows = [];
   let shown = [-1, -1];
   const place = (all) => {
@@ -234,7 +234,7 @@ function caseList(moves) {
     if (first === shown[0] && last === shown[1]) return;
     const focused = list.contains(document.activeElement) ? document.activeElement.dataset.index : null;
     shown = [first, last];
-    put(rows.slice(first, Math.max(first, last)).map((row, place) => caseRow(row, first + place, rows.length, moves)));
+    put(rows.slice(first, Math.max(first, last)).map((row, place) => caseRow(row, first + place, moves)));
     if (focused !== null) list.querySelector(`[data-index="${focused}"]`)?.focus({ preventScroll: true });
   };
   // Reuses the elements of rows that stay in the list, so clicks on them are not lost.
@@ -306,15 +306,14 @@ function caseList(moves) {
 // Labels of cases that have not ended.
 const BEGUN = { running: 'running', unfinished: 'interrupted' };
 
-function caseRow(row, at, all, moves) {
+function caseRow(row, at, moves) {
   const begun = BEGUN[row.status] && `${BEGUN[row.status]}${row.attempts > 0 ? `, ${count(row.attempts, 'attempt')} ended` : ''}`;
   // A message that begins with the label needs no second one.
   const error = row.error?.startsWith(`${row.label}: `) ? row.error.slice(row.label.length + 2) : row.error;
   const under = error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
   const soft = (row.soft || []).filter((one) => !one.passed).length;
   return h('a.row', {
-    role: 'listitem', href: moves.link(row), 'data-index': row.index, style: { top: `${at * ROW}px` },
-    'aria-posinset': at + 1, 'aria-setsize': all,
+    href: moves.link(row), 'data-index': row.index, style: { top: `${at * ROW}px` },
   },
   resultMark(row),
   h('span.main', {}, h('span.name', { dir: 'auto' }, row.name, (row.tags || []).map((tag) => h('span.tag', {}, tag))),

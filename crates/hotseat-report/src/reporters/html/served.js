@@ -11,7 +11,7 @@ async function ask(path, signal) {
     if (error.name === 'AbortError') throw error;
     throw new Error(GONE);
   }
-  const told = await answer.json().catch(() => ({ error: `the answer is cut off (${answer.status})` }));
+  const told = await answer.text().then(readJson).catch(() => ({ error: `the answer is cut off (${answer.status})` }));
   if (!answer.ok) throw new Error(told.error);
   return told;
 }

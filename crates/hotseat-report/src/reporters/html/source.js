@@ -2,7 +2,7 @@
 
 function embedded(id) {
   const element = document.getElementById(id);
-  return element ? JSON.parse(element.textContent) : null;
+  return element ? readJson(element.textContent) : null;
 }
 
 // The page contains all data. Cases follow this script and may still be loading.
@@ -22,7 +22,7 @@ function pageSource() {
     async caseOf(index) {
       const found = await text(index);
       if (!found) throw new Error('the page is incomplete: this case is missing');
-      return JSON.parse(found);
+      return readJson(found);
     },
     // Finds the cases that contain a text without parsing them, some at a time.
     search(words) {

@@ -1,0 +1,149 @@
+//! JSON paths (RFC 9535) with a bound on their cost.
+//!
+//! A path with one `..` visits each part of a value once. Each further one, also within a filter, multiplies that by the depth
+//! of the value, and a filter that starts at `$` again by its size. Values come from agents, so the cost is estimated first.
+
+use serde_json::Value;
+use serde_json_path::{JsonPath, ParseError};
+
+/// Maximum number of parts of a value that one evaluation visits.
+const MAX_VISITS: usize = 5_000_000;
+/// Maximum size of all selected values together: this number of parts, and this multiple of the value itself.
+const MAX_SELECTED_PARTS: usize = 1_000_000;
+const MAX_SELECTED_SHARE: usize = 4;
+
+/// Parsed JSON path with a bound on its cost.
+#[derive(Debug, Clone)]
+pub struct BoundedPath {
+    path: JsonPath,
+    /// Number of `..`, also in filters.
+    descents: u32,
+    /// Number of filters that may search the whole value again.
+    restarts: u32,
+}
+
+/// The path would visit or select too much of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are too many ways to follow it through this value")]
+pub struct PathTooCostly;
+
+impl BoundedPath {
+    /// Parses a path.
+    ///
+    /// # Errors
+    /// If the path is invalid.
+    pub fn parse(text: &str) -> Result<BoundedPath, ParseError> {
+        let path = JsonPath::parse(text)?;
+        let plain = without_quoted_names(text);
+        let count = |text: &str, part: &str| u32::try_from(text.matches(part).count()).unwrap_or(u32::MAX);
+        let filters = plain.find('?').map_or("", |start| &plain[start..]);
+        let searches_again = filters.contains("..") || filters.contains(['*', ':']);
+        let restarts = if searches_again { count(filters, "$") } else { 0 };
+        Ok(BoundedPath { path, descents: count(&plain, ".."), restarts })
+    }
+
+    /// Checks that [`BoundedPath::query`] can return the selected values.
+    ///
+    /// # Errors
+    /// If that would cost too much.
+    pub fn check_cost(&self, value: &Value) -> Result<(), PathTooCostly> {
+        if self.is_cheap() { Ok(()) } else { self.query(value).map(drop) }
+    }
+
+    /// True if the path visits each part of a value at most once.
+    fn is_cheap(&self) -> bool {
+        self.descents == 0 && self.restarts == 0
+    }
+
+    /// Returns the selected values.
+    ///
+    /// # Errors
+    /// If that would cost too much.
+    pub fn query<'v>(&self, value: &'v Value) -> Result<Vec<&'v Value>, PathTooCostly> {
+        if self.is_cheap() {
+            return Ok(self.path.query(value).all());
+        }
+        let (parts, depth) = measure(value);
+        let more = |base: usize, power: u32| base.checked_pow(power).ok_or(PathTooCostly);
+        let visits =
+            more(depth, self.descents.saturating_sub(1))?.saturating_mul(more(parts, self.restarts)?);
+        if (self.descents > 1 || self.restarts > 0) && visits.saturating_mul(parts) > MAX_VISITS {
+            return Err(PathTooCostly);
+        }
+        let found = self.path.query(value).all();
+        let mut rest = MAX_SELECTED_PARTS.saturating_add(parts.saturating_mul(MAX_SELECTED_SHARE));
+        for value in &found {
+            rest = rest.checked_sub(measure(value).0).ok_or(PathTooCostly)?;
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the number of values in a value, and their greatest depth.
+fn measure(value: &Value) -> (usize, usize) {
+    let (mut parts, mut deepest) = (0, 0);
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        parts += 1;
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(members) => open.extend(members.values().map(|member| (member, depth + 1))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    (parts, deepest)
+}
+
+/// Returns the path without its quoted names and texts.
+fn without_quoted_names(text: &str) -> String {
+    let mut plain = String::new();
+    let mut quote = None;
+    let mut is_escaped = false;
+    for character in text.chars() {
+        match quote {
+            None if matches!(character, '"' | '\'') => quote = Some(character),
+            None => plain.push(character),
+            Some(_) if is_escaped => is_escaped = false,
+            Some(_) if character == '\\' => is_escaped = true,
+            Some(open) if character == open => quote = None,
+            Some(_) => {}
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn select(path: &str, value: &Value) -> Result<usize, PathTooCostly> {
+        BoundedPath::parse(path).expect("a path").query(value).map(|found| found.len())
+    }
+
+    #[test]
+    fn costly_paths_are_refused_for_the_values_that_make_them_costly() {
+        let chain = (0..110).fold(json!(1), |inner, _| json!({"a": inner, "b": 1}));
+        let flat = Value::Array((0..20_000).map(|n| json!({"id": n, "a": 1})).collect());
+        for path in ["$..a..a..a..a", "$..*..*..*..*", "$..[?@..[?@..a]]..a"] {
+            assert_eq!(select(path, &chain), Err(PathTooCostly), "{path}");
+        }
+        assert_eq!(select("$[?$..a]", &flat), Err(PathTooCostly));
+        assert_eq!(select("$..a", &chain), Ok(110));
+        assert_eq!(select("$..a..b", &chain), Ok(110 * 109 / 2));
+        assert_eq!(select("$[?@.id == $[7].id]", &flat), Ok(1));
+        assert_eq!(select("$[*].id", &flat), Ok(20_000));
+        assert_eq!(select("$['..']['..']['?$*']", &chain), Ok(0), "names are no steps");
+        assert_eq!(select("$..id", &flat), Ok(20_000));
+    }
+
+    #[test]
+    fn selected_values_have_a_size_limit() {
+        let wide = json!(vec![0; 100_000]);
+        let chain = (0..100).fold(wide, |inner, _| json!({"a": inner}));
+        assert_eq!(select("$..a", &chain), Err(PathTooCostly));
+        assert_eq!(select("$.a.a", &chain), Ok(1));
+    }
+}
