@@ -103,7 +103,6 @@ fn an_invalid_regular_expression_names_its_file() {
     }
 }
 
-/// JSON would leave these values out, and the assertion would assert less.
 #[test]
 fn an_error_without_a_place_names_its_file() {
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
@@ -113,6 +112,7 @@ fn an_error_without_a_place_names_its_file() {
     assert!(output.code == 2 && output.stderr.contains("deep/b_test.ts: thrown: 1"), "{output}");
 }
 
+/// JSON would leave these values out, and the assertion would assert less.
 #[test]
 fn rejects_values_that_a_case_file_cannot_hold() {
     let called = |arguments: &str| {
