@@ -26,11 +26,12 @@ pub trait CodeAgent: fmt::Debug + Send + Sync {
 
 /// A conversation with an agent in the test program.
 pub trait CodeAgentConversation: Send {
-    /// Answers the last of these messages; the others are the history. Fails if the agent reports an error.
+    /// Answers the last of these messages; the others are the history. Fails with [`TurnError::Run`] if the agent
+    /// reports an error, which a turn may expect, and with [`TurnError::Failed`] if it cannot answer.
     fn answer<'a>(
         &'a mut self,
         messages: Vec<CodeAgentMessage>,
-    ) -> BoxFuture<'a, Result<CodeAgentAnswer, ErrorInfo>>;
+    ) -> BoxFuture<'a, Result<CodeAgentAnswer, TurnError>>;
 }
 
 /// A message as passed to the agent.
@@ -135,8 +136,10 @@ impl CodeAgentSession {
         let answer = match timeout_at(limits.deadline, asked).await {
             Err(_) => return Err(TurnError::Deadline),
             Ok(Err(error)) => {
-                telling.run_failed(&error);
-                return Err(TurnError::Run(error));
+                if let TurnError::Run(error) = &error {
+                    telling.run_failed(error);
+                }
+                return Err(error);
             }
             Ok(Ok(answer)) => answer,
         };

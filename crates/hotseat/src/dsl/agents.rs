@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use hotseat_trace::ErrorInfo;
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,7 +21,7 @@ use super::scenario::Scenario;
 use super::test::Test;
 use super::views::{Message, Role, ToolCall};
 use hotseat_targets::code_agent::{CodeAgent, CodeAgentAnswer, CodeAgentConversation, CodeAgentMessage};
-use hotseat_targets::{BoxFuture, message};
+use hotseat_targets::{BoxFuture, TurnError, message};
 
 /// The agent that a group tests; see [`Group::agent`](super::Group::agent).
 #[derive(Clone)]
@@ -46,8 +46,8 @@ impl From<String> for AgentChoice {
 
 /// Creates an agent from an async function that takes the messages so far and returns the answer.
 ///
-/// It runs on the thread of its example, so it need not be `Send`, and may use the runtime of the example. A
-/// panic or an `Err` is an error of the agent.
+/// It runs on the thread of its example, so it need not be `Send`, and may use the runtime of the example. An
+/// `Err` is an error of the agent. A panic fails the case, whatever error the turn expects.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -277,7 +277,7 @@ type PendingRequests = Mutex<HashMap<Arc<str>, mpsc::UnboundedReceiver<Responder
 /// A request to answer the last of the messages.
 pub(super) struct ResponderRequest {
     messages: Vec<Message>,
-    reply: oneshot::Sender<Result<CodeAgentAnswer, ErrorInfo>>,
+    reply: oneshot::Sender<Result<CodeAgentAnswer, TurnError>>,
 }
 
 impl InProgramAgent {
@@ -295,17 +295,21 @@ impl InProgramAgent {
         let mut agent: Option<Box<dyn DynResponder>> = None;
         while let Some(ResponderRequest { messages, reply }) = questions.recv().await {
             let respond = async {
-                if agent.is_none() {
-                    agent = Some(self.factory.make(context.clone()).await);
-                }
-                match &mut agent {
-                    Some(agent) => agent.respond(&messages).await,
-                    None => Err("the agent could not be created".into()),
-                }
+                let agent = match &mut agent {
+                    Some(agent) => agent,
+                    None => agent.insert(self.factory.make(context.clone()).await),
+                };
+                agent.respond(&messages).await
             };
             let answer = match CatchPanicFuture(Box::pin(respond)).await {
-                Ok(answer) => answer.map_err(|error| failed_answer(error.to_string())),
-                Err(panic) => Err(failed_answer(format!("the agent {panic}"))),
+                Ok(answer) => answer.map_err(|error| {
+                    let message = error.to_string();
+                    TurnError::Run(ErrorInfo { code: None, message, retriable: None })
+                }),
+                Err(panic) => {
+                    let failure = AttemptFailure::new(FailureKind::AgentError, format!("the agent {panic}"));
+                    Err(failure.with_detail(panic.backtrace.unwrap_or_default()).into())
+                }
             };
             // The receiver is gone if the turn was aborted.
             let _ = reply.send(answer);
@@ -343,19 +347,15 @@ impl CodeAgentConversation for ResponderChannel {
     fn answer<'a>(
         &'a mut self,
         messages: Vec<CodeAgentMessage>,
-    ) -> BoxFuture<'a, Result<CodeAgentAnswer, ErrorInfo>> {
+    ) -> BoxFuture<'a, Result<CodeAgentAnswer, TurnError>> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             let asked = ResponderRequest { messages: messages.iter().map(to_message).collect(), reply };
-            let gone = || failed_answer("the example of this agent has ended".to_string());
+            let gone = || AttemptFailure::new(FailureKind::TestError, "the example of this agent has ended");
             self.requests.send(asked).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }
-}
-
-fn failed_answer(message: String) -> ErrorInfo {
-    ErrorInfo { code: None, message, retriable: None }
 }
 
 impl Drop for ResponderChannel {

@@ -147,6 +147,47 @@ fn failing_agent_is_agent_error() {
 }
 
 #[test]
+fn panic_of_agent_is_no_expected_error() {
+    struct Never;
+
+    impl Responder for Never {
+        async fn respond(&mut self, _: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
+            Ok(CodeAgentAnswer::text("Hello!"))
+        }
+    }
+
+    let ran = run_examples(|s| {
+        s.describe("answers", |g| {
+            g.agent(replies(async |messages: Vec<Message>| messages[7].content.clone()));
+            g.it("x", async |t| {
+                t.user.says("order 0?").expect_error("index out of bounds").await;
+            });
+        });
+        s.describe("is created", |g| {
+            g.agent(factory(async |context| match context.name() {
+                "" => Never,
+                _ => panic!("order not found"),
+            }));
+            g.it("x", async |t| {
+                t.user.says("order 0?").expect_error(".").await;
+            });
+        });
+        s.describe("returns it", |g| {
+            g.agent(replies(async |_| Err::<String, _>("order not found")));
+            g.it("x", async |t| {
+                t.user.says("order 0?").expect_error("not found").await;
+            });
+        });
+    });
+    assert_eq!(ran.cases(), [("answers::x", "failed"), ("is created::x", "failed"), ("returns it::x", "passed")]);
+    for (case, words) in [("answers::x", "index out of bounds"), ("is created::x", "order not found")] {
+        let (kind, message) = ran.failure(case);
+        assert_eq!(kind, "agent_error");
+        assert!(message.starts_with("the agent panicked: ") && message.contains(words), "{message}");
+    }
+}
+
+#[test]
 fn agent_receives_conversation_and_context() {
     let ran = run_examples(|s| {
         s.agent(replies(async |messages: Vec<Message>| {
