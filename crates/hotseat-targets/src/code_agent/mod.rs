@@ -53,6 +53,8 @@ pub struct CodeAgentAnswer {
     pub calls: Vec<CodeAgentCall>,
     /// True if the agent awaits input, `None` if it does not say.
     pub awaiting: Option<bool>,
+    /// Message of the error with which the agent ends its turn, if it fails.
+    pub error: Option<String>,
 }
 
 impl CodeAgentAnswer {
@@ -95,6 +97,11 @@ impl CodeAgentAnswer {
     /// Sets whether the agent waits for user input.
     pub fn awaiting(self, awaiting: bool) -> CodeAgentAnswer {
         CodeAgentAnswer { awaiting: Some(awaiting), ..self }
+    }
+
+    /// Ends the turn with an error of the agent, after the tool calls of the answer.
+    pub fn ending_with_error(self, message: impl Into<String>) -> CodeAgentAnswer {
+        CodeAgentAnswer { error: Some(message.into()), ..self }
     }
 }
 
@@ -155,13 +162,25 @@ impl CodeAgentSession {
             }
         }
         telling.record_message(answer.text, None, None);
+        if let Some(message) = answer.error {
+            let error = ErrorInfo { code: None, message, retriable: None };
+            telling.run_failed(&error);
+            // An agent that fails need not have said anything.
+            self.remember(telling.into_messages().unwrap_or_default());
+            return Err(TurnError::Run(error));
+        }
         if let Some(awaiting) = answer.awaiting {
             telling.record_awaiting(awaiting, None);
         }
         telling.run_finished(&run_id, None, None);
-        let told = telling.into_messages()?;
-        self.history.extend(told.into_iter().map(|message| CodeAgentMessage { message, options: None }));
+        self.remember(telling.into_messages()?);
         Ok(())
+    }
+
+    /// Adds messages without options to the history.
+    fn remember(&mut self, messages: impl IntoIterator<Item = ConversationMessage>) {
+        let messages = messages.into_iter();
+        self.history.extend(messages.map(|message| CodeAgentMessage { message, options: None }));
     }
 }
 
@@ -175,8 +194,7 @@ impl AgentSession for CodeAgentSession {
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
-        self.history
-            .extend(messages.iter().cloned().map(|message| CodeAgentMessage { message, options: None }));
+        self.remember(messages.iter().cloned());
         Ok(())
     }
 

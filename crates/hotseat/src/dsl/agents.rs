@@ -121,7 +121,8 @@ where
 /// ```
 pub trait Responder {
     /// Answers the last message. The earlier messages are the history of the conversation; tool calls are
-    /// part of the agent's messages. Fails if the agent fails. The turn then ends with that error.
+    /// part of the agent's messages. Fails if the agent fails. The turn then ends with that error, and its tool calls
+    /// are unknown; [`CodeAgentAnswer::ending_with_error`] ends a turn with an error and the tool calls before it.
     fn respond(
         &mut self,
         messages: &[Message],
@@ -293,7 +294,9 @@ impl InProgramAgent {
     pub(super) async fn answer(&self, mut questions: mpsc::UnboundedReceiver<ResponderRequest>, test: Test) {
         let context = AgentContext { test };
         let mut agent: Option<Box<dyn DynResponder>> = None;
+        let mut turn = 0;
         while let Some(ResponderRequest { messages, reply }) = questions.recv().await {
+            turn += 1;
             let respond = async {
                 let agent = match &mut agent {
                     Some(agent) => agent,
@@ -303,6 +306,7 @@ impl InProgramAgent {
             };
             let answer = match CatchPanicFuture(Box::pin(respond)).await {
                 Ok(answer) => answer.map_err(|error| {
+                    Arc::make_mut(&mut context.test.channel.view().turn_notes).without_calls.insert(turn);
                     let message = error.to_string();
                     TurnError::Run(ErrorInfo { code: None, message, retriable: None })
                 }),

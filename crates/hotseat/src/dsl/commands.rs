@@ -1,5 +1,6 @@
 //! Executes the commands of an example on its session.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use hotseat_trace::{AttemptFailure, FailureKind};
@@ -15,7 +16,7 @@ use super::user_turn::UserTurnBuilder;
 use super::views::Evaluation;
 use hotseat_checks::Check;
 use hotseat_engine::cases::parse_turn;
-use hotseat_engine::session::{EndedCaseError, Session, SimulationOptions};
+use hotseat_engine::session::{CheckSubject, EndedCaseError, Session, SimulationOptions};
 
 /// Executes commands of one example on its session, and updates its snapshot.
 pub(super) struct CommandHandler<'h, 's> {
@@ -69,9 +70,26 @@ impl CommandHandler<'_, '_> {
     /// Evaluates the assertions of topics. Must run before the example is dropped, since these may call
     /// functions of the test.
     pub async fn finish(&mut self) {
-        if self.session.ensure_open().is_ok() {
-            CURRENT_VIEW.scope(self.view.clone(), self.session.evaluate_all_topics()).await;
+        if self.session.ensure_open().is_err() {
+            return;
         }
+        let of_topics = self.session.topics().into_iter().flat_map(|topics| topics.every_check());
+        let reads_calls = self.session.case().every_check().chain(of_topics).any(Check::reads_calls);
+        let all_turns = 1..=self.session.conversation().turns.len();
+        if reads_calls && self.ensure_calls_known(all_turns, self.example.at).is_err() {
+            return;
+        }
+        CURRENT_VIEW.scope(self.view.clone(), self.session.evaluate_all_topics()).await;
+    }
+
+    /// Checks that the tool calls of some turns are known. Otherwise the case fails with a test error.
+    fn ensure_calls_known(
+        &mut self,
+        turns: RangeInclusive<usize>,
+        at: CallerLocation,
+    ) -> Result<(), EndedCaseError> {
+        let unknown = lock(&self.view).turn_notes.unknown_calls(turns);
+        unknown.map_or(Ok(()), |words| Err(self.fail_test(&words, at)))
     }
 
     /// Fails the case with a test error.
@@ -108,7 +126,7 @@ impl CommandHandler<'_, '_> {
         if let Some(options) = options {
             let number = self.session.conversation().turns.len() + 1;
             let mut seen = lock(&self.view);
-            Arc::make_mut(&mut seen.turn_options).insert(number, options);
+            Arc::make_mut(&mut seen.turn_notes).options.insert(number, options);
         }
         self.session.send_turn(turn).await
     }
@@ -157,6 +175,11 @@ impl CommandHandler<'_, '_> {
         let (criteria, redactor) = (&self.example.criteria, self.session.redactor());
         let found = build_checks(assertion.kind, assertion.negated, &place, criteria, redactor);
         let checks = found.map_err(|words| self.fail_test(&words, at))?;
+        if checks.iter().any(Check::reads_calls) {
+            let last = self.session.conversation().turns.len();
+            let first = if assertion.subject == CheckSubject::LastTurn { last } else { 1 };
+            self.ensure_calls_known(first..=last, at)?;
+        }
         let own = |check: Check| {
             let message = message.clone().or(check.message.clone());
             Check { place: place.clone(), strength, message, ..check }

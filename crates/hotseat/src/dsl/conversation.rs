@@ -8,7 +8,7 @@ use hotseat_trace::{self as trace, TurnScope};
 use hotseat_engine::session::unseen_calls_reason;
 
 use super::views::{
-    AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnOptions, UnseenReason,
+    AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes, UnseenReason,
 };
 
 /// Snapshot of the session that the example can read.
@@ -18,7 +18,7 @@ pub(super) struct SessionView {
     pub example: String,
     pub conversation: Arc<trace::TracedConversation>,
     pub evaluations: Arc<Vec<Evaluation>>,
-    pub turn_options: TurnOptions,
+    pub turn_notes: TurnNotes,
     /// Addresses of MCP servers and served models by name.
     pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
@@ -33,16 +33,16 @@ tokio::task_local! {
     pub(super) static CURRENT_VIEW: SharedView;
 }
 
-/// Returns the options of the turns so far, in the example whose command is being executed.
-fn current_options() -> TurnOptions {
-    CURRENT_VIEW.try_with(|view| lock(view).turn_options.clone()).unwrap_or_default()
+/// Returns the notes about the turns so far, in the example whose command is being executed.
+fn current_notes() -> TurnNotes {
+    CURRENT_VIEW.try_with(|view| lock(view).turn_notes.clone()).unwrap_or_default()
 }
 
 /// Returns the turns of a scope.
 pub(super) fn turns_of(scope: TurnScope<'_>) -> Vec<Turn> {
-    let (options, unseen) = (current_options(), unseen_reason(scope.unseen_calls()));
+    let (notes, unseen) = (current_notes(), unseen_reason(scope.unseen_calls()));
     let turns = scope.turns().iter();
-    turns.map(|turn| Turn::new(Arc::new(turn.clone()), &options, unseen.clone())).collect()
+    turns.map(|turn| Turn::new(Arc::new(turn.clone()), &notes, unseen.clone())).collect()
 }
 
 fn unseen_reason(unseen: Option<trace::UnseenCalls<'_>>) -> UnseenReason {
@@ -66,7 +66,7 @@ pub(super) enum ConversationSource {
     /// The running session.
     Live(SharedView),
     /// The turns recorded up to some turn.
-    Recorded(Arc<trace::TracedConversation>, TurnOptions, UnseenReason),
+    Recorded(Arc<trace::TracedConversation>, TurnNotes, UnseenReason),
 }
 
 impl Conversation {
@@ -90,7 +90,7 @@ impl Conversation {
         conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
         let unseen = unseen_reason(scope.unseen_calls());
         Conversation {
-            source: ConversationSource::Recorded(Arc::new(conversation), current_options(), unseen),
+            source: ConversationSource::Recorded(Arc::new(conversation), current_notes(), unseen),
         }
     }
 
@@ -113,9 +113,9 @@ impl Conversation {
     /// # }
     /// ```
     pub fn turns(&self) -> Vec<Turn> {
-        let (conversation, options, unseen) = self.turn_sources();
+        let (conversation, notes, unseen) = self.turn_sources();
         let turns = conversation.turns.iter();
-        turns.map(|turn| Turn::new(Arc::new(turn.clone()), &options, unseen.clone())).collect()
+        turns.map(|turn| Turn::new(Arc::new(turn.clone()), &notes, unseen.clone())).collect()
     }
 
     /// Returns the number of turns.
@@ -125,8 +125,8 @@ impl Conversation {
 
     /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
-        let (conversation, options, unseen) = self.turn_sources();
-        conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &options, unseen))
+        let (conversation, notes, unseen) = self.turn_sources();
+        conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &notes, unseen))
     }
 
     /// Returns the last user message.
@@ -218,16 +218,16 @@ impl Conversation {
         self.evaluation_results().into_iter().filter(|evaluation| evaluation.hard).collect()
     }
 
-    /// Returns the conversation, the options of its turns, and why its tool calls cannot be read, if they cannot.
-    fn turn_sources(&self) -> (Arc<trace::TracedConversation>, TurnOptions, UnseenReason) {
+    /// Returns the conversation, the notes about its turns, and why its tool calls cannot be read, if they cannot.
+    fn turn_sources(&self) -> (Arc<trace::TracedConversation>, TurnNotes, UnseenReason) {
         match &self.source {
             ConversationSource::Live(view) => {
                 let seen = lock(view);
                 let unseen = unseen_reason(seen.conversation.unseen_calls());
-                (seen.conversation.clone(), seen.turn_options.clone(), unseen)
+                (seen.conversation.clone(), seen.turn_notes.clone(), unseen)
             }
-            ConversationSource::Recorded(conversation, options, unseen) => {
-                (conversation.clone(), options.clone(), unseen.clone())
+            ConversationSource::Recorded(conversation, notes, unseen) => {
+                (conversation.clone(), notes.clone(), unseen.clone())
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Read-only views of the conversation for tests: snapshots of the recorded data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,8 +12,27 @@ use serde_json::Value;
 use hotseat_checks::CheckStrength;
 use hotseat_engine::session::CheckResult;
 
-/// Options that were sent to the agent, by turn number.
-pub(super) type TurnOptions = Arc<BTreeMap<usize, Value>>;
+/// What the trace does not contain about turns, by their numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TurnNote {
+    /// Options that were sent to the agent.
+    pub options: BTreeMap<usize, Value>,
+    /// Turns for which an agent in the test program returned an error in place of its tool calls.
+    pub without_calls: BTreeSet<usize>,
+}
+
+/// Notes about turns, shared with what is read from them.
+pub(super) type TurnNotes = Arc<TurnNote>;
+
+impl TurnNote {
+    /// Returns why the tool calls of some turn are unknown, if they are.
+    pub(super) fn unknown_calls(&self, turns: RangeInclusive<usize>) -> Option<String> {
+        let turn = self.without_calls.iter().find(|number| turns.contains(number))?;
+        Some(format!(
+            "the tool calls of turn {turn} are unknown, because the agent returned an error in place of them: let it return `CodeAgentAnswer::default()` with its calls and `.ending_with_error(…)`"
+        ))
+    }
+}
 
 /// Why tool calls cannot be read at the moment, if they cannot.
 pub(super) type UnseenReason = Option<Arc<str>>;
@@ -189,10 +209,12 @@ pub struct Turn {
 impl Turn {
     pub(super) fn new(
         turn: Arc<trace::ConversationTurn>,
-        options: &TurnOptions,
+        notes: &TurnNotes,
         unseen_calls: UnseenReason,
     ) -> Turn {
-        let options = options.get(&turn.number).cloned().unwrap_or(Value::Null);
+        let options = notes.options.get(&turn.number).cloned().unwrap_or(Value::Null);
+        let unknown = || Some(notes.unknown_calls(turn.number..=turn.number)?.into());
+        let unseen_calls = unseen_calls.or_else(unknown);
         Turn { turn, options, unseen_calls }
     }
 

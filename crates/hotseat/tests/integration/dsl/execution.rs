@@ -188,6 +188,69 @@ fn panic_of_agent_is_no_expected_error() {
 }
 
 #[test]
+fn calls_of_agent_that_returns_an_error_are_unknown() {
+    let ran = run_examples(|s| {
+        s.describe("lost", |g| {
+            g.agent(replies(async |messages: Vec<Message>| match messages.len() {
+                1 => Err("the card is declined"),
+                _ => Ok(CodeAgentAnswer::text("Done.")),
+            }));
+            g.it("asserts none", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+                expect!(t.agent, not(call_tool("charge_card")));
+            });
+            g.it("asserts none of all", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+                t.user.says("and now").await;
+                evaluate!(t.conversation, not(call_tool("charge_card")));
+            });
+            g.it("reads them", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+                expect!(t.agent.tool_calls(), is_empty());
+            });
+            g.it("has an assertion of its case", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+            })
+            .case_key("assert", json!({"tools": {"forbid": ["charge_card"]}}));
+            g.it("goes on", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+                t.user.says("and now").await;
+                expect!(t.agent, not(call_tool("charge_card")));
+                expect!(t.agent.tool_calls(), is_empty());
+            });
+        });
+        s.describe("told", |g| {
+            g.agent(replies(async |messages: Vec<Message>| {
+                let charged = CodeAgentAnswer::default().failing("charge_card", json!({}), "no cover");
+                match messages.len() {
+                    1 => charged.ending_with_error("the card is declined"),
+                    _ => CodeAgentAnswer::text(format!("after {} messages", messages.len())),
+                }
+            }));
+            g.it("asserts them", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+                expect!(t.agent, call_tool("charge_card"));
+                expect!(t.agent.tool_calls(), len(eq(1)));
+                assert_eq!(t.user.says("and now").await.text(), "after 4 messages");
+            });
+            g.it("asserts none", async |t| {
+                t.user.says("pay").expect_error("declined").await;
+                expect!(t.agent, not(call_tool("charge_card")));
+            });
+        });
+    });
+    for case in ["asserts none", "asserts none of all", "reads them", "has an assertion of its case"] {
+        let (kind, message) = ran.failure(&format!("lost::{case}")).to_owned();
+        assert_eq!(kind, "test_error", "{case}: {message}");
+        assert!(message.contains("the tool calls of turn 1 are unknown"), "{case}: {message}");
+        assert!(message.contains("ending_with_error"), "{case}: {message}");
+    }
+    assert_eq!(ran.case("lost::goes on")["status"], "passed", "{ran:#?}");
+    assert_eq!(ran.case("told::asserts them")["status"], "passed", "{ran:#?}");
+    assert_eq!(ran.failure("told::asserts none").0, "assertion");
+}
+
+#[test]
 fn agent_receives_conversation_and_context() {
     let ran = run_examples(|s| {
         s.agent(replies(async |messages: Vec<Message>| {
