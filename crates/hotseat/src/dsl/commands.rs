@@ -64,6 +64,7 @@ impl CommandHandler<'_, '_> {
                 self.publish(false);
             }
             SessionCommand::Log(line) => self.session.log(line),
+            SessionCommand::Synchronize(reply) => drop(reply.send(Ok(()))),
         }
     }
 

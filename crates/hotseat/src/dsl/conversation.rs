@@ -23,6 +23,8 @@ pub(super) struct SessionView {
     pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
     pub ended: bool,
+    /// Number of requests of the example whose replies it awaits.
+    pub open_requests: usize,
 }
 
 /// The snapshot of a session, shared with its example.

@@ -205,19 +205,46 @@ fn run_stages(
         let hook_failure = part(hook, ExampleStage::After, None);
         failure = failure.or(hook_failure);
     }
+    if failure.is_none() && !test.channel.view().ended {
+        // The case has ended if this unwinds.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(local.run_until(async {
+                tokio::select! {
+                    () = run_ready_tasks(&test.channel) => {}
+                    () = wait_for_timeout(Some(time)) => {}
+                }
+            }))
+        }));
+    }
     let dropped = catch_unwind(AssertUnwindSafe(|| {
         let _runtime = runtime.enter();
         test.fixture_values.take();
         None
     }));
     failure = failure.or(ExampleStage::Teardown.failure(dropped, example.body.location()));
-    // Tasks that the example spawned and did not await end here.
+    // Tasks that still wait are dropped here.
     drop(local);
-    if let Some(seen) = panics::take_last() {
-        test.log(format!("a task that the test did not await {seen}"));
-    }
     runtime.shutdown_background();
-    failure
+    failure.or_else(|| {
+        let report = panics::take_first_in_task()?;
+        let failure = test_error(format!("a task of the test {report}"));
+        Some(failure.with_detail(report.backtrace.unwrap_or_default()))
+    })
+}
+
+/// Runs the tasks that the example spawned, until those that remain wait for something else than its session. Ends
+/// sooner if they keep going.
+async fn run_ready_tasks(channel: &SessionChannel) {
+    const MAX_ROUNDS: usize = 100;
+    for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
+            tokio::task::yield_now().await;
+        }
+        if channel.view().open_requests == 0 {
+            return;
+        }
+        channel.request(SessionCommand::Synchronize).await;
+    }
 }
 
 async fn wait_for_timeout(time: Option<watch::Receiver<TimeBudget>>) {

@@ -23,8 +23,25 @@ pub(super) struct PanicReport {
 }
 
 thread_local! {
-    /// Last panic of this thread; the outer option is none if the thread does not run an example.
-    static LAST_PANIC: RefCell<Option<Option<PanicReport>>> = const { RefCell::new(None) };
+    /// Panics of this thread; none if the thread does not run an example.
+    static PANICS: RefCell<Option<ThreadPanics>> = const { RefCell::new(None) };
+}
+
+/// Panics of a thread that were not reported yet.
+#[derive(Default)]
+struct ThreadPanics {
+    last: Option<PanicReport>,
+    /// Those in tasks that the test has spawned: nothing else reports them.
+    in_tasks: Vec<PanicReport>,
+}
+
+impl ThreadPanics {
+    fn add(&mut self, report: PanicReport) {
+        if tokio::task::try_id().is_some() {
+            self.in_tasks.push(report.clone());
+        }
+        self.last = Some(report);
+    }
 }
 
 /// Captures the panics of this thread from now on.
@@ -34,9 +51,9 @@ pub(super) fn capture_panics() {
         let others = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             // A panic inside this hook is passed to the previous hook.
-            let told = LAST_PANIC.with(|watched| match watched.try_borrow_mut() {
+            let told = PANICS.with(|watched| match watched.try_borrow_mut() {
                 Ok(mut watched) => {
-                    watched.as_mut().map(|seen| *seen = Some(PanicReport::from_hook_info(info))).is_some()
+                    watched.as_mut().map(|seen| seen.add(PanicReport::from_hook_info(info))).is_some()
                 }
                 Err(_) => false,
             });
@@ -45,16 +62,18 @@ pub(super) fn capture_panics() {
             }
         }));
     });
-    LAST_PANIC.with(|watched| *watched.borrow_mut() = Some(None));
+    PANICS.with(|watched| {
+        watched.borrow_mut().get_or_insert_default();
+    });
 }
 
 /// Calls a test function on any thread. Returns its result, or its panic, which is not printed.
 pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, PanicReport> {
-    let before = LAST_PANIC.with(|watched| watched.borrow().is_some());
+    let before = PANICS.with(|watched| watched.borrow().is_some());
     capture_panics();
     let result = panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| report_for(&*panic));
     if !before {
-        LAST_PANIC.with(|watched| *watched.borrow_mut() = None);
+        PANICS.with(|watched| *watched.borrow_mut() = None);
     }
     result
 }
@@ -63,16 +82,25 @@ pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, PanicReport> {
 pub(super) fn report_for(payload: &(dyn Any + Send)) -> PanicReport {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no words");
-    match take_last() {
+    let seen = PANICS.with(|watched| {
+        let mut watched = watched.borrow_mut();
+        let seen = watched.as_mut()?;
+        seen.in_tasks.pop_if(|seen| seen.message == text);
+        seen.last.take()
+    });
+    match seen {
         // The captured panic may be an earlier one that the test has caught.
         Some(seen) if seen.message == text => seen,
         Some(_) | None => PanicReport { message: text.to_string(), ..PanicReport::default() },
     }
 }
 
-/// Takes the last panic of this thread, if it was not reported yet.
-pub(super) fn take_last() -> Option<PanicReport> {
-    LAST_PANIC.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take))
+/// Takes the first panic in a task of this thread that was not reported yet.
+pub(super) fn take_first_in_task() -> Option<PanicReport> {
+    PANICS.with(|watched| {
+        let in_tasks = std::mem::take(&mut watched.borrow_mut().as_mut()?.in_tasks);
+        in_tasks.into_iter().next()
+    })
 }
 
 impl From<PanicReport> for Undecidable {

@@ -36,6 +36,8 @@ pub(super) enum SessionCommand {
     TestError { words: String, at: CallerLocation },
     /// Adds a log line to the case, shown with `-v`.
     Log(String),
+    /// Replies once the earlier commands were executed.
+    Synchronize(Reply<()>),
 }
 
 impl SessionCommand {
@@ -45,7 +47,10 @@ impl SessionCommand {
             SessionCommand::Say { turn: said, .. } => Some(said.at),
             SessionCommand::Check { asserted, .. } => Some(asserted.at),
             SessionCommand::Simulate { at, .. } | SessionCommand::DeclareGraph { at, .. } => Some(*at),
-            SessionCommand::Skip(_) | SessionCommand::TestError { .. } | SessionCommand::Log(_) => None,
+            SessionCommand::Skip(_)
+            | SessionCommand::TestError { .. }
+            | SessionCommand::Log(_)
+            | SessionCommand::Synchronize(_) => None,
         }
     }
 }
@@ -185,6 +190,7 @@ impl SessionChannel {
         let (reply, answer) = oneshot::channel();
         let order = order(reply);
         let at = order.awaited_at();
+        let _open = OpenRequest::new(&self.view);
         self.send(order);
         match answer.await {
             Ok(Ok(answer)) => answer,
@@ -216,6 +222,22 @@ impl SessionChannel {
     pub(super) fn fail_test(&self, words: impl Into<String>, at: CallerLocation) -> ! {
         self.send(SessionCommand::TestError { words: words.into(), at });
         leave_example()
+    }
+}
+
+/// Counts a request as open until it is dropped.
+struct OpenRequest<'a>(&'a SharedView);
+
+impl OpenRequest<'_> {
+    fn new(view: &SharedView) -> OpenRequest<'_> {
+        lock(view).open_requests += 1;
+        OpenRequest(view)
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        lock(self.0).open_requests -= 1;
     }
 }
 

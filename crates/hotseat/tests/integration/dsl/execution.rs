@@ -341,19 +341,73 @@ fn panic_in_fixture_drop_fails_example() {
 }
 
 #[test]
-fn unobserved_panic_is_reported_with_case() {
+fn tasks_that_are_not_awaited_count() {
     let ran = run_examples(|s| {
         echo_agent(s);
-        s.it("begins something", async |t| {
+        s.it("lets a task panic", async |t| {
             t.user.says("hello").await;
             let begun = tokio::spawn(async { panic!("it was lost") });
             while !begun.is_finished() {
                 tokio::task::yield_now().await;
             }
         });
+        s.it("catches another panic", async |t| {
+            tokio::task::spawn_local(async { assert_eq!(1, 2, "it was lost") });
+            t.user.says("hello").await;
+            assert!(std::panic::catch_unwind(|| panic!("caught")).is_err());
+        });
+        s.it("ends with a local task", async |t| {
+            t.user.says("hello").await;
+            tokio::task::spawn_local(async { panic!("it was lost") });
+        });
+        s.it("ends with a task", async |t| {
+            t.user.says("hello").await;
+            tokio::spawn(async {
+                tokio::task::yield_now().await;
+                panic!("it was lost")
+            });
+        });
+        s.it("ends with assertions", async |t| {
+            t.user.says("hello").await;
+            let agent = t.agent.clone();
+            tokio::task::spawn_local(async move {
+                expect!(agent, contains("hello"));
+                expect!(agent, contains("zzz"));
+            });
+        });
+        s.it("ends with a turn", async |t| {
+            t.user.says("hello").await;
+            tokio::task::spawn_local(async move {
+                t.user.says("again").await;
+                expect!(t.agent, contains("zzz"));
+            });
+        });
+        s.it("ends while a task waits", async |t| {
+            t.user.says("hello").await;
+            tokio::task::spawn_local(std::future::pending::<()>());
+            tokio::task::spawn_local(async {
+                loop {
+                    tokio::task::yield_now().await;
+                }
+            });
+        });
+        s.it("catches a panic", async |t| {
+            t.user.says("hello").await;
+            assert!(std::panic::catch_unwind(|| panic!("caught")).is_err());
+        });
     });
-    let logs = ran.case("begins something")["logs"].to_string();
-    assert!(logs.contains("panicked: it was lost") && logs.contains("execution.rs"), "{ran:#?}");
+    for case in ["lets a task panic", "catches another panic", "ends with a local task", "ends with a task"] {
+        let (kind, message) = ran.failure(case);
+        assert_eq!(kind, "test_error", "{case}: {message}");
+        assert!(message.starts_with("a task of the test panicked: "), "{case}: {message}");
+        assert!(message.contains("it was lost") && message.contains("execution.rs"), "{case}: {message}");
+    }
+    for case in ["ends with assertions", "ends with a turn"] {
+        assert_eq!(ran.failure(case).0, "assertion", "{case}");
+    }
+    for case in ["ends while a task waits", "catches a panic"] {
+        assert_eq!(ran.case(case)["status"], "passed", "{ran:#?}");
+    }
 }
 
 #[test]
