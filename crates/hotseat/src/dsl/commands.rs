@@ -64,6 +64,11 @@ impl CommandHandler<'_, '_> {
                 self.publish(false);
             }
             SessionCommand::Log(line) => self.session.log(line),
+            SessionCommand::Overlap { at, reply } => {
+                self.fail_test("a turn is in progress: wait for it before the next turn or assertion", at);
+                self.publish(false);
+                let _ = reply.send(Err(CaseAlreadyEnded));
+            }
             SessionCommand::Synchronize(reply) => drop(reply.send(Ok(()))),
         }
     }
@@ -103,6 +108,7 @@ impl CommandHandler<'_, '_> {
         let mut seen = lock(&self.view);
         seen.ended = self.session.ensure_open().is_err();
         if said {
+            seen.turn_in_progress = false;
             seen.conversation = Arc::new(self.session.conversation().clone());
         }
         let known = seen.evaluations.len();

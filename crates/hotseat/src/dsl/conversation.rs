@@ -23,6 +23,8 @@ pub(super) struct SessionView {
     pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
     pub ended: bool,
+    /// True from sending a turn until the session has its end.
+    pub turn_in_progress: bool,
     /// Number of requests of the example whose replies it awaits.
     pub open_requests: usize,
 }

@@ -36,6 +36,8 @@ pub(super) enum SessionCommand {
     TestError { words: String, at: CallerLocation },
     /// Adds a log line to the case, shown with `-v`.
     Log(String),
+    /// Reports a command that the example sent during a turn and whose result it would await.
+    Overlap { at: CallerLocation, reply: Reply<()> },
     /// Replies once the earlier commands were executed.
     Synchronize(Reply<()>),
 }
@@ -48,6 +50,7 @@ impl SessionCommand {
             SessionCommand::Check { asserted, .. } => Some(asserted.at),
             SessionCommand::Simulate { at, .. } | SessionCommand::DeclareGraph { at, .. } => Some(*at),
             SessionCommand::Skip(_)
+            | SessionCommand::Overlap { .. }
             | SessionCommand::TestError { .. }
             | SessionCommand::Log(_)
             | SessionCommand::Synchronize(_) => None,
@@ -190,6 +193,10 @@ impl SessionChannel {
         let (reply, answer) = oneshot::channel();
         let order = order(reply);
         let at = order.awaited_at();
+        if let Some(told) = self.report_overlap(&order) {
+            let _ = told.await;
+            leave_example();
+        }
         let _open = OpenRequest::new(&self.view);
         self.send(order);
         match answer.await {
@@ -205,13 +212,35 @@ impl SessionChannel {
         }
     }
 
+    /// Ends the case if a command whose result is awaited begins during a turn: it would deadlock with the turn if the
+    /// agent itself sends it. Returns what to wait for then. This is decided here, because the session may have ended
+    /// the turn before it receives the command.
+    fn report_overlap(
+        &self,
+        order: &SessionCommand,
+    ) -> Option<oneshot::Receiver<Result<(), CaseAlreadyEnded>>> {
+        let at = order.awaited_at()?;
+        let is_turn = matches!(order, SessionCommand::Say { .. } | SessionCommand::Simulate { .. });
+        let mut view = self.view();
+        if !view.turn_in_progress {
+            view.turn_in_progress = is_turn;
+            return None;
+        }
+        let (reply, told) = oneshot::channel();
+        self.send(SessionCommand::Overlap { at, reply });
+        Some(told)
+    }
+
     /// Blocking version of [`SessionChannel::request`].
     pub(super) fn request_blocking<T>(
         &self,
         order: impl FnOnce(std::sync::mpsc::Sender<Result<T, CaseAlreadyEnded>>) -> SessionCommand,
     ) -> T {
         let (reply, answer) = std::sync::mpsc::channel();
-        self.send(order(reply));
+        let order = order(reply);
+        // If it is refused, the case has ended when the session gets it.
+        drop(self.report_overlap(&order));
+        self.send(order);
         match answer.recv() {
             Ok(Ok(answer)) => answer,
             Ok(Err(CaseAlreadyEnded)) | Err(_) => leave_example(),

@@ -427,6 +427,28 @@ fn expectations_during_agent_turn_are_rejected() {
 }
 
 #[test]
+fn turns_at_the_same_time_are_rejected() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        for number in 0..20 {
+            s.it(format!("sends two at once {number}"), async |t| {
+                tokio::join!(t.user.says("a"), t.user.says("b"));
+            });
+        }
+        s.it("sends two", async |t| {
+            t.user.says("a").await;
+            t.user.says("b").await;
+        });
+    });
+    for number in 0..20 {
+        let (kind, message) = ran.failure(&format!("sends two at once {number}"));
+        assert_eq!(kind, "test_error", "{message}");
+        assert!(message.starts_with("a turn is in progress: "), "{message}");
+    }
+    assert_eq!(ran.case("sends two")["status"], "passed", "{ran:#?}");
+}
+
+#[test]
 fn panicking_function_is_test_error() {
     let ran = run_examples(|s| {
         echo_agent(s);
