@@ -7,6 +7,7 @@ use hotseat_trace::{self as trace, TurnScope};
 
 use hotseat_engine::session::unseen_calls_reason;
 
+use super::lost_assertions::LostAssertions;
 use super::views::{
     AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes, UnseenReason,
 };
@@ -16,6 +17,8 @@ use super::views::{
 pub(super) struct SessionView {
     /// Name of the example.
     pub example: String,
+    /// Assertions of its run that were made too late.
+    pub lost: Arc<LostAssertions>,
     pub conversation: Arc<trace::TracedConversation>,
     pub evaluations: Arc<Vec<Evaluation>>,
     pub turn_notes: TurnNotes,

@@ -59,7 +59,8 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
     let services = Arc::new(session.service_addresses());
     let facts = example.facts.clone();
     let conversation = Arc::new(session.conversation().clone());
-    let view = SessionView { example: facts.name.clone(), services, conversation, ..SessionView::default() };
+    let (example_name, lost) = (facts.name.clone(), facts.lost.clone());
+    let view = SessionView { example: example_name, lost, services, conversation, ..SessionView::default() };
     let view = Arc::new(Mutex::new(view));
     let questions = match &example.settings.agent {
         Some(AgentChoice::InProgram(program)) => program.take_requests(&session.id()),

@@ -40,6 +40,7 @@ mod fixture;
 mod fixture_builder;
 mod handles;
 mod harness;
+mod lost_assertions;
 mod matcher;
 mod panics;
 pub mod plain;

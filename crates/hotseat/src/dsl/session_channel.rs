@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::caller_location::CallerLocation;
 use super::conversation::{SessionView, SharedView, lock};
 use super::example_facts::ExampleFacts;
+use super::lost_assertions::UNATTRIBUTED;
 use super::matcher::Assertion;
 use super::panics::CaseEndedPanic;
 use super::simulator::{SimulationResult, SimulatorSettings};
@@ -89,9 +90,6 @@ thread_local! {
 /// The channels of all running examples.
 static RUNNING: Mutex<Vec<SessionChannel>> = Mutex::new(Vec::new());
 
-/// Messages of assertions made when no example was running that could fail.
-static LOST_ASSERTIONS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
 /// Marks the current thread as running an example until it is dropped.
 pub(super) struct CurrentExampleGuard(SharedView);
 
@@ -102,15 +100,10 @@ impl Drop for CurrentExampleGuard {
     }
 }
 
-/// Takes the messages of assertions made when no example was running. Each is returned once.
-pub(super) fn take_lost_assertions() -> Vec<String> {
-    std::mem::take(&mut lock(&LOST_ASSERTIONS))
-}
-
-/// Records an assertion that was made on a thread after its example had ended.
-fn lose_assertion(example: &str, at: CallerLocation) {
-    let words = format!("an assertion was made on a thread after its example `{example}` had ended ({at})");
-    lock(&LOST_ASSERTIONS).push(words);
+/// Records an assertion that was made on a thread after its example had ended, for the run of the example.
+fn lose_assertion(view: &SharedView, at: CallerLocation) -> ! {
+    let SessionView { example, lost, .. } = lock(view).clone();
+    lost.add(format!("an assertion was made on a thread after its example `{example}` had ended ({at})"))
 }
 
 impl std::fmt::Debug for SessionChannel {
@@ -144,11 +137,8 @@ impl SessionChannel {
         let running = lock(&RUNNING).clone();
         match running.as_slice() {
             [line] => line.clone(),
-            [] => {
-                let words = format!("an assertion was made on a thread after all examples had ended ({at})");
-                lock(&LOST_ASSERTIONS).push(words.clone());
-                panic!("{words}");
-            }
+            [] => UNATTRIBUTED
+                .add(format!("an assertion was made on a thread after all examples had ended ({at})")),
             several => {
                 let words = "a value was asserted on another thread while several examples were running, so its example is unknown; assert on `agent` or `conversation`, or on the thread of the example";
                 for line in several {
@@ -163,10 +153,7 @@ impl SessionChannel {
     /// fails.
     pub(super) fn of_session(view: &SharedView, at: CallerLocation) -> SessionChannel {
         let running = lock(&RUNNING).iter().find(|line| Arc::ptr_eq(&line.view, view)).cloned();
-        running.unwrap_or_else(|| {
-            lose_assertion(&lock(view).example, at);
-            leave_example()
-        })
+        running.unwrap_or_else(|| lose_assertion(view, at))
     }
 
     fn is_current(&self) -> bool {
@@ -204,10 +191,10 @@ impl SessionChannel {
             Ok(Err(CaseAlreadyEnded)) => leave_example(),
             Err(_) => {
                 // A thread spawned by the test may outlive it; record the assertion so that the run fails.
-                if let Some(at) = at.filter(|_| !self.is_current()) {
-                    lose_assertion(&self.example.name, at);
+                match at.filter(|_| !self.is_current()) {
+                    Some(at) => lose_assertion(&self.view, at),
+                    None => leave_example(),
                 }
-                leave_example()
             }
         }
     }

@@ -8,6 +8,7 @@ use super::criterion::{Criteria, Criterion};
 use super::example_facts::ExampleFacts;
 use super::fixture::{DeclaredFixture, Fixture};
 use super::fixture_builder::declare_fixture;
+use super::lost_assertions::LostAssertions;
 use super::scenario::{Scenario, ScenarioSource};
 use super::settings::{CaseSettings, settings_of};
 use super::simulator::SimulatorSettings;
@@ -400,6 +401,7 @@ struct GroupScope {
     simulators: Vec<SimulatorSettings>,
     scenario: Option<Scenario>,
     fixtures: Vec<DeclaredFixture>,
+    lost: Arc<LostAssertions>,
     folder: PathBuf,
 }
 
@@ -454,6 +456,7 @@ impl GroupScope {
             simulators: scope.simulators,
             scenario: scope.scenario,
             fixtures: scope.fixtures,
+            lost: scope.lost,
             folder: scope.folder,
         };
         let (before, after) = (scope.before, scope.after);

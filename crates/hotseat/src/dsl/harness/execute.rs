@@ -11,7 +11,6 @@ use hotseat_trace::VerdictStatus;
 use super::super::agents::{AgentChoice, InProgramAgent};
 use super::super::example_body::ExampleBody;
 use super::super::example_facts::ExampleFacts;
-use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
 use super::arguments::{ColorMode, HarnessArguments, IgnoredMode};
 use super::{Harness, exit, format_list};
@@ -117,13 +116,9 @@ impl Harness {
             self.print_diagnostics(mistakes);
             exit::RUN_ERROR
         })?;
-        for words in &reporters.errors {
-            self.print_remark(&format!("error: {words}"));
-        }
-        let lost = take_lost_assertions();
-        for words in &lost {
-            self.print_remark(&format!("error: {words}"));
-        }
+        self.print_errors(&reporters.errors);
+        let lost: Vec<String> = examples.iter().flat_map(|example| example.facts.lost.take()).collect();
+        self.print_errors(&lost);
         Ok(match () {
             () if !lost.is_empty() => exit::RUN_ERROR,
             () if summary.interrupted => exit::INTERRUPTED,

@@ -21,6 +21,7 @@ pub use self::context::HarnessContext;
 pub use self::output::{CapturedOutput, HarnessOutput};
 use self::select::{ExampleSelection, select_examples};
 use super::caller_location::CallerLocation;
+use super::lost_assertions::UNATTRIBUTED;
 use super::tree::Group;
 
 /// Declares examples and runs the selected ones. Call it in `main` of a test file.
@@ -47,7 +48,12 @@ use super::tree::Group;
 #[track_caller]
 pub fn run(declare: impl FnOnce(&mut Group)) -> ExitCode {
     let (arguments, world) = HarnessContext::from_process();
-    Harness { arguments, context: world, file: Location::caller().file() }.run(declare).into()
+    let harness = Harness { arguments, context: world, file: Location::caller().file() };
+    let code = harness.run(declare);
+    // This is the only run of the program.
+    let lost = UNATTRIBUTED.take();
+    harness.print_errors(&lost);
+    if lost.is_empty() { code.into() } else { exit::RUN_ERROR.into() }
 }
 
 /// Like [`run`], with explicit arguments and environment.
@@ -155,6 +161,12 @@ impl Harness {
     /// Prints to standard error. Write errors are ignored; the exit code still reports the result.
     fn print_remark(&self, text: &str) {
         let _ = writeln!(self.context.output.remarks(), "{text}");
+    }
+
+    fn print_errors(&self, errors: &[String]) {
+        for words in errors {
+            self.print_remark(&format!("error: {words}"));
+        }
     }
 
     fn print_diagnostics(&self, mistakes: impl IntoIterator<Item = Diagnostic>) {

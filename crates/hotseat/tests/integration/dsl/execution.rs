@@ -449,6 +449,69 @@ fn turns_at_the_same_time_are_rejected() {
 }
 
 #[test]
+fn late_assertion_fails_no_other_run() {
+    let (begin, begun) = std::sync::mpsc::channel::<()>();
+    let (late, given) = std::sync::mpsc::channel();
+    let begun = Mutex::new(Some((begun, late)));
+    let first = run_examples(|s| {
+        echo_agent(s);
+        s.it("loses an assertion", async move |t| {
+            t.user.says("hello").await;
+            let (begun, late) = begun.lock().unwrap().take().unwrap();
+            let agent = t.agent.clone();
+            let thread = std::thread::spawn(move || {
+                let _ = begun.recv();
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(async { expect!(agent, contains("zzz")) });
+            });
+            late.send(thread).unwrap();
+        });
+    });
+    assert_eq!(first.code, 0, "{first:#?}");
+    let thread = Mutex::new(Some(given.recv().unwrap()));
+    let second = run_examples(|s| {
+        echo_agent(s);
+        s.it("is innocent", async move |t| {
+            t.user.says("hello").await;
+            begin.send(()).unwrap();
+            let thread = thread.lock().unwrap().take().unwrap();
+            let panic = thread.join().unwrap_err();
+            let words = panic.downcast_ref::<String>().unwrap();
+            assert!(words.contains("after its example `loses an assertion` had ended"), "{words}");
+        });
+    });
+    assert_eq!(second.code, 0, "{second:#?}");
+}
+
+#[test]
+fn late_assertion_fails_its_run() {
+    let ran = run_examples_with(&["--test-threads=1"], |s| {
+        echo_agent(s);
+        let thread = Arc::new(Mutex::new(None));
+        let started = thread.clone();
+        let (begin, begun) = std::sync::mpsc::channel::<()>();
+        let begun = Mutex::new(Some(begun));
+        s.it("loses an assertion", async move |t| {
+            t.user.says("hello").await;
+            let (begun, agent) = (begun.lock().unwrap().take().unwrap(), t.agent.clone());
+            *started.lock().unwrap() = Some(std::thread::spawn(move || {
+                let _ = begun.recv();
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(async { expect!(agent, contains("zzz")) });
+            }));
+        });
+        s.it("is innocent", async move |t| {
+            t.user.says("hello").await;
+            begin.send(()).unwrap();
+            assert!(thread.lock().unwrap().take().unwrap().join().is_err());
+        });
+    });
+    assert_eq!(ran.cases(), [("loses an assertion", "passed"), ("is innocent", "passed")]);
+    assert_eq!(ran.code, 3, "{ran:#?}");
+    assert!(ran.output.contains("after its example `loses an assertion` had ended"), "{}", ran.output);
+}
+
+#[test]
 fn panicking_function_is_test_error() {
     let ran = run_examples(|s| {
         echo_agent(s);
