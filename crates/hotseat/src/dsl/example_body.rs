@@ -67,6 +67,8 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
         Some(AgentChoice::Named(_)) | None => None,
     };
     let channel = SessionChannel::new(orders, view.clone(), facts.clone());
+    // A thread that blocks may never end; its example does.
+    let _running = channel.list_as_running();
     let thread = std::thread::Builder::new().name(facts.name.clone());
     let started = thread.spawn(move || {
         let answering = questions.zip(match &example.settings.agent {
@@ -169,7 +171,7 @@ fn run_stages(
     time: watch::Receiver<TimeBudget>,
 ) -> Option<AttemptFailure> {
     panics::capture_panics();
-    let _entered = test.channel.enter();
+    test.channel.enter();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Some(test_error(format!("cannot start a runtime for the example: {error}"))),

@@ -90,12 +90,11 @@ thread_local! {
 /// The channels of all running examples.
 static RUNNING: Mutex<Vec<SessionChannel>> = Mutex::new(Vec::new());
 
-/// Marks the current thread as running an example until it is dropped.
-pub(super) struct CurrentExampleGuard(SharedView);
+/// Lists an example as running until it is dropped.
+pub(super) struct RunningExampleGuard(SharedView);
 
-impl Drop for CurrentExampleGuard {
+impl Drop for RunningExampleGuard {
     fn drop(&mut self) {
-        CURRENT.with(|current| *current.borrow_mut() = None);
         lock(&RUNNING).retain(|line| !Arc::ptr_eq(&line.view, &self.0));
     }
 }
@@ -121,11 +120,15 @@ impl SessionChannel {
         SessionChannel { commands: orders, view: seen, example }
     }
 
-    /// Marks the current thread as running this example until the returned guard is dropped.
-    pub(super) fn enter(&self) -> CurrentExampleGuard {
+    /// Marks the current thread as that of this example.
+    pub(super) fn enter(&self) {
         CURRENT.with(|current| *current.borrow_mut() = Some(self.clone()));
+    }
+
+    /// Lists this example as running until the returned guard is dropped.
+    pub(super) fn list_as_running(&self) -> RunningExampleGuard {
         lock(&RUNNING).push(self.clone());
-        CurrentExampleGuard(self.view.clone())
+        RunningExampleGuard(self.view.clone())
     }
 
     /// Returns the channel of the example that makes an assertion. On other threads, that is the only running
@@ -152,8 +155,11 @@ impl SessionChannel {
     /// Returns the channel of the example with this view. If it has ended, records the assertion so that the run
     /// fails.
     pub(super) fn of_session(view: &SharedView, at: CallerLocation) -> SessionChannel {
-        let running = lock(&RUNNING).iter().find(|line| Arc::ptr_eq(&line.view, view)).cloned();
-        running.unwrap_or_else(|| lose_assertion(view, at))
+        let is_own = |line: &&SessionChannel| Arc::ptr_eq(&line.view, view);
+        // The thread of an example that has timed out may still assert.
+        let current = CURRENT.with(|current| current.borrow().as_ref().filter(is_own).cloned());
+        let running = || lock(&RUNNING).iter().find(is_own).cloned();
+        current.or_else(running).unwrap_or_else(|| lose_assertion(view, at))
     }
 
     fn is_current(&self) -> bool {

@@ -179,7 +179,10 @@ fn panic_of_agent_is_no_expected_error() {
             });
         });
     });
-    assert_eq!(ran.cases(), [("answers::x", "failed"), ("is created::x", "failed"), ("returns it::x", "passed")]);
+    assert_eq!(
+        ran.cases(),
+        [("answers::x", "failed"), ("is created::x", "failed"), ("returns it::x", "passed")]
+    );
     for (case, words) in [("answers::x", "index out of bounds"), ("is created::x", "order not found")] {
         let (kind, message) = ran.failure(case);
         assert_eq!(kind, "agent_error");
@@ -509,6 +512,37 @@ fn late_assertion_fails_its_run() {
     assert_eq!(ran.cases(), [("loses an assertion", "passed"), ("is innocent", "passed")]);
     assert_eq!(ran.code, 3, "{ran:#?}");
     assert!(ran.output.contains("after its example `loses an assertion` had ended"), "{}", ran.output);
+}
+
+#[test]
+fn example_that_blocks_stops_running_at_its_time_limit() {
+    // An assertion on a value needs a program in which no other example runs.
+    let isolated = std::env::var_os("HOTSEAT_ISOLATED_TEST").is_some();
+    if !isolated {
+        let name = "dsl::execution::example_that_blocks_stops_running_at_its_time_limit";
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+        let ran = program.args(["--exact", name]).env("HOTSEAT_ISOLATED_TEST", "1").output().unwrap();
+        let output = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && output.contains("1 passed"), "{output}");
+        return;
+    }
+    let ran = run_examples_with(&["--test-threads=1"], |s| {
+        echo_agent(s);
+        s.it("blocks", async |t| {
+            t.user.says("hello").await;
+            std::thread::sleep(std::time::Duration::from_secs(60));
+        })
+        .timeout(std::time::Duration::from_millis(200));
+        s.it("asserts on a thread", async |t| {
+            t.user.says("hello").await;
+            let thread = std::thread::spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(async { expect!(1, eq(1)) });
+            });
+            tokio::task::spawn_blocking(|| thread.join().unwrap()).await.unwrap();
+        });
+    });
+    assert_eq!(ran.cases(), [("blocks", "failed"), ("asserts on a thread", "passed")], "{ran:#?}");
 }
 
 #[test]
