@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::NotMatcher;
 use super::value_matchers::{
-    ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, OneOfMatcher, PatternMatcher,
+    ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, NOT_IN_JSON, OneOfMatcher, PatternMatcher, has_number,
 };
 use crate::dsl::panics;
 use hotseat_checks::{ArgumentCondition, ArgumentFunction, Undecidable, contains_value};
@@ -165,22 +165,24 @@ values!(Value, &str, String, bool, i32, i64, u32, u64, usize);
 
 impl IntoExpectedValue for f64 {
     fn into_expected(self) -> ExpectedValue {
-        expect_json(self, ExpectedValue::Value)
+        expect_json(vec![self], |values| ExpectedValue::Value(only(values)))
     }
 }
 
-/// Expects something of a value. NaN and infinity have no JSON representation and are invalid.
-fn expect_json(
-    value: impl Into<Value> + fmt::Debug,
-    expect: impl FnOnce(Value) -> ExpectedValue,
+/// Expects something of values. NaN and infinity have no JSON representation and are invalid.
+fn expect_json<T: Into<Value> + fmt::Debug>(
+    values: Vec<T>,
+    expect: impl FnOnce(Vec<Value>) -> ExpectedValue,
 ) -> ExpectedValue {
-    let written = format!("{value:?}");
-    match value.into() {
-        Value::Null if written != "Null" => {
-            ExpectedValue::Invalid(format!("an argument cannot be compared with {written}"))
-        }
-        value => expect(value),
+    match values.iter().find(|value| has_number(value, NOT_IN_JSON)) {
+        Some(value) => ExpectedValue::Invalid(format!("an argument cannot be compared with {value:?}")),
+        None => expect(values.into_iter().map(Into::into).collect()),
     }
+}
+
+/// Returns the value of a list of one.
+fn only(mut values: Vec<Value>) -> Value {
+    values.pop().unwrap_or_default()
 }
 
 impl IntoExpectedValue for () {
@@ -189,15 +191,15 @@ impl IntoExpectedValue for () {
     }
 }
 
-impl<T: Into<Value>> IntoExpectedValue for Vec<T> {
+impl<T: Into<Value> + fmt::Debug> IntoExpectedValue for Vec<T> {
     fn into_expected(self) -> ExpectedValue {
-        ExpectedValue::Value(self.into_iter().map(Into::into).collect())
+        expect_json(self, |values| ExpectedValue::Value(values.into()))
     }
 }
 
-impl<T: Into<Value>, const N: usize> IntoExpectedValue for [T; N] {
+impl<T: Into<Value> + fmt::Debug, const N: usize> IntoExpectedValue for [T; N] {
     fn into_expected(self) -> ExpectedValue {
-        ExpectedValue::Value(self.into_iter().map(Into::into).collect())
+        Vec::from(self).into_expected()
     }
 }
 
@@ -216,7 +218,7 @@ fn one_or_many<V: Into<Value>>(values: Vec<V>) -> Value {
 impl<U: Into<Value> + fmt::Debug> IntoExpectedValue for ComparisonMatcher<U> {
     fn into_expected(self) -> ExpectedValue {
         let key = self.relation.name();
-        expect_json(self.limit, |than| ExpectedValue::Condition(json!({ key: than })))
+        expect_json(vec![self.limit], |than| ExpectedValue::Condition(json!({ key: only(than) })))
     }
 }
 
@@ -232,26 +234,27 @@ impl IntoExpectedValue for PatternMatcher {
     }
 }
 
-impl<U: Into<Value>> IntoExpectedValue for ContainsMatcher<U> {
+impl<U: Into<Value> + fmt::Debug> IntoExpectedValue for ContainsMatcher<U> {
     fn into_expected(self) -> ExpectedValue {
         let key = if self.all { "contains" } else { "contains_any" };
-        let sought: Vec<Value> = self.sought.into_iter().map(Into::into).collect();
-        match sought.is_empty() || sought.iter().any(|sought| sought == "") {
-            true => ExpectedValue::Invalid(EMPTY_CONTAINS.to_string()),
-            false if self.all => ExpectedValue::Condition(json!({ key: one_or_many(sought) })),
-            false => ExpectedValue::Condition(json!({ key: sought })),
-        }
+        let is_all = self.all;
+        expect_json(self.sought, |sought| {
+            match sought.is_empty() || sought.iter().any(|sought| sought == "") {
+                true => ExpectedValue::Invalid(EMPTY_CONTAINS.to_string()),
+                false if is_all => ExpectedValue::Condition(json!({ key: one_or_many(sought) })),
+                false => ExpectedValue::Condition(json!({ key: sought })),
+            }
+        })
     }
 }
 
-impl<U: Into<Value>> IntoExpectedValue for OneOfMatcher<U> {
+impl<U: Into<Value> + fmt::Debug> IntoExpectedValue for OneOfMatcher<U> {
     fn into_expected(self) -> ExpectedValue {
         match self.problem() {
             Some(words) => ExpectedValue::Invalid(words.to_string()),
-            None => {
-                let values: Vec<Value> = self.into_values().into_iter().map(Into::into).collect();
+            None => expect_json(self.into_values(), |values| {
                 ExpectedValue::Condition(json!({ "one_of": values }))
-            }
+            }),
         }
     }
 }

@@ -41,11 +41,8 @@ impl<T: PartialEq<U> + Debug + ?Sized, U: Debug> Matcher<T> for EqualMatcher<U> 
     fn assertion(&self, found: &T) -> Assertion {
         let expected =
             format!("{} {}", if self.is_equal { "to be" } else { "not to be" }, shown(&self.expected));
-        match is_nan(&self.expected) || is_nan(found) {
-            true => Assertion::undecided_as(
-                expected,
-                "NaN is not equal to any value, including itself".to_string(),
-            ),
+        match has_number(&self.expected, NAN) || has_number(found, NAN) {
+            true => Assertion::undecided_as(expected, NAN_IS_UNEQUAL.to_string()),
             false => {
                 Assertion::decided_as(expected, (*found == self.expected) == self.is_equal, shown(found))
             }
@@ -53,9 +50,32 @@ impl<T: PartialEq<U> + Debug + ?Sized, U: Debug> Matcher<T> for EqualMatcher<U> 
     }
 }
 
-/// Returns true for NaN, of any type, judging by its `Debug` output.
-fn is_nan(value: &(impl Debug + ?Sized)) -> bool {
-    format!("{value:?}") == "NaN"
+/// How `Debug` writes NaN.
+const NAN: &[&str] = &["NaN"];
+
+/// How `Debug` writes numbers that JSON does not have.
+pub(super) const NOT_IN_JSON: &[&str] = &["NaN", "inf"];
+
+const NAN_IS_UNEQUAL: &str = "NaN is not equal to any value, including itself";
+
+/// Returns true if a value is or contains one of these numbers, judging by its `Debug` output without its texts.
+pub(super) fn has_number(value: &(impl Debug + ?Sized), written: &[&str]) -> bool {
+    // A quotation mark as a character begins no text.
+    let shown = format!("{value:?}").replace("'\"'", "");
+    let (mut in_text, mut is_escaped) = (false, false);
+    let blank_texts = |letter| {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => in_text = !in_text,
+            _ if in_text => {}
+            _ => return letter,
+        }
+        ' '
+    };
+    let outside: String = shown.chars().map(blank_texts).collect();
+    let is_separator = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    outside.split(is_separator).any(|word| written.contains(&word))
 }
 
 /// Comparison matcher; see [`ge`], [`gt`], [`le`] and [`lt`].
@@ -155,11 +175,8 @@ impl<T: PartialEq<U> + Debug, U: Debug> Matcher<T> for OneOfMatcher<U> {
             return Assertion::invalid(wrong);
         }
         let expected = format!("to be one of {}", shown(&self.values));
-        if is_nan(found) || self.values.iter().any(is_nan) {
-            return Assertion::undecided_as(
-                expected,
-                "NaN is not equal to any value, including itself".to_string(),
-            );
+        if has_number(found, NAN) || has_number(&self.values, NAN) {
+            return Assertion::undecided_as(expected, NAN_IS_UNEQUAL.to_string());
         }
         Assertion::decided_as(expected, self.values.iter().any(|value| found == value), shown(found))
     }
@@ -251,6 +268,9 @@ impl<U: Debug> ContainsMatcher<U> {
             return Assertion::invalid(EMPTY_CONTAINS);
         }
         let expected = format!("to contain {}", self.expected());
+        if has_number(&self.sought, NAN) {
+            return Assertion::undecided_as(expected, NAN_IS_UNEQUAL.to_string());
+        }
         let assertion = Assertion::decided_as(expected, self.fits(has), found);
         assertion.of_several(if self.all { self.sought.len() } else { 1 })
     }

@@ -12,6 +12,52 @@ use serde_json::json;
 use super::harness::{echo_agent, run_examples, run_examples_in, target_without_calls};
 
 #[test]
+fn nan_decides_nothing() {
+    let nan = f64::NAN;
+    for undecided in [
+        ne(Some(0.0)).assertion(&Some(nan)),
+        ne((1, 0.0)).assertion(&(1, nan)),
+        ne(vec![nan]).assertion(&vec![nan]),
+        ne(('"', nan)).assertion(&('"', 0.0)),
+        not(contains(nan)).assertion(&vec![1.0]),
+        not(one_of([Some(nan)])).assertion(&Some(1.0)),
+    ] {
+        assert_eq!(undecided.holds(), None, "{undecided:?}");
+    }
+    for decided in [
+        ne("NaN").assertion(&"a"),
+        ne(("a \"NaN", '\'')).assertion(&("a \" NaN ", 'b')),
+        ne(vec!["inf NaN"]).assertion(&vec!["b"]),
+        not(contains("NaN")).assertion("a"),
+    ] {
+        assert_eq!(decided.holds(), Some(true), "{decided:?}");
+    }
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        let called = || call_tool("check_availability");
+        for (name, matcher) in [
+            ("one of", called().with("note", one_of([nan]))),
+            ("a list", called().with("note", vec![1.0, nan])),
+            ("an array", called().with("note", [f64::INFINITY])),
+            ("contains", called().with("note", contains([nan]))),
+            ("a number", called().with("note", nan)),
+            ("a limit", called().with("note", ge(nan))),
+        ] {
+            s.it(name, async move |t| {
+                t.user.says("a room").await;
+                evaluate!(t.agent, not(matcher.clone()));
+            });
+        }
+    });
+    assert_eq!(ran.cases().len(), 6);
+    for (name, _) in ran.cases() {
+        let (kind, message) = ran.failure(name);
+        assert_eq!(kind, "test_error", "{name}: {message}");
+        assert!(message.contains("an argument cannot be compared with "), "{name}: {message}");
+    }
+}
+
+#[test]
 fn arguments_compare_as_written() {
     let ran = run_examples(|s| {
         echo_agent(s);
