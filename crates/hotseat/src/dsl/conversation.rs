@@ -8,9 +8,7 @@ use hotseat_trace::{self as trace, TurnScope};
 use hotseat_engine::session::unseen_calls_reason;
 
 use super::lost_assertions::LostAssertions;
-use super::views::{
-    AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes, UnseenReason,
-};
+use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes, UnseenReason};
 
 /// Snapshot of the session that the example can read.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +59,13 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Message if something is asserted about the agent before the first message.
+pub(super) const NO_TURN_TO_CHECK: &str = "there is no turn to check yet; send one first";
+
 /// The conversation so far.
+///
+/// Reading the tool calls of a running conversation panics before the first message: that there are none says nothing
+/// about the agent.
 #[derive(Clone)]
 pub struct Conversation {
     pub(super) source: ConversationSource,
@@ -96,9 +100,7 @@ impl Conversation {
         conversation.turns = scope.turns_up_to_end().to_vec();
         conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
         let unseen = unseen_reason(scope.unseen_calls());
-        Conversation {
-            source: ConversationSource::Recorded(Arc::new(conversation), current_notes(), unseen),
-        }
+        Conversation { source: ConversationSource::Recorded(Arc::new(conversation), current_notes(), unseen) }
     }
 
     /// Returns the messages of user and agent, in order.
@@ -151,27 +153,41 @@ impl Conversation {
         self.turn_count() == 0
     }
 
+    /// Returns the turns whose tool calls are read. Panics if there is none, but not for the functions that the session calls.
+    #[track_caller]
+    fn turns_with_calls(&self) -> Vec<Turn> {
+        let turns = self.turns();
+        let is_live = matches!(self.source, ConversationSource::Live(_));
+        assert!(!(is_live && turns.is_empty()), "{NO_TURN_TO_CHECK}");
+        turns
+    }
+
     /// Returns all tool calls, in the order in which they started.
+    #[track_caller]
     pub fn all_tool_calls(&self) -> Vec<ToolCall> {
-        self.turns().iter().flat_map(Turn::tool_calls).collect()
+        self.turns_with_calls().iter().flat_map(Turn::tool_calls).collect()
     }
 
     /// Returns the names of all called tools in call order, with repetitions.
+    #[track_caller]
     pub fn tool_names(&self) -> Vec<String> {
         self.all_tool_calls().into_iter().map(|call| call.name).collect()
     }
 
     /// Returns all calls of a tool.
+    #[track_caller]
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
-        self.turns().iter().flat_map(|turn| turn.tool_calls_for(name)).collect()
+        self.turns_with_calls().iter().flat_map(|turn| turn.tool_calls_for(name)).collect()
     }
 
     /// Returns true if a tool was called.
+    #[track_caller]
     pub fn has_tool_call(&self, name: &str) -> bool {
-        self.turns().iter().any(|turn| turn.has_tool_call(name))
+        self.turns_with_calls().iter().any(|turn| turn.has_tool_call(name))
     }
 
     /// Returns how many times a tool was called.
+    #[track_caller]
     pub fn called_tool(&self, name: &str) -> usize {
         self.tool_calls_for(name).len()
     }

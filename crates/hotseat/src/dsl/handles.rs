@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::caller_location::CallerLocation;
-use super::conversation::Conversation;
+use super::conversation::{Conversation, NO_TURN_TO_CHECK};
 use super::matcher::Matcher;
 use super::session_channel::{AssertionRequest, SessionChannel, SessionCommand};
 use super::simulator::{SimulationResult, SimulatorSettings};
@@ -266,14 +266,16 @@ impl Agent {
         known.unwrap_or_else(|| self.channel.fail_test(missing(), at))
     }
 
-    /// Returns the tool calls of the last turn.
+    /// Returns the tool calls of the last turn. Fails the example before the first message.
+    #[track_caller]
     pub fn tool_calls(&self) -> Vec<ToolCall> {
-        self.last_turn().map(|turn| turn.tool_calls()).unwrap_or_default()
+        self.turn_at(CallerLocation::here()).tool_calls()
     }
 
-    /// Returns how many times the last turn called this tool.
+    /// Returns how many times the last turn called this tool. Fails the example before the first message.
+    #[track_caller]
     pub fn called_tool(&self, name: &str) -> usize {
-        self.last_turn().map_or(0, |turn| turn.tool_calls_for(name).len())
+        self.turn_at(CallerLocation::here()).tool_calls_for(name).len()
     }
 
     /// Returns the current topic, or none if topics are not tracked.
@@ -284,6 +286,10 @@ impl Agent {
     /// Returns true if the conversation is in this topic.
     pub fn in_topic(&self, name: &str) -> bool {
         self.channel.view().conversation.current_topic.as_deref() == Some(name)
+    }
+
+    fn turn_at(&self, at: CallerLocation) -> Turn {
+        self.last_turn().unwrap_or_else(|| self.channel.fail_test(NO_TURN_TO_CHECK, at))
     }
 
     fn response_at(&self, at: CallerLocation) -> AgentResponse {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::value_matchers::{ContainsMatcher, EMPTY_CONTAINS, PatternMatcher};
 use super::{Assertion, AssertionKind, ExpectedValue, IntoExpectedValue, IntoStrings, Matcher, NotMatcher};
-use crate::dsl::conversation::{Conversation, turns_of};
+use crate::dsl::conversation::{Conversation, NO_TURN_TO_CHECK, turns_of};
 use crate::dsl::handles::Agent;
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
@@ -335,7 +335,7 @@ pub struct PredicateMatcher<F> {
 impl<F: Fn(&Turn) -> bool> Matcher<Agent> for PredicateMatcher<F> {
     fn assertion(&self, agent: &Agent) -> Assertion {
         let found = match agent.last_turn() {
-            None => Err(Undecidable::new("there is no turn to check yet; send one first")),
+            None => Err(Undecidable::new(NO_TURN_TO_CHECK)),
             Some(turn) => panics::catch(|| (self.function)(&turn)).map_err(Undecidable::from),
         };
         agent.scope_assertion(Assertion::from_kind(AssertionKind::Predicate {

@@ -138,11 +138,31 @@ fn panic_error_and_misuse_fail_only_their_case_with_location() {
         s.it("expects too early", async |t| {
             expect!(t.agent, not(call_tool("book_room")));
         });
+        s.it("reads calls too early", async |t| {
+            expect!(t.agent.tool_calls(), is_empty());
+        });
+        s.it("counts calls too early", async |t| {
+            expect!(t.agent.called_tool("book_room"), eq(0));
+        });
+        s.it("reads all calls too early", async |t| {
+            expect!(t.conversation.tool_names(), is_empty());
+        });
+        s.it("looks for a call too early", async |t| {
+            expect!(t.conversation.has_tool_call("book_room"), eq(false));
+        });
         s.it("goes well", async |t| {
             t.user.says("hello").await;
         });
     });
     assert_eq!(ran.code, 1);
+    for name in ["reads calls", "counts calls", "reads all calls", "looks for a call"] {
+        let (kind, message) = ran.failure(&format!("{name} too early"));
+        assert!(
+            kind == "test_error" && message.contains("there is no turn to check yet"),
+            "{name}: {message}"
+        );
+        assert!(message.contains("tests/integration/dsl/examples.rs:"), "{name}: {message}");
+    }
     for (name, expected_kind, words) in [
         ("panics", "test_error", "the test panicked: a call ("),
         ("returns an error", "test_error", "the test returned an error: no such file ("),
