@@ -177,7 +177,8 @@ fn cfg_attributes(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> 
 }
 
 fn hidden_ident(ident: &Ident) -> Ident {
-    format_ident!("__{ident}", span = ident.span())
+    // As an argument, a raw identifier loses its `r#`.
+    format_ident!("__{}", ident, span = ident.span())
 }
 
 fn ident_literal(ident: &Ident) -> LitStr {

@@ -29,6 +29,11 @@ mod parrot {
         expect!(conversation.turn_count(), eq(2));
     }
 
+    #[it("has a keyword as its name")]
+    async fn r#match(user: User) {
+        user.says("hello").await;
+    }
+
     #[it("is left out")]
     #[cfg(any())]
     async fn no_such_example(nothing: Nothing) {}
