@@ -135,11 +135,14 @@ impl ReplaySession {
             }
         }
         let message = format!("no recording of `{id}` of {suite} in {}", self.target.display_path);
-        let help = format!(
-            "record it with `hotseat test --record {}` and the real agent; the file will be {}",
-            self.target.display_path,
-            file_name(Some(suite), id)
-        );
+        let help = match suite.ends_with(".rs") {
+            true => "tests in Rust are not recorded: name one recording, which serves all examples, or a folder with a recording without a suite".to_string(),
+            false => format!(
+                "record it with `hotseat test --record {}` and the real agent; the file will be {}",
+                self.target.display_path,
+                file_name(Some(suite), id)
+            ),
+        };
         Err(wrong(message).with_detail(help))
     }
 

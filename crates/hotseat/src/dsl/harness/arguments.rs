@@ -39,7 +39,8 @@ Arguments of `hotseat test`:
   -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit); repeatable
       --trace FILE        Write all events of all conversations as JSON lines
   -n, --agent NAME        Test this agent of hotseat.yaml instead of the ones that examples name;
-                          replay:PATH replays recordings. Does not replace agents in the test program
+                          replay:PATH replays a recording of `hotseat test --record`, or a folder of
+                          imported ones. Does not replace agents in the test program
       --endpoint URL      Contact the tested agent at this URL instead of its own
       --simulator WHO     Simulator: agents:ID or connectors:NAME
       --config FILE       Project file; default: the nearest hotseat.yaml, searched upwards

@@ -37,6 +37,25 @@ fn filters_follow_test_harness_conventions() {
 }
 
 #[test]
+fn missing_recording_has_advice_for_rust() {
+    let one = r#"{"version": 1, "case": "a", "turns": [{"user": "hello", "events": [{"type": "message", "at_ms": 1, "text": "Hi."}]}]}"#;
+    let write = |folder: &Path| {
+        std::fs::create_dir(folder.join("rec")).unwrap();
+        std::fs::write(folder.join("rec/a.json"), one).unwrap();
+    };
+    let run = |from: &str| {
+        run_examples_in(write, &[&format!("--agent=replay:{from}")], |s| {
+            s.it("b", async |t| drop(t.user.says("hello").await));
+        })
+    };
+    let missing = run("rec");
+    assert!(missing.failure("b").1.starts_with("no recording of `b` of "), "{missing:#?}");
+    let detail = missing.case("b")["failure"]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("tests in Rust are not recorded: name one recording"), "{detail}");
+    assert_eq!(run("rec/a.json").cases(), [("b", "passed")]);
+}
+
+#[test]
 fn empty_match_is_ok_for_filter_but_not_for_tag() {
     assert_eq!(run_examples_with(&["nothing like it"], tree).code, 0);
     assert_eq!(run_examples_with(&["--exact", "book"], tree).code, 0);
