@@ -110,7 +110,7 @@ declare module "hotseat" {
     badExamples?: Example[];
     /** Borderline replies and their verdicts. */
     edgeCases?: (Example & { verdict: boolean })[];
-    /** Decides instead of a judge: a truthy result means satisfied, `{ pass }` as in script functions. */
+    /** Decides instead of a judge: returns true or false, or `{ pass }` as in script functions. */
     match?: (conversation: Conversation) => unknown;
     /** Like `match`, with the judged messages. */
     matchMessages?: (messages: Message[]) => unknown;
@@ -503,7 +503,7 @@ declare module "hotseat" {
     /** `string`, `number`, `boolean`, `array`, `object`, `function`, `null`, `undefined`. */
     toBeTypeOf(name: string): void;
     toBeInstanceOf(type: new (...args: any[]) => unknown): void;
-    /** Value for which the function returns a truthy result. */
+    /** Value for which the function returns true; it returns true or false, or `{ pass }`. */
     toSatisfy(decides: (value: T) => unknown): void;
     /** Function that throws: any error, one with this message part, or of this class. */
     toThrow(expected?: string | RegExp | (new (...args: any[]) => unknown) | Error): void;

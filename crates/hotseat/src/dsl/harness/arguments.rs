@@ -36,7 +36,7 @@ Arguments of `hotseat test`:
       --grep REGEX        Run only examples whose name, file or tag matches; repeatable
       --tag TAG           Run only examples with this tag; repeatable, any of the tags matches
       --exclude-tag TAG   Run no examples with this tag; repeatable
-  -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit); repeatable
+  -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit), .html, .md; repeatable
       --trace FILE        Write all events of all conversations as JSON lines
   -n, --agent NAME        Test this agent of hotseat.yaml instead of the ones that examples name;
                           replay:PATH replays a recording of `hotseat test --record`, or a folder of
@@ -175,12 +175,12 @@ impl HarnessArguments {
         let mut all = HarnessArguments::default();
         let mut rest = written.iter();
         while let Some(argument) = rest.next() {
-            let (flag, joined) = match argument.split_once('=') {
+            let (flag, mut joined) = match argument.split_once('=') {
                 Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_string())),
                 _ => (argument.as_str(), None),
             };
             let mut value = || {
-                let next = joined.clone().or_else(|| rest.next().cloned());
+                let next = joined.take().or_else(|| rest.next().cloned());
                 next.ok_or_else(|| Diagnostic::new(format!("{flag} needs a value")))
             };
             match flag {
@@ -257,6 +257,9 @@ impl HarnessArguments {
                 }
                 filter => all.filters.push(filter.to_string()),
             }
+            if joined.is_some() {
+                return Err(Diagnostic::new(format!("{flag} takes no value")));
+            }
         }
         Ok(all)
     }
@@ -306,6 +309,8 @@ mod tests {
             ("--exakt", "unknown argument `--exakt`"),
             ("--test-threads 0", "--test-threads 0: expected a whole number from 1 to 10000"),
             ("--skip", "--skip needs a value"),
+            ("--forbid-only=false", "--forbid-only takes no value"),
+            ("--help=1", "--help takes no value"),
             ("--format json", "--format json: expected pretty or terse (write reports with `--output`)"),
             ("--timeout 30", "--timeout 30: expected a duration, for instance 500ms, 30s or 1m30s"),
             ("--retries 1.5", "--retries 1.5: expected a whole number"),
