@@ -296,6 +296,30 @@ fn impossible_comparisons_error_even_if_negated() {
 }
 
 #[test]
+fn test_waits_for_what_it_does_not_await() {
+    let tested = run_script(
+        "const never = () => new Promise(() => {});
+         export function TestSubtest(t) { user.says('hi'); t.run('s', async (u) => { await never(); u.fail('x'); }); }
+         export function TestInner(t) { t.run('s', async (u) => { u.run('s', never); }); }
+         export function TestPanic(t) { t.assert.Panic(never); }
+         export function TestNoPanic(t) { t.assert.NoPanic(never); }
+         export function TestSettles(t) {
+           t.run('s', async (u) => { await null; u.assert.Panic(async () => { throw 1; }); });
+           t.assert.NoPanic(async () => { await null; });
+         }
+         export function TestFails(t) { t.run('s', async (u) => { await null; u.fail('x'); }); }",
+    );
+    for name in ["TestSubtest", "TestInner", "TestPanic", "TestNoPanic"] {
+        let failure = tested.failure(name);
+        assert_eq!(failure["kind"], "script_error", "{name}: {failure:#}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains("awaits a promise that can no longer settle"), "{name}: {message}");
+    }
+    assert_eq!(tested.case("TestSettles")["status"], "passed");
+    assert_eq!(tested.failure("TestFails")["kind"], "assertion");
+}
+
+#[test]
 fn test_functions_compare_supported_values() {
     let all = [
         "NotContains(undefined, 'Which')",

@@ -33,6 +33,7 @@ async function around(chain, work) {
   try {
     for (const one of chain) for (const hook of one.before) await ran(hook());
     await ran(work());
+    for (const one of current.unsettled) await one;
   } catch (error) {
     failed = { error };
   }

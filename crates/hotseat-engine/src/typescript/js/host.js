@@ -79,6 +79,8 @@ const current = {
   interrupted: undefined,
   /** The first error that a subtest threw. */
   broken: undefined,
+  /** Subtests and assertions of the test that end later: it waits for them. */
+  unsettled: [],
 };
 
 /** Returns true if the test library has done the work and the host only records it: the script's clock keeps running. */

@@ -7,6 +7,8 @@ const { TYPES, sized, typeName } = part("valueMatchers");
 /** Stops a test function or subtest. */
 class Stop extends AssertionError {}
 
+const nothing = () => {};
+
 function testing(name, state) {
   const told = (values) => values.map((value) => (typeof value === "string" ? value : shown(value))).join(" ");
   const prefix = state.above.length > 0 ? `${state.above.join(" > ")}: ` : "";
@@ -78,7 +80,10 @@ function testing(name, state) {
       const wrong = given(name, 1, args);
       if (wrong !== undefined) return note(name, wrong);
       const found = thrown(args[0], wanted);
-      return typeof found.then === "function" ? found.then((one) => note(name, one, args[1])) : note(name, found, args[1]);
+      if (typeof found.then !== "function") return note(name, found, args[1]);
+      const noted = found.then((one) => note(name, one, args[1]));
+      current.unsettled.push(noted);
+      return noted;
     };
 
   const t = {
@@ -113,7 +118,11 @@ function testing(name, state) {
       };
       try {
         const returned = ran(work(testing(String(inner), within)));
-        return isPromise(returned) ? returned.then(ended, broken) : ended();
+        if (!isPromise(returned)) return ended();
+        const settled = returned.then(ended, broken);
+        // An error of a subtest that is not awaited stays unhandled.
+        current.unsettled.push(returned.then(nothing, nothing));
+        return settled;
       } catch (error) {
         return broken(error);
       }
