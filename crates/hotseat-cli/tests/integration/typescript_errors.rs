@@ -295,6 +295,65 @@ fn impossible_comparisons_error_even_if_negated() {
     ]);
 }
 
+/// Calls every function and method of the library with more arguments than it takes. Only these take any number.
+#[test]
+fn every_function_refuses_surplus_arguments() {
+    let tested = run_script(
+        "import * as hotseat from 'hotseat';
+         const many = Array.from({ length: 9 }, () => () => {});
+         const accepted = [];
+         let count = 0;
+         const refuses = (name, work) => {
+           count += 1;
+           try { work(); } catch (error) { if (/expects (no|at most|\\d+) .*, got 9$/.test(error.message)) return; }
+           accepted.push(name);
+         };
+         const all = (of, object) => {
+           for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(object))) {
+             if (name === 'constructor' || typeof value !== 'function') continue;
+             refuses(`${of}${name}`, () => value.apply(object, many));
+             for (const more of ['only', 'skip']) if (value[more] !== undefined) refuses(`${of}${name}.${more}`, () => value[more](...many));
+           }
+         };
+         export function TestAll(t) {
+           user.says('hello');
+           t.assert.Equal(Object.keys(t.assert).filter((name) => name !== 'Agent' && t.assert[name](...many) !== false), []);
+           all('', hotseat);
+           for (const [name, object] of Object.entries({ user, agent, conversation, t })) all(`${name}.`, object);
+           const { currentTurn: turn } = agent;
+           const { agentResponse: response, agentMessage: message, toolCalls: [call] } = turn;
+           for (const [name, object] of Object.entries({ turn, response, message, call })) all(`${name}.`, Object.getPrototypeOf(object));
+           refuses('t.assert.Agent', () => t.assert.Agent(...many));
+           console.log(count > 45, 'accepted:', accepted.sort().join(' '));
+         }",
+    );
+    let case = tested.case("TestAll");
+    assert_eq!(case["status"], "failed", "{case:#}");
+    let logs = case["logs"].to_string();
+    assert!(logs.contains("true accepted: oneOf t.error t.log\""), "{logs}");
+}
+
+#[test]
+fn surplus_arguments_are_test_errors() {
+    assert_test_errors(
+        "",
+        &[
+            ("user.says('hello', {}, { expectError: /x/ })", "user.says expects at most 2 arguments, got 3"),
+            ("expect(1, 'm', 2).toBe(1)", "expects at most 2 arguments, got 3"),
+            ("expect(1).toBe(gte(1, 99))", "gte expects at most 1 argument, got 2"),
+            ("expect(5).toBe(anything(5))", "anything expects no argument, got 1"),
+            ("agent.response.matches(/a/, /b/)", "response.matches expects at most 1 argument, got 2"),
+        ],
+    );
+    let hook = refused("after(() => {}, () => {}); it('a', () => {});");
+    assert!(hook.stderr.contains("after expects at most 1 argument, got 2"), "{hook}");
+    let scenario = run_script(
+        "scenarioSet('s', [{ name: 'a', goal: 'b' }], (one) => { it('a', () => one.get('goal', 'c')); });",
+    );
+    let message = scenario.report["results"][0]["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("scenario.get expects at most 1 argument, got 2"), "{message}");
+}
+
 #[test]
 fn test_waits_for_what_it_does_not_await() {
     let tested = run_script(

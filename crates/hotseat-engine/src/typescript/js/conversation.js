@@ -115,6 +115,11 @@ class Turn {
   }
 }
 
+exactMethods("call", ToolCall.prototype);
+exactMethods("message", Message.prototype);
+exactMethods("response", AgentResponse.prototype);
+exactMethods("turn", Turn.prototype);
+
 const turns = [];
 /** Returns an object of a part, which is loaded when a test looks at the object. */
 function lazily(from, name) {
@@ -134,8 +139,8 @@ function lazily(from, name) {
 const conversation = lazily("conversation", "conversation");
 const agent = lazily("conversation", "agent");
 
-const user = Object.freeze({
-  says(input, options = {}) {
+const user = Object.freeze(exactMethods("user", {
+  says(input, options) {
     within("user.says");
     if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs a message, got ${shown(input)}`);
     const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
@@ -144,11 +149,11 @@ const user = Object.freeze({
     if (isObject(whole.options)) turns.at(-1).userMessage.metadata = structured(whole.options);
     return turns.at(-1).agentResponse;
   },
-  simulate(brief = {}) {
+  simulate(brief) {
     within("user.simulate");
-    return part("simulating").simulate(brief);
+    return part("simulating").simulate(brief === undefined ? {} : brief);
   },
-});
+}));
 
 /**
  * Converts a value to case file form: regular expressions become patterns, criteria with functions become references to them. Other values

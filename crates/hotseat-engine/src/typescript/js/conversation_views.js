@@ -1,6 +1,6 @@
 // The conversation and the agent as scripts see them, and functions of the test that judge them.
 
-const { ask, at, callsOf, current, decided, decidedCheck, functions, hasCallOf, misuse, part, shown, thrownWords, turns, within } = core;
+const { ask, at, callsOf, current, decided, decidedCheck, exactMethods, functions, hasCallOf, misuse, part, shown, thrownWords, turns, within } = core;
 
 /** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
@@ -37,10 +37,10 @@ function answer({ call, first, turn, condition }) {
   }
 }
 
-/** Returns the arguments of a function that looks for calls: a tool, and the arguments that it expects. */
-function ofCalls(name, args) {
-  if (typeof args[0] !== "string" || args.length > 2) throw misuse(`${name} expects the name of a tool and optionally its arguments`);
-  return args;
+/** Validates the name of a tool that a function looks for. */
+function toolNamed(name, tool) {
+  if (typeof tool !== "string") throw misuse(`${name} expects the name of a tool and optionally its arguments`);
+  return tool;
 }
 
 /** Returns the name of a topic of the graph. No turn is in another one. */
@@ -51,7 +51,7 @@ function ofGraph(name) {
   throw misuse(names === undefined ? `there is no topic ${shown(name)}: the test has no graph` : `there is no topic ${shown(name)}: the graph has ${names.join(", ")}`);
 }
 
-const conversation = Object.freeze({
+const conversation = Object.freeze(exactMethods("conversation", {
   get turns() {
     return [...turns];
   },
@@ -95,15 +95,15 @@ const conversation = Object.freeze({
   get isEmpty() {
     return turns.length === 0;
   },
-  hasToolCall: (...args) => hasCallOf(conversation.allToolCalls, ...ofCalls("hasToolCall", args)),
-  calledTool: (...args) => callsOf(conversation.allToolCalls, ...ofCalls("calledTool", args)).length,
-  toolCallsFor: (...args) => callsOf(conversation.allToolCalls, ...ofCalls("toolCallsFor", args)),
+  hasToolCall: (name, expected) => hasCallOf(conversation.allToolCalls, toolNamed("hasToolCall", name), expected),
+  calledTool: (name, expected) => callsOf(conversation.allToolCalls, toolNamed("calledTool", name), expected).length,
+  toolCallsFor: (name, expected) => callsOf(conversation.allToolCalls, toolNamed("toolCallsFor", name), expected),
   inTopic: (name) => current.topics.current === ofGraph(name),
   turnsInTopic: (name) => conversation.turnsForTopic(name).length,
   turnsForTopic: (name) => turns.filter((turn) => turn.topic === ofGraph(name)),
-});
+}));
 
-const agent = Object.freeze({
+const agent = Object.freeze(exactMethods("agent", {
   get response() {
     return turns.at(-1)?.agentResponse;
   },
@@ -119,12 +119,12 @@ const agent = Object.freeze({
   get toolCalls() {
     return turns.at(-1)?.toolCalls ?? [];
   },
-  calledTool: (...args) => callsOf(agent.toolCalls, ...ofCalls("calledTool", args)).length,
+  calledTool: (name, expected) => callsOf(agent.toolCalls, toolNamed("calledTool", name), expected).length,
   inTopic: (name) => current.topics.current === ofGraph(name),
   responseMatches: (pattern) => part("values").fits(pattern, turns.at(-1)?.agentResponse.text ?? ""),
   modelUrl: (name) => serviceUrl("model", name),
   mcpUrl: (name) => serviceUrl("server", name),
-});
+}));
 
 /** Returns the address of a service of the test. */
 function serviceUrl(kind, name) {

@@ -1,6 +1,6 @@
 // Declarations that few files have, and the declarations of a file as data.
 
-const { at, current, declaringAtOnce, file, fullName, groups, hidden, hooks, isMapping, isObject, misuse, outside, over, part, shown, sourceOf, stated, structured, tests, withSources } = core;
+const { at, current, declaringAtOnce, exact, file, fullName, groups, hidden, hooks, isMapping, isObject, misuse, outside, over, part, shown, sourceOf, stated, structured, tests, withSources } = core;
 
 const NAMES = /^[A-Za-z_][A-Za-z0-9_]*[?!]?$/;
 
@@ -34,8 +34,9 @@ function criterion(name, ...args) {
 /** Declaration sites of topics. */
 const declaredAt = new WeakMap();
 
-function topic(name, definition = {}) {
+function topic(name, definition) {
   outside("topic");
+  if (definition === undefined) definition = {};
   const handle = named("topic", name);
   if (!isObject(definition)) throw misuse(`the definition of the topic \`${name}\` must be an object, got ${shown(definition)}`);
   if (Object.hasOwn(current.group.topics, name)) throw misuse(`the topic \`${name}\` is already declared here`);
@@ -76,7 +77,7 @@ function scenarioSet(name, source, body) {
 /** Returns a scenario for tests, with `get`, which throws on missing keys. */
 function asGiven(data) {
   const given = structured(data);
-  if (given.get === undefined) Object.defineProperty(given, "get", { value: (path) => required(given, path) });
+  if (given.get === undefined) Object.defineProperty(given, "get", { value: exact("scenario.get", (path) => required(given, path)) });
   return deepFrozen(given);
 }
 

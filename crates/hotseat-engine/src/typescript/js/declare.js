@@ -54,7 +54,7 @@ function declaringAtOnce(what, returned) {
 }
 
 function describing(marks) {
-  return (name, ...args) => {
+  return exact("describe", (name, ...args) => {
     outside("describe");
     const { title, options, body } = parts("describe", name, args);
     record(groups, body);
@@ -66,29 +66,29 @@ function describing(marks) {
     } finally {
       current.group = outer;
     }
-  };
+  }, 3);
 }
 
 function declaring(marks) {
-  return (name, ...args) => {
+  return exact("it", (name, ...args) => {
     outside("it");
     // The others were checked when they were listed.
     if (wanted !== null && declaredTests++ !== wanted) return;
     const { title, options, body } = parts("it", name, args);
     tests.push({ title, options, body, group: current.group, at: wanted === null ? at() : "", scenario: current.scenario?.given, known: current.scenario?.known, ...marks });
-  };
+  }, 3);
 }
 
 const describe = Object.assign(describing({}), { only: describing({ only: true }), skip: describing({ skip: true }) });
 const it = Object.assign(declaring({}), { only: declaring({ only: true }), skip: declaring({ skip: true }) });
 
 function hook(when) {
-  return (work) => {
+  return exact(when, (work) => {
     outside(when);
     if (typeof work !== "function") throw misuse(`${when} needs a function`);
     record(hooks, work);
     current.group[when].push(work);
-  };
+  });
 }
 const before = hook("before");
 const after = hook("after");

@@ -51,21 +51,21 @@ async function around(chain, work) {
 
 /** What the parts use. */
 const core = {
-  areUnreadable, asWritten, ask, at, callsOf, conversation, current, decide, decided, decidedCheck, declaringAtOnce, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, misuse,
+  areUnreadable, asWritten, ask, at, callsOf, conversation, current, decide, decided, decidedCheck, declaringAtOnce, exact, exactMethods, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, misuse,
   outside, needsTurn, only, over, part, ran, reference, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
 };
 
-/** Returns a function of a part. */
-const later = (from, name) => (...args) => part(from)[name](...args);
-const declares = (name) => later("declarations", name);
-const matching = (name) => later("values", name);
+/** Returns a function of a part, which takes `most` arguments if that is not the number of its parameters. */
+const later = (from, name, most) => (...args) => exact(name, part(from)[name], most)(...args);
+const declares = (name, most) => later("declarations", name, most);
+const matching = (name, most) => later("values", name, most);
 
 return {
   exports: {
     describe, context: describe, it, before, after,
-    criterion: declares("criterion"), topic: declares("topic"), simulator: declares("simulator"), scenarioSet: declares("scenarioSet"),
+    criterion: declares("criterion", 3), topic: declares("topic"), simulator: declares("simulator"), scenarioSet: declares("scenarioSet"),
     expectConversationTo: later("simulating", "expectConversationTo"), user, agent, conversation, expect, evaluate,
-    gt: matching("gt"), gte: matching("gte"), lt: matching("lt"), lte: matching("lte"), between: matching("between"), oneOf: matching("oneOf"), anything: matching("anything"),
+    gt: matching("gt"), gte: matching("gte"), lt: matching("lt"), lte: matching("lte"), between: matching("between"), oneOf: matching("oneOf", Infinity), anything: matching("anything"),
   },
   entries: { declared: declares("declared"), run },
 };

@@ -13,14 +13,6 @@ function decide(asserted, way) {
 /** Wraps an assertion in case file form. */
 const asWritten = (assertion) => ({ assertion: withSources(assertion) });
 
-/** Validates the number of arguments of a matcher, which would ignore surplus ones. */
-function taken(name, args, [least, most]) {
-  if (args.length >= least && args.length <= most) return;
-  const many = (count) => (count === 0 ? "no argument" : count === 1 ? "1 argument" : `${count} arguments`);
-  const expected = least === most ? many(most) : args.length < least ? `at least ${many(least)}` : `at most ${many(most)}`;
-  throw misuse(`${name} expects ${expected}, got ${args.length}`);
-}
-
 /** Returns the object with matchers for `expect` and `evaluate`. */
 function assertion(value, soft, message) {
   within(soft ? "evaluate" : "expect");
@@ -105,5 +97,5 @@ function ofValue(name) {
   }];
 }
 
-const expect = (value, message) => assertion(value, false, message);
-const evaluate = (value, message) => assertion(value, true, message);
+const expect = exact("expect", (value, message) => assertion(value, false, message));
+const evaluate = exact("evaluate", (value, message) => assertion(value, true, message));

@@ -42,6 +42,30 @@ const shown = (value) => part("values").shown(value);
 
 const at = () => new Error("").stack;
 
+/** Validates the number of arguments of a call, which would ignore surplus ones. */
+function taken(name, args, [least, most]) {
+  if (args.length >= least && args.length <= most) return;
+  const many = (count) => (count === 0 ? "no argument" : count === 1 ? "1 argument" : `${count} arguments`);
+  const expected = least === most ? many(most) : args.length < least ? `at least ${many(least)}` : `at most ${many(most)}`;
+  throw misuse(`${name} expects ${expected}, got ${args.length}`);
+}
+
+/** Returns a function that refuses more arguments than it takes. All functions that tests can call are made by it; without `most`, parameters with defaults do not count. */
+const exact = (name, work, most = work.length) =>
+  function (...args) {
+    taken(name, args, [0, most]);
+    return work.apply(this, args);
+  };
+
+/** Makes all methods of an object refuse surplus arguments. Those in `variadic` take any number. */
+function exactMethods(of, object, variadic = []) {
+  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(object))) {
+    if (typeof value !== "function" || name === "constructor") continue;
+    Object.defineProperty(object, name, { value: exact(`${of}.${name}`, value, variadic.includes(name) ? Infinity : value.length) });
+  }
+  return object;
+}
+
 /** Ends a test whose case has ended or that is cancelled. The host knows the reason. */
 class AssertionError extends Error {
   constructor(words) {

@@ -1,6 +1,6 @@
 // Test functions with a `t` argument, as in Go.
 
-const { ask, at, current, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
+const { ask, at, current, exact, exactMethods, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
 const { compare, equal, fits, isNumber, show, shown, textOf } = part("values");
 const { TYPES, sized, typeName } = part("valueMatchers");
 
@@ -86,19 +86,21 @@ function testing(name, state) {
       return noted;
     };
 
-  const t = {
+  const t = exactMethods("t", {
     name,
     get failed() {
       return state.failed;
     },
     log: (...values) => console.log(`${prefix}${told(values)}`),
     error: (...values) => void fail(told(values)),
-    fail: (reason = "test failed") => void fail(String(reason)),
-    fatal(reason = "test failed") {
-      fail(String(reason));
-      throw new Stop(String(reason));
+    fail: (reason) => void fail(String(reason ?? "test failed")),
+    fatal(reason) {
+      const words = String(reason ?? "test failed");
+      fail(words);
+      throw new Stop(words);
     },
-    skip(reason = "skipped by the test") {
+    skip(reason) {
+      reason ??= "skipped by the test";
       console.log(`SKIP: ${prefix}${reason}`);
       if (state.above.length === 0 && current.broken === undefined) ask({ do: "skip", reason: String(reason) });
       throw new Stop(String(reason));
@@ -165,14 +167,14 @@ function testing(name, state) {
         const { holds: found, actual, error } = ask({ do: "path", value, path: String(path), expected });
         return { holds: found, error, expected: `${path} to be ${shown(expected)}`, actual };
       }),
-      Agent(response, judge, options = {}) {
+      Agent: exact("t.assert.Agent", function (response, judge, options) {
         if (arguments.length < 2) return note("Agent", { holds: false, expected: "Agent to be given a response and a judge", actual: `${arguments.length}` });
-        const answer = ask({ do: "judge", response: response === undefined ? null : response, judge: String(judge), options: withSources(options), at: at() });
+        const answer = ask({ do: "judge", response: response === undefined ? null : response, judge: String(judge), options: withSources(options ?? {}), at: at() });
         if (!answer.passed) state.failed = true;
         return answer;
-      },
+      }),
     },
-  };
+  }, ["log", "error"]);
   return t;
 }
 
