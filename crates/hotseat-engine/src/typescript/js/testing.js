@@ -1,7 +1,7 @@
 // Test functions with a `t` argument, as in Go.
 
 const { ask, at, current, exact, exactMethods, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
-const { compare, equal, fits, isNumber, show, shown, textOf } = part("values");
+const { compare, equal, fits, isNumber, isPlain, show, shown, textOf, tried } = part("values");
 const { TYPES, sized, typeName } = part("valueMatchers");
 
 /** Stops a test function or subtest. */
@@ -36,11 +36,12 @@ function testing(name, state) {
       return wrong === undefined ? note(name, work(...args), args[count]) : note(name, wrong);
     };
   const is = (expected, value, holds) => ({ expected, actual: shown(value), holds });
+  const equals = (words, wanted) => (actual, expected) => ({ expected: `${words} ${shown(expected)}`, ...tried(() => ({ actual: shown(actual), holds: equal(actual, expected) === wanted })) });
   const undecided = (expected, words) => ({ expected, error: words });
   const contains = (words, wanted) => (value, part) => {
     const expected = `${words} ${shown(part)}`;
     const found = (holds) => is(expected, value, holds === wanted);
-    if (Array.isArray(value) && part !== undefined) return found(value.some((one) => equal(one, part)));
+    if (Array.isArray(value) && part !== undefined) return { expected, ...tried(() => found(value.some((one) => equal(one, part)))) };
     const text = typeof part === "number" ? String(part) : part;
     if (typeof text !== "string" || text === "") return undecided(expected, `${shown(part)} cannot be searched for`);
     if (typeof value === "string") return found(value.includes(text));
@@ -132,8 +133,8 @@ function testing(name, state) {
     assert: {
       True: needs("True", 1, boolean(true)),
       False: needs("False", 1, boolean(false)),
-      Equal: needs("Equal", 2, (actual, expected) => ({ holds: equal(actual, expected), expected: `the value to equal ${shown(expected)}`, actual: shown(actual) })),
-      NotEqual: needs("NotEqual", 2, (actual, expected) => ({ holds: !equal(actual, expected), expected: `the value not to equal ${shown(expected)}`, actual: shown(actual) })),
+      Equal: needs("Equal", 2, equals("the value to equal", true)),
+      NotEqual: needs("NotEqual", 2, equals("the value not to equal", false)),
       Nil: needs("Nil", 1, (value) => ({ holds: value === null || value === undefined, expected: "null or undefined", actual: shown(value) })),
       NotNil: needs("NotNil", 1, (value) => ({ holds: value !== null && value !== undefined, expected: "neither null nor undefined", actual: shown(value) })),
       Contains: needs("Contains", 2, contains("the value to contain", true)),
@@ -164,6 +165,8 @@ function testing(name, state) {
       }),
       JSONPath: needs("JSONPath", 3, (value, path, expected) => {
         for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} to be ${shown(expected)}`, "one of the values that are compared is undefined");
+        // JSON would make it null.
+        if (!isPlain(expected)) return undecided(`${shown(path)} to be ${shown(expected)}`, "JSON cannot represent the expected value");
         const { holds: found, actual, error } = ask({ do: "path", value, path: String(path), expected });
         return { holds: found, error, expected: `${path} to be ${shown(expected)}`, actual };
       }),

@@ -1,7 +1,7 @@
 // Matchers for plain values.
 
 const { isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse } = core;
-const { Matcher, compare, equal, fits, holds, isNumber, judged, show, shown, tried } = part("values");
+const { Matcher, compare, equal, fits, holds, identical, isNumber, judged, show, shown, tried } = part("values");
 
 const is = (holds) => ({ holds });
 /** A function in place of its result would decide the comparison by itself. */
@@ -67,7 +67,7 @@ const GIVEN_OF_VALUES = {
 
 /** Matchers for plain values. Each returns whether it passed, and optionally the actual value or an error. */
 const ofValues = {
-  toBe: (actual, expected) => uncalled(actual, expected) ?? is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
+  toBe: (actual, expected) => uncalled(actual, expected) ?? is(expected instanceof Matcher ? equal(actual, expected) : identical(actual, expected)),
   toEqual: (actual, expected) => uncalled(actual, expected) ?? is(equal(actual, expected)),
   toMatchObject(actual, expected) {
     if (!isObject(expected)) throw misuse(`toMatchObject needs an object, got ${shown(expected)}`);
@@ -81,7 +81,7 @@ const ofValues = {
     }
     const entries = entriesOf(actual);
     if (entries === undefined) return { error: `${shown(actual)} is neither a string nor a list` };
-    return is(all.every((one) => entries.some((entry) => (one instanceof Matcher ? equal(entry, one) : Object.is(entry, one)))));
+    return is(all.every((one) => entries.some((entry) => (one instanceof Matcher ? equal(entry, one) : identical(entry, one)))));
   },
   toContainEqual(actual, ...all) {
     if (all.includes(undefined)) throw misuse("toContainEqual needs a value, got undefined");

@@ -74,10 +74,16 @@ function conditionOf(expected) {
   return isMapping(expected) ? { members: Object.fromEntries(within) } : undefined;
 }
 
+/** True for identical values. Throws if one of them is NaN, which would differ from every other value. */
+function identical(actual, expected) {
+  if (Number.isNaN(actual) !== Number.isNaN(expected)) throw new TypeError(`NaN cannot be compared with ${shown(Number.isNaN(actual) ? expected : actual)}`);
+  return Object.is(actual, expected);
+}
+
 /** Deep equality, with matchers. */
 function equal(actual, expected, compared = []) {
   if (expected instanceof Matcher) return Boolean(expected.fits(actual));
-  if (Object.is(actual, expected)) return true;
+  if (identical(actual, expected)) return true;
   if (typeof actual === "number" && typeof expected === "number") return actual === expected;
   if (!isObject(actual) || !isObject(expected)) return false;
   if (compared.some(([a, b]) => a === actual && b === expected)) return true;
@@ -201,6 +207,6 @@ function judged(name, work) {
 }
 
 return {
-  Matcher, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, inline, isNumber, isPlain, judged, literally, lt, lte, oneOf,
+  Matcher, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, oneOf,
   show, shown, textOf, tried, undefinedIn,
 };
