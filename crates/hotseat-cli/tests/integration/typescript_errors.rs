@@ -505,6 +505,11 @@ fn unheld_conversation_cannot_be_asserted() {
         "expect(conversation).not.toSatisfy((conversation) => conversation.isEmpty === false)",
         "expect(conversation).toHold({ type: 'not_contains', value: 'x' })",
         "expect(agent).not.toCallTool('x')",
+        "expect(agent.toolCalls).toHaveLength(0)",
+        "expect(agent.calledTool('x')).toBe(0)",
+        "expect(conversation.allToolCalls).toEqual([])",
+        "expect(conversation.hasToolCall('x')).toBe(false)",
+        "expect(conversation.toolCallsFor('x')).toHaveLength(0)",
     ];
     let tests = all.iter().enumerate();
     let tests = tests.map(|(number, code)| format!("it('{number}', () => {{ {code}; }});"));

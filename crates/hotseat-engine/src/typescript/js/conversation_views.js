@@ -37,6 +37,12 @@ function answer({ call, first, turn, condition }) {
   }
 }
 
+/** Returns the turns whose calls are read. Before the first one, that there are no calls says nothing about the agent. */
+function turnsWithCalls() {
+  if (turns.length === 0 && !current.judging) throw misuse("there is no turn to check yet; send one first");
+  return turns;
+}
+
 /** Validates the name of a tool that a function looks for. */
 function toolNamed(name, tool) {
   if (typeof tool !== "string") throw misuse(`${name} expects the name of a tool and optionally its arguments`);
@@ -59,7 +65,7 @@ const conversation = Object.freeze(exactMethods("conversation", {
     return turns.flatMap((turn) => turn.messages);
   },
   get allToolCalls() {
-    return turns.flatMap((turn) => turn.toolCalls);
+    return turnsWithCalls().flatMap((turn) => turn.toolCalls);
   },
   get currentTopic() {
     return current.topics.current;
@@ -117,7 +123,7 @@ const agent = Object.freeze(exactMethods("agent", {
     return current.topics.current;
   },
   get toolCalls() {
-    return turns.at(-1)?.toolCalls ?? [];
+    return turnsWithCalls().at(-1)?.toolCalls ?? [];
   },
   calledTool: (name, expected) => callsOf(agent.toolCalls, toolNamed("calledTool", name), expected).length,
   inTopic: (name) => current.topics.current === ofGraph(name),
