@@ -80,6 +80,15 @@ function identical(actual, expected) {
   return Object.is(actual, expected);
 }
 
+/** Classes whose objects are compared by their values. */
+const BOXED = [Number, String, Boolean, BigInt, Symbol];
+
+/** Classes whose objects have a content that cannot be read. */
+const OPAQUE = [Promise, WeakMap, WeakSet, WeakRef];
+
+/** Returns the bytes of an object whose members do not show them. */
+const bytesOf = (value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+
 /** Deep equality, with matchers. */
 function equal(actual, expected, compared = []) {
   if (expected instanceof Matcher) return Boolean(expected.fits(actual));
@@ -89,6 +98,15 @@ function equal(actual, expected, compared = []) {
   if (compared.some(([a, b]) => a === actual && b === expected)) return true;
   const below = [...compared, [actual, expected]];
   const same = (a, b) => equal(a, b, below);
+  const isOf = (type) => actual instanceof type || expected instanceof type;
+  const opaque = OPAQUE.find(isOf);
+  if (opaque !== undefined) throw new TypeError(`the content of a ${opaque.name} cannot be compared`);
+  const boxed = BOXED.find(isOf);
+  if (boxed !== undefined) return actual instanceof boxed && expected instanceof boxed && same(actual.valueOf(), expected.valueOf());
+  if ([actual, expected].some((one) => one instanceof ArrayBuffer || ArrayBuffer.isView(one))) {
+    if (Object.getPrototypeOf(actual) !== Object.getPrototypeOf(expected)) return false;
+    if (isOf(ArrayBuffer) || isOf(DataView)) return same([...bytesOf(actual)], [...bytesOf(expected)]);
+  }
   if (Array.isArray(actual) !== Array.isArray(expected)) return false;
   if (Array.isArray(actual)) return actual.length === expected.length && expected.every((one, at) => same(actual[at], one));
   if (actual instanceof Date || expected instanceof Date)
@@ -100,9 +118,9 @@ function equal(actual, expected, compared = []) {
   if (actual instanceof Map || expected instanceof Map)
     return actual instanceof Map && expected instanceof Map && actual.size === expected.size && [...expected].every(([key, value]) => actual.has(key) && same(actual.get(key), value));
   if (actual instanceof Set || expected instanceof Set)
-    return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one)));
+    return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one))) && [...actual].every((one) => [...expected].some((other) => same(one, other)));
   // An undefined member counts as missing.
-  const keys = (value) => Object.keys(value).filter((key) => value[key] !== undefined);
+  const keys = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key) && value[key] !== undefined);
   return keys(actual).length === keys(expected).length && keys(expected).every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
 }
 
