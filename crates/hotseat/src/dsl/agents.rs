@@ -47,7 +47,7 @@ impl From<String> for AgentChoice {
 /// Creates an agent from an async function that takes the messages so far and returns the answer.
 ///
 /// It runs on the thread of its example, so it need not be `Send`, and may use the runtime of the example. An
-/// `Err` is an error of the agent. A panic fails the case, whatever error the turn expects.
+/// `Err` is an error of the agent. A panic fails the case, also if the turn expects an error.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
