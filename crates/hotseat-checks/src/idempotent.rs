@@ -19,12 +19,11 @@ pub struct Idempotent {
     pub key: String,
 }
 
-/// Effects with the same key.
+/// Calls with the same key that took effect, or may have.
 #[derive(Default)]
-struct KeyEffects {
-    calls: Vec<String>,
-    /// Whether one of them is in the evaluated turns.
-    is_evaluated: bool,
+struct KeyEffects<'a> {
+    certain: Vec<(usize, &'a AgentToolCall)>,
+    possible: Vec<(usize, &'a AgentToolCall)>,
 }
 
 impl Idempotent {
@@ -33,11 +32,12 @@ impl Idempotent {
     }
 }
 
-/// True if the call took effect: as its server saw it, or else if the agent reports a result.
-fn has_effect(call: &AgentToolCall) -> bool {
+/// Returns whether the call took effect, as its server saw it, or else as the agent reports it. `None` if no result shows it.
+fn has_effect(call: &AgentToolCall) -> Option<bool> {
     match &call.server_call {
-        Some(server_call) => server_call.has_effect(),
-        None => call.result.as_ref().is_some_and(|result| !result.failed),
+        Some(server_call) if server_call.has_effect() => Some(true),
+        Some(server_call) => server_call.has_failed().then_some(false),
+        None => call.result.as_ref().map(|result| !result.failed),
     }
 }
 
@@ -64,38 +64,59 @@ impl CheckBehavior for Idempotent {
         // Earlier turns count, too: a user who reads of a failure may ask again.
         let all = scope.turns_up_to_end().iter();
         let all = all.flat_map(|turn| turn.tool_calls.iter().map(|call| (turn.number, call)));
-        let mut effects: BTreeMap<String, KeyEffects> = BTreeMap::new();
-        for (turn, call) in all.filter(|(_, call)| self.is_meant(call) && has_effect(call)) {
-            let is_evaluated = turn >= first;
-            match value_at(&call.arguments, &self.key) {
+        let mut effects: BTreeMap<String, KeyEffects<'_>> = BTreeMap::new();
+        let mut keyless = None;
+        for (turn, call) in all.filter(|(_, call)| self.is_meant(call)) {
+            let effect = has_effect(call);
+            if effect == Some(false) {
+                continue;
+            }
+            // Arguments that are no object are unknown.
+            let key = value_at(&call.arguments, &self.key).filter(|_| !call.arguments_broken);
+            match key {
                 Some(key) => {
                     let effects = effects.entry(canonical_text(key)).or_default();
-                    effects.is_evaluated |= is_evaluated;
-                    effects.calls.push(format_call(turn, call));
+                    let list = if effect.is_some() { &mut effects.certain } else { &mut effects.possible };
+                    list.push((turn, call));
                 }
-                None if is_evaluated => {
-                    let shown = format_call(turn, call);
-                    let reason = format!("a call has no argument {}: {shown}", self.key);
-                    return CheckDecision::not_applicable(reason);
-                }
+                None if turn >= first => keyless = keyless.or(Some((turn, call))),
                 None => {}
             }
         }
-        effects.retain(|_, effects| effects.is_evaluated);
-        let repeated = effects.iter().filter(|(_, effects)| effects.calls.len() > 1);
+        let has_evaluated = |calls: &[(usize, &AgentToolCall)]| calls.iter().any(|(turn, _)| *turn >= first);
+        effects
+            .retain(|_, KeyEffects { certain, possible }| has_evaluated(certain) || has_evaluated(possible));
+        let repeated = effects.iter();
+        let repeated =
+            repeated.filter(|(_, KeyEffects { certain, .. })| certain.len() > 1 && has_evaluated(certain));
         let repeated: Vec<String> = repeated
-            .map(|(key, KeyEffects { calls, .. })| {
-                format!("{} effects for {} {key}: {}", calls.len(), self.key, format_list(calls))
+            .map(|(key, KeyEffects { certain, .. })| {
+                let calls: Vec<String> =
+                    certain.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+                format!("{} effects for {} {key}: {}", calls.len(), self.key, format_list(&calls))
             })
             .collect();
-        let actual = match repeated.is_empty() {
-            true => format!(
-                "{} of {} took effect, with different keys",
-                effects.len(),
+        if !repeated.is_empty() {
+            return CheckDecision::new(false, format_list(&repeated));
+        }
+        if let Some((turn, call)) = keyless {
+            let reason = format!("a call has no argument {}: {}", self.key, format_call(turn, call));
+            return CheckDecision::not_applicable(reason);
+        }
+        let undecided = effects.values().filter(|effects| effects.certain.len() + effects.possible.len() > 1);
+        let undecided: Vec<_> = undecided.flat_map(|effects| effects.possible.iter().copied()).collect();
+        if !undecided.is_empty() {
+            return CheckDecision::undecided_calls(&undecided);
+        }
+        let unknown = effects.values().filter(|effects| effects.certain.is_empty()).count();
+        let may_have = if unknown > 0 { format!(", {unknown} may have") } else { String::new() };
+        CheckDecision::new(
+            true,
+            format!(
+                "{} of {} took effect{may_have}, with different keys",
+                effects.len() - unknown,
                 format_count(made.len(), "call")
             ),
-            false => format_list(&repeated),
-        };
-        CheckDecision::new(repeated.is_empty(), actual)
+        )
     }
 }

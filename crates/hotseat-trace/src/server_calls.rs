@@ -74,7 +74,7 @@ impl ServerCall {
     }
 
     /// True if it is known that the tool took no effect: it failed, or a fault came before it.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         let is_known = self.result.is_some() || self.lost_success.is_some() || !self.faults.is_empty();
         is_known && !self.has_effect()
     }

@@ -379,3 +379,67 @@ fn replays_recordings_with_any_call_ids() {
     project.test(&["--record", "made"]).assert_all_passed();
     project.test(&["-n", "replay:made"]).assert_all_passed();
 }
+
+// What nobody knows decides nothing.
+
+/// A call of a program, without an id.
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({"type": "tool_call", "name": tool, "arguments": arguments})
+}
+
+/// A call of a program and its result.
+fn answered(id: &str, tool: &str, arguments: Value, result: Value) -> [Value; 2] {
+    [
+        json!({"type": "tool_call", "id": id, "name": tool, "arguments": arguments}),
+        json!({"type": "tool_result", "id": id, "result": result}),
+    ]
+}
+
+/// Asserts whether each assertion passes, and whether its negation does, if an agent makes these calls.
+#[track_caller]
+fn assert_outcomes(calls: &[Value], rows: &[(Value, bool, bool)]) {
+    let end = [json!({"type": "text", "text": "ok"}), json!({"type": "done"})];
+    let lines: Vec<Value> = calls.iter().cloned().chain(end).collect();
+    let cases = rows.iter().enumerate().flat_map(|(number, (assertion, ..))| {
+        [false, true].map(|negate| {
+            let mut assertion = assertion.clone();
+            assertion["negate"] = negate.into();
+            json!({"id": format!("{number}-{negate}"), "input": "go", "assert": [assertion]}).to_string()
+        })
+    });
+    let cases: Vec<String> = cases.collect();
+    let tested = line_project(&lines).file("a.test.jsonl", &cases.join("\n")).test(&[]);
+    for (number, (assertion, passes, negation_passes)) in rows.iter().enumerate() {
+        let passed = |negate: bool| tested.case(&format!("{number}-{negate}"))["status"] == "passed";
+        assert_eq!(
+            (passed(false), passed(true)),
+            (*passes, *negation_passes),
+            "{assertion}: {}",
+            tested.output
+        );
+    }
+}
+
+#[test]
+fn a_call_without_a_result_may_have_taken_effect() {
+    let once = json!({"type": "idempotent", "tool": "pay", "key": "order"});
+    let pay = |order: Value| call("pay", json!({"order": order}));
+    let paid = |id: &str, order: u32, result: Value| answered(id, "pay", json!({"order": order}), result);
+    let failed = json!({"type": "tool_result", "id": "2", "error": "declined"});
+    let unknown =
+        [vec![pay(json!(1)), pay(json!(1))], [&paid("1", 1, json!("ok"))[..], &[pay(json!(1))]].concat()];
+    for calls in &unknown {
+        assert_outcomes(calls, &[(once.clone(), false, false)]);
+    }
+    // Without the argument nobody knows either.
+    assert_outcomes(&[pay(json!(1)), call("pay", json!("oops"))], &[(once.clone(), false, false)]);
+    let twice = [paid("1", 1, json!("ok")), paid("2", 1, json!("ok"))].concat();
+    assert_outcomes(&[twice, vec![pay(json!(1))]].concat(), &[(once.clone(), false, true)]);
+    for calls in [
+        vec![pay(json!(1)), pay(json!(2))],
+        [&paid("1", 1, json!("ok"))[..], &[pay(json!(2))]].concat(),
+        vec![pay(json!(1)), paid("2", 1, json!(0))[0].clone(), failed],
+    ] {
+        assert_outcomes(&calls, &[(once.clone(), true, false)]);
+    }
+}

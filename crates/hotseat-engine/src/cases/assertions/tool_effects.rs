@@ -7,7 +7,8 @@ use hotseat_checks::{AfterFault, Idempotent, ValidArguments};
 
 assertion_type! {
     /// A tool takes effect at most once for each key, however often the agent calls it. A call whose answer
-    /// is lost has taken effect.
+    /// is lost has taken effect. A call without a visible result may have taken effect; if that decides, the
+    /// assertion does not pass, negated or not.
     IDEMPOTENT "Idempotent" "idempotent" {
         /// The tool.
         required "tool" = Kind::NonEmptyText,
