@@ -1,5 +1,8 @@
 //! `schema`: the answer, or a value inside it, matches a JSON Schema.
 
+use std::cell::Cell;
+
+use hotseat_document::nearest;
 use hotseat_schema::{JsonSchema, JsonSchemaError};
 use hotseat_trace::TurnScope;
 use serde_json::Value;
@@ -23,6 +26,8 @@ pub struct CompiledSchema(JsonSchema);
 pub enum CompiledSchemaError {
     #[error("this schema accepts every value")]
     AcceptsEverything,
+    #[error("`{keyword}` is no keyword of JSON Schema{place}; did you mean `{near}`?", place = place_suffix(.pointer))]
+    Misspelt { keyword: String, near: &'static str, pointer: String },
     #[error("this is not a JSON Schema: {message}{place}", place = place_suffix(.pointer))]
     Invalid { message: String, pointer: String },
     #[error("{}", JsonSchemaError::NoValidator)]
@@ -51,17 +56,15 @@ impl CompiledSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// If the schema is invalid, or accepts every value.
+    /// If the schema is invalid, has a misspelt keyword, or evidently accepts every value.
     pub fn compile(schema: &Value) -> Result<CompiledSchema, CompiledSchemaError> {
-        let says_nothing = match schema {
-            Value::Bool(fits) => *fits,
-            Value::Object(members) => {
-                !members.keys().any(|keyword| ASSERTING_KEYWORDS.contains(&keyword.as_str()))
-            }
-            _ => false,
-        };
-        if says_nothing {
+        let has_formats = schema.get("$schema").is_some();
+        let reader = SchemaReader { root: schema, has_formats, read_schemas: Cell::new(0) };
+        if reader.accepts_everything(schema, 0) {
             return Err(CompiledSchemaError::AcceptsEverything);
+        }
+        if let Some(misspelt) = reader.misspelt_keyword(schema, "", 0) {
+            return Err(misspelt);
         }
         Ok(CompiledSchema(JsonSchema::compile(schema)?))
     }
@@ -72,6 +75,140 @@ impl CompiledSchema {
         Ok(found.iter().map(|violation| truncate(violation)).collect())
     }
 }
+
+/// Maximum depth of nested and referred schemas, and maximum number of schemas that are read. Schemas may refer to themselves.
+const MAX_DEPTH: usize = 64;
+const MAX_READ_SCHEMAS: usize = 10_000;
+
+/// Finds what validators accept, although it asserts nothing.
+struct SchemaReader<'a> {
+    root: &'a Value,
+    /// Only drafts that `$schema` must name check `format`.
+    has_formats: bool,
+    read_schemas: Cell<usize>,
+}
+
+impl SchemaReader<'_> {
+    /// Returns true if a schema evidently accepts every value.
+    fn accepts_everything(&self, schema: &Value, depth: usize) -> bool {
+        self.read_schemas.update(|read| read + 1);
+        match schema {
+            Value::Bool(accepts) => *accepts,
+            Value::Object(members) if depth < MAX_DEPTH && self.read_schemas.get() <= MAX_READ_SCHEMAS => {
+                let has_branch = members.contains_key("then") || members.contains_key("else");
+                members.iter().all(|(keyword, value)| match keyword.as_str() {
+                    "if" => !has_branch,
+                    _ => self.asserts_nothing(keyword, value, depth + 1),
+                })
+            }
+            _ => false,
+        }
+    }
+
+    fn asserts_nothing(&self, keyword: &str, value: &Value, depth: usize) -> bool {
+        let is_open = |schema: &Value| self.accepts_everything(schema, depth);
+        let all_open = |schemas: &[Value]| schemas.iter().all(is_open);
+        match (keyword, value) {
+            ("$ref", Value::String(target)) => {
+                let target = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+                target.is_some_and(is_open)
+            }
+            ("format", _) => !self.has_formats,
+            ("required", Value::Array(names)) => names.is_empty(),
+            ("minLength" | "minItems" | "minProperties", value) => value.as_f64() == Some(0.0),
+            ("properties" | "patternProperties" | "dependentSchemas", Value::Object(schemas)) => {
+                schemas.values().all(is_open)
+            }
+            ("allOf" | "prefixItems" | "items", Value::Array(schemas)) => all_open(schemas),
+            ("anyOf", Value::Array(schemas)) => schemas.iter().any(is_open),
+            (
+                "items"
+                | "additionalItems"
+                | "additionalProperties"
+                | "propertyNames"
+                | "unevaluatedItems"
+                | "unevaluatedProperties",
+                schema,
+            ) => is_open(schema),
+            ("not", Value::Bool(accepts)) => !accepts,
+            ("not", Value::Object(members)) => members.get("not").is_some_and(is_open),
+            (keyword, _) => !ASSERTING_KEYWORDS.contains(&keyword),
+        }
+    }
+
+    /// Returns the first keyword of a schema, or of one within it, that is unknown and similar to one that asserts.
+    fn misspelt_keyword(&self, schema: &Value, pointer: &str, depth: usize) -> Option<CompiledSchemaError> {
+        let members = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
+        members.iter().find_map(|(keyword, value)| {
+            let is_known =
+                [ASSERTING_KEYWORDS, OTHER_KEYWORDS].iter().any(|known| known.contains(&keyword.as_str()));
+            if !is_known {
+                let near = nearest(keyword, ASSERTING_KEYWORDS.iter().copied())?;
+                let pointer = pointer.to_string();
+                return Some(CompiledSchemaError::Misspelt { keyword: keyword.clone(), near, pointer });
+            }
+            let pointer = format!("{pointer}/{keyword}");
+            let read = |key: &str, schema: &Value| {
+                self.misspelt_keyword(schema, &format!("{pointer}/{key}"), depth + 1)
+            };
+            match (keyword.as_str(), value) {
+                (
+                    "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+                    Value::Object(schemas),
+                ) => schemas.iter().find_map(|(key, schema)| read(key, schema)),
+                ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
+                    schemas.iter().enumerate().find_map(|(at, schema)| read(&at.to_string(), schema))
+                }
+                (
+                    "not"
+                    | "if"
+                    | "then"
+                    | "else"
+                    | "items"
+                    | "contains"
+                    | "additionalItems"
+                    | "additionalProperties"
+                    | "propertyNames"
+                    | "unevaluatedItems"
+                    | "unevaluatedProperties",
+                    schema,
+                ) => self.misspelt_keyword(schema, &pointer, depth + 1),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// Keywords that reject nothing themselves, also of OpenAPI.
+const OTHER_KEYWORDS: &[&str] = &[
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$id",
+    "$recursiveAnchor",
+    "$schema",
+    "$vocabulary",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "deprecated",
+    "description",
+    "discriminator",
+    "else",
+    "example",
+    "examples",
+    "externalDocs",
+    "id",
+    "nullable",
+    "readOnly",
+    "then",
+    "title",
+    "writeOnly",
+    "xml",
+];
 
 /// Keywords that can reject a value; all other keywords only describe.
 const ASSERTING_KEYWORDS: &[&str] = &[

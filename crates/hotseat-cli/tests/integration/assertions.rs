@@ -544,6 +544,24 @@ fn schema() {
             (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.age"}), Passes),
             (json!({"type": "schema", "schema": {"pattern": "^B"}, "path": "$.name"}), Fails),
             (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.missing"}), Undecidable),
+            // Names of properties are no keywords, and a schema may refer to itself.
+            (
+                json!({"type": "schema", "schema": {"properties": {"requried": {"type": "string"}, "age": {"type": "integer"}}}}),
+                Passes,
+            ),
+            (
+                json!({"type": "schema", "schema": {"$defs": {"x": {"properties": {"x": {"$ref": "#/$defs/x"}}, "type": "object"}}, "$ref": "#/$defs/x"}}),
+                Passes,
+            ),
+            // Only older drafts check `format`.
+            (
+                json!({"type": "schema", "schema": {"type": "string", "format": "email"}, "path": "$.name"}),
+                Passes,
+            ),
+            (
+                json!({"type": "schema", "schema": {"$schema": "http://json-schema.org/draft-07/schema#", "format": "email"}, "path": "$.name"}),
+                Fails,
+            ),
         ],
     );
     assert_table(agent_saying("no JSON here"), &[(json!({"type": "schema", "schema": person}), Undecidable)]);
@@ -556,6 +574,20 @@ fn schema() {
         ("{}", "this schema accepts every value"),
         ("true", "this schema accepts every value"),
         (r#"{"tpye": "object"}"#, "this schema accepts every value"),
+        (r#"{"properties": {"zz": {}}}"#, "this schema accepts every value"),
+        (r#"{"required": []}"#, "this schema accepts every value"),
+        (r#"{"not": {"not": {}}}"#, "this schema accepts every value"),
+        (r##"{"$ref": "#/$defs/x", "$defs": {"x": {}}}"##, "this schema accepts every value"),
+        (
+            r##"{"$ref": "#/$defs/x", "$defs": {"x": {"$ref": "#/$defs/y"}, "y": true}}"##,
+            "this schema accepts every value",
+        ),
+        (r#"{"format": "email"}"#, "this schema accepts every value"),
+        (r#"{"type": "object", "requried": ["id"]}"#, "did you mean `required`?"),
+        (
+            r#"{"properties": {"a": {"type": "string", "maxLenght": 3}}}"#,
+            "at /properties/a; did you mean `maxLength`?",
+        ),
         ("7", "`schema` must be true or false or a mapping"),
     ] {
         assert_rejected_assertion(&format!("{{\"type\": \"schema\", \"schema\": {schema}}}"), words);
