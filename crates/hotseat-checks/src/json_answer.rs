@@ -112,7 +112,7 @@ pub fn find_json(text: &str) -> AnswerContent {
 /// Finds the only object or list in a text without code blocks. `whole` is the reason why the whole text is
 /// not a value.
 fn find_in_prose(text: &str, whole: String) -> AnswerContent {
-    if !begins_json(text) {
+    if !begins_json(text) && !has_empty_value(text) {
         return AnswerContent::Text;
     }
     let (Some(start), Some(end)) = (text.find(['{', '[']), text.rfind(['}', ']'])) else {
@@ -158,8 +158,8 @@ fn json_content(inner: &str) -> Option<&str> {
         .then_some(content)
 }
 
-/// Returns true if JSON starts anywhere in the text, complete or broken. Footnotes (`[1]`), placeholders
-/// (`{name}`) and quoted words do not count as JSON.
+/// Returns true if JSON starts anywhere in the text, complete or broken. Footnotes (`[1]`), indices (`ids[0]`), intervals
+/// (`[0, 1)`), links (`[a](b)`), placeholders (`{name}`) and quoted words do not count as JSON.
 fn begins_json(text: &str) -> bool {
     let starts_as_value = match text.chars().next() {
         Some('{') => true,
@@ -179,13 +179,80 @@ fn begins_json(text: &str) -> bool {
     starts_as_value
         || text.match_indices(FENCE).any(|(at, _)| is_json_block(at))
         || text.match_indices(['{', '[']).any(|(at, bracket)| {
-            let next = text[at + 1..].trim_start_matches(WHITE_SPACE).chars().next();
-            match next {
-                None | Some('"') => true,
+            let rest = &text[at + 1..];
+            match rest.trim_start_matches(WHITE_SPACE).chars().next() {
+                None | Some('"' | '\'') => true,
                 Some('{') => bracket == "[",
-                Some(_) => false,
+                Some(_) => bracket == "[" && stands_alone(text, at) && begins_list(rest),
             }
         })
+}
+
+/// Returns true if the text after an opening bracket begins like the entries of a list: other than in a footnote, there are
+/// several, or one that is no number.
+fn begins_list(text: &str) -> bool {
+    let (first, end, rest) = leading_literals(text);
+    let Some(first) = first else { return false };
+    match end {
+        // The text is cut off.
+        None => true,
+        Some(']') => {
+            let is_several = first.contains(',') || first.parse::<f64>().is_err();
+            !first.is_empty() && is_several && !is_link(rest)
+        }
+        // Only one level is read, so that many brackets are read in linear time.
+        Some('[') if first.is_empty() => match leading_literals(rest) {
+            (Some(inner), Some(']'), rest) => !inner.is_empty() && !is_link(rest.trim_start_matches(']')),
+            (Some(_), Some('[' | '"' | '\'' | '{') | None, _) => true,
+            _ => false,
+        },
+        Some('[' | '"' | '\'' | '{') => true,
+        Some(_) => false,
+    }
+}
+
+/// Splits a text at the first bracket, brace, parenthesis or quotation mark. Returns the part before it if it is empty or
+/// consists of numbers and other literals of JSON or Python, the mark, and the text behind it. The last literal of a text
+/// without a mark may be cut off.
+fn leading_literals(text: &str) -> (Option<&str>, Option<char>, &str) {
+    let end = text.find(['[', ']', '{', '}', '(', ')', '"', '\'']);
+    let inner = text[..end.unwrap_or(text.len())].trim_matches(WHITE_SPACE);
+    let mark = end.and_then(|end| text[end..].chars().next());
+    let rest = end.map_or("", |end| &text[end + 1..]);
+    let (complete, _) =
+        if end.is_none() { inner.rsplit_once(',').unwrap_or((inner, "")) } else { (inner, "") };
+    let literals = ["true", "false", "null", "True", "False", "None"];
+    let is_literal = |word: &str| {
+        literals.contains(&word)
+            || (word.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+                && word.parse::<f64>().is_ok())
+    };
+    let mut words = complete.split([',', ' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
+    (words.all(is_literal).then_some(inner), mark, rest)
+}
+
+/// Returns true if the text contains an empty object or list, other than in code (`a[]`) or in a template (`{}:`).
+fn has_empty_value(text: &str) -> bool {
+    ["{}", "[]"].iter().flat_map(|empty| text.match_indices(empty)).any(|(at, empty)| {
+        let after = &text[at + empty.len()..];
+        let ends = after.is_empty()
+            || after.starts_with(WHITE_SPACE)
+            || after.starts_with(['.', ',', ';', '!', '?']);
+        stands_alone(text, at) && ends
+    })
+}
+
+/// Returns true if nothing precedes the bracket at `at` of which it could be an index or a parameter.
+fn stands_alone(text: &str, at: usize) -> bool {
+    let before = text[..at].chars().next_back();
+    before.is_none_or(|before| {
+        !before.is_alphanumeric() && !matches!(before, '_' | ')' | ']' | '}' | '$' | '\\')
+    })
+}
+
+/// Returns true if a text follows the closing bracket of a link.
+fn is_link(after: &str) -> bool {
+    after.starts_with(['(', '['])
 }
 
 /// Reads exactly one JSON value without repeated keys.
@@ -256,6 +323,13 @@ mod tests {
             ("Here: {\"a\": {\"b\": 2}} as asked", json(json!({"a": {"b": 2}}), JsonPlace::Prose)),
             ("{\"a\": 1} is what you asked for.", json(json!({"a": 1}), JsonPlace::Prose)),
             ("They are [\"x\", \"y\"].", json(json!(["x", "y"]), JsonPlace::Prose)),
+            ("The ids are: [1, 2, 3]", json(json!([1, 2, 3]), JsonPlace::Prose)),
+            ("Flags: [true, false]", json(json!([true, false]), JsonPlace::Prose)),
+            ("One: [null].", json(json!([null]), JsonPlace::Prose)),
+            ("Rows: [[1], [2]]", json(json!([[1], [2]]), JsonPlace::Prose)),
+            ("Rows: [[[1]]]", json(json!([[[1]]]), JsonPlace::Prose)),
+            ("None are left: []", json(json!([]), JsonPlace::Prose)),
+            ("Here: {}", json(json!({}), JsonPlace::Prose)),
         ] {
             assert_eq!(find_json(text), expected, "{text}");
         }
@@ -266,6 +340,16 @@ mod tests {
             "Hello {name}",
             "\"so\" he said",
             "```sh\nls\n```",
+            "```c\nint main() {}\n```",
+            "See [1] and [2].",
+            "The first is ids[0], the block ids[0, 1].",
+            "It lies in [0, 1).",
+            "Choose [1, 2 or 3].",
+            "See [1](https://example.com), [[1]](x) and [1, 2](y).",
+            "See [[Home]].",
+            "- [ ] open\n- [x] done",
+            "An int[] of f(){}",
+            "\\frac{1}{2}",
         ] {
             assert_eq!(find_json(text), AnswerContent::Text, "{text}");
         }
@@ -285,6 +369,13 @@ mod tests {
             "Sure:\n```json\n{\"a\": 1,",
             "<think>{\"a\": 1}</think>{\"a\": 2}",
             "{'a': 1}",
+            "Here: {'a': 1}",
+            "Here: ['a']",
+            "Here: [1, 2,",
+            "Here: [1, 2",
+            "Here: [1, tr",
+            "Here: [True, False]",
+            "Here: [1, 2] or [3, 4]",
             "{",
             "``",
             "\"cut",
@@ -311,7 +402,7 @@ mod tests {
 
     #[test]
     fn reads_many_brackets_in_linear_time() {
-        for unit in ["[{", "{ ", "```json\n", "{\"", "[ ", "\"{"] {
+        for unit in ["[{", "{ ", "```json\n", "{\"", "[ ", "\"{", "a [1, [", "a [[1, "] {
             assert!(matches!(find_json(&unit.repeat(1_000_000)), AnswerContent::Malformed(_)), "{unit}");
         }
     }

@@ -1117,3 +1117,24 @@ fn a_schema_that_takes_exponential_time_decides_nothing() {
     };
     assert_table(answer, &[(json!({"type": "schema", "schema": schema}), Undecidable)]);
 }
+
+/// A list in prose is the answer, and no other source replaces it.
+#[test]
+fn a_list_in_prose_is_read() {
+    let saying = |text: &'static str| {
+        move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started().tool("c", "ids", &json!({}), Some(json!([7])));
+            run.text(text).finished()
+        }
+    };
+    let first = |value: Value| json!({"type": "json_path", "path": "$[0]", "value": value});
+    for (text, first_value) in
+        [("The ids are: [1, 2, 3]", json!(1)), ("So: [true, false]", json!(true)), ("As in [1].", json!(7))]
+    {
+        let other = json!("other");
+        assert_table(saying(text), &[(first(first_value), Passes), (first(other), Fails)]);
+    }
+    for text in ["Here: [1, 2,", "Here: {'status': 'failed'}", "[1, 2] or [3, 4]"] {
+        assert_table(saying(text), &[(first(json!(7)), Undecidable), (first(json!(1)), Undecidable)]);
+    }
+}
