@@ -1029,9 +1029,9 @@ impl<'a> TurnScope<'a> {
         text
     }
 
-    /// Returns the agent's shared state, as last seen in the scope.
+    /// Returns the agent's shared state at the end of the scope: it stays until the agent sends another one.
     pub fn state(self) -> Option<&'a Value> {
-        self.turns().iter().rev().find_map(|turn| turn.state.as_deref())
+        self.turns_up_to_end().iter().rev().find_map(|turn| turn.state.as_deref())
     }
 
     /// Restricts the scope to its last turn.

@@ -1138,3 +1138,22 @@ fn a_list_in_prose_is_read() {
         assert_table(saying(text), &[(first(json!(7)), Undecidable), (first(json!(1)), Undecidable)]);
     }
 }
+
+/// A state stays until the agent sends another one.
+#[test]
+fn the_state_lasts_over_turns_without_a_state_event() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        match request.input().messages().len() {
+            1 => run
+                .raw_event(json!({"type": "STATE_SNAPSHOT", "snapshot": {"status": "draft"}}))
+                .text("Saved.")
+                .finished(),
+            _ => run.text("Yes.").finished(),
+        }
+    });
+    let is_draft = json!({"type": "json_path", "path": "$.status", "value": "draft"});
+    let case = json!({"id": "a", "turns": [{"input": "save"}, {"input": "saved?", "assert": [is_draft]}]});
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &case.to_string()).test(&[]);
+    tested.assert_all_passed();
+}

@@ -133,7 +133,7 @@ pub fn response_json(scope: TurnScope<'_>) -> Value {
         "messages": last.map(|turn| turn.messages.iter().map(|message| &message.content).collect::<Vec<_>>()),
         "tool_calls": calls_json(scope.turns(), scope.unseen_calls()),
         "result": last.and_then(|turn| turn.result.as_ref()),
-        "state": last.and_then(|turn| turn.state.as_deref()),
+        "state": scope.state(),
         "finish_reason": last.and_then(|turn| turn.finish_reason.as_ref()),
     })
 }
