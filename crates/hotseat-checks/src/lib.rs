@@ -280,6 +280,16 @@ impl Check {
         CheckVerdict { comparison, ..CheckVerdict::new(passed, self.describe(), actual) }
     }
 
+    /// Returns true if the check selects all turns of its scope.
+    pub fn selects_all_turns(&self) -> bool {
+        let turns = match &self.kind {
+            CheckKind::ContainsText(check) => check.turns,
+            CheckKind::Regex(check) => check.turns,
+            _ => None,
+        };
+        turns == Some(TurnSelection::All)
+    }
+
     /// Adapts the check to a topic visit: it reads all turns of the visit, unless it selects turns itself.
     #[must_use]
     pub fn for_topic_visit(&self) -> Check {

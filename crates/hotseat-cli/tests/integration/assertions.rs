@@ -1157,3 +1157,21 @@ fn the_state_lasts_over_turns_without_a_state_event() {
     let tested = Project::with_agent(&agent).file("a.test.jsonl", &case.to_string()).test(&[]);
     tested.assert_all_passed();
 }
+
+/// A turn has no other turns to read.
+#[test]
+fn refuses_all_turns_for_one_turn() {
+    let words = "assertions of a turn evaluate that turn only, so `turns: all` has no effect here";
+    for assertion in [
+        r#"{"type": "contains", "value": "x", "turns": "all"}"#,
+        r#"{"type": "regex", "pattern": "x", "turns": "all"}"#,
+    ] {
+        for key in ["assert", "evaluate"] {
+            let text =
+                format!("{{\"id\": \"a\", \"turns\": [{{\"user\": \"go\",\n\"{key}\": [{assertion}]}}]}}");
+            assert_rejected_text(&text, "2:", words);
+        }
+        let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n\"turn_assert\": [{assertion}]}}");
+        assert_rejected_text(&text, "2:", words);
+    }
+}

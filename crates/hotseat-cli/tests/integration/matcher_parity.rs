@@ -123,7 +123,7 @@ fn named_assertions() -> Vec<MatcherEntry> {
         {"type": "max_tokens", "value": 10},
         {"type": "max_cost", "value": 10},
         {"type": "max_tool_calls", "value": 1},
-        {"type": "regex", "pattern": "Blue", "turns": "all"},
+        {"type": "regex", "pattern": "café", "turns": "last"},
     ]
 }
 

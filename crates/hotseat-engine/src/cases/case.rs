@@ -666,8 +666,8 @@ fn read_case(
         &document.inherited
     });
     let inherited = inherited.filled(variables, diagnostics);
-    let every_turn =
-        AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto((*inherited.turn).clone());
+    let every_turn = AssertionBlock::read_of_turn(map.get("turn_assert"), diagnostics)
+        .merged_onto((*inherited.turn).clone());
     // Names are shown in reports; hook variables are not available here.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
@@ -1054,9 +1054,10 @@ pub(super) fn read_turn(
     });
     let mut content = map.get("user").map(|said| read_user_content(said, diagnostics)).unwrap_or_default();
     content.extend(read_attachments(map, diagnostics));
-    let mut checks =
-        AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(inherited.clone()).into_checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
+    let mut checks = AssertionBlock::read_of_turn(map.get("assert"), diagnostics)
+        .merged_onto(inherited.clone())
+        .into_checks();
+    checks.extend(AssertionBlock::read_of_turn(map.get("evaluate"), diagnostics).into_soft_checks());
     CaseTurn {
         content,
         options: read_options(map, case_options, diagnostics),

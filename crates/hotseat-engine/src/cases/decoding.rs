@@ -62,7 +62,7 @@ impl InheritedSettings {
     fn decode(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> InheritedSettings {
         InheritedSettings {
             case: AssertionBlock::read(map.get("assert"), diagnostics).into(),
-            turn: AssertionBlock::read(map.get("turn_assert"), diagnostics).into(),
+            turn: AssertionBlock::read_of_turn(map.get("turn_assert"), diagnostics).into(),
             signs: awaiting_markers(map, &Arc::default()),
             open: None,
         }

@@ -6,7 +6,7 @@ use hotseat_checks::{
     ForbiddenResult, IdleScope, MaxDuration, MaxIdle, NoTextWithToolCalls, TextMatch, TextPattern, ToolCount,
     UsageBudget,
 };
-use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
 
 use super::block_shape::{ASSERT, FORBID_CALL, REQUIRE};
 use super::text::refuse_universal;
@@ -76,6 +76,18 @@ impl AssertionBlock {
         entries.fold(AssertionBlock::default(), |block, entry| {
             AssertionBlock::read_entry(&entry, diagnostics).merged_onto(block)
         })
+    }
+
+    /// Like [`AssertionBlock::read`], for assertions that are evaluated on one turn.
+    pub fn read_of_turn(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> AssertionBlock {
+        let block = AssertionBlock::read(view, diagnostics);
+        let typed = if let BlockPart::Added(typed) = &block.typed { typed.as_slice() } else { &[] };
+        for check in typed.iter().filter(|check| check.selects_all_turns()) {
+            let message = "assertions of a turn evaluate that turn only, so `turns: all` has no effect here";
+            let wrong = Diagnostic::new(message).at(check.place.clone());
+            diagnostics.push(wrong.help("move it to `assert` of the case, or leave `turns` out"));
+        }
+        block
     }
 
     /// Decodes a block mapping or a typed assertion.
