@@ -17,7 +17,7 @@ use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 pub enum ExpectedResult {
     /// Equal to this value.
     Value(Value),
-    /// A text that matches.
+    /// A text that matches, or another value that matches as compact JSON.
     Pattern(Pattern),
     /// An object with at least these members.
     Object(Vec<(String, ExpectedResult)>),
@@ -67,9 +67,7 @@ impl ExpectedResult {
     pub fn matches(&self, value: &Value) -> bool {
         match (self, value) {
             (ExpectedResult::Value(expected), value) => json_equal(expected, value),
-            (ExpectedResult::Pattern(pattern), Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
-                pattern.matches_value(value)
-            }
+            (ExpectedResult::Pattern(pattern), value) => pattern.matches_value(value),
             (ExpectedResult::Object(expected), Value::Object(members)) => expected
                 .iter()
                 .all(|(key, expected)| members.get(key).is_some_and(|value| expected.matches(value))),
@@ -77,7 +75,7 @@ impl ExpectedResult {
                 expected.len() == items.len()
                     && expected.iter().zip(items).all(|(expected, item)| expected.matches(item))
             }
-            (ExpectedResult::Pattern(_) | ExpectedResult::Object(_) | ExpectedResult::List(_), _) => false,
+            (ExpectedResult::Object(_) | ExpectedResult::List(_), _) => false,
         }
     }
 }
@@ -126,15 +124,11 @@ impl ExpectedResult {
                     list.push_unexpected(&join_path(path, &index.to_string()), item);
                 }
             }
-            (ExpectedResult::Pattern(_), Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+            (ExpectedResult::Pattern(_), _) => {
                 list.push(path, DifferenceReason::Pattern, expected(), Some(found), None);
             }
-            (ExpectedResult::Pattern(_) | ExpectedResult::Object(_) | ExpectedResult::List(_), found) => {
-                let wanted = match self {
-                    ExpectedResult::Object(_) => "an object",
-                    ExpectedResult::List(_) => "a list",
-                    ExpectedResult::Pattern(_) | ExpectedResult::Value(_) => "a text, number or boolean",
-                };
+            (ExpectedResult::Object(_) | ExpectedResult::List(_), found) => {
+                let wanted = if matches!(self, ExpectedResult::List(_)) { "a list" } else { "an object" };
                 let note = format!("expected {wanted}, got {}", json_type(found));
                 list.push(path, DifferenceReason::Type, expected(), Some(found), Some(note));
             }

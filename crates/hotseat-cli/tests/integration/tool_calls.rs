@@ -443,3 +443,20 @@ fn a_call_without_a_result_may_have_taken_effect() {
         assert_outcomes(&calls, &[(once.clone(), true, false)]);
     }
 }
+
+#[test]
+fn patterns_match_objects_and_lists_as_compact_json() {
+    let result = |result: Value| json!({"type": "tool_result", "tool": "pay", "result": result});
+    let calls =
+        answered("1", "pay", json!({}), json!({"error": "card declined", "codes": [1, 2], "at": null}));
+    assert_outcomes(
+        &calls,
+        &[
+            (result(json!("regex:declined")), true, false),
+            (result(json!("regex:^\\{\"error\":")), true, false),
+            (result(json!({"codes": "regex:^\\[1,2\\]$"})), true, false),
+            (result(json!({"at": "regex:^null$"})), true, false),
+            (result(json!("regex:accepted")), false, true),
+        ],
+    );
+}
