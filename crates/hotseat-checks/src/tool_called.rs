@@ -94,12 +94,32 @@ pub struct ToolCalled {
     pub count: CallCount,
 }
 
-/// An argument whose type does not allow the comparison that its condition needs.
+/// The reason why nobody knows if a call matches.
 #[derive(Debug, PartialEq, thiserror::Error)]
-#[error("the argument `{name}` is {source}")]
-struct IncomparableArgument {
-    name: String,
-    source: ConditionError,
+enum UnknownMatch {
+    /// The arguments decide, and are unknown or not valid JSON.
+    #[error("the arguments are unknown or not valid JSON")]
+    Unreadable,
+    /// The type of an argument does not allow the comparison that its condition needs.
+    #[error("the argument `{name}` is {source}")]
+    Incomparable { name: String, source: ConditionError },
+}
+
+/// The numbers of calls that may match, by what is unknown of them.
+struct CountRange<'a> {
+    least: u64,
+    most: u64,
+    /// Calls whose arguments decide, and are unknown.
+    unreadable: Vec<(usize, &'a AgentToolCall)>,
+    /// The first reason why an argument cannot be compared.
+    incomparable: Option<String>,
+}
+
+impl CountRange<'_> {
+    /// Returns true if the calls of which something is unknown decide.
+    fn is_undecided(&self, count: CallCount) -> bool {
+        (self.least..=self.most).any(|counted| count.allows(counted) != count.allows(self.least))
+    }
 }
 
 impl ToolCalled {
@@ -118,12 +138,15 @@ impl ToolCalled {
             && (!self.conditions.is_empty() || !self.arguments.as_ref().is_none_or(is_ignored))
     }
 
-    /// Returns true if a call matches. Fails if the type of an argument does not allow the comparison that
-    /// its condition needs.
-    fn matches(&self, call: &AgentToolCall) -> Result<bool, IncomparableArgument> {
-        let has_arguments =
-            self.arguments.as_ref().is_none_or(|(arguments, how)| how.matches(call, arguments));
-        if !self.is_of_tool(call) || !has_arguments || self.has_unknown_arguments(call) {
+    /// Returns true if a call matches.
+    fn matches(&self, call: &AgentToolCall) -> Result<bool, UnknownMatch> {
+        if !self.is_of_tool(call) {
+            return Ok(false);
+        }
+        if self.has_unknown_arguments(call) {
+            return Err(UnknownMatch::Unreadable);
+        }
+        if self.arguments.as_ref().is_some_and(|(arguments, how)| !how.matches(call, arguments)) {
             return Ok(false);
         }
         let mut unlike = None;
@@ -132,7 +155,7 @@ impl ToolCalled {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(source) => {
-                    unlike.get_or_insert_with(|| IncomparableArgument { name: name.clone(), source });
+                    unlike.get_or_insert_with(|| UnknownMatch::Incomparable { name: name.clone(), source });
                 }
             }
         }
@@ -176,26 +199,28 @@ impl ToolCalled {
         list.of_call(turn, call)
     }
 
-    /// Returns the minimum and maximum number of matching calls, and the reason if they differ.
-    fn count_range(&self, scope: TurnScope<'_>) -> (u64, u64, Option<String>) {
-        let (mut least, mut most, mut why) = (0, 0, None);
-        for (_, call) in scope.calls() {
-            match self.matches(call) {
-                Ok(fits) => (least, most) = (least + u64::from(fits), most + u64::from(fits)),
+    /// Counts the calls that match, and those that may match.
+    fn count_range<'a>(&self, scope: TurnScope<'a>) -> CountRange<'a> {
+        let mut range = CountRange { least: 0, most: 0, unreadable: Vec::new(), incomparable: None };
+        for (turn, call) in scope.calls() {
+            let matches = self.matches(call);
+            range.least += u64::from(matches == Ok(true));
+            range.most += u64::from(matches != Ok(false));
+            match matches {
+                Ok(_) => {}
+                Err(UnknownMatch::Unreadable) => range.unreadable.push((turn, call)),
                 Err(error) => {
-                    most += 1;
-                    why.get_or_insert_with(|| error.to_string());
+                    range.incomparable.get_or_insert_with(|| error.to_string());
                 }
             }
         }
-        (least, most, why)
+        range
     }
 }
 
 impl CheckBehavior for ToolCalled {
     fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
-        let (counted, ..) = self.count_range(scope);
-        self.count.lasting_outcome(counted)
+        self.count.lasting_outcome(self.count_range(scope).least)
     }
 
     fn describe(&self) -> String {
@@ -216,32 +241,27 @@ impl CheckBehavior for ToolCalled {
     }
 
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
-        let (least, most, why) = self.count_range(scope);
-        let allowed = self.count.allows(least);
-        (least..=most).any(|counted| self.count.allows(counted) != allowed).then_some(why).flatten()
+        let range = self.count_range(scope);
+        if range.is_undecided(self.count) { range.incomparable } else { None }
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        if let Some(words) = self.undecided_reason(scope) {
+        let range = self.count_range(scope);
+        let (counted, is_undecided) = (range.least, range.is_undecided(self.count));
+        if is_undecided && let Some(words) = range.incomparable {
             return CheckDecision::not_applicable(words);
         }
-        let (counted, ..) = self.count_range(scope);
-        let has_unknown = |call: &AgentToolCall| self.is_of_tool(call) && self.has_unknown_arguments(call);
-        let unknown: Vec<_> = scope.calls().filter(|(_, call)| has_unknown(call)).collect();
-        let possible = counted..=counted + unknown.len() as u64;
-        let is_undecided =
-            possible.clone().any(|number| self.count.allows(number) != self.count.allows(counted));
         if counted < self.count.min
             && let Some(comparison) = self.compare(scope)
             && !comparison.missing.is_empty()
         {
             return match is_undecided {
-                true => CheckDecision::unmet(comparison, unknown.len()),
+                true => CheckDecision::unmet(comparison, range.unreadable.len()),
                 false => CheckDecision::violated(comparison),
             };
         }
         if is_undecided {
-            return CheckDecision::undecided_calls(&unknown);
+            return CheckDecision::undecided_calls(&range.unreadable);
         }
         // Other calls of the tool do not explain why there are too many matching ones.
         let is_listed = |call: &AgentToolCall| match counted {

@@ -460,3 +460,17 @@ fn patterns_match_objects_and_lists_as_compact_json() {
         ],
     );
 }
+
+#[test]
+fn incomparable_and_unknown_arguments_are_counted_together() {
+    let called = |count: Value| json!({"type": "tool_called", "name": "a", "where": {"x": {"at_most": 5}}, "count": count});
+    assert_outcomes(
+        &[call("a", json!({"x": null})), call("a", json!("oops"))],
+        &[
+            (called(json!({"max": 1})), false, false),
+            (called(json!({"exact": 2})), false, false),
+            (called(json!({"max": 2})), true, false),
+            (called(json!({"min": 3})), false, true),
+        ],
+    );
+}
