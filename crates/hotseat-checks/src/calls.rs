@@ -44,14 +44,14 @@ impl CallFilter {
 
     /// Returns true if the call matches.
     pub fn matches(&self, call: &AgentToolCall) -> bool {
-        self.is_of_tool(call) && self.arguments.all_match(&call.arguments) && self.result_matches(call)
+        self.is_of_tool(call) && self.arguments_match(call) && self.result_matches(call)
     }
 
     /// Returns true if the call matches, or would match with other arguments or a result: arguments that are
     /// not valid JSON and a missing result are unknown.
     pub fn may_match(&self, call: &AgentToolCall) -> bool {
         self.is_of_tool(call)
-            && (call.arguments_broken || self.arguments.all_match(&call.arguments))
+            && (call.arguments_broken || self.arguments_match(call))
             && (call.result.is_none() || self.result_matches(call))
     }
 
@@ -68,6 +68,11 @@ impl CallFilter {
     /// Returns true if the call is one of the tool at the server.
     fn is_of_tool(&self, call: &AgentToolCall) -> bool {
         call.is_named(&self.name) && is_at_server(call, self.server.as_deref())
+    }
+
+    /// Arguments that are no object are unknown, so they match no pattern.
+    fn arguments_match(&self, call: &AgentToolCall) -> bool {
+        self.arguments.0.is_empty() || (!call.arguments_broken && self.arguments.all_match(&call.arguments))
     }
 
     fn result_matches(&self, call: &AgentToolCall) -> bool {

@@ -29,7 +29,7 @@ impl CheckBehavior for ForbiddenArguments {
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
+        let meant = scope.calls().filter(|(_, call)| self.calls.matches(call) && !call.arguments_broken);
         let bad = meant.filter_map(|(turn, call)| {
             let path = self.arguments.first_match(&call.arguments)?;
             Some(format!("{} in {}", path, format_call(turn, call)))

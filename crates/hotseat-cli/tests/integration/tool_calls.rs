@@ -474,3 +474,19 @@ fn incomparable_and_unknown_arguments_are_counted_together() {
         ],
     );
 }
+
+#[test]
+fn arguments_that_are_no_object_match_no_pattern() {
+    let agent = || {
+        line_project(&[call("a", json!([1])), json!({"type": "text", "text": "ok"}), json!({"type": "done"})])
+    };
+    for (asserted, kind) in [
+        ("require: [{ name: a, args_match: { '0': 1 } }]", "assertion"),
+        ("forbid_calls: [{ name: a, args_match: { '0': 2 } }]", "assertion"),
+        ("require: [{ name: a, args_not_match: { '0': 2 } }]", "assertion"),
+    ] {
+        let tested = agent().suite("a", &suite(&format!("      tools: {{ {asserted} }}\n"))).test(&[]);
+        assert_failed(&tested, kind, "the arguments are unknown");
+    }
+    agent().suite("a", &suite("      tools: { require: [a] }\n")).test(&[]).assert_all_passed();
+}
