@@ -59,6 +59,12 @@ pub struct ToolSequence {
     pub arguments: ArgumentMatch,
 }
 
+impl SequenceCall {
+    fn is_of_tool(&self, call: &AgentToolCall) -> bool {
+        call.is_named(&self.name) && calls::is_at_server(call, self.server.as_deref())
+    }
+}
+
 impl ToolSequence {
     fn format_call(&self, call: &SequenceCall) -> String {
         let tool = calls::describe_tool(&call.name, call.server.as_deref());
@@ -71,9 +77,24 @@ impl ToolSequence {
     }
 
     fn matches(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
-        call.is_named(&expected.name)
-            && calls::is_at_server(call, expected.server.as_deref())
+        expected.is_of_tool(call)
             && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.matches(call, arguments))
+    }
+
+    /// Returns true if the call matches, or would match with other arguments: those that are not valid JSON are unknown.
+    fn may_match(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
+        (expected.is_of_tool(call) && call.arguments_broken) || self.matches(expected, call)
+    }
+
+    /// Returns true if the calls match, given the matching expected call for each actual one.
+    fn holds(&self, pairs: &[Option<usize>]) -> bool {
+        let paired = pairs.iter().flatten().count();
+        let (all_wanted, all_made) = (paired == self.calls.len(), paired == pairs.len());
+        match self.order {
+            SequenceMatch::Strict | SequenceMatch::Unordered => all_wanted && all_made,
+            SequenceMatch::Subset => all_made,
+            SequenceMatch::Superset | SequenceMatch::InOrder => all_wanted,
+        }
     }
 }
 
@@ -111,7 +132,7 @@ impl CheckBehavior for ToolSequence {
             SequenceMatch::InOrder | SequenceMatch::Superset => Some(CheckOutcome::Satisfied),
             // A call that is not expected stays, while a missing one may follow.
             SequenceMatch::Strict | SequenceMatch::Unordered => {
-                let is_unexpected = self.pairs(&self.made(scope)).contains(&None);
+                let is_unexpected = self.pairs(&self.made(scope), Self::may_match).contains(&None);
                 is_unexpected.then_some(CheckOutcome::Violated)
             }
         }
@@ -119,28 +140,16 @@ impl CheckBehavior for ToolSequence {
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made = self.made(scope);
-        let pairs = self.pairs(&made);
-        let (wanted, there) = (self.calls.len(), made.len());
-        let paired = pairs.iter().flatten().count();
-        let all_wanted = paired == wanted;
-        let all_made = paired == there;
-        let holds = match self.order {
-            SequenceMatch::Strict | SequenceMatch::Unordered => all_wanted && all_made,
-            SequenceMatch::Subset => all_made,
-            SequenceMatch::Superset | SequenceMatch::InOrder => all_wanted,
-        };
-        if !holds {
+        let pairs = self.pairs(&made, Self::matches);
+        if !self.holds(&pairs) {
             let comparison = self.compare(&made, pairs);
-            let has_unknown = |call: &AgentToolCall| {
-                let is_compared =
-                    |expected: &SequenceCall| expected.arguments.is_some() && call.is_named(&expected.name);
-                call.arguments_broken
-                    && self.arguments != ArgumentMatch::Ignored
-                    && self.calls.iter().any(is_compared)
-            };
-            return match made.iter().filter(|(_, call)| has_unknown(call)).count() {
-                0 => CheckDecision::violated(comparison),
-                unknown => CheckDecision::unmet(comparison, unknown),
+            // Each call is compared with one expected call, so all unknown arguments may be the expected ones at once.
+            return match self.holds(&self.pairs(&made, Self::may_match)) {
+                false => CheckDecision::violated(comparison),
+                true => {
+                    let unknown = made.iter().filter(|(_, call)| call.arguments_broken).count();
+                    CheckDecision::unmet(comparison, unknown)
+                }
             };
         }
         let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
@@ -164,8 +173,12 @@ impl ToolSequence {
     }
 
     /// Returns the index of the matching expected call for each actual call.
-    fn pairs(&self, made: &MadeCalls<'_>) -> Vec<Option<usize>> {
-        let fits = |expected: usize, made_at: usize| self.matches(&self.calls[expected], made[made_at].1);
+    fn pairs(
+        &self,
+        made: &MadeCalls<'_>,
+        matches: fn(&Self, &SequenceCall, &AgentToolCall) -> bool,
+    ) -> Vec<Option<usize>> {
+        let fits = |expected: usize, made_at: usize| matches(self, &self.calls[expected], made[made_at].1);
         let (wanted, there) = (self.calls.len(), made.len());
         match self.order {
             SequenceMatch::Strict => {

@@ -490,3 +490,20 @@ fn arguments_that_are_no_object_match_no_pattern() {
     }
     agent().suite("a", &suite("      tools: { require: [a] }\n")).test(&[]).assert_all_passed();
 }
+
+#[test]
+fn unknown_arguments_do_not_matter_if_other_calls_decide() {
+    let sequence =
+        |order: &str, calls: Value| json!({"type": "tool_sequence", "order": order, "calls": calls});
+    let x = json!({"name": "a", "arguments": {"x": 1}});
+    assert_outcomes(
+        &[call("a", json!("oops"))],
+        &[
+            (sequence("in_order", json!(["zz", x])), false, true),
+            (sequence("strict", json!([x, "zz"])), false, true),
+            (sequence("superset", json!([x, x])), false, true),
+            (sequence("strict", json!([x])), false, false),
+            (sequence("subset", json!([x, "zz"])), false, false),
+        ],
+    );
+}
