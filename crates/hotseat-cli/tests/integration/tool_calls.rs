@@ -507,3 +507,19 @@ fn unknown_arguments_do_not_matter_if_other_calls_decide() {
         ],
     );
 }
+
+/// A server that runs its tools itself shows several messages of the agent in one answer.
+#[test]
+fn a_result_within_a_completion_separates_messages() {
+    let server = FakeAgent::start(|_: &FakeRequest| {
+        ChatCompletion::new()
+            .text("Let me look")
+            .tool(0, "c", "look", &json!({}))
+            .chunk(chunk(json!({"role": "tool", "tool_call_id": "c", "content": "found"}), None))
+            .text("ok")
+            .finish("stop")
+    });
+    let tested = chat_project(&server).suite("a", &suite("      - { type: equals, value: ok }\n")).test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["messages"], json!(["Let me look", "ok"]));
+}

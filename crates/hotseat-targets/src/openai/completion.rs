@@ -125,8 +125,13 @@ struct PartialCall {
 pub(super) struct CompletionReader {
     keep_raw: bool,
     chunks: u64,
+    /// The text since the last result.
     text: String,
     text_started: Option<TimeOffset>,
+    /// The texts before results of the server, which are messages of their own.
+    earlier_texts: Vec<Arc<str>>,
+    /// Number of calls before the last result.
+    earlier_calls: usize,
     reasoning: String,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
@@ -313,8 +318,20 @@ impl CompletionReader {
             return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
         };
         let trace_id = trace_id.clone();
+        self.end_message(telling);
         telling.record_result(&trace_id, ToolReply::Content(parse_content_output(content)), Origin::Stream);
         Ok(())
+    }
+
+    /// Records the text since the last result as a message. What follows a result is the next message.
+    fn end_message(&mut self, telling: &mut TurnRecorder<'_>) {
+        let text: Arc<str> = joined(std::mem::take(&mut self.text)).into();
+        let has_calls = self.calls.len() > self.earlier_calls;
+        telling.record_text(text.clone(), self.text_started.take(), Some(has_calls));
+        self.earlier_calls = self.calls.len();
+        if !text.is_empty() {
+            self.earlier_texts.push(text);
+        }
     }
 
     fn read_call(
@@ -341,10 +358,10 @@ impl CompletionReader {
 
     /// Records the data not recorded yet and returns the reply. Fails if the reply is invalid or reports an
     /// error.
-    pub(super) fn finish(self, telling: &mut TurnRecorder<'_>) -> Result<CompletionReply, TurnError> {
-        telling.record_reasoning(self.reasoning);
-        let text: Arc<str> = joined(self.text).into();
-        telling.record_text(text.clone(), self.text_started, Some(!self.calls.is_empty()));
+    pub(super) fn finish(mut self, telling: &mut TurnRecorder<'_>) -> Result<CompletionReply, TurnError> {
+        telling.record_reasoning(std::mem::take(&mut self.reasoning));
+        self.end_message(telling);
+        let text: Arc<str> = self.earlier_texts.join("\n").into();
         let mut calls: Vec<CompletionCall> = Vec::new();
         let mut nameless = None;
         let mut ids: HashSet<String> = HashSet::new();
