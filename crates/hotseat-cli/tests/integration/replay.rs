@@ -625,6 +625,26 @@ fn recorded_times_are_reproduced_without_waiting() {
     assert_failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the case timed out after 800 ms"]);
 }
 
+/// Limits are inclusive, so replayed times must be exactly the recorded ones.
+#[test]
+fn replayed_times_are_exactly_the_recorded_ones() {
+    let recording = json!({"version": 1, "case": "a", "turns": [{"user": "hello", "duration_ms": 385, "events": [
+        {"type": "tool_call", "at_ms": 0, "id": "c", "tool": "look", "arguments": {}},
+        {"type": "tool_result", "at_ms": 100, "id": "c", "result": 1},
+        {"type": "message", "at_ms": 384, "text": "ok"},
+    ]}]});
+    let passes = |timing: &str| {
+        let suite = format!("name: a\nturns: [{{ user: hello, assert: {{ timing: {{ {timing} }} }} }}]\n");
+        let project = Project::empty().suite("a", &suite).file("r.json", &recording.to_string());
+        project.test(&["-n", "replay:r.json"]).case("a")["status"] == "passed"
+    };
+    for (key, exact) in [("max_duration_ms", 385), ("max_idle_ms", 285)] {
+        assert!(passes(&format!("{key}: {exact}")) && !passes(&format!("{key}: {}", exact - 1)), "{key}");
+    }
+    let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 385 }]\n");
+    project.file("r.json", &recording.to_string()).test(&["-n", "replay:r.json"]).assert_all_passed();
+}
+
 #[test]
 fn recording_without_times_has_no_durations() {
     let recording = json!({"version": 1, "case": "a", "turns": [{"user": "hello", "events": [{"type": "message", "text": "Hi."}]}]});

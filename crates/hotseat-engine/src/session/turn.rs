@@ -59,7 +59,7 @@ impl<'c> TurnInput<'c> {
     }
 }
 
-/// Sends one input and records the turn, which starts at `started`. A turn that is stopped ends exactly at its deadline, so
+/// Sends one input and records the turn, which starts with its input at `started`. A turn that is stopped ends exactly at its deadline, so
 /// its times do not depend on how long its last data takes to process.
 pub(super) async fn execute_turn(
     (index, started): (usize, Instant),
@@ -74,7 +74,6 @@ pub(super) async fn execute_turn(
     let message_id: Arc<str> = unique_id().into();
     recorder.set_arrival(started);
     recorder.emit(TurnStart::by_user(turn_id.clone(), agent.conversation_id(), turn_input.caller));
-    recorder.clear_arrival();
     if let Some(exchange) = turn_input.exchange.take() {
         recorder.emit(exchange.into_payload(turn_id.clone()));
     }
@@ -92,6 +91,7 @@ pub(super) async fn execute_turn(
         let message = format!("{ATTACHMENT_NOTE_PREFIX}{attached}");
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
+    recorder.clear_arrival();
     // The agent may be a recording, which skips time.
     let deadline = recorder.offset_of(limits.deadline);
     recorder.traffic().begin_turn();

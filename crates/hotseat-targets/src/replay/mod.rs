@@ -15,9 +15,8 @@ use hotseat_trace::{
     ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
 };
 use serde_json::Value;
-use tokio::time::Instant;
 
-use crate::connection::{TurnError, TurnLimits};
+use crate::connection::TurnError;
 use crate::message::{
     ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, PendingReply, ScriptedAnswers,
     ToolReply, media_parts, unique_id,
@@ -172,7 +171,7 @@ impl ReplaySession {
             started: began,
             delay: first_time(turn)
                 .map_or(0, |first| recorder.latest().0.saturating_sub(began.0 + TimeOffset::from(first).0)),
-            remaining: remaining_time(limits),
+            limit: recorder.offset_of(limits.deadline) - began,
             matching: self.target.matching,
             events: &turn.events,
             run: None,
@@ -210,10 +209,6 @@ fn describe_case(suite: Option<&str>, id: &str) -> String {
     format!("`{id}` of {}", suite.unwrap_or("any suite"))
 }
 
-fn remaining_time(limits: TurnLimits<'_>) -> Duration {
-    limits.deadline.saturating_duration_since(Instant::now())
-}
-
 /// Returns the time of the first event of a turn, from its start. `None` if the times are unknown.
 fn first_time(turn: &RecordedTurn) -> Option<Duration> {
     turn.events.iter().flat_map(|event| event.at.into_iter().chain(event.started)).min()
@@ -226,7 +221,8 @@ struct TurnReplay<'a> {
     /// Time in microseconds by which events are later than recorded. Without it, the first ones would be earlier than the input,
     /// and times that are moved one by one would change the order in which texts and calls began.
     delay: u64,
-    remaining: Duration,
+    /// Maximum duration of the turn.
+    limit: Duration,
     matching: ReplayMatching,
     events: &'a [RecordedEvent],
     /// The current agent run.
@@ -237,14 +233,8 @@ struct TurnReplay<'a> {
 }
 
 impl TurnReplay<'_> {
-    /// Replays the turn from start to end.
+    /// Replays the turn from start to end. The end of the turn has the recorded time, too.
     fn run(&mut self, turn: &RecordedTurn) -> Result<(), TurnError> {
-        let outcome = self.record_events(turn);
-        self.recorder.clear_arrival();
-        outcome
-    }
-
-    fn record_events(&mut self, turn: &RecordedTurn) -> Result<(), TurnError> {
         let served = self.events.iter().try_for_each(|event| self.record_event(event));
         if let (Ok(()) | Err(TurnError::Run(_)), Some(duration)) = (&served, turn.duration) {
             self.delay = 0;
@@ -264,8 +254,8 @@ impl TurnReplay<'_> {
     /// replaying takes must not change the order in which texts and calls began.
     fn advance_to(&mut self, at: Duration) -> Result<(), TurnError> {
         self.recorder.clear_arrival();
-        if at > self.remaining {
-            let end = self.to_offset(self.remaining);
+        if at > self.limit {
+            let end = self.to_offset(self.limit);
             self.recorder.advance_to(end);
             return Err(TurnError::Deadline);
         }
@@ -526,7 +516,6 @@ mod tests {
     use std::time::Duration;
 
     use hotseat_trace::{TimeOffset, TurnItem, TurnStart, UserMessage};
-    use tokio::time::Instant;
 
     use super::{RecordingSource, ReplayMatching, ReplaySession, ReplayTarget};
     use crate::connection::TurnLimits;
@@ -593,7 +582,7 @@ mod tests {
         });
         recorder.clear_arrival();
         let mut script = ScriptedAnswers::default();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
         let input = AgentInput {
             turn_id,
             message_id: "u".into(),
