@@ -607,6 +607,42 @@ fn checkpoints_follow_conversation_order() {
 }
 
 /// Reading them takes time that grows with their number, and not with its square.
+/// What nobody knows in one turn may be known in a later one.
+#[test]
+fn an_undecided_checkpoint_stays_open() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let messages = request.input().messages().to_vec();
+        let x: Value = serde_json::from_str(messages.last().unwrap()["content"].as_str().unwrap()).unwrap();
+        FakeRun::for_request(request)
+            .started()
+            .tool("c", "a", &json!({"x": x}), Some(json!(1)))
+            .text("ok")
+            .finished()
+    });
+    let case = |id: &str, inputs: [&str; 2], required: bool| {
+        let asserted = json!({"type": "tool_called", "name": "a", "where": {"x": {"at_least": 5}}});
+        let checkpoint = json!({"id": "large", "required": required, "assertion": asserted});
+        let next = json!({"id": "next", "required": required, "after": ["large"], "assertion": {"type": "contains", "value": "ok"}});
+        json!({"id": id, "turns": [{"input": inputs[0]}, {"input": inputs[1]}], "checkpoints": [checkpoint, next]})
+    };
+    let cases = [
+        case("later", ["null", "7"], true),
+        case("never", ["null", "3"], true),
+        case("optional", ["null", "3"], false),
+        case("certain", ["2", "3"], true),
+    ];
+    let tested = run_cases(&agent, &cases);
+    for id in ["later", "optional"] {
+        assert_eq!(tested.case(id)["status"], "passed", "{id}: {}", tested.output);
+    }
+    let never = tested.failure("never");
+    assert_eq!(never["kind"], "test_error", "{never:#}");
+    let message = never["message"].as_str().unwrap();
+    assert!(message.starts_with("checkpoint large failed: the argument `x` is"), "{message}");
+    assert_eq!(tested.case("never")["turns"].as_array().unwrap().len(), 2);
+    assert_eq!(tested.failure("certain")["kind"], "missing_checkpoints");
+}
+
 #[test]
 fn a_case_may_have_thousands_of_checkpoints() {
     let chain = |last: &str| {

@@ -2,7 +2,7 @@
 
 use hotseat_checks::Check;
 use hotseat_document::SourceSpan;
-use hotseat_trace::TurnScope;
+use hotseat_trace::{FailureKind, TurnScope};
 use serde::{Deserialize, Serialize};
 
 use super::CheckResult;
@@ -17,6 +17,9 @@ pub struct CheckpointResult {
     pub at: Option<usize>,
     /// Reason why the last evaluated turn did not reach it.
     pub missing: Option<String>,
+    /// Reason why an evaluated turn may have reached it, if its checks cannot be decided there, and the kind of this failure.
+    #[serde(skip)]
+    pub undecided: Option<(FailureKind, String)>,
 }
 
 /// Serialisable description of a checkpoint.
@@ -59,7 +62,7 @@ impl CheckpointResult {
             tool: checkpoint.checks.iter().find_map(Check::expected_tool).map(str::to_string),
             place: checkpoint.place.clone(),
         };
-        CheckpointResult { checkpoint, at: None, missing: None }
+        CheckpointResult { checkpoint, at: None, missing: None, undecided: None }
     }
 
     /// True if the case fails because of this checkpoint.
@@ -71,7 +74,13 @@ impl CheckpointResult {
     pub fn record_results(&mut self, decided: &[CheckResult], turn: usize) {
         let failed = decided.iter().filter(|checked| !checked.verdict.passed);
         let words: Vec<String> =
-            failed.map(|checked| checked.verdict.describe(checked.error.is_some())).collect();
+            failed.clone().map(|checked| checked.verdict.describe(checked.error.is_some())).collect();
+        // A check that fails decides, whatever the others would say.
+        if failed.clone().all(|checked| checked.error.is_some()) {
+            let error = failed.clone().find_map(CheckResult::evaluation_error);
+            let error = error.map(|(kind, why)| (kind, why.to_string()));
+            self.undecided = self.undecided.take().or(error);
+        }
         match words.is_empty() {
             true => (self.at, self.missing) = (Some(turn), None),
             false => self.missing = Some(format!("in turn {turn}: {}", words.join("; "))),
@@ -93,6 +102,9 @@ pub fn record_blocked(
     // Judges are not asked before all predecessors are reached.
     let holds =
         checkpoint.checks.iter().all(|check| check.as_judged().is_none() && check.decide(scope).passed);
+    if holds && results[place].undecided.is_none() {
+        results[place].undecided = results[before].undecided.clone();
+    }
     let before = &results[before].checkpoint.id;
     results[place].missing = Some(match holds {
         true => format!("its checks passed in turn {turn}, but `{before}` was not reached before"),

@@ -175,7 +175,7 @@ impl CheckEvaluator<'_> {
     }
 
     /// Looks for checkpoints that a turn has reached. Their order in the file does not matter. Fails if a
-    /// checkpoint cannot be evaluated.
+    /// judge or a function fails. A check that cannot be decided in one turn may pass in a later one.
     pub async fn evaluate_checkpoints(
         &self,
         results: &mut [CheckpointResult],
@@ -187,7 +187,13 @@ impl CheckEvaluator<'_> {
         while let Some(next) = checkpoints::next_to_evaluate(checkpoints, results, &looked_at) {
             looked_at[next] = true;
             let decided = self.evaluate(&checkpoints[next].checks, CheckScope::Turn(place), recorder).await;
-            if let Some((kind, words)) = decided.iter().find_map(CheckResult::evaluation_error) {
+            let scope = CheckScope::Turn(place).scope(recorder);
+            let checks = checkpoints[next].checks.iter();
+            let undecided: Vec<String> = checks.filter_map(|check| check.undecided_reason(scope)).collect();
+            let mut errors = decided.iter().filter_map(CheckResult::evaluation_error);
+            if let Some((kind, words)) =
+                errors.find(|(_, words)| !undecided.iter().any(|reason| reason == words))
+            {
                 let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
                 let message = format!("checkpoint {} failed: {first}", checkpoints[next].id);
                 return Err(AttemptFailure::new(kind, message).with_detail(rest));

@@ -703,6 +703,12 @@ pub(super) fn missing_checkpoints(all: &[CheckpointResult]) -> Option<AttemptFai
     if missing.is_empty() {
         return None;
     }
+    // A checkpoint that is missing for certain is about the agent, so it takes precedence.
+    let undecided = missing[0].undecided.as_ref();
+    if let Some((kind, why)) = undecided.filter(|_| missing.iter().all(|missed| missed.undecided.is_some())) {
+        let message = format!("checkpoint {} failed: {why}", missing[0].checkpoint.id);
+        return Some(AttemptFailure::new(*kind, message));
+    }
     let ids: Vec<&str> = missing.iter().map(|reached| reached.checkpoint.id.as_str()).collect();
     let detail = missing.iter().map(|reached| {
         let why = reached.missing.as_deref().unwrap_or("no turn was checked");
