@@ -56,8 +56,8 @@ document_shape! {
         optional "result_match" = PATTERNS,
         /// No call that matches `args_match` may have a matching result.
         optional "result_not_match" = PATTERNS,
-        /// Each counted call must start after a call of this tool has started. With its own name: only calls
-        /// after the first one count.
+        /// Each counted call must start after a call of this tool has started. With its own name: there must be
+        /// a second call.
         optional "after" = Kind::NonEmptyText,
     }
 
