@@ -31,6 +31,12 @@ impl UsageBudget {
             return Some("the conversation has no turns".to_string());
         }
         let silent = scope.turns().iter().find(|turn| turn.usage_totals.is_none());
+        if let Some(turn) = silent.filter(|turn| !turn.reported_usage.is_empty()) {
+            return Some(format!(
+                "the reported usage of turn {} cannot be used: it needs a total, or both input and output tokens, as whole numbers, and a total not below them",
+                turn.number
+            ));
+        }
         if let Some(turn) = silent {
             return Some(format!("neither the agent nor a model reports the usage of turn {}", turn.number));
         }

@@ -87,9 +87,13 @@ fn unreported_usage_errors_budget_checks() {
         ("cost", "silent", "{ budget: { max_cost: 1000 } }"),
         ("no price", "foreign", "{ budget: { max_cost: 1000 } }"),
         ("no model", "counted", "{ type: max_cost, value: 1000 }"),
+        ("below parts", "below", "{ type: max_tokens, value: 1000 }"),
+        ("one part", "half", "{ type: max_tokens, value: 1000 }"),
     ]);
     let tested = project.test(&[]);
     for (name, words) in [
+        ("below parts", "the reported usage of turn 1 cannot be used"),
+        ("one part", "the reported usage of turn 1 cannot be used"),
         ("tokens", "neither the agent nor a model reports the usage of turn 1"),
         ("negated", "neither the agent nor a model reports the usage of turn 1"),
         ("cost", "neither the agent nor a model reports the usage of turn 1"),

@@ -137,9 +137,10 @@ impl ReplaySession {
         let help = match suite.ends_with(".rs") {
             true => "tests in Rust are not recorded: name one recording, which serves all examples, or a folder with a recording without a suite".to_string(),
             false => format!(
-                "record it with `hotseat test --record {}` and the real agent; the file will be {}",
+                "record it with `hotseat test --record {}` and the real agent; the file will be {}; a recording that you write needs this name, or {} without a `suite`",
                 self.target.display_path,
-                file_name(Some(suite), id)
+                file_name(Some(suite), id),
+                file_name(None, id)
             ),
         };
         Err(wrong(message).with_detail(help))
