@@ -8,9 +8,13 @@ use super::call_text::format_call;
 use super::calls::{self, NamedTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
+use super::json_answer::read_json;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::{Pattern, PatternError};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+
+/// Maximum length of a text that is compared with a number.
+const MAX_NUMBER_BYTES: usize = 100;
 
 /// Expected result: JSON in which a text may be a pattern.
 #[derive(Debug, Clone)]
@@ -81,6 +85,22 @@ impl ExpectedResult {
 }
 
 impl ExpectedResult {
+    /// Like [`ExpectedResult::matches`], for a whole result: some protocols pass on every result as text.
+    fn matches_result(&self, result: &Value) -> bool {
+        let is_same = |number: &Value, text: &str| {
+            text.len() <= MAX_NUMBER_BYTES
+                && read_json(text).is_ok_and(|read| read.is_number() && json_equal(number, &read))
+        };
+        self.matches(result)
+            || match (self, result) {
+                (ExpectedResult::Value(number @ Value::Number(_)), Value::String(text))
+                | (ExpectedResult::Value(Value::String(text)), number @ Value::Number(_)) => {
+                    is_same(number, text)
+                }
+                _ => false,
+            }
+    }
+
     /// Returns the number of expected members or entries that match.
     fn count_matching(&self, value: &Value) -> usize {
         match (self, value) {
@@ -212,7 +232,8 @@ impl CheckBehavior for ToolResultCheck {
                 false => format_list(&shown),
             });
         }
-        let fits = |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.matches(value));
+        let fits =
+            |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.matches_result(value));
         let holds = results.any(|result| !result.failed && fits(&result.value));
         let unanswered = made.iter().filter(|(_, call)| call.result.is_none()).copied();
         let unanswered: Vec<_> = unanswered.collect();

@@ -712,6 +712,25 @@ fn tool_result() {
             (json!({"type": "tool_result", "tool": "forgotten"}), Undecidable),
         ],
     );
+    // AG-UI passes on every result as text.
+    let number = |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = run.tool("c1", "count", &json!({}), Some(json!(100)));
+        run.tool("c2", "name", &json!({}), Some(json!("007"))).text("done").finished()
+    };
+    let result = |tool: &str, result: Value| json!({"type": "tool_result", "tool": tool, "result": result});
+    assert_table(
+        number,
+        &[
+            (result("count", json!(100)), Passes),
+            (result("count", json!(1e2)), Passes),
+            (result("count", json!("100")), Passes),
+            (result("count", json!("1e2")), Fails),
+            (result("count", json!(101)), Fails),
+            (result("name", json!(7)), Fails),
+            (result("name", json!("007")), Passes),
+        ],
+    );
     assert_rejected_assertion(r#"{"type": "tool_result"}"#, "needs the name of a `tool`");
     assert_rejected_assertion(r#"{"type": "tool_result", "value": {"result": 1}}"#, "has no `tool`");
     assert_rejected_assertion(
@@ -1108,13 +1127,14 @@ fn other_adapters_keep_text_next_to_calls() {
 
 #[test]
 fn a_schema_that_takes_exponential_time_decides_nothing() {
-    let branch =
-        |required: &str| json!({"properties": {"n": {"$ref": "#/$defs/n"}}, "not": {"required": [required]}});
-    let schema = json!({"$defs": {"n": {"anyOf": [branch("x"), branch("x")]}}, "$ref": "#/$defs/n"});
-    let nested = (0..60).fold(json!({"x": 1}), |inner, _| json!({"n": inner}));
-    let answer = move |request: &FakeRequest| {
-        FakeRun::for_request(request).started().text(&nested.to_string()).finished()
-    };
+    // Each level visits the next one twice.
+    let mut definitions = serde_json::Map::from_iter([("d40".to_string(), json!(false))]);
+    for n in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+        definitions.insert(format!("d{n}"), json!({"anyOf": [next, next]}));
+    }
+    let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+    let answer = |request: &FakeRequest| FakeRun::for_request(request).started().text("{}").finished();
     assert_table(answer, &[(json!({"type": "schema", "schema": schema}), Undecidable)]);
 }
 

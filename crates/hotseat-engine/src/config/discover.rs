@@ -51,7 +51,7 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         }
         let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
         let suites =
-            walk_suites(&project.root, folder, glob_bases(&project.suites), &fits, &mut found.mistakes);
+            walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut found.mistakes);
         found.suites.extend(suites);
         if !found.suites.is_empty() {
             found.mistakes.extend(lost_entries(&found.suites, project));
@@ -62,7 +62,7 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 project.suites.join(", ")
             );
             let bases = glob_bases(&project.suites);
-            let ignored = walk_suites_with(&project.root, folder, bases, &fits, false, &mut Vec::new());
+            let ignored = walk_suites_with(&project.root, folder, bases, fits, false, &mut Vec::new());
             let help = match ignored.iter().map(|suite| &suite.shown).min() {
                 Some(shown) => format!("a `.gitignore` names {shown}; pass it as an argument to run it"),
                 None => "pass a file, or run `hotseat init` to create an example".to_string(),

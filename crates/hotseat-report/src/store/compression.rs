@@ -24,6 +24,7 @@ const SAMPLE_ONLY_FORMAT: u8 = 5;
 const CASE_PART_FORMAT: u8 = 6;
 const ATTEMPT_PART_FORMAT: u8 = 7;
 const EVENTS_PART_FORMAT: u8 = 8;
+const PART_FORMATS: [u8; 3] = [CASE_PART_FORMAT, ATTEMPT_PART_FORMAT, EVENTS_PART_FORMAT];
 /// Size of a sample whose parts need no help of [`DICTIONARY`]: they contain the names that texts of cases repeat, and a
 /// smaller dictionary is prepared in less time. Smaller samples come from attempts that ended early.
 const FULL_SAMPLE_BYTES: usize = 2 * 1024;
@@ -160,12 +161,10 @@ impl RepeatCompressor {
 
 /// Returns true if a text can be read with the dictionary of its run only.
 pub(super) fn needs_sample(packed: &[u8]) -> bool {
-    let uses_sample = |format| match format {
+    packed.first().is_some_and(|format| match *format {
         SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT | WIDE_SAMPLED_FORMAT => true,
-        CASE_PART_FORMAT | ATTEMPT_PART_FORMAT | EVENTS_PART_FORMAT => true,
-        _ => false,
-    };
-    packed.first().is_some_and(|format| uses_sample(*format))
+        format => PART_FORMATS.contains(&format),
+    })
 }
 
 /// Decompresses a text. Texts of cases need the dictionary of their run, if it has one.
@@ -174,7 +173,7 @@ pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::R
     let (length, rest) = match format {
         PLAIN_FORMAT => return Ok(rest.to_vec()),
         COMPRESSED_FORMAT | SAMPLED_FORMAT | SAMPLE_ONLY_FORMAT => read_length(rest),
-        CASE_PART_FORMAT | ATTEMPT_PART_FORMAT | EVENTS_PART_FORMAT => read_length(rest),
+        part if PART_FORMATS.contains(&part) => read_length(rest),
         WIDE_COMPRESSED_FORMAT | WIDE_SAMPLED_FORMAT => {
             rest.split_first_chunk().map(|(length, rest)| (u32::from_le_bytes(*length) as usize, rest))
         }
