@@ -154,10 +154,9 @@ export async function origins(browser, hotseat, folder, run) {
   await look('integers that JavaScript would round stay as they are', async () => {
     for (const label of ['Copy JSON', 'Copy as test']) {
       await within(await open('origin.html', link('a large integer')), async (page) => {
-        const shown = await page.textContent('main');
-        ok(shown.includes('1234567890123456789') && shown.includes('-9223372036854775808'), shown);
+        ok((await page.textContent('main')).includes('{"order":1234567890123456789}'), 'shown');
         const text = await copied(page, label);
-        ok(text.includes('1234567890123456789'), text);
+        for (const integer of ['1234567890123456789', ...(label === 'Copy JSON' ? ['-9223372036854775808'] : [])]) ok(text.includes(integer), text);
       });
     }
   });

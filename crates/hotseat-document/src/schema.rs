@@ -119,7 +119,7 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
 }
 
 /// Accepts the same texts as the check of [`Kind::Url`].
-const URL_PATTERN: &str = r"^(https?://[^\s/?#]\S*|\S*\$\{\S*)$";
+const URL_PATTERN: &str = r"^(https?://[^\s/?#:]\S*|\S*\$\{\S*)$";
 
 /// Returns a Markdown reference page with a section and a table for the shape and each shape it refers to.
 pub fn reference_markdown(shape: &'static Shape) -> String {

@@ -15,6 +15,8 @@ use crate::steps::{
 
 /// Stack of a validation: values and schemas may be nested.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum number of values in a schema. A chain of references is followed on the stack.
+const MAX_SCHEMA_PARTS: usize = 50_000;
 /// Maximum number of steps of a validation, and of further steps for each part of the value. A step is a part of the value
 /// with a part of the schema. Schemas that refer to themselves can take a number that is exponential in the depth of the value.
 const MAX_STEPS: usize = 200_000;
@@ -31,6 +33,10 @@ impl JsonSchema {
     /// patterns are matched in linear time, because schemas and values come from agents, too. Fails if the
     /// schema is invalid.
     pub fn compile(schema: &Value) -> Result<JsonSchema, JsonSchemaError> {
+        if count_parts(schema) > MAX_SCHEMA_PARTS {
+            let message = format!("the schema has more than {MAX_SCHEMA_PARTS} values");
+            return Err(JsonSchemaError::Invalid { message, pointer: String::new() });
+        }
         let options = jsonschema::options()
             .with_pattern_options(jsonschema::PatternOptions::regex())
             .with_keyword(COUNTING_KEYWORD, |_, _, _| Ok(Box::new(CountedStep)));
@@ -165,12 +171,15 @@ mod tests {
 
     #[test]
     fn long_chains_of_references_do_not_end_the_process() {
-        let length = 5_000;
-        let mut definitions: serde_json::Map<String, Value> = (0..length)
-            .map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]})))
-            .collect();
-        definitions.insert(format!("d{length}"), json!({"type": "string"}));
-        let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+        let chain = |length| {
+            let mut definitions: serde_json::Map<String, Value> = (0..length)
+                .map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]})))
+                .collect();
+            definitions.insert(format!("d{length}"), json!({"type": "string"}));
+            json!({"$ref": "#/$defs/d0", "$defs": definitions})
+        };
+        assert!(JsonSchema::compile(&chain(15_000)).is_err());
+        let schema = chain(10_000);
         assert_eq!(violations(&schema, &json!(1)).expect("validated"), ["1 is not of type \"string\""]);
     }
 

@@ -89,8 +89,9 @@
     reject(error);
   }
 
-  /** Refuses values whose JSON is `{}`, whatever they contain; for `stringify`. */
+  /** Refuses values whose JSON is `{}` or null, whatever they contain; for `stringify`. */
   function plain(_, value) {
+    if (typeof value === "number" && value - value !== 0) throw new ErrorClass(`it contains ${value}, which JSON cannot represent`);
     if (value instanceof PromiseClass) throw new ErrorClass("it contains a promise; `await` it");
     if (value instanceof MapClass) throw new ErrorClass("it contains a `Map`; convert it with `Object.fromEntries`");
     if (value instanceof SetClass) throw new ErrorClass("it contains a `Set`; convert it with `Array.from`");

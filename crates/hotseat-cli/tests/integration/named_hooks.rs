@@ -210,10 +210,12 @@ export function List() { return ["Ada"]; }
 export function Entries() { return new Map([["name", "Ada"]]); }
 export function Nested() { return { data: { names: new Set(["Ada"]) } }; }
 export function Forgotten() { return { name: (async () => "Ada")() }; }
+export function Nan() { return { data: { price: 3 * undefined } }; }
 export function After() { return 5; }
 "#;
     for (before, words) in [
         ("Nothing", None),
+        ("Nan", Some("it contains NaN, which JSON cannot represent")),
         ("Number", Some("hook `env.Number` returned 5, not an object")),
         ("List", Some("hook `env.List` returned [\"Ada\"], not an object")),
         ("Entries", Some("it contains a `Map`; convert it with `Object.fromEntries`")),
