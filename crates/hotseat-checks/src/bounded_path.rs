@@ -3,14 +3,15 @@
 //! A path with one `..` visits each part of a value once. Each further one, also within a filter, multiplies that by the depth
 //! of the value, and a filter that starts at `$` again by its size. Values come from agents, so the cost is estimated first.
 
+use hotseat_document::json::JsonSize;
 use serde_json::Value;
 use serde_json_path::{JsonPath, ParseError};
 
 /// Maximum number of parts of a value that one evaluation visits.
-const MAX_VISITS: usize = 5_000_000;
+const MAX_VISITS: u64 = 5_000_000;
 /// Maximum size of all selected values together: this number of parts, and this multiple of the value itself.
-const MAX_SELECTED_PARTS: usize = 1_000_000;
-const MAX_SELECTED_SHARE: usize = 4;
+const MAX_SELECTED_PARTS: u64 = 1_000_000;
+const MAX_SELECTED_SHARE: u64 = 4;
 
 /// Parsed JSON path with a bound on its cost.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub struct BoundedPath {
 
 /// The path would visit or select too much of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there are too many ways to follow it through this value")]
+#[error("it would visit or select too many parts of this value")]
 pub struct PathTooCostly;
 
 impl BoundedPath {
@@ -63,36 +64,20 @@ impl BoundedPath {
         if self.is_cheap() {
             return Ok(self.path.query(value).all());
         }
-        let (parts, depth) = measure(value);
-        let more = |base: usize, power: u32| base.checked_pow(power).ok_or(PathTooCostly);
-        let visits =
-            more(depth, self.descents.saturating_sub(1))?.saturating_mul(more(parts, self.restarts)?);
-        if (self.descents > 1 || self.restarts > 0) && visits.saturating_mul(parts) > MAX_VISITS {
+        let JsonSize { values: parts, depth, .. } = JsonSize::measure(value);
+        let levels = depth as u64 + 1;
+        let repeated = levels.saturating_pow(self.descents.saturating_sub(1));
+        let repeated = repeated.saturating_mul(parts.saturating_pow(self.restarts));
+        if repeated > 1 && repeated.saturating_mul(parts) > MAX_VISITS {
             return Err(PathTooCostly);
         }
         let found = self.path.query(value).all();
         let mut rest = MAX_SELECTED_PARTS.saturating_add(parts.saturating_mul(MAX_SELECTED_SHARE));
         for value in &found {
-            rest = rest.checked_sub(measure(value).0).ok_or(PathTooCostly)?;
+            rest = rest.checked_sub(JsonSize::measure(value).values).ok_or(PathTooCostly)?;
         }
         Ok(found)
     }
-}
-
-/// Returns the number of values in a value, and their greatest depth.
-fn measure(value: &Value) -> (usize, usize) {
-    let (mut parts, mut deepest) = (0, 0);
-    let mut open = vec![(value, 1)];
-    while let Some((value, depth)) = open.pop() {
-        parts += 1;
-        deepest = deepest.max(depth);
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(members) => open.extend(members.values().map(|member| (member, depth + 1))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    (parts, deepest)
 }
 
 /// Returns the path without its quoted names and texts.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use hotseat_document::nearest;
-use hotseat_schema::{JsonSchema, JsonSchemaError};
+use hotseat_schema::{JsonSchema, JsonSchemaError, SCHEMA_MAPS};
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ const MAX_READ_SCHEMAS: usize = 10_000;
 /// Finds what validators accept, although it asserts nothing.
 struct SchemaReader<'a> {
     root: &'a Value,
-    /// Only drafts that `$schema` must name check `format`.
+    /// True if the schema names its draft: older ones check `format`.
     has_formats: bool,
     read_schemas: Cell<usize>,
 }
@@ -121,15 +121,7 @@ impl SchemaReader<'_> {
             }
             ("allOf" | "prefixItems" | "items", Value::Array(schemas)) => all_open(schemas),
             ("anyOf", Value::Array(schemas)) => schemas.iter().any(is_open),
-            (
-                "items"
-                | "additionalItems"
-                | "additionalProperties"
-                | "propertyNames"
-                | "unevaluatedItems"
-                | "unevaluatedProperties",
-                schema,
-            ) => is_open(schema),
+            (keyword, schema) if PART_SCHEMAS.contains(&keyword) => is_open(schema),
             ("not", Value::Bool(accepts)) => !accepts,
             ("not", Value::Object(members)) => members.get("not").is_some_and(is_open),
             (keyword, _) => !ASSERTING_KEYWORDS.contains(&keyword),
@@ -152,32 +144,33 @@ impl SchemaReader<'_> {
                 self.misspelt_keyword(schema, &format!("{pointer}/{key}"), depth + 1)
             };
             match (keyword.as_str(), value) {
-                (
-                    "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
-                    Value::Object(schemas),
-                ) => schemas.iter().find_map(|(key, schema)| read(key, schema)),
+                (keyword, Value::Object(schemas)) if SCHEMA_MAPS.contains(&keyword) => {
+                    schemas.iter().find_map(|(key, schema)| read(key, schema))
+                }
                 ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(schemas)) => {
                     schemas.iter().enumerate().find_map(|(at, schema)| read(&at.to_string(), schema))
                 }
-                (
-                    "not"
-                    | "if"
-                    | "then"
-                    | "else"
-                    | "items"
-                    | "contains"
-                    | "additionalItems"
-                    | "additionalProperties"
-                    | "propertyNames"
-                    | "unevaluatedItems"
-                    | "unevaluatedProperties",
-                    schema,
-                ) => self.misspelt_keyword(schema, &pointer, depth + 1),
+                ("not" | "if" | "then" | "else" | "contains", schema) => {
+                    self.misspelt_keyword(schema, &pointer, depth + 1)
+                }
+                (keyword, schema) if PART_SCHEMAS.contains(&keyword) => {
+                    self.misspelt_keyword(schema, &pointer, depth + 1)
+                }
                 _ => None,
             }
         })
     }
 }
+
+/// Keywords whose value is a schema of parts of a value, such as the items of a list.
+const PART_SCHEMAS: [&str; 6] = [
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 
 /// Keywords that reject nothing themselves, also of OpenAPI.
 const OTHER_KEYWORDS: &[&str] = &[

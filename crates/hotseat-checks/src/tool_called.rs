@@ -94,7 +94,7 @@ pub struct ToolCalled {
     pub count: CallCount,
 }
 
-/// The reason why nobody knows if a call matches.
+/// The reason why it is unknown if a call matches.
 #[derive(Debug, PartialEq, thiserror::Error)]
 enum UnknownMatch {
     /// The arguments decide, and are unknown or not valid JSON.

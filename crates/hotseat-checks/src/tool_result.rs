@@ -87,15 +87,14 @@ impl ExpectedResult {
 impl ExpectedResult {
     /// Like [`ExpectedResult::matches`], for a whole result: some protocols pass on every result as text.
     fn matches_result(&self, result: &Value) -> bool {
-        let is_same = |number: &Value, text: &str| {
-            text.len() <= MAX_NUMBER_BYTES
-                && read_json(text).is_ok_and(|read| read.is_number() && json_equal(number, &read))
-        };
         self.matches(result)
             || match (self, result) {
-                (ExpectedResult::Value(number @ Value::Number(_)), Value::String(text))
-                | (ExpectedResult::Value(Value::String(text)), number @ Value::Number(_)) => {
-                    is_same(number, text)
+                (ExpectedResult::Value(number @ Value::Number(_)), Value::String(text)) => {
+                    text.len() <= MAX_NUMBER_BYTES
+                        && read_json(text).is_ok_and(|read| read.is_number() && json_equal(number, &read))
+                }
+                (ExpectedResult::Value(Value::String(text)), Value::Number(number)) => {
+                    *text == number.to_string()
                 }
                 _ => false,
             }
@@ -252,5 +251,31 @@ impl CheckBehavior for ToolResultCheck {
 
     fn expected_tool(&self) -> Option<&str> {
         Some(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A protocol that passes on every result as text has the same verdicts as one that does not.
+    #[test]
+    fn a_number_equals_its_text_in_every_protocol() {
+        for (number, expected, holds) in [
+            (json!(100), json!(100), true),
+            (json!(100), json!(1e2), true),
+            (json!(100), json!("100"), true),
+            (json!(100), json!("1e2"), false),
+            (json!(100.5), json!("100.5"), true),
+            (json!(100), json!(101), false),
+            (json!(100), json!("101"), false),
+        ] {
+            let parsed = ExpectedResult::parse(&expected).expect("no pattern");
+            for result in [Value::String(number.to_string()), number] {
+                assert_eq!(parsed.matches_result(&result), holds, "{expected} of {result}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hotseat_document::{Diagnostic, is_url};
+use hotseat_document::{Diagnostic, is_http_url};
 use hotseat_engine::typescript::TYPE_DEFINITIONS;
 use hotseat_report::reporters::shell_word;
 
@@ -26,7 +26,7 @@ const TSCONFIG_TEMPLATE: &str = include_str!("../templates/tsconfig.json");
 /// Creates the files that do not exist yet.
 pub fn run(args: &InitArgs, context: &CliContext) -> CommandResult {
     let endpoint = args.endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT).trim();
-    if !is_url(endpoint) || endpoint.contains(['"', '\\']) {
+    if !is_http_url(endpoint) || endpoint.contains(['"', '\\']) {
         let message = format!("--endpoint {endpoint}: expected an HTTP URL");
         return Err(context.reject([Diagnostic::new(message).help("for example `http://127.0.0.1:8000/`")]));
     }

@@ -116,9 +116,9 @@ impl KeyboardInput {
         let mut out = CommandGuard::text(io::stderr().lock());
         let _ = writeln!(
             out,
-            "  A terminal passes on no more than {most} bytes of a line, so this one was not sent. Send it in parts, or"
+            "  The terminal may cut lines of more than {most} bytes, so this one was not sent."
         );
-        let _ = writeln!(out, "  from a file: hotseat test -i - < FILE");
+        let _ = writeln!(out, "  Send it in parts, or from a file: hotseat test -i - < FILE");
         drop(out);
         self.prompt();
     }

@@ -11,11 +11,6 @@ use crate::exit::{CommandResult, ExitStatus};
 use crate::show;
 use crate::store_location::{self, prune_limits, report_store_error};
 
-/// True for names that are no ids of runs.
-fn looks_like_path(named: &str) -> bool {
-    named.contains('/') || Path::new(named).extension().is_some()
-}
-
 /// Merges runs and shows the result. Returns the exit status of the merged run.
 pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     show::check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
@@ -61,4 +56,9 @@ pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     }
     context.print_message(&format!("note: saved as run {}", head.short_id()));
     Ok(head.summary.as_ref().map_or(ExitStatus::RunError, ExitStatus::from_summary))
+}
+
+/// True for names that are no ids of runs.
+fn looks_like_path(named: &str) -> bool {
+    named.contains('/') || Path::new(named).extension().is_some()
 }

@@ -22,13 +22,13 @@ pub fn run(args: &RunsArgs, context: &CliContext) -> CommandResult {
         };
         let pruned = store.prune(limits).map_err(|error| report_store_error(&error, context))?;
         let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));
-        let freed = format_megabytes(pruned.before.saturating_sub(pruned.after));
+        let freed = pruned.before.saturating_sub(pruned.after);
         if args.json {
-            let freed = pruned.before.saturating_sub(pruned.after);
             let record =
                 json!({"deleted_runs": pruned.runs, "freed_bytes": freed, "remaining_bytes": pruned.after});
             return Ok(context.print_json(|out| writeln!(out, "{record}")));
         }
+        let freed = format_megabytes(freed);
         let words = format!("deleted {runs} ({freed}); the remaining runs take {room}");
         return Ok(context.print(|out| writeln!(out, "{words}")));
     }

@@ -72,7 +72,7 @@ impl ShapeChecker<'_> {
             | (Kind::JsonMap, NodeValue::Map(_)) => {}
             (Kind::NonEmptyText, NodeValue::String(text)) if !text.trim().is_empty() => {}
             (Kind::Pattern, NodeValue::String(text)) if !text.is_empty() => {}
-            (Kind::Url, NodeValue::String(text)) if is_url(text) => {}
+            (Kind::Url, NodeValue::String(text)) if may_be_url(text) => {}
             (Kind::Choice(words), NodeValue::String(text)) if words.contains(&text.as_str()) => {}
             (Kind::Integer { min, max }, NodeValue::Number(number))
                 if whole_number(number).is_some_and(|number| (*min..=*max).contains(&number)) => {}
@@ -403,13 +403,15 @@ fn is_truth_word(text: &str) -> bool {
 }
 
 /// Returns true for an HTTP URL, or a text that may become one when its variables are filled in.
-pub fn is_url(text: &str) -> bool {
-    if text.is_empty() || text.contains(char::is_whitespace) {
-        return false;
-    }
+fn may_be_url(text: &str) -> bool {
+    is_http_url(text) || (text.contains("${") && !text.contains(char::is_whitespace))
+}
+
+/// Returns true for an absolute URL of the scheme `http` or `https` with a host.
+pub fn is_http_url(text: &str) -> bool {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    text.contains("${")
-        || host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']))
+    let has_host = |host: &str| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']);
+    host.is_some_and(has_host) && !text.contains(char::is_whitespace)
 }
 
 /// Returns the candidate closest to a misspelt word, if one is close enough.

@@ -22,7 +22,7 @@ mod shape;
 mod stream;
 pub mod yaml;
 
-pub use check::{check, is_url, nearest};
+pub use check::{check, is_http_url, nearest};
 pub use declare::FromDocument;
 pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS, visible_char};
 pub use excerpt::{excerpt, shorten};

@@ -9,6 +9,10 @@ mod validator;
 
 pub use validator::JsonSchema;
 
+/// Keywords whose value maps names to schemas.
+pub const SCHEMA_MAPS: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+
 /// A schema that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonSchemaError {

@@ -10,14 +10,11 @@ use jsonschema::{Keyword, ValidationError};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use crate::JsonSchemaError;
+use crate::{JsonSchemaError, SCHEMA_MAPS};
 
 /// Name of the keyword that counts.
 pub(crate) const COUNTING_KEYWORD: &str = "hotseat:step";
 
-/// Keywords whose value maps names to schemas.
-const SCHEMA_MAPS: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords whose value is data, and decides what is valid.
 const DATA_KEYWORDS: [&str; 2] = ["const", "enum"];
 /// Keywords whose value is an object or a list without schemas.

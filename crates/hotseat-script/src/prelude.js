@@ -89,7 +89,7 @@
     reject(error);
   }
 
-  /** Refuses values whose JSON is `{}` or null, whatever they contain; for `stringify`. */
+  /** Refuses values that JSON cannot represent: it would be `{}`, whatever they contain, or null. For `stringify`. */
   function plain(_, value) {
     if (typeof value === "number" && value - value !== 0) throw new ErrorClass(`it contains ${value}, which JSON cannot represent`);
     if (value instanceof PromiseClass) throw new ErrorClass("it contains a promise; `await` it");

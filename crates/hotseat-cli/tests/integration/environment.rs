@@ -152,6 +152,7 @@ fn endpoint_replaces_the_address_of_the_tested_agent() {
         (&["-n", "own", "--endpoint", &url][..], "agent `own` has no address"),
         (&["--endpoint", "nowhere"], "--endpoint nowhere: expected an HTTP URL"),
         (&["--endpoint", "http://"], "--endpoint http://: expected an HTTP URL"),
+        (&["--endpoint", "${ENV.URL}"], "--endpoint ${ENV.URL}: expected an HTTP URL"),
         (&["--endpoint", "http://:80/"], "--endpoint http://:80/: expected an HTTP URL"),
     ] {
         let output = project.hotseat(&[&["test"], arguments].concat());

@@ -980,7 +980,7 @@ fn rejects_unknown_or_meaningless_flags() {
      |
      = help: for example `http://127.0.0.1:[PORT]/`
     ");
-    for address in ["http://", "https://:80/", "http://?", "http://a b/"] {
+    for address in ["http://", "https://:80/", "http://?", "http://a b/", "${ENV.URL}"] {
         let output = project.hotseat(&["init", "--endpoint", address]);
         assert!(output.code == 2 && output.stderr.contains("expected an HTTP URL"), "{output}");
     }

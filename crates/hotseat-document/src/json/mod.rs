@@ -9,6 +9,7 @@ mod build;
 mod digits;
 mod line;
 mod number;
+mod size;
 mod split;
 mod text;
 mod value;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 pub use digits::keep_digits;
 pub use line::to_line;
+pub use size::JsonSize;
 pub use split::JsonStream;
 pub use value::{
     JsonReadError, any_value, may_have_more_values, objects, optional_value, read_bytes, read_value,

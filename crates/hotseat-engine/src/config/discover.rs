@@ -62,7 +62,8 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 project.suites.join(", ")
             );
             let bases = glob_bases(&project.suites);
-            let ignored = walk_suites_with(&project.root, folder, bases, fits, false, &mut Vec::new());
+            let ignored =
+                walk_suites_with(&project.root, folder, bases, fits, IgnoredFiles::Included, &mut Vec::new());
             let help = match ignored.iter().map(|suite| &suite.shown).min() {
                 Some(shown) => format!("a `.gitignore` names {shown}; pass it as an argument to run it"),
                 None => "pass a file, or run `hotseat init` to create an example".to_string(),
@@ -228,6 +229,13 @@ fn glob_bases<'p>(patterns: impl IntoIterator<Item = &'p String>) -> Vec<PathBuf
     patterns.into_iter().map(base).collect()
 }
 
+/// Files that a `.gitignore` names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IgnoredFiles {
+    LeftOut,
+    Included,
+}
+
 /// Finds the files below the folders `bases` of `root` whose relative path matches, without those that a `.gitignore` names.
 fn walk_suites(
     root: &Path,
@@ -236,7 +244,7 @@ fn walk_suites(
     fits: impl Fn(&Path) -> bool,
     mistakes: &mut Vec<Diagnostic>,
 ) -> Vec<Suite> {
-    walk_suites_with(root, folder, bases, fits, true, mistakes)
+    walk_suites_with(root, folder, bases, fits, IgnoredFiles::LeftOut, mistakes)
 }
 
 /// Like [`walk_suites`]. A link to a file is a suite, too; a link to a folder is not followed. What cannot be read is a
@@ -246,7 +254,7 @@ fn walk_suites_with(
     folder: &Path,
     bases: Vec<PathBuf>,
     fits: impl Fn(&Path) -> bool,
-    skips_ignored: bool,
+    ignored: IgnoredFiles,
     mistakes: &mut Vec<Diagnostic>,
 ) -> Vec<Suite> {
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
@@ -255,11 +263,12 @@ fn walk_suites_with(
         let path = path.strip_prefix(&start).unwrap_or(path);
         bases.iter().any(|base| path.starts_with(base) || base.starts_with(path))
     };
+    let leaves_out = ignored == IgnoredFiles::LeftOut;
     let walk = WalkBuilder::new(root)
         .require_git(false)
-        .ignore(skips_ignored)
-        .git_ignore(skips_ignored)
-        .git_exclude(skips_ignored)
+        .ignore(leaves_out)
+        .git_ignore(leaves_out)
+        .git_exclude(leaves_out)
         // Personal settings of git must not decide which cases run. Reading them also takes a regular expression.
         .git_global(false)
         .filter_entry(move |entry| {

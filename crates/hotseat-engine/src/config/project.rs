@@ -310,7 +310,7 @@ impl Project {
     /// a target, an AG-UI agent at this address is tested. An agent that Hotseat would start is not started.
     /// Fails if it is no HTTP URL, several agents could be meant, or the agent has no address.
     pub fn override_endpoint(&mut self, endpoint: &str) -> Result<(), Diagnostics> {
-        if !hotseat_document::is_url(endpoint) {
+        if !hotseat_document::is_http_url(endpoint) {
             return Err(Diagnostic::new(format!("--endpoint {endpoint}: expected an HTTP URL")).into());
         }
         let around = AgentReadContext {

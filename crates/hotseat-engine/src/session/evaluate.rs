@@ -187,13 +187,8 @@ impl CheckEvaluator<'_> {
         while let Some(next) = checkpoints::next_to_evaluate(checkpoints, results, &looked_at) {
             looked_at[next] = true;
             let decided = self.evaluate(&checkpoints[next].checks, CheckScope::Turn(place), recorder).await;
-            let scope = CheckScope::Turn(place).scope(recorder);
-            let checks = checkpoints[next].checks.iter();
-            let undecided: Vec<String> = checks.filter_map(|check| check.undecided_reason(scope)).collect();
-            let mut errors = decided.iter().filter_map(CheckResult::evaluation_error);
-            if let Some((kind, words)) =
-                errors.find(|(_, words)| !undecided.iter().any(|reason| reason == words))
-            {
+            let mut broken = decided.iter().filter(|checked| !checked.is_undecided);
+            if let Some((kind, words)) = broken.find_map(CheckResult::evaluation_error) {
                 let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
                 let message = format!("checkpoint {} failed: {first}", checkpoints[next].id);
                 return Err(AttemptFailure::new(kind, message).with_detail(rest));
@@ -214,13 +209,20 @@ impl CheckEvaluator<'_> {
 
 /// Decides a check that needs neither a judge nor a script.
 fn decide(check: &Check, scope: TurnScope<'_>) -> CheckResult {
-    let (verdict, error) = check.decide_in_program(scope).map_or_else(
+    let in_program = check.decide_in_program(scope);
+    let is_plain = in_program.is_none();
+    let (verdict, error) = in_program.map_or_else(
         || (check.decide(scope), check.undecided_reason(scope)),
         |(verdict, error)| (verdict, error.map(|why| why.to_string())),
     );
+    let is_undecided = is_plain && error.is_some();
     // Time limits forbid nothing: a fault takes time.
     let is_failed_for_good = !verdict.passed && !check.is_timing() && check.is_failed_for_good(scope);
-    CheckResult { is_failed_for_good, ..CheckResult::new(check, verdict).with_error(check, error) }
+    CheckResult {
+        is_undecided,
+        is_failed_for_good,
+        ..CheckResult::new(check, verdict).with_error(check, error)
+    }
 }
 
 impl CheckScope {

@@ -50,6 +50,9 @@ optional_members! {
         /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not
         /// to blame.
         pub error?: Option<String>,
+        /// True if the check needs neither a judge nor a function, and what is known does not decide it. Not saved.
+        #[serde(skip)]
+        pub is_undecided: bool,
         /// True if no further turn can change that the check has failed. Not saved.
         #[serde(skip)]
         pub is_failed_for_good: bool,
@@ -99,6 +102,7 @@ impl CheckResult {
             is_final: false,
             verdict,
             error: None,
+            is_undecided: false,
             is_failed_for_good: false,
             reads_calls: check.reads_calls(),
             error_kind: None,

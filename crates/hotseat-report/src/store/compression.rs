@@ -20,11 +20,8 @@ const COMPRESSED_FORMAT: u8 = 3;
 const SAMPLED_FORMAT: u8 = 4;
 /// Format of a text compressed with the sample of its run alone, preceded by its length. Earlier versions wrote it.
 const SAMPLE_ONLY_FORMAT: u8 = 5;
-/// Formats of a text compressed with the part of the sample that has its kind, preceded by its length.
-const CASE_PART_FORMAT: u8 = 6;
-const ATTEMPT_PART_FORMAT: u8 = 7;
-const EVENTS_PART_FORMAT: u8 = 8;
-const PART_FORMATS: [u8; 3] = [CASE_PART_FORMAT, ATTEMPT_PART_FORMAT, EVENTS_PART_FORMAT];
+/// Formats of a text compressed with the part of the sample that has its [`TextKind`], in their order, preceded by its length.
+const PART_FORMATS: [u8; 3] = [6, 7, 8];
 /// Size of a sample whose parts need no help of [`DICTIONARY`]: they contain the names that texts of cases repeat, and a
 /// smaller dictionary is prepared in less time. Smaller samples come from attempts that ended early.
 const FULL_SAMPLE_BYTES: usize = 2 * 1024;
@@ -76,31 +73,22 @@ impl RunDictionary {
     /// Compresses a text if that makes it smaller.
     pub(super) fn compress(&self, kind: TextKind, text: &[u8]) -> Vec<u8> {
         match &self.parts {
-            Some(parts) => compress_with(text, kind.part_format(), &self.bytes[parts[kind as usize].clone()]),
+            Some(parts) => {
+                compress_with(text, PART_FORMATS[kind as usize], &self.bytes[parts[kind as usize].clone()])
+            }
             None => compress_with(text, SAMPLED_FORMAT, &self.bytes),
         }
     }
 
     /// Returns the bytes with which a text of this format was compressed.
     fn bytes_of(&self, format: u8) -> Option<&[u8]> {
-        let part = match format {
-            SAMPLED_FORMAT | WIDE_SAMPLED_FORMAT => return Some(&self.bytes),
-            SAMPLE_ONLY_FORMAT => return Some(&self.bytes[DICTIONARY.len()..]),
-            CASE_PART_FORMAT => TextKind::Case,
-            ATTEMPT_PART_FORMAT => TextKind::Attempt,
-            EVENTS_PART_FORMAT => TextKind::Events,
-            _ => return None,
-        };
-        Some(&self.bytes[self.parts.as_ref()?[part as usize].clone()])
-    }
-}
-
-impl TextKind {
-    fn part_format(self) -> u8 {
-        match self {
-            TextKind::Case => CASE_PART_FORMAT,
-            TextKind::Attempt => ATTEMPT_PART_FORMAT,
-            TextKind::Events => EVENTS_PART_FORMAT,
+        match format {
+            SAMPLED_FORMAT | WIDE_SAMPLED_FORMAT => Some(&self.bytes),
+            SAMPLE_ONLY_FORMAT => Some(&self.bytes[DICTIONARY.len()..]),
+            part => {
+                let kind = PART_FORMATS.iter().position(|format| *format == part)?;
+                Some(&self.bytes[self.parts.as_ref()?[kind].clone()])
+            }
         }
     }
 }
@@ -242,7 +230,7 @@ mod tests {
                     assert_eq!(decompress(&packed, None).is_err(), needs_sample(&packed), "{text}");
                 }
                 let sampled = dictionary.compress(kind, text(4711).as_bytes());
-                assert_eq!(sampled[0], if is_full { kind.part_format() } else { SAMPLED_FORMAT });
+                assert_eq!(sampled[0], if is_full { PART_FORMATS[kind as usize] } else { SAMPLED_FORMAT });
                 assert!(sampled.len() < compress(text(4711).as_bytes()).len() / 2, "{} bytes", sampled.len());
             }
         }
@@ -273,7 +261,7 @@ mod tests {
         let undivided = RunDictionary::new("a text of a case ".repeat(200).as_bytes());
         let packed = compress_with(text.as_bytes(), SAMPLE_ONLY_FORMAT, &undivided.bytes[DICTIONARY.len()..]);
         assert_eq!(decompress(&packed, Some(&undivided)).unwrap(), text.as_bytes());
-        let divided = [&[CASE_PART_FORMAT], &packed[1..]].concat();
+        let divided = [&PART_FORMATS[..1], &packed[1..]].concat();
         assert!(decompress(&divided, Some(&undivided)).is_err(), "the sample has no parts");
     }
 

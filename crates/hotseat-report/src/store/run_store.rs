@@ -21,6 +21,7 @@ use super::stored_run::{CaseCounts, RunMetadata, RunOrigin, RunState, StoredRun}
 use super::tables::{self, OpenMode};
 use super::{GitCommit, RunStoreError, seal};
 use hotseat_engine::cases::Suite;
+use hotseat_engine::config::split_part;
 use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
 use hotseat_targets::recorder::wall_millis;
 use hotseat_targets::recording::suite_name;
@@ -203,7 +204,7 @@ impl RunStore {
         let select =
             "SELECT place FROM cases WHERE run = ?1 AND id = ?2 AND ended IS NOT NULL ORDER BY place";
         let mut found = self.query_numbers(select, params![parts.run, id])?;
-        if found.is_empty() && ends_with_line(id) {
+        if found.is_empty() && split_part(id).is_some() {
             found = self.cases_at(&parts, id)?;
         }
         match found.as_slice() {
@@ -562,11 +563,6 @@ impl RunStore {
     fn unreadable(&self, words: impl Display) -> RunStoreError {
         RunStoreError::unreadable(&self.path, words)
     }
-}
-
-/// True if the text ends like `FILE:LINE`.
-fn ends_with_line(text: &str) -> bool {
-    text.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok())
 }
 
 /// Returns the name of a suite within its project, which may be from another machine.

@@ -1,10 +1,9 @@
 //! Limits the nesting depth of recorded events. JSON readers have such limits, and an agent must not make a
 //! run unreadable.
 
+use hotseat_document::json::JsonSize;
 use hotseat_trace::{Event, Payload};
 use serde_json::Value;
-
-use super::json_size::JsonSize;
 
 /// Maximum nesting depth of an event; common JSON readers accept twice as much.
 const MAX_DEPTH: usize = 64;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use hotseat_document::json::JsonSize;
 use hotseat_trace::{AttemptFailure, Payload};
 
-use super::json_size::JsonSize;
 use super::traffic::TrafficMeter;
 
 /// Events on their way to the recorder, with their arrival times. Clones share the same events.

@@ -3,7 +3,6 @@
 mod clock;
 mod depth_limit;
 mod inbox;
-mod json_size;
 mod redact;
 mod shared_events;
 mod spending;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_document::json::JsonSize;
 use hotseat_trace::{
     CallVisibility, Event, EventRecord, ExecutionInfo, Millis, Payload, TimeOffset, TracedConversation,
     TurnIssues, TurnSpent,
@@ -11,7 +12,6 @@ use hotseat_trace::{
 use super::clock::SessionClock;
 use super::depth_limit::limit_depth;
 use super::inbox::EventInbox;
-use super::json_size::JsonSize;
 use super::redact::SecretRedactor;
 use super::shared_events::SharedEvents;
 use super::spending::{ModelPrices, SpendingMeter};

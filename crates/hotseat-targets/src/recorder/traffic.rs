@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use hotseat_document::json::JsonSize;
 use hotseat_trace::{AttemptFailure, FailureKind};
-
-use super::json_size::JsonSize;
 
 /// Estimated memory overhead of a JSON value beside its text, in bytes.
 const VALUE_OVERHEAD_BYTES: u64 = 24;

@@ -8,7 +8,9 @@ use hotseat_trace::{self as trace, TurnScope};
 use hotseat_engine::session::unseen_calls_reason;
 
 use super::lost_assertions::LostAssertions;
-use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn, TurnNotes, UnseenReason};
+use super::views::{
+    AgentResponse, Evaluation, Message, SharedTurnNotes, ToolCall, TopicVisit, Turn, UnseenReason,
+};
 
 /// Snapshot of the session that the example can read.
 #[derive(Debug, Clone, Default)]
@@ -19,12 +21,12 @@ pub(super) struct SessionView {
     pub lost: Arc<LostAssertions>,
     pub conversation: Arc<trace::TracedConversation>,
     pub evaluations: Arc<Vec<Evaluation>>,
-    pub turn_notes: TurnNotes,
+    pub turn_notes: SharedTurnNotes,
     /// Addresses of MCP servers and served models by name.
     pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
     pub ended: bool,
-    /// True from sending a turn until the session has its end.
+    /// True while a turn is in progress.
     pub turn_in_progress: bool,
     /// Number of requests of the example whose replies it awaits.
     pub open_requests: usize,
@@ -39,7 +41,7 @@ tokio::task_local! {
 }
 
 /// Returns the notes about the turns so far, in the example whose command is being executed.
-fn current_notes() -> TurnNotes {
+fn current_notes() -> SharedTurnNotes {
     CURRENT_VIEW.try_with(|view| lock(view).turn_notes.clone()).unwrap_or_default()
 }
 
@@ -77,7 +79,7 @@ pub(super) enum ConversationSource {
     /// The running session.
     Live(SharedView),
     /// The turns recorded up to some turn.
-    Recorded(Arc<trace::TracedConversation>, TurnNotes, UnseenReason),
+    Recorded(Arc<trace::TracedConversation>, SharedTurnNotes, UnseenReason),
 }
 
 impl Conversation {
@@ -242,7 +244,7 @@ impl Conversation {
     }
 
     /// Returns the conversation, the notes about its turns, and why its tool calls cannot be read, if they cannot.
-    fn turn_sources(&self) -> (Arc<trace::TracedConversation>, TurnNotes, UnseenReason) {
+    fn turn_sources(&self) -> (Arc<trace::TracedConversation>, SharedTurnNotes, UnseenReason) {
         match &self.source {
             ConversationSource::Live(view) => {
                 let seen = lock(view);

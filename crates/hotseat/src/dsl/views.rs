@@ -14,7 +14,7 @@ use hotseat_engine::session::CheckResult;
 
 /// What the trace does not contain about turns, by their numbers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TurnNote {
+pub(super) struct TurnNotes {
     /// Options that were sent to the agent.
     pub options: BTreeMap<usize, Value>,
     /// Turns for which an agent in the test program returned an error in place of its tool calls.
@@ -22,9 +22,9 @@ pub(super) struct TurnNote {
 }
 
 /// Notes about turns, shared with what is read from them.
-pub(super) type TurnNotes = Arc<TurnNote>;
+pub(super) type SharedTurnNotes = Arc<TurnNotes>;
 
-impl TurnNote {
+impl TurnNotes {
     /// Returns why the tool calls of some turn are unknown, if they are.
     pub(super) fn unknown_calls(&self, turns: RangeInclusive<usize>) -> Option<String> {
         let turn = self.without_calls.iter().find(|number| turns.contains(number))?;
@@ -209,7 +209,7 @@ pub struct Turn {
 impl Turn {
     pub(super) fn new(
         turn: Arc<trace::ConversationTurn>,
-        notes: &TurnNotes,
+        notes: &SharedTurnNotes,
         unseen_calls: UnseenReason,
     ) -> Turn {
         let options = notes.options.get(&turn.number).cloned().unwrap_or(Value::Null);

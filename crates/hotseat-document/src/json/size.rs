@@ -14,7 +14,7 @@ const PAIR_BYTES: u64 = 2;
 
 /// Size of a JSON value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct JsonSize {
+pub struct JsonSize {
     /// Bytes of its JSON, without the escapes within texts, and with a fixed length of numbers.
     pub bytes: u64,
     /// Number of values in it, with itself.
