@@ -191,21 +191,25 @@ pub struct Verdict {
     /// Reason for skipping; present if and only if `status` is [`VerdictStatus::Skipped`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,
+    /// Party whose failure skipped the attempt. `None` if nothing failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_fault: Option<ResponsibleParty>,
 }
 
 impl Verdict {
     /// Creates the verdict of a passed attempt.
     pub fn passed() -> Self {
-        Verdict { status: VerdictStatus::Passed, failure: None, skip_reason: None }
+        Verdict { status: VerdictStatus::Passed, failure: None, skip_reason: None, skip_fault: None }
     }
 
     /// Creates the verdict of a failed attempt.
     pub fn failed(failure: AttemptFailure) -> Self {
-        Verdict { status: VerdictStatus::Failed, failure: Some(failure), skip_reason: None }
+        Verdict { status: VerdictStatus::Failed, failure: Some(failure), skip_reason: None, skip_fault: None }
     }
 
     /// Creates the verdict of a skipped attempt.
     pub fn skipped(reason: impl Into<String>) -> Self {
-        Verdict { status: VerdictStatus::Skipped, failure: None, skip_reason: Some(reason.into()) }
+        let skip_reason = Some(reason.into());
+        Verdict { status: VerdictStatus::Skipped, failure: None, skip_reason, skip_fault: None }
     }
 }

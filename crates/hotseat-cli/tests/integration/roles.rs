@@ -309,6 +309,38 @@ fn failing_simulated_user_is_not_agent_failure() {
     }
 }
 
+/// A simulated user that fails on its first question and has reached its goal on every other one.
+fn recovering_user() -> FakeAgent {
+    let asked = AtomicUsize::new(0);
+    FakeAgent::start(move |request: &FakeRequest| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => FakeReply::text(500, "out of order"),
+        _ => text_answer(request, r#"{"goal_achieved": true}"#),
+    })
+}
+
+#[test]
+fn skip_by_failed_simulated_user_is_invalid_attempt() {
+    let agent = sales_agent();
+    let case = |more: Value| {
+        let mut case = json!({"id": "a", "turns": [{"input": "Help me"}], "simulator": {"use": "u"}});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        case
+    };
+    let tested = |case: Value, args: &[&str]| {
+        run_cases(project(&agent, &[("u", &recovering_user())]), &[case], args).case("a").clone()
+    };
+    let repeated = tested(case(json!({})), &["--runs", "3", "--min-pass-rate", "1"]);
+    let counts = ["runs", "passed", "skipped", "invalid", "redrawn"].map(|key| repeated[key].as_u64());
+    assert_eq!(counts, [3, 3, 0, 1, 1].map(Some), "{repeated:#}");
+    assert_eq!(repeated["status"], "passed");
+    let retried = tested(case(json!({"retries": 1})), &[]);
+    assert_eq!((&retried["status"], &retried["flaky"]), (&json!("passed"), &Value::Null), "{retried:#}");
+    assert_eq!(retried["attempts"].as_array().map(Vec::len), Some(2));
+    // Too few attempts are left if none is replaced.
+    let missing = tested(case(json!({})), &["--runs", "3", "--min-pass-rate", "1", "--max-invalid", "0"]);
+    assert_eq!((&missing["status"], &missing["error_kind"]), (&json!("failed"), &json!("simulator_error")));
+}
+
 #[test]
 fn unresponsive_simulated_user_ends_with_case() {
     let agent = sales_agent();

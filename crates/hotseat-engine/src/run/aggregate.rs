@@ -135,7 +135,11 @@ impl AggregateVerdict {
                     (None, reason) => {
                         let reason = reason.as_deref().unwrap_or_default();
                         let message = format!("{words}; run {number} was skipped: {reason}");
-                        AttemptFailure::new(FailureKind::NoInput, message)
+                        let kind = match telling.verdict.skip_fault {
+                            Some(_) => FailureKind::SimulatorError,
+                            None => FailureKind::NoInput,
+                        };
+                        AttemptFailure::new(kind, message)
                     }
                 })
             }

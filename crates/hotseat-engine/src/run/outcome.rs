@@ -52,8 +52,8 @@ pub struct CaseOutcome {
 /// True if a retry may pass. Errors of the test and cancellations are not retried.
 pub(super) fn is_retryable(verdict: &Verdict) -> bool {
     match verdict.failure.as_ref().map(|failure| failure.kind) {
-        None
-        | Some(
+        None => verdict.skip_fault.is_some(),
+        Some(
             FailureKind::TestError
             | FailureKind::ScriptError
             | FailureKind::UsageError

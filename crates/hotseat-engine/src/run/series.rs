@@ -81,15 +81,16 @@ impl StopRule {
 impl AttemptStatus {
     /// Returns the status of an attempt with this verdict.
     pub fn from_verdict(verdict: &Verdict) -> AttemptStatus {
-        match (verdict.status, verdict.failure.as_ref().map(|failure| failure.fault)) {
+        let fault = verdict.failure.as_ref().map(|failure| failure.fault).or(verdict.skip_fault);
+        match (verdict.status, fault) {
             (VerdictStatus::Passed, _) => AttemptStatus::Passed,
-            (VerdictStatus::Skipped, _) => AttemptStatus::Skipped,
             (
-                VerdictStatus::Failed,
+                VerdictStatus::Failed | VerdictStatus::Skipped,
                 Some(
                     ResponsibleParty::Infrastructure | ResponsibleParty::Simulator | ResponsibleParty::Judge,
                 ),
             ) => AttemptStatus::Invalid,
+            (VerdictStatus::Skipped, _) => AttemptStatus::Skipped,
             (VerdictStatus::Failed, Some(ResponsibleParty::Test)) => {
                 match verdict.failure.as_ref().map(|failure| failure.kind) {
                     Some(FailureKind::HookError) => AttemptStatus::Invalid,

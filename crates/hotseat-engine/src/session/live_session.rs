@@ -270,7 +270,7 @@ impl<'a> Session<'a> {
         let why = match &self.ending {
             None => return Ok(()),
             Some(ConversationEnding::Completed) => "the conversation has ended".to_string(),
-            Some(ConversationEnding::Skipped(reason)) => format!("skipped: {reason}"),
+            Some(ConversationEnding::Skipped(reason)) => format!("skipped: {}", reason.text),
             Some(ConversationEnding::Failed(failure)) => failure.message.clone(),
         };
         Err(EndedCaseError { reason: format!("the case has ended: {why}"), ended_now: false })
@@ -405,7 +405,7 @@ impl<'a> Session<'a> {
 
     /// Ends the case as skipped; a hard check that failed before still fails it.
     pub fn skip(&mut self, reason: impl Into<String>) -> EndedCaseError {
-        self.end_with(ConversationEnding::Skipped(reason.into()))
+        self.end_with(ConversationEnding::Skipped(reason.into().into()))
     }
 
     /// Adds a log line of the test.
@@ -419,7 +419,7 @@ impl<'a> Session<'a> {
         let ending = self.ending.get_or_insert(ending);
         let why = match ending {
             ConversationEnding::Completed => "the conversation has ended".to_string(),
-            ConversationEnding::Skipped(reason) => reason.clone(),
+            ConversationEnding::Skipped(reason) => reason.text.clone(),
             ConversationEnding::Failed(failure) => failure.message.clone(),
         };
         EndedCaseError { reason: why, ended_now: first }
@@ -617,7 +617,7 @@ impl<'a> Session<'a> {
             | (ConversationEnding::Completed | ConversationEnding::Skipped(_), Some(failure)) => {
                 Verdict::failed(self.attribute_to_max_turns(failure))
             }
-            (ConversationEnding::Skipped(reason), None) => Verdict::skipped(reason),
+            (ConversationEnding::Skipped(reason), None) => reason.into_verdict(),
             (ConversationEnding::Completed, None) => Verdict::passed(),
         }
     }

@@ -11,7 +11,7 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
-use super::conversation_ending::ConversationEnding;
+use super::conversation_ending::{ConversationEnding, SkipReason};
 use super::turn::{TIMEOUT_ERROR, TurnInput};
 use crate::cases::{CaseTurn, TestCase};
 use crate::roles::{RoleError, RoleExchange, SimulatorQuestion, UserAnswer};
@@ -390,9 +390,9 @@ impl RecordedConversation {
             Payload::UserMessage(message) => Some(message.content.clone()),
             _ => None,
         });
-        match (message.filter(|_| typed), &self.outcome.verdict.skip_reason) {
+        match (message.filter(|_| typed), SkipReason::of(&self.outcome.verdict)) {
             (Some(text), _) => Ok(TurnInput::from_text(text, unwritten, "person", None)),
-            (None, Some(reason)) => Err(ConversationEnding::Skipped(reason.clone())),
+            (None, Some(reason)) => Err(ConversationEnding::Skipped(reason)),
             (None, None) => Err(match self.failure_of(&[FailureKind::NoInput]) {
                 Some(failure) => ConversationEnding::Failed(failure.clone()),
                 None => ConversationEnding::Completed,

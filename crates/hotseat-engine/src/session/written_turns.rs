@@ -105,7 +105,7 @@ impl<'c> Session<'c> {
     /// Returns the ending if the agent awaits input and no source is left.
     fn missing_input(&self, reason: &str) -> ConversationEnding {
         match self.case.on_missing_input {
-            OnMissingInput::Skip => ConversationEnding::Skipped(reason.to_string()),
+            OnMissingInput::Skip => ConversationEnding::Skipped(reason.to_string().into()),
             OnMissingInput::End => ConversationEnding::Completed,
             OnMissingInput::Fail => {
                 let question = self.turns().last().and_then(|turn| turn.answer()).unwrap_or_default();
@@ -137,7 +137,7 @@ impl<'c> Session<'c> {
         match self.case.on_missing_input {
             _ if self.case.is_dynamic || self.misses_recording => ConversationEnding::Failed(failure),
             OnMissingInput::Fail | OnMissingInput::End => ConversationEnding::Failed(failure),
-            OnMissingInput::Skip => ConversationEnding::Skipped(failure.message),
+            OnMissingInput::Skip => ConversationEnding::Skipped(failure.into()),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'c> Session<'c> {
             }
             HumanReply::End if place > 0 => Err(ConversationEnding::Completed),
             HumanReply::End => Err(self.no_input(place, "the input was empty")),
-            HumanReply::Skip => Err(ConversationEnding::Skipped("skipped by the human".to_string())),
+            HumanReply::Skip => Err(ConversationEnding::Skipped("skipped by the human".to_string().into())),
             HumanReply::Unavailable(why) => Err(self.no_input(place, &format!("{NO_NEXT_TURN} ({why})"))),
             HumanReply::Unreadable(why) => {
                 Err(ConversationEnding::Failed(AttemptFailure::new(FailureKind::TestError, why)))
