@@ -279,17 +279,19 @@ impl ShapeChecker<'_> {
     }
 }
 
-/// Returns true if a mapping without its tag has no key, not even a misspelt one, of the untagged shape: then
-/// the tag was forgotten.
+/// Returns true if the tag of a mapping was forgotten: its keys fit only a shape with a tag, or none of them, not
+/// even a misspelt one, is of the shape that has none.
 fn lacks_tag(entries: &[MapEntry], tagged: &TaggedShapes) -> bool {
-    let Some(shape) = tagged.untagged.filter(|_| !entries.is_empty() && !has_key(entries, tagged.key)) else {
+    let Some(shape) = tagged.default_shape().filter(|_| !entries.is_empty() && !has_key(entries, tagged.key))
+    else {
         return false;
     };
+    let is_known = |entry: &MapEntry| shape.field(&entry.key.text).is_some();
     let is_meant = |entry: &MapEntry| {
-        shape.field(&entry.key.text).is_some()
-            || nearest(&entry.key.text, shape.fields.iter().flat_map(Field::spellings)).is_some()
+        is_known(entry) || nearest(&entry.key.text, shape.fields.iter().flat_map(Field::spellings)).is_some()
     };
-    !entries.iter().any(is_meant)
+    let fits_another = || !entries.iter().all(is_known) && list_fitting_tags(entries, tagged).is_some();
+    (tagged.untagged.is_some() && !entries.iter().any(is_meant)) || fits_another()
 }
 
 /// Returns the spelling of a nested value by its path, where a pattern or a number is expected: the names before

@@ -127,7 +127,8 @@ impl TaggedShapes {
         self.untagged.into_iter().chain(self.shapes.iter().copied())
     }
 
-    fn default_shape(&self) -> Option<&'static Shape> {
+    /// Returns the shape of a mapping without the key.
+    pub(super) fn default_shape(&self) -> Option<&'static Shape> {
         let optional = |shape: &&Shape| shape.field(self.key).is_some_and(|field| !field.required);
         self.untagged.or_else(|| self.shapes.iter().copied().find(optional))
     }

@@ -1191,7 +1191,12 @@ fn refuses_all_turns_for_one_turn() {
                 format!("{{\"id\": \"a\", \"turns\": [{{\"user\": \"go\",\n\"{key}\": [{assertion}]}}]}}");
             assert_rejected_text(&text, "2:", words);
         }
-        let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n\"turn_assert\": [{assertion}]}}");
-        assert_rejected_text(&text, "2:", words);
+        let checkpoint = format!("\"checkpoints\": [{{\"id\": \"c\", \"assertion\": {assertion}}}]");
+        let topic =
+            format!("\"graph\": {{\"t\": {{\"characteristic\": \"x\", \"turn_assert\": [{assertion}]}}}}");
+        for members in [format!("\"turn_assert\": [{assertion}]"), checkpoint, topic] {
+            let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n{members}}}");
+            assert_rejected_text(&text, "2:", words);
+        }
     }
 }

@@ -702,6 +702,21 @@ fn rejects_invalid_target() {
       |
       = help: did you mean `command`?
     "#);
+    let project = Project::with_config("target: { command: [./agent], timeout_ms: 5 }\n")
+        .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `target` has no `type`
+     --> hotseat.yaml:1:9
+      |
+    1 | target: { command: [./agent], timeout_ms: 5 }
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: with these keys, `type` is `command`
+    "#);
     let project = Project::with_config(
         "target:\n  endpoint: 'not an address'\n  headers: { 'a b': c, X-A: \"line\\nend\" }\n",
     )

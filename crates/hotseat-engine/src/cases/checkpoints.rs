@@ -56,7 +56,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
                 }
             }
         }
-        let checks = AssertionBlock::read(map.get("assertion"), diagnostics).into_checks();
+        let checks = AssertionBlock::read_of_turn(map.get("assertion"), diagnostics).into_checks();
         if let Some(assertion) =
             map.get("assertion").filter(|_| checks.is_empty()).filter(|view| is_empty_mapping(*view))
         {

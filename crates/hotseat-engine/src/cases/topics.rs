@@ -251,12 +251,11 @@ fn read_topic(
     map: &MapView<'_>,
     diagnostics: &mut Diagnostics,
 ) -> TopicDefinition {
-    let mut checks = |hard: &str, soft: &str| {
-        let mut checks = AssertionBlock::read(map.get(hard), diagnostics).into_checks();
-        checks.extend(AssertionBlock::read(map.get(soft), diagnostics).into_soft_checks());
-        checks
-    };
-    let (mut checks, turn_checks) = (checks("assert", "evaluate"), checks("turn_assert", "turn_evaluate"));
+    let mut checks = AssertionBlock::read(map.get("assert"), diagnostics).into_checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
+    let mut turn_checks = AssertionBlock::read_of_turn(map.get("turn_assert"), diagnostics).into_checks();
+    turn_checks
+        .extend(AssertionBlock::read_of_turn(map.get("turn_evaluate"), diagnostics).into_soft_checks());
     let text = |key: &str| map.text(key).map(|text| text.trim().to_string());
     if map.bool("evaluate_intent") == Some(true) {
         let place = map.key_place("evaluate_intent").unwrap_or_else(|| map.place());
