@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::mpsc as threads;
 use std::thread::{self, JoinHandle};
 
 use hotseat_document::Diagnostic;
@@ -10,8 +11,11 @@ use tokio::sync::mpsc;
 use super::plan::{RunPlan, SelectedCase};
 use crate::config::Project;
 
-/// Number of cases that are read ahead of the dispatcher.
-const READ_AHEAD_CASES: usize = 64;
+/// Number of cases that are read at a time. The thread sleeps between two batches, so that it need not be woken for
+/// each case.
+const BATCH_CASES: usize = 32;
+/// Number of batches that are read ahead of the dispatcher.
+const READ_AHEAD_BATCHES: usize = 2;
 
 type CaseRead = Result<SelectedCase, Vec<Diagnostic>>;
 
@@ -26,9 +30,19 @@ pub(super) struct CaseQueue {
 enum CaseReader {
     /// Cases cached by the plan, and the number already taken.
     Cached(Arc<RunPlan>, usize),
-    /// Cases read by a separate thread, so that conversations do not wait for files. The thread blocks when
-    /// it is far enough ahead and ends when the receiver is dropped.
-    Streamed(mpsc::Receiver<CaseRead>, Option<JoinHandle<()>>),
+    /// Cases read by a separate thread, so that conversations do not wait for files.
+    Streamed(CaseStream),
+}
+
+/// Cases from a thread, which ends when this value is dropped.
+struct CaseStream {
+    received: mpsc::UnboundedReceiver<CaseRead>,
+    /// Number of cases received from the current batch.
+    taken: usize,
+    /// Requests a further batch.
+    batch_requests: threads::Sender<()>,
+    /// `None` after the end of the cases.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl CaseQueue {
@@ -52,16 +66,7 @@ impl CaseReader {
         if plan.cached_cases().is_some() {
             return CaseReader::Cached(plan.clone(), 0);
         }
-        let (plan, project) = (plan.clone(), project.clone());
-        let (send, received) = mpsc::channel(READ_AHEAD_CASES);
-        let thread = thread::spawn(move || {
-            for case in plan.cases(&project) {
-                if send.blocking_send(case).is_err() {
-                    break;
-                }
-            }
-        });
-        CaseReader::Streamed(received, Some(thread))
+        CaseReader::Streamed(CaseStream::start(plan.clone(), project.clone()))
     }
 
     async fn next(&mut self) -> Option<CaseRead> {
@@ -71,16 +76,46 @@ impl CaseReader {
                 *next_index += 1;
                 next.map(Ok)
             }
-            CaseReader::Streamed(received, thread) => {
-                let next = received.recv().await;
-                // A panic of the thread must not look like the end of the cases.
-                if next.is_none()
-                    && let Some(Err(panic)) = thread.take().map(JoinHandle::join)
-                {
-                    std::panic::resume_unwind(panic);
-                }
-                next
-            }
+            CaseReader::Streamed(stream) => stream.next().await,
         }
+    }
+}
+
+impl CaseStream {
+    fn start(plan: Arc<RunPlan>, project: Arc<Project>) -> CaseStream {
+        let (send, received) = mpsc::unbounded_channel();
+        let (batch_requests, requested) = threads::channel();
+        for _ in 0..READ_AHEAD_BATCHES {
+            let _ = batch_requests.send(());
+        }
+        let thread = thread::spawn(move || {
+            let mut cases = plan.cases(&project);
+            for () in requested {
+                for _ in 0..BATCH_CASES {
+                    let Some(case) = cases.next() else { return };
+                    if send.send(case).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        CaseStream { received, taken: 0, batch_requests, thread: Some(thread) }
+    }
+
+    async fn next(&mut self) -> Option<CaseRead> {
+        let next = self.received.recv().await;
+        self.taken += usize::from(next.is_some());
+        if self.taken == BATCH_CASES {
+            self.taken = 0;
+            // The thread may have read all cases.
+            let _ = self.batch_requests.send(());
+        }
+        // A panic of the thread must not look like the end of the cases.
+        if next.is_none()
+            && let Some(Err(panic)) = self.thread.take().map(JoinHandle::join)
+        {
+            std::panic::resume_unwind(panic);
+        }
+        next
     }
 }
