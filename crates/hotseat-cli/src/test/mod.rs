@@ -324,7 +324,7 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
             Some(saver)
         }
     };
-    let earlier = resumed.as_ref().map(|resumed| saving::completed_cases(resumed, attempts)).transpose();
+    let earlier = resumed.map(|resumed| saving::completed_cases(resumed, attempts)).transpose();
     let earlier = earlier.map_err(|error| report_store_error(&error, context))?;
     let viewing = if args.view { saving::serve_page(keeping.as_ref(), &project, context)? } else { None };
     let builder = RunBuilder::new(plan, outside, options, reporters)

@@ -114,13 +114,14 @@ pub fn resume_saving(
 
 /// Returns the completed cases of an interrupted run. `attempts` are those of the other cases.
 pub fn completed_cases(
-    resumed: &ResumedRun,
+    resumed: ResumedRun,
     attempts: BTreeMap<usize, Vec<Attempt>>,
-) -> Result<ResumeState<'_>, RunStoreError> {
+) -> Result<ResumeState, RunStoreError> {
     let ResumedRun { store, head, .. } = resumed;
-    let outcomes = store.outcomes(head)?;
+    let finished = store.finished_cases(&head)?;
+    let outcomes = store.into_outcomes(&head)?;
     Ok(ResumeState {
-        finished: store.finished_cases(head)?,
+        finished,
         attempts,
         outcomes: Box::new(
             outcomes.map(|outcome| outcome.map_err(|error| Diagnostic::new(error.to_string()))),

@@ -644,7 +644,8 @@ fn discriminating_key_selects_shape() {
             "`type` must be one of `circle`, `square`, found the text \"squares\"",
         ),
         ("figure: { type: 4, side: 1 }", "found the number 4"),
-        ("figure: { side: 1 }", "unknown key `side`"),
+        ("figure: { side: 1 }", "`figure` has no `type`"),
+        ("figure: { side: 1, radius: 1 }", "unknown key `side`"),
         ("figure: 4", "`figure` must be a mapping, found the number 4"),
     ] {
         let mistakes = check_text(misfit, &kind);

@@ -24,7 +24,7 @@ use super::plan::{RunPlan, SelectedCase};
 use super::results::CaseRef;
 use super::summary::RunSummary;
 use super::sweep_result::SweepReport;
-use super::workers::WorkerPool;
+use super::workers::spawn_conversation;
 use crate::config::{ProjectAgent, StartedAgent};
 use hotseat_document::Diagnostic;
 use hotseat_targets::recorder::wall_millis;
@@ -56,13 +56,13 @@ pub enum RunEvent {
 pub type StartedAgents = Vec<(Arc<ProjectAgent>, StartedAgent)>;
 
 /// Results of an interrupted run that is being resumed.
-pub struct ResumeState<'a> {
+pub struct ResumeState {
     /// Indices of the finished cases.
     pub finished: BTreeSet<usize>,
     /// Attempts of the other cases that had ended, in the order of their numbers, by index.
     pub attempts: BTreeMap<usize, Vec<Attempt>>,
     /// Outcomes of the finished cases, in any order.
-    pub outcomes: Box<dyn Iterator<Item = Result<CaseOutcome, Diagnostic>> + 'a>,
+    pub outcomes: Box<dyn Iterator<Item = Result<CaseOutcome, Diagnostic>> + Send>,
     /// Original start time.
     pub started_at: Millis,
     /// Duration before the interruption, if known; otherwise derived from the cases.
@@ -71,14 +71,15 @@ pub struct ResumeState<'a> {
 
 /// Executes a plan, or the rest of it after an interruption: outcomes in `earlier` are reported unchanged.
 /// `report` is called with every event in order and blocks the run while it works. Results are dropped after
-/// the call that reports their case. Fails if a suite can no longer be read, or threads cannot be started.
+/// the call that reports their case. Must run on worker threads ([`start_workers`](super::start_workers)). Fails if a
+/// suite can no longer be read.
 pub async fn execute(
     plan: &Arc<RunPlan>,
     outside: Arc<RunContext>,
     options: ExecutionOptions,
     mut control: watch::Receiver<RunControl>,
     started_agents: &mut StartedAgents,
-    earlier: Option<ResumeState<'_>>,
+    earlier: Option<ResumeState>,
     report: &mut (dyn FnMut(RunEvent) + Send),
 ) -> Result<RunSummary, Vec<Diagnostic>> {
     let started = Instant::now();
@@ -97,9 +98,6 @@ pub async fn execute(
     };
     let mut cases = CaseQueue::new(plan, &outside.project, ended);
     let mut running: HashMap<Id, (SelectedCase, usize)> = HashMap::new();
-    let workers = WorkerPool::start(options.parallel.min(plan.selected))
-        .map_err(|error| vec![Diagnostic::new(format!("cannot start worker threads: {error}"))])?;
-    // Dropped before the worker threads, so no new work starts on them.
     let mut attempts: JoinSet<Attempt> = JoinSet::new();
     let mut all_begun = false;
     let mut unreadable = None;
@@ -112,7 +110,7 @@ pub async fn execute(
                         let (outside, own, cancellation) =
                             (outside.clone(), selected.clone(), cancellation.clone());
                         let made = async move { run_attempt(own, number, &outside, &cancellation).await };
-                        let task = workers.spawn(&mut attempts, made);
+                        let task = spawn_conversation(&mut attempts, made);
                         running.insert(task.id(), (selected, number));
                     }
                     DispatchStep::Case => break !all_begun,
@@ -190,7 +188,7 @@ pub async fn execute(
 
 /// Reports the outcomes of a run before its interruption. Returns its duration and the indices of the finished cases.
 fn report_earlier(
-    earlier: ResumeState<'_>,
+    earlier: ResumeState,
     dispatch: &mut DispatchState,
     report: &mut (dyn FnMut(RunEvent) + Send),
 ) -> Result<(Duration, BTreeSet<usize>), Vec<Diagnostic>> {

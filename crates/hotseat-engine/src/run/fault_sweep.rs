@@ -20,7 +20,7 @@ use super::outcome::CaseOutcome;
 use super::plan::{RunPlan, SelectedCase};
 use super::results::CaseRef;
 use super::sweep_result::{CleanRun, SweepFinding, SweepReport, SweepRow, SweepSkip, SweptCall};
-use super::workers::WorkerPool;
+use super::workers::spawn_conversation;
 
 /// Maximum number of calls of one case that get faults.
 pub const MAX_CALLS_OF_CASE: usize = 200;
@@ -125,8 +125,8 @@ impl FaultSweep {
         (by_case, all)
     }
 
-    /// Runs the conversations with faults, up to `parallel` at once, and reports the result. Fails if a suite
-    /// can no longer be read, or threads cannot be started.
+    /// Runs the conversations with faults, up to `parallel` at once, and reports the result. Must run on worker threads
+    /// ([`start_workers`](super::start_workers)). Fails if a suite can no longer be read.
     pub async fn run(
         mut self,
         plan: &Arc<RunPlan>,
@@ -139,8 +139,6 @@ impl FaultSweep {
         let runs: usize = selected.values().map(Vec::len).sum();
         report(RunEvent::SweepStarted { runs, combinations });
         let cancellation = CancellationSignal::new(control.clone());
-        let workers = WorkerPool::start(parallel.min(runs))
-            .map_err(|error| vec![Diagnostic::new(format!("cannot start worker threads: {error}"))])?;
         let mut cases = CaseQueue::new(plan, &context.project, Default::default());
         let mut waiting: VecDeque<SweepJob> = VecDeque::new();
         let mut attempts: JoinSet<SweepRow> = JoinSet::new();
@@ -156,7 +154,7 @@ impl FaultSweep {
                     continue;
                 };
                 let (context, cancellation) = (context.clone(), cancellation.clone());
-                workers.spawn(&mut attempts, async move { job.run(&context, &cancellation).await });
+                spawn_conversation(&mut attempts, async move { job.run(&context, &cancellation).await });
             }
             tokio::select! {
                 biased;

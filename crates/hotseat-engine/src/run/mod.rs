@@ -79,3 +79,4 @@ pub use signals::ShutdownSignals;
 pub use stability::{CaseStability, ReliabilityGrade, ReliabilityResult, StabilityClass};
 pub use summary::{GradeCounts, RepeatTotals, RunSummary};
 pub use sweep_result::{SweepOutcome, SweepReport, SweepRow, SweepSkip};
+pub use workers::start_workers;

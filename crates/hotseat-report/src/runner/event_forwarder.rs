@@ -7,7 +7,7 @@ use std::error::Error;
 use std::panic;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use hotseat_engine::run::{ReportBacklog, RunEvent, RunSummary, RunningConversations};
@@ -40,25 +40,32 @@ pub trait RunSaver: Send {
 }
 
 /// Handle of the reporting thread.
+#[derive(Clone)]
 pub struct EventForwarder {
-    /// `None` after the last event.
-    send: Option<Sender<ForwarderMessage>>,
+    send: Sender<ForwarderMessage>,
     backlog: Arc<ReportBacklog>,
-    thread: JoinHandle<ReporterSet>,
+    thread: Thread,
     /// True if each event is reported before the run continues.
     synchronous: bool,
-    /// Console output of hook scripts around the run.
-    pub logs: Vec<String>,
-    /// Problems that do not affect the result.
-    pub warnings: Vec<String>,
-    /// Write errors.
-    pub errors: Vec<String>,
+}
+
+/// What a run says beside its events. It is printed after the run.
+pub enum RunRemark {
+    /// Console output of a hook script around the run.
+    Log(String),
+    /// A problem that does not affect the result.
+    Warning(String),
+    /// A write error.
+    Error(String),
 }
 
 enum ForwarderMessage {
     Event(Box<RunEvent>),
+    Remark(RunRemark),
     /// Request to signal when all earlier events are reported.
     Flush(FlushWaiter),
+    /// Request to end the thread.
+    End,
 }
 
 impl ForwarderMessage {
@@ -66,7 +73,8 @@ impl ForwarderMessage {
     fn is_urgent(&self) -> bool {
         match self {
             ForwarderMessage::Event(event) => matches!(**event, RunEvent::Ended(_)),
-            ForwarderMessage::Flush(_) => true,
+            ForwarderMessage::Remark(_) => false,
+            ForwarderMessage::Flush(_) | ForwarderMessage::End => true,
         }
     }
 }
@@ -86,14 +94,14 @@ impl EventForwarder {
         reporters: ReporterSet,
         saver: Option<Box<dyn RunSaver>>,
         synchronous: bool,
-    ) -> std::io::Result<EventForwarder> {
+    ) -> std::io::Result<(EventForwarder, JoinHandle<ReporterSet>)> {
         let (send, waiting) = channel();
         let backlog = Arc::new(ReportBacklog::new(MAX_PENDING_EVENTS));
         let of_thread = backlog.clone();
-        let thread = thread::Builder::new().name("reports".to_string());
-        let thread = thread.spawn(move || forward_events(&waiting, &of_thread, reporters, saver))?;
-        let (logs, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(EventForwarder { send: Some(send), backlog, thread, synchronous, logs, warnings, errors })
+        let reports = thread::Builder::new().name("reports".to_string());
+        let reports = reports.spawn(move || forward_events(&waiting, &of_thread, reporters, saver))?;
+        let thread = reports.thread().clone();
+        Ok((EventForwarder { send, backlog, thread, synchronous }, reports))
     }
 
     /// Returns the back-pressure counter of the reporters.
@@ -112,6 +120,14 @@ impl EventForwarder {
         }
     }
 
+    /// Adds remarks, to be printed after the run.
+    pub fn remark<R>(&self, kind: fn(String) -> RunRemark, remarks: R)
+    where
+        R: IntoIterator<Item: Into<String>>,
+    {
+        remarks.into_iter().for_each(|words| self.send(ForwarderMessage::Remark(kind(words.into()))));
+    }
+
     /// Waits until all events are reported.
     pub async fn flush(&self) {
         let (done, wait) = oneshot::channel();
@@ -128,23 +144,17 @@ impl EventForwarder {
 
     fn send(&self, message: ForwarderMessage) {
         let is_urgent = message.is_urgent();
-        // A panic of the thread is raised by `end`.
-        if let Some(send) = &self.send {
-            let _ = send.send(message);
-        }
+        // A panic of the thread is raised by `finish`.
+        let _ = self.send.send(message);
         if is_urgent {
-            self.thread.thread().unpark();
+            self.thread.unpark();
         }
     }
 
     /// Ends the thread and returns the reporters.
-    pub fn finish(mut self) -> ReporterSet {
-        self.send = None;
-        let mut reporters = self.thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
-        reporters.logs.extend(self.logs);
-        reporters.warnings.extend(self.warnings);
-        reporters.errors.extend(self.errors);
-        reporters
+    pub fn finish(&self, reports: JoinHandle<ReporterSet>) -> ReporterSet {
+        self.send(ForwarderMessage::End);
+        reports.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 }
 
@@ -156,7 +166,8 @@ fn forward_events(
 ) -> ReporterSet {
     // Reason why the run is no longer saved.
     let mut not_saved: Option<String> = None;
-    loop {
+    let mut has_ended = false;
+    while !has_ended {
         let first = match waiting.recv_timeout(TICK_INTERVAL) {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout) => {
@@ -173,7 +184,11 @@ fn forward_events(
         for message in std::iter::once(first).chain(waiting.try_iter().take(MAX_PENDING_EVENTS)) {
             match message {
                 ForwarderMessage::Event(event) => events.push(*event),
+                ForwarderMessage::Remark(RunRemark::Log(words)) => reporters.logs.push(words),
+                ForwarderMessage::Remark(RunRemark::Warning(words)) => reporters.warnings.push(words),
+                ForwarderMessage::Remark(RunRemark::Error(words)) => reporters.errors.push(words),
                 ForwarderMessage::Flush(waiter) => settled.push(waiter),
+                ForwarderMessage::End => has_ended = true,
             }
         }
         if let (Some(saver), None) = (&mut saver, &not_saved)

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::RunBuilder;
-use super::event_forwarder::EventForwarder;
+use super::event_forwarder::{EventForwarder, RunRemark};
 
-impl RunBuilder<'_> {
+impl RunBuilder {
     /// Starts the agents that the project configures, runs all conversations and stops the agents.
     pub(super) async fn execute(
         self,
         control: watch::Receiver<RunControl>,
-        forwarder: &mut EventForwarder,
+        forwarder: &EventForwarder,
     ) -> Result<RunSummary, Vec<Diagnostic>> {
         let RunBuilder { plan, context, options, hooks, completed, report_writing, sweep, .. } = self;
         let mut context = context;
@@ -41,7 +41,7 @@ impl RunBuilder<'_> {
             let (interrupted, broken) = (why.is_none(), why.map(Into::into));
             RunSummary { interrupted, broken, started_at, ended_at, duration, ..RunSummary::default() }
         };
-        forwarder.warnings.extend(run::end_orphans(&context, &control).await);
+        forwarder.remark(RunRemark::Warning, run::end_orphans(&context, &control).await);
         let mut agents = match run::start_agents(&plan, &context, &control).await {
             Ok(agents) => agents,
             Err(not_started) => {
@@ -63,7 +63,7 @@ impl RunBuilder<'_> {
                 return Err(diagnostics);
             }
         };
-        forwarder.logs.extend(before.console.iter().cloned());
+        forwarder.remark(RunRemark::Log, before.console.iter().cloned());
         let mut results = Vec::new();
         let (mut sweep, mut held) = (sweep.map(FaultSweep::new), None);
         let parallel = options.parallel;
@@ -91,10 +91,10 @@ impl RunBuilder<'_> {
                 ended
             }
         };
-        forwarder.warnings.extend(context.unwatched_servers());
-        forwarder.warnings.extend(context.shown_calls.warnings());
-        forwarder.errors.extend(context.write_mcp_recordings().iter().map(ToString::to_string));
-        forwarder.errors.extend(context.cassettes.as_ref().and_then(RunCassettes::write_error));
+        forwarder.remark(RunRemark::Warning, context.unwatched_servers());
+        forwarder.remark(RunRemark::Warning, context.shown_calls.warnings());
+        forwarder.remark(RunRemark::Error, context.write_mcp_recordings().iter().map(ToString::to_string));
+        forwarder.remark(RunRemark::Error, context.cassettes.as_ref().and_then(RunCassettes::write_error));
         if let Some(name) = &hooks.after {
             // Sorts results by case, since parallel cases end in any order.
             results.sort_by_key(|(index, _)| *index);
@@ -105,15 +105,17 @@ impl RunBuilder<'_> {
                 .map_err(|error| error.to_string())
                 .and_then(|after| after.map_err(|failure| failure.message))
             {
-                Ok(after) => forwarder.logs.extend(after.console),
-                Err(words) => forwarder.warnings.push(format!("--after {name} failed: {words}")),
+                Ok(after) => forwarder.remark(RunRemark::Log, after.console),
+                Err(words) => {
+                    forwarder.remark(RunRemark::Warning, [format!("--after {name} failed: {words}")])
+                }
             }
         }
         if let Some(write_reports) = report_writing {
             forwarder.flush().await;
             let written = cancellation.clean_up(write_reports(context.clone())).await;
             let written = written.unwrap_or_else(|words| Err(vec![format!("the report writer was {words}")]));
-            forwarder.errors.extend(written.err().into_iter().flatten());
+            forwarder.remark(RunRemark::Error, written.err().into_iter().flatten());
         }
         run::stop_agents(agents).await;
         ended
@@ -128,7 +130,7 @@ async fn run_sweep(
     context: &Arc<RunContext>,
     parallel: usize,
     control: watch::Receiver<RunControl>,
-    forwarder: &mut EventForwarder,
+    forwarder: &EventForwarder,
 ) -> Result<RunSummary, Vec<Diagnostic>> {
     let started = Instant::now();
     let mut report = |event: RunEvent| forwarder.report(event);

@@ -7,23 +7,29 @@ mod execute;
 mod reporter_set;
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{
     ExecutionOptions, ResumeState, RunContext, RunControl, RunPlan, RunSummary, ShutdownSignals,
-    SweepSettings,
+    SweepSettings, start_workers,
 };
 use hotseat_targets::BoxFuture;
-use tokio::runtime::Builder;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use self::event_forwarder::EventForwarder;
 pub use self::event_forwarder::RunSaver;
 pub use self::reporter_set::ReporterSet;
 
 /// Writes reports after the last event. The errors say what could not be written.
-pub type ReportWriting = Box<dyn FnOnce(Arc<RunContext>) -> BoxFuture<'static, Result<(), Vec<String>>>>;
+pub type ReportWriting =
+    Box<dyn FnOnce(Arc<RunContext>) -> BoxFuture<'static, Result<(), Vec<String>>> + Send>;
+
+/// Time limit for dropping conversations after an interruption.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Hooks around a run, by name.
 #[derive(Debug, Clone, Default)]
@@ -53,27 +59,27 @@ pub enum RunnerError {
 
 /// A run before it starts.
 #[must_use]
-pub struct RunBuilder<'a> {
+pub struct RunBuilder {
     plan: Arc<RunPlan>,
     context: RunContext,
     options: ExecutionOptions,
     reporters: ReporterSet,
     saver: Option<Box<dyn RunSaver>>,
     hooks: RunHooks,
-    completed: Option<ResumeState<'a>>,
+    completed: Option<ResumeState>,
     report_writing: Option<ReportWriting>,
     sweep: Option<SweepSettings>,
     synchronous: bool,
 }
 
-impl<'a> RunBuilder<'a> {
+impl RunBuilder {
     /// Creates a run of all cases of a plan.
     pub fn new(
         plan: RunPlan,
         context: RunContext,
         options: ExecutionOptions,
         reporters: ReporterSet,
-    ) -> RunBuilder<'a> {
+    ) -> RunBuilder {
         RunBuilder {
             plan: Arc::new(plan),
             context,
@@ -99,7 +105,7 @@ impl<'a> RunBuilder<'a> {
     }
 
     /// Skips the cases that an interrupted run has completed, and reports their results.
-    pub fn resuming(self, completed: Option<ResumeState<'a>>) -> Self {
+    pub fn resuming(self, completed: Option<ResumeState>) -> Self {
         RunBuilder { completed, ..self }
     }
 
@@ -126,34 +132,40 @@ impl<'a> RunBuilder<'a> {
         if let Some(saver) = &mut self.saver {
             saver.show_live(self.context.running.clone());
         }
-        let forwarder = EventForwarder::start(reporters, self.saver.take(), self.synchronous);
-        let mut forwarder = forwarder.map_err(RunnerError::Start)?;
+        let started = EventForwarder::start(reporters, self.saver.take(), self.synchronous);
+        let (forwarder, reports) = started.map_err(RunnerError::Start)?;
         self.context.backlog = forwarder.backlog();
-        // This thread schedules cases and handles Ctrl-C. Conversations run on their own threads, so it is never
-        // busy.
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(RunnerError::Start)?;
-        let ended = runtime.block_on(async {
+        let workers = start_workers(self.options.parallel).map_err(RunnerError::Start)?;
+        // This thread only waits for signals and the end.
+        let ended = workers.block_on(async {
             let (requests, control) = watch::channel(RunControl::Run);
             let signals = ShutdownSignals::new()
                 .map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+            let of_run = forwarder.clone();
+            let mut run = JoinSet::new();
+            run.spawn(async move {
+                let ended = self.execute(control, &of_run).await;
+                // Ctrl-C also works while reporters lag behind.
+                of_run.flush().await;
+                ended
+            });
             tokio::select! {
-                ended = async {
-                    let ended = self.execute(control, &mut forwarder).await;
-                    // Ctrl-C also works while reporters lag behind.
-                    forwarder.flush().await;
-                    ended
-                } => ended,
+                Some(ended) = run.join_next() => ended.unwrap_or_else(|error| resume_unwind(error.into_panic())),
                 // Third Ctrl-C. Dropping the run ends its processes.
                 () = signals.forward(requests) => Ok(RunSummary { interrupted: true, ..RunSummary::default() }),
             }
         });
         let is_interrupted = matches!(&ended, Ok(summary) if summary.interrupted);
         let is_stuck = is_interrupted && !forwarder.flush_with_timeout();
-        // Tasks blocked in system calls must not keep the program alive.
-        runtime.shutdown_background();
+        // Conversations that still run have processes to end. Tasks blocked in system calls must not keep the program
+        // alive.
+        match is_interrupted {
+            true => workers.shutdown_timeout(SHUTDOWN_TIMEOUT),
+            false => workers.shutdown_background(),
+        }
         match is_stuck {
             true => Err(RunnerError::OutputStuck),
-            false => Ok(FinishedRun { ended, reporters: forwarder.finish() }),
+            false => Ok(FinishedRun { ended, reporters: forwarder.finish(reports) }),
         }
     }
 }

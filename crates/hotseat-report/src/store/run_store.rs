@@ -1,5 +1,6 @@
 //! Reads saved runs.
 
+use std::borrow::Borrow;
 use std::collections::hash_map::{Entry, HashMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -42,8 +43,8 @@ pub(super) struct RunParts {
 }
 
 /// Iterator over the finished cases of a run in order. Only one case is in memory at a time.
-pub struct OutcomeIter<'a> {
-    store: &'a RunStore,
+pub struct OutcomeIter<S> {
+    store: S,
     parts: RunParts,
     /// Index of the last case.
     last_index: i64,
@@ -191,9 +192,16 @@ impl RunStore {
     }
 
     /// Iterates over the finished cases of a run in order. Fails if the cases cannot be read.
-    pub fn outcomes(&self, head: &StoredRun) -> Result<OutcomeIter<'_>, RunStoreError> {
+    pub fn outcomes(&self, head: &StoredRun) -> Result<OutcomeIter<&RunStore>, RunStoreError> {
         self.verify(head)?;
         Ok(OutcomeIter { store: self, parts: self.run_parts(head)?, last_index: -1, has_failed: false })
+    }
+
+    /// Like [`RunStore::outcomes`], for an iterator that keeps the store.
+    pub fn into_outcomes(self, head: &StoredRun) -> Result<OutcomeIter<RunStore>, RunStoreError> {
+        self.verify(head)?;
+        let parts = self.run_parts(head)?;
+        Ok(OutcomeIter { store: self, parts, last_index: -1, has_failed: false })
     }
 
     /// Returns the outcome of the case with this id, or at this place: `FILE:LINE` or `FILE:LINE:COLUMN`. Fails if no
@@ -573,7 +581,7 @@ fn suite_name_within(project: &Path, suite: &Path) -> String {
     }
 }
 
-impl Iterator for OutcomeIter<'_> {
+impl<S: Borrow<RunStore>> Iterator for OutcomeIter<S> {
     type Item = Result<CaseOutcome, RunStoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -581,7 +589,7 @@ impl Iterator for OutcomeIter<'_> {
             return None;
         }
         let select = "SELECT place FROM cases WHERE run = ?1 AND place > ?2 AND ended IS NOT NULL ORDER BY place LIMIT 1";
-        let next = match self.store.query_numbers(select, [self.parts.run, self.last_index]) {
+        let next = match self.store.borrow().query_numbers(select, [self.parts.run, self.last_index]) {
             Ok(next) => *next.first()?,
             Err(error) => {
                 self.has_failed = true;
@@ -589,7 +597,7 @@ impl Iterator for OutcomeIter<'_> {
             }
         };
         self.last_index = next;
-        let outcome = self.store.outcome_of(&self.parts, next, None);
+        let outcome = self.store.borrow().outcome_of(&self.parts, next, None);
         self.has_failed = outcome.is_err();
         Some(outcome)
     }
