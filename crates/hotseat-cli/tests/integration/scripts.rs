@@ -502,3 +502,17 @@ fn redacts_secrets_in_script_output() {
     tested.assert_all_passed();
     assert_eq!(tested.case("T001")["logs"], json!(["[redacted:API_TOKEN]"]));
 }
+
+/// Functions that steer a conversation are no assertions, so their lines belong to the case.
+#[test]
+fn console_output_of_conditions_is_reported() {
+    let agent = echo_agent();
+    let script = "export const user = () => ({ input: 'more' });
+        export const stop = (output: string) => { console.log('may stop', output); return true };
+        export const moved = () => { console.log('moved?'); return true };";
+    let case = "name: a\nclassify_topics: triggers\ntopics:\n  one: { characteristic: x }\n  two: { characteristic: y, triggers: { on_condition: 'scripts:roles.moved' } }\ngraph: { one: two, two: }\nsimulate: { goal: g, use: 'scripts:roles.user', stop_when: 'scripts:roles.stop' }\n";
+    let tested = Project::with_agent(&agent).file("src/roles.ts", script).suite("a", case).test(&[]);
+    tested.assert_all_passed();
+    let logs = tested.case("a")["logs"].to_string();
+    assert!(logs.contains("moved?") && logs.contains("may stop"), "{logs}");
+}

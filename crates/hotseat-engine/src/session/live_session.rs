@@ -75,7 +75,7 @@ pub struct Session<'a> {
     pub(super) checks: Vec<CheckResult>,
     pub(super) checkpoints: Vec<CheckpointResult>,
     pub(super) limit: Option<Duration>,
-    logs: Vec<String>,
+    pub(super) logs: Vec<String>,
     /// The first failed turn, if the case continues after failures.
     first_failure: Option<AttemptFailure>,
     /// Problem of the first check that was decided as if there were no calls, before the agent used a service of the test.

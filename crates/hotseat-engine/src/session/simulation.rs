@@ -175,6 +175,7 @@ impl Session<'_> {
         let looked = CheckScope::Condition { start: 0, end: self.turns().len() };
         let decided = self.evaluator.evaluate(&brief.stop_when, looked, &mut self.recorder).await;
         self.paused += begun.elapsed();
+        self.logs.extend(decided.iter().flat_map(|checked| checked.said.iter().cloned()));
         if let Some((kind, words)) = decided.iter().find_map(CheckResult::evaluation_error) {
             return Err(roles::role_failure(kind, &format!("`stop_when`: {words}")));
         }

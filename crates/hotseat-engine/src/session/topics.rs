@@ -165,6 +165,7 @@ impl Session<'_> {
             TopicTrigger::Condition(check, _) => {
                 let looked = CheckScope::Condition { start: place, end: place + 1 };
                 let checked = self.evaluator.evaluate_one(check, looked, &mut self.recorder).await;
+                self.logs.extend(checked.said.iter().cloned());
                 if let Some((kind, words)) = checked.evaluation_error() {
                     return Err(role_failure(kind, words));
                 }
