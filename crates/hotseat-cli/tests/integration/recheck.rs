@@ -467,6 +467,14 @@ final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
     let asked = ASKED.load(Ordering::SeqCst);
     assert_ne!(asked, 0, "{}", before.output);
     assert_recheck_is_identical(&project, &before);
+    // The default, written out, changes nothing.
+    let config = project.workspace.read("hotseat.yaml");
+    project.workspace.file(
+        "hotseat.yaml",
+        &config.replace("judge: connectors:j", "judge: { use: 'connectors:j', votes: 1 }"),
+    );
+    assert_recheck_is_identical(&project, &before);
+    project.workspace.file("hotseat.yaml", &config);
     assert_eq!(ASKED.load(Ordering::SeqCst), asked, "the judge is not contacted");
 
     let project = project

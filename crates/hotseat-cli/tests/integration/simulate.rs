@@ -234,6 +234,23 @@ fn turn_limit_fails_case_only_with_failed_hard_check() {
     assert_eq!(tested.case("s")["completion"]["failure_type"], "assertion");
 }
 
+/// Also in a test file, whose simulated user is that of a statement.
+#[test]
+fn reached_checkpoints_end_the_simulation() {
+    let checkpoints = r#"[{"id": "booked", "assertion": {"type": "tool_called", "name": "book_venue"}}]"#;
+    let yaml = format!("{GOAL}checkpoints: {checkpoints}\n");
+    let script = format!(
+        "import {{ it, user }} from 'hotseat';\nit('s', {{ checkpoints: {checkpoints} }}, () => {{ user.simulate({{ goal: 'Book a venue' }}); }});\n"
+    );
+    for (name, text) in [("a.test.yaml", yaml), ("a_test.ts", script)] {
+        let (agent, user) = (agent(), simulated_user(&["Hello", "In Stuttgart", "Book it", "More"]));
+        let tested = project(&agent, &user).file(name, &text).test(&[]);
+        tested.assert_all_passed();
+        assert_eq!(tested.case("s")["completion"]["termination"], "stop_condition", "{name}");
+        assert_eq!(agent.requests().len(), 3, "{name}");
+    }
+}
+
 #[test]
 fn simulation_continues_after_written_turns() {
     let (agent, user) = (agent(), simulated_user(&["never", "In Stuttgart", "DONE achieved"]));

@@ -17,6 +17,8 @@ pub fn judging_digests(project: &Project, scope: CaseScope<'_>) -> JudgingDigest
     let mut settings = judge_settings(project, scope).join("\n");
     if !settings.is_empty() {
         let JudgeSettings { votes, evidence, .. } = &project.judge;
+        // One vote is the default.
+        let votes = votes.filter(|votes| *votes > 1);
         let _ = write!(settings, "\n{votes:?} {evidence:?}");
     }
     let digest = |text: String| (!text.is_empty()).then(|| short_digest(&text, 8));

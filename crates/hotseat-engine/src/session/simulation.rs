@@ -161,7 +161,7 @@ impl Session<'_> {
 
     /// Returns true if a stop condition is met. Fails if a condition cannot be evaluated.
     async fn should_stop(&mut self, brief: Option<&SimulatorBrief>) -> Result<bool, AttemptFailure> {
-        if self.case.is_dynamic && checkpoints::all_reached(&self.checkpoints) {
+        if checkpoints::all_reached(&self.checkpoints) {
             return Ok(true);
         }
         let Some(brief) = brief.filter(|brief| !brief.stop_when.is_empty() && !self.turns().is_empty())
