@@ -303,3 +303,18 @@ fn project_hook_can_be_function_with_own_time_limit() {
         assert!(output.stderr.contains(words), "{hook}: {output}");
     }
 }
+
+/// The page on roles promises a text for the questions with built-in prompts, and its answers are these objects.
+#[test]
+fn functions_receive_the_questions_of_criteria_and_topics_as_text() {
+    let agent = echo_agent();
+    let script = "export const judge = (question: unknown) => {
+          if (typeof question !== 'string') throw new Error('a text was promised');
+          return question.includes('# The topics')
+            ? { reasoning: 'it asks for a room', topic: 'rooms', confidence: 'medium' }
+            : { satisfied: question.includes('Is friendly.'), reasoning: 'it greets' };
+        };";
+    let case = "name: a\njudge: scripts:roles.judge\ntopics:\n  greeting: { characteristic: Welcome }\n  rooms: { characteristic: Rooms }\n  tables: { characteristic: Tables }\ngraph: { greeting: [rooms, tables], rooms: , tables: }\nturns: [{ user: Hello, assert: [{ type: topic, name: rooms }, { type: satisfy, criterion: Is friendly. }] }]\n";
+    let tested = Project::with_agent(&agent).file("src/roles.ts", script).suite("a", case).test(&[]);
+    tested.assert_all_passed();
+}
