@@ -93,15 +93,17 @@ impl ModelScript {
             let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
             let _ = write!(message, "\n  tools offered: {}", names.join(", "));
         }
-        let mut near: Vec<(usize, &CompiledRule, Vec<String>)> = Vec::new();
+        let mut near: Vec<((usize, usize), &CompiledRule, Vec<String>)> = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
             let mut misses = CompiledRule::mismatches(&rule.when, request);
+            // A rule that would match, but is used, is the nearest; otherwise a used one is further.
+            let conditions = misses.len();
             if !self.is_available(index, rule, request, used) {
                 misses.push("it was already used (use: once)".to_owned());
             }
-            near.push((misses.len(), rule, misses));
+            near.push(((conditions, misses.len()), rule, misses));
         }
-        near.sort_by_key(|(misses, _, _)| *misses);
+        near.sort_by_key(|(distance, _, _)| *distance);
         for (_, rule, misses) in near.iter().take(MAX_NEAR_MISSES) {
             let _ = write!(message, "\n  not {}: {}", rule.id, misses.join("; "));
         }

@@ -99,6 +99,23 @@ fn repeated_call_gets_same_answer() {
     assert_eq!(script.answer(&second_attempt, &mut used).value.unwrap().text, "two");
 }
 
+/// Before all rules whose conditions do not hold.
+#[test]
+fn a_used_rule_that_would_match_is_named_first() {
+    let mut rules = "rules: [".to_string();
+    (2..6).for_each(|turn| rules.push_str(&format!("{{ when: {{ turn: {turn} }}, reply: no }}, ")));
+    let script = script(&format!("{rules}{{ when: {{ turn: 1 }}, reply: one }}]"));
+    let mut used = ScriptMemory::new();
+    let mut ask = |call| script.answer(&request(1, call, vec![ModelMessage::user("x")]), &mut used).value;
+    assert_eq!(ask(1).unwrap().text, "one");
+    let error = ask(2).unwrap_err().to_string();
+    let named: Vec<&str> = error.lines().filter(|line| line.trim_start().starts_with("not ")).collect();
+    assert!(
+        named[0].contains("not rule 5 ") && named[0].ends_with("it was already used (use: once)"),
+        "{error}"
+    );
+}
+
 #[test]
 fn calls_without_position_use_rules_in_order() {
     let script = script("rules: [{ reply: one }, { reply: two }]");
