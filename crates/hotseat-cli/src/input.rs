@@ -92,7 +92,7 @@ impl TestInput {
         let whose = ScriptScope { folder: &context.folder, agent: target.as_deref() };
         let helper = project.find_role(reference, None, whose)?;
         if let ResolvedRole::Agent(agent) = &helper
-            && let Some(unset) = agent.missing_variables().next()
+            && let Some(unset) = agent.usage_errors().next()
         {
             return Err(unset.clone().into());
         }

@@ -7,7 +7,7 @@
 //! with `target:` or `agents:` are project files. Blocks of JSON lines are suites. A page with a `shell`
 //! block that starts with a file name is a complete example and is run. Blocks with a file name after `yaml`,
 //! `json` or `jsonl` form one folder per page: the commands of the page run in it, its agents are loaded, and
-//! each YAML file must be used by one of them.
+//! each YAML file must be used by one of them. The commands of the tutorial run without the files that it shows later.
 
 use std::fs;
 use std::io::Write;
@@ -164,14 +164,16 @@ fn complete_documented_examples_pass() {
 /// Languages of blocks that may have a file name.
 const NAMED_FILE_LANGUAGES: [&str; 5] = ["yaml", "json", "jsonl", "python", "typescript"];
 
+impl Block {
+    fn file_name(&self) -> Option<&str> {
+        let (language, name) = self.language.split_once(' ')?;
+        NAMED_FILE_LANGUAGES.contains(&language).then_some(name)
+    }
+}
+
 /// Named files of a page.
 fn named_files(page: &Path) -> Vec<(String, Block)> {
-    let named = |block: Block| {
-        let (_, name) =
-            block.language.split_once(' ').filter(|(language, _)| NAMED_FILE_LANGUAGES.contains(language))?;
-        let name = name.to_string();
-        Some((name, block))
-    };
+    let named = |block: Block| Some((block.file_name()?.to_string(), block));
     code_blocks(page).into_iter().filter_map(named).collect()
 }
 
@@ -231,14 +233,24 @@ fn documented_commands_run() {
     // README.md comes first: later commands use its files.
     let mut pages = documentation_pages();
     pages.sort_by_key(|page| !page.ends_with("README.md"));
-    let commands = pages.iter().flat_map(|page| {
-        // Commands of a page with named files run in the folder of these files.
-        let own = (!named_files(page).is_empty()).then(|| std::rc::Rc::new(page_workspace(page)));
-        let commands = code_blocks(page).into_iter().filter(|block| block.language == "sh");
-        commands.map(move |block| (block, own.clone()))
+    let blocks = pages.iter().flat_map(|page| {
+        // Commands of a page with named files run in the folder of these files. The tutorial is followed step by step: its
+        // files are written where it shows them.
+        let own = (!named_files(page).is_empty()).then(|| {
+            let is_stepwise = page.ends_with("tutorial.md");
+            std::rc::Rc::new(if is_stepwise { TestWorkspace::new() } else { page_workspace(page) })
+        });
+        let blocks = code_blocks(page).into_iter();
+        blocks.map(move |block| (block, own.clone()))
     });
-    for (block, own) in commands {
+    for (block, own) in blocks {
         let workspace = own.as_deref().unwrap_or(&workspace);
+        if let Some(name) = block.file_name() {
+            workspace.file(name, &block.text);
+        }
+        if block.language != "sh" {
+            continue;
+        }
         for line in block.text.lines().filter(|line| !line.trim().is_empty()) {
             let (command, comment) = line.split_once(" # ").unwrap_or((line, ""));
             if SKIPPED_COMMANDS.iter().any(|(name, _)| *name == command) {

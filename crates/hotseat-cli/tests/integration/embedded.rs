@@ -216,3 +216,27 @@ fn an_agent_that_says_and_calls_nothing_has_not_answered() {
     tested.assert_failure("silent", "protocol_error", &["the agent's answer is empty"]);
     assert_eq!(tested.case("polite")["status"], "passed", "{}", tested.output);
 }
+
+/// The project file may name agents that are written later.
+#[test]
+fn files_of_an_agent_are_read_only_if_it_is_used() {
+    let agents = "agents:
+  clerk: { type: embedded, agent: . }
+  later: { type: embedded, agent: later }
+  recorded: { type: replay, from: rec }
+target: clerk
+";
+    let project = Project::with_config(agents)
+        .file("agent.yaml", "name: Clerk\nsystem: You are a clerk.\n")
+        .file("script.yaml", SCRIPT)
+        .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.test(&["--record", "rec"]).assert_all_passed();
+    assert_eq!(project.hotseat(&["runs"]).code, 0);
+    assert_eq!(project.hotseat(&["show", "last"]).code, 0);
+    project.test(&["-n", "recorded"]).assert_all_passed();
+    let run = project.hotseat(&["test", "-n", "later", "--dry-run"]);
+    assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");
+    let judged = "name: b\njudge: agents:later\ncriteria: { polite: It is polite }\nturns: [{ user: hello, assert: { type: satisfy, criteria: [polite] } }]\n";
+    let run = project.suite("b", judged).hotseat(&["test", "--dry-run"]);
+    assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");
+}

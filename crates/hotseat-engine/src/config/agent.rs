@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabilities};
 use super::start::StartCommand;
 use crate::cases::{
-    InheritedSettings, MODEL_PREFIX, McpAddresses, TestCase, VariableScope, escape, from_millis, interpolate,
-    node_mcp_references, uses_hook_variables,
+    Environment, InheritedSettings, MODEL_PREFIX, McpAddresses, TestCase, VariableScope, escape, from_millis,
+    interpolate, node_mcp_references, uses_hook_variables,
 };
 use crate::session::SessionTimeouts;
 use hotseat_document::{
@@ -18,6 +18,7 @@ use hotseat_document::{
 use hotseat_runtime::files::ConnectorSet;
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::message::ClientTool;
+use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::CallVisibility;
 
 /// Default time limit of a turn.
@@ -50,14 +51,17 @@ pub struct ProjectAgent {
     missing_variables: Vec<Diagnostic>,
     /// Parts of a case that reach the agent.
     capabilities: TargetCapabilities,
-    /// Connectors that turns may select. `None` if its agent files are not loaded yet.
-    known_connectors: Option<Arc<ConnectorSet>>,
     root: PathBuf,
+    /// Language models of the project.
     connectors: Arc<ConnectorSet>,
+    environment: Environment,
+    redactor: SecretRedactor,
     source: Arc<SourceText>,
     node: DocumentNode,
-    /// The target, unless it depends on variables of hooks.
-    bound: Option<Box<BoundTarget>>,
+    /// True if its settings contain variables of hooks, or undefined ones.
+    has_open_variables: bool,
+    /// The target, or its diagnostics. A target with files is decoded when the agent is used.
+    bound: OnceLock<Result<Box<BoundTarget>, Vec<Diagnostic>>>,
     /// Implementation of an agent in this program, which has no entry in a project file.
     in_code: Option<Arc<dyn CodeAgent>>,
 }
@@ -96,15 +100,17 @@ impl ProjectAgent {
             mistakes.report(place, "`folder` is supported only for entries of `agents`");
         }
         // Values with hook variables are validated when they are resolved.
-        let bound = match unset.is_empty() && !contains_variable(&filled) {
-            true => BoundTarget::read(&map, around, mistakes),
-            false => None,
+        let has_open_variables = !unset.is_empty() || contains_variable(&filled);
+        let bound = match BoundTarget::reads_files(shape) {
+            _ if has_open_variables => OnceLock::new(),
+            true => {
+                BoundTarget::read_tools(&map, mistakes);
+                OnceLock::new()
+            }
+            false => BoundTarget::read(&map, around, mistakes)
+                .map_or_else(OnceLock::new, |bound| OnceLock::from(Ok(Box::new(bound)))),
         };
         let capabilities = TargetCapabilities::from_node(shape, node);
-        let known = match bound.as_ref().and_then(BoundTarget::own_connectors) {
-            Some(own) => Some(Arc::new(own.clone())),
-            None => (!capabilities.own_connectors).then(|| connectors.clone()),
-        };
         let limit = |key: &str, default: Duration| {
             let given = shape.field(key).and_then(|_| map.integer(key));
             given.map_or(default, from_millis)
@@ -125,19 +131,41 @@ impl ProjectAgent {
             start_mcp_references: mcp_references(node, |key| key == "start"),
             missing_variables: unset,
             capabilities,
-            known_connectors: known,
             root: root.to_path_buf(),
             connectors: connectors.clone(),
+            environment: environment.clone(),
+            redactor: redactor.clone(),
             source: source.clone(),
             node: node.clone(),
-            bound: bound.map(Box::new),
+            has_open_variables,
+            bound,
             in_code: None,
         }
     }
 
     /// Diagnostics of tools of the test that the agent never calls.
     pub(super) fn tool_errors(&self, tools: &[ClientTool]) -> Vec<Diagnostic> {
-        self.bound.iter().flat_map(|bound| bound.tool_errors(tools)).collect()
+        self.bound_target().into_iter().flat_map(|bound| bound.tool_errors(tools)).collect()
+    }
+
+    /// Returns the target or its diagnostics. `None` if its settings are not complete.
+    fn bound(&self) -> Option<&Result<Box<BoundTarget>, Vec<Diagnostic>>> {
+        (!self.has_open_variables).then(|| {
+            self.bound.get_or_init(|| {
+                let bound = self.bind(VariableScope {
+                    environment: &self.environment,
+                    hook_variables: &BTreeMap::new(),
+                    mcp: McpAddresses::Unknown,
+                    allow_undefined: false,
+                    redactor: &self.redactor,
+                });
+                bound.map(Box::new).map_err(Vec::from_iter)
+            })
+        })
+    }
+
+    fn bound_target(&self) -> Option<&BoundTarget> {
+        self.bound()?.as_ref().ok().map(|bound| &**bound)
     }
 
     /// Returns the settings as written, as JSON, without those of its start and its time limits, and the files that define
@@ -149,7 +177,7 @@ impl ProjectAgent {
                 !["start", "description", "folder", "timeout_ms", "idle_timeout_ms"].contains(&&**key)
             });
         }
-        let files = self.bound.as_ref().and_then(|bound| bound.written_files());
+        let files = self.bound_target().and_then(BoundTarget::written_files);
         format!("{written}{}", files.unwrap_or_default())
     }
 
@@ -164,7 +192,6 @@ impl ProjectAgent {
 
     /// Creates an agent implemented in this program.
     pub fn in_code(agent: Arc<dyn CodeAgent>) -> ProjectAgent {
-        let connectors = Arc::<ConnectorSet>::default();
         let node: DocumentNode = serde_json::Value::Null.into();
         ProjectAgent {
             name: None,
@@ -178,12 +205,14 @@ impl ProjectAgent {
             start_mcp_references: Vec::new(),
             missing_variables: Vec::new(),
             capabilities: TargetCapabilities::in_code(),
-            known_connectors: Some(connectors.clone()),
             root: PathBuf::new(),
-            connectors,
+            connectors: Arc::default(),
+            environment: Arc::default(),
+            redactor: SecretRedactor::default(),
             source: SourceText::new("", "", 1),
             node,
-            bound: None,
+            has_open_variables: false,
+            bound: OnceLock::new(),
             in_code: Some(agent),
         }
     }
@@ -270,6 +299,12 @@ impl ProjectAgent {
         self.missing_variables.iter()
     }
 
+    /// Diagnostics that make the agent unusable: undefined environment variables, and mistakes in its files.
+    pub fn usage_errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        let of_files = self.bound().and_then(|bound| bound.as_ref().err());
+        self.missing_variables.iter().chain(of_files.into_iter().flatten())
+    }
+
     /// Resolves the variables of the agent. Fails if a variable is undefined or a resolved value is invalid.
     pub fn bind(&self, variables: VariableScope<'_>) -> Result<BoundTarget, Diagnostics> {
         if let Some(agent) = &self.in_code {
@@ -286,7 +321,7 @@ impl ProjectAgent {
         let around = AgentReadContext {
             root: &self.root,
             connectors: &self.connectors,
-            environment: variables.environment,
+            environment: &self.environment,
             redactor: variables.redactor,
         };
         let bound = BoundTarget::read(&map, around, &mut mistakes);
@@ -351,9 +386,12 @@ impl ProjectAgent {
         &self.capabilities
     }
 
-    /// Connectors that turns may select. `None` if they differ between cases.
+    /// Connectors that turns may select. `None` if they differ between cases, or its files are invalid.
     pub(super) fn connectors(&self) -> Option<&ConnectorSet> {
-        self.known_connectors.as_deref()
+        match self.capabilities.own_connectors {
+            true => self.bound_target()?.own_connectors(),
+            false => Some(&self.connectors),
+        }
     }
 }
 

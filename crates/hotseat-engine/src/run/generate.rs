@@ -43,7 +43,7 @@ pub async fn generate_cases(
         ResolvedRole::Agent(agent) => Some(agent),
         ResolvedRole::Connector(_) | ResolvedRole::Script(_) => None,
     };
-    if let Some(unset) = agent_generator.and_then(|agent| agent.missing_variables().next()) {
+    if let Some(unset) = agent_generator.and_then(|agent| agent.usage_errors().next()) {
         return Err(unset.clone().into());
     }
     let outside = RunContext::new(

@@ -231,7 +231,7 @@ impl RunPlan {
         }
         for helper in &plan.role_agents {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
-                diagnostics.extend(helper.missing_variables().cloned());
+                diagnostics.extend(helper.usage_errors().cloned());
             }
         }
         // A case without hooks has environment variables only.
@@ -281,7 +281,7 @@ impl RunPlan {
         let mut notes: Vec<Diagnostic> =
             project.call_settings().notes().into_iter().map(Diagnostic::new).collect();
         for agent in self.agents() {
-            diagnostics.extend(agent.missing_variables().cloned());
+            diagnostics.extend(agent.usage_errors().cloned());
             let (wrong, unheard) = project.check_call_settings(agent);
             diagnostics.extend(wrong);
             notes.extend(unheard);

@@ -20,6 +20,10 @@ use hotseat_targets::embedded::{self, EmbeddedSession};
 use hotseat_targets::message::{ClientTool, RequestIdentity};
 
 impl AgentTarget for EmbeddedTarget {
+    fn reads_files() -> bool {
+        true
+    }
+
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {
         TargetCapabilities {
             keys: vec!["threadId", "state", "context", "tools", "messages", "user", "team", "locale"],

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cases::{CaseTarget, read_client_tools};
+use crate::cases::{CaseTarget, Environment, read_client_tools};
 use hotseat_document::{Diagnostics, DocumentNode, MapView, Shape, TaggedShapes, is_secret_name};
 use hotseat_runtime::files::{ConnectorSet, ModelConnector};
 use hotseat_targets::connection::http::HttpClient;
@@ -40,6 +40,14 @@ pub(super) use self::replay::find as find_recordings;
 
 /// Settings of one agent, and how to open conversations with it.
 pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
+    /// True if decoding the settings reads the files of an agent. It is then postponed until the agent is used.
+    fn reads_files() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
     /// Determines the parts of a case that reach the agent, from its definition.
     fn capabilities(node: &DocumentNode) -> TargetCapabilities
     where
@@ -150,6 +158,7 @@ pub(super) struct TargetInput<'a> {
 
 #[derive(Clone, Copy)]
 pub(super) struct TargetKind {
+    reads_files: fn() -> bool,
     read: fn(&mut TargetInput<'_>) -> Option<Box<dyn AgentTarget>>,
     capabilities: fn(&DocumentNode) -> TargetCapabilities,
 }
@@ -157,6 +166,7 @@ pub(super) struct TargetKind {
 impl TargetKind {
     const fn new<T: AgentTarget + 'static>() -> TargetKind {
         TargetKind {
+            reads_files: T::reads_files,
             read: |input| T::read(input).map(|target| Box::new(target) as Box<dyn AgentTarget>),
             capabilities: T::capabilities,
         }
@@ -196,7 +206,7 @@ pub(super) struct AgentReadContext<'a> {
     /// Language models of the project.
     pub(super) connectors: &'a Arc<ConnectorSet>,
     /// Environment variables.
-    pub(super) environment: &'a BTreeMap<String, String>,
+    pub(super) environment: &'a Environment,
     /// Redactor for the assertions of the agent.
     pub(super) redactor: &'a SecretRedactor,
 }
@@ -253,6 +263,17 @@ impl TargetCapabilities {
 }
 
 impl BoundTarget {
+    /// True if decoding the settings of an agent with this shape reads its files.
+    pub(super) fn reads_files(shape: &'static Shape) -> bool {
+        (TargetKind::from_shape(shape).reads_files)()
+    }
+
+    /// Decodes the tools of the test. They are part of the project file, also where the files of the agent are not read.
+    pub(super) fn read_tools(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<ClientTool> {
+        let has_tools = map.shape().field("tools").is_some();
+        if has_tools { read_client_tools(map, "tools", mistakes) } else { Vec::new() }
+    }
+
     /// Decodes a target whose variables are resolved.
     pub(super) fn read(
         map: &MapView<'_>,
@@ -261,8 +282,7 @@ impl BoundTarget {
     ) -> Option<Self> {
         let AgentReadContext { root, connectors, environment, .. } = around;
         let mut secrets = common::header_secrets(map);
-        let has_tools = map.shape().field("tools").is_some();
-        let tools = if has_tools { read_client_tools(map, "tools", mistakes) } else { Vec::new() };
+        let tools = BoundTarget::read_tools(map, mistakes);
         let target = (TargetKind::from_shape(map.shape()).read)(&mut TargetInput {
             map,
             root,

@@ -32,6 +32,10 @@ document_shape! {
 }
 
 impl AgentTarget for ReplayTarget {
+    fn reads_files() -> bool {
+        true
+    }
+
     /// A recorded agent received everything during the recording.
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {
         TargetCapabilities::all()
