@@ -234,6 +234,55 @@ fn unreported_tokens_of_embedded_agents_decide_no_budget() {
     }
 }
 
+/// The price is that of the connector that a turn selects, not that of the agent.
+#[test]
+fn selected_connectors_have_their_own_prices() {
+    let script =
+        "use: always\nrules: [{ reply: { text: Hi., usage: { input_tokens: 10, output_tokens: 1 } } }]\n";
+    let suite = "
+name: usual
+turns: [{ user: hi }]
+---
+name: dear
+turns: [{ user: hi }, { user: hi, options: { connector: dear } }]
+";
+    let embedded = Project::with_config(
+        "target: { type: embedded, agent: agent.yaml }
+connectors:
+  cheap: { type: scripted, script: model.yaml, price: { input: 1000, output: 0 } }
+  dear: { type: scripted, script: model.yaml, price: { input: 100000, output: 0 } }
+",
+    )
+    .file("agent.yaml", "name: Clerk\nconnector: cheap\n")
+    .file("model.yaml", script)
+    .suite("a", suite);
+    // A server whose replies do not name their model.
+    let server = FakeAgent::start(|_: &FakeRequest| {
+        let message = json!({"role": "assistant", "content": "Hi."});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": 10, "completion_tokens": 1});
+        let reply = json!({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage});
+        FakeReply::json(200, &reply)
+    });
+    let chat = Project::with_config(&format!(
+        "target: {{ type: openai, base_url: '{url}v1', model: cheap-1, stream: false }}
+connectors:
+  cheap: {{ type: openai, base_url: '{url}v1', model: cheap-1, price: {{ input: 1000, output: 0 }} }}
+  dear: {{ type: openai, base_url: '{url}v1', model: dear-1, price: {{ input: 100000, output: 0 }} }}
+",
+        url = server.url()
+    ))
+    .suite("a", suite);
+    for project in [embedded, chat] {
+        for (options, usual, dear) in [(&[][..], 0.01, 1.01), (&["-c", "dear"], 1.0, 2.0)] {
+            let tested = project.test(options);
+            tested.assert_all_passed();
+            assert_eq!(tested.case("usual")["spent"]["cost"], usual, "{options:?}: {}", tested.output);
+            assert_eq!(tested.case("dear")["spent"]["cost"], dear, "{options:?}: {}", tested.output);
+        }
+    }
+}
+
 #[test]
 fn rejects_invalid_budgets_and_prices_before_run() {
     let text = PROJECT.replace("input: 3", "input: -3");

@@ -152,6 +152,8 @@ struct EmbeddedTurn<'a> {
     answered_calls: HashSet<Arc<str>>,
     /// Calls that the agent rejected; their tool is known from the move that follows.
     rejected_calls: Vec<ToolFailed>,
+    /// Profile of the agent's model, and the connector that answers in its place in this turn.
+    replaced_model: Option<(Arc<str>, Arc<str>)>,
     /// Agents in conversations of their own, by turn.
     called_agents: HashMap<Arc<str>, Option<Arc<str>>>,
     script: &'a mut ScriptedAnswers,
@@ -191,7 +193,8 @@ impl EmbeddedSession {
             let reason = "the user continued without answering".to_string();
             talk.handle.send(Told::CancelTurn { turn, reason }).await.map_err(host_failure)?;
         }
-        talk.models.select(options.and_then(|options| options.get("connector")?.as_str()))?;
+        let connector = options.and_then(|options| options.get("connector")?.as_str());
+        talk.models.select(connector)?;
         let user = self.target.identity.user.text.clone();
         let said = Told::UserMessage { user, content: text.to_string(), reply_to: None, client_id: None };
         let sent = talk.handle.send(said).await.map_err(host_failure)?;
@@ -211,6 +214,7 @@ impl EmbeddedSession {
             interrupt_answers: HashMap::new(),
             answered_calls: HashSet::new(),
             rejected_calls: Vec::new(),
+            replaced_model: connector.map(|connector| (self.target.agent.profile(), connector.into())),
             called_agents: HashMap::new(),
             script,
             recorder,
@@ -450,6 +454,14 @@ impl EmbeddedTurn<'_> {
                 let error = failed.error.clone();
                 self.recorder.emit(AgentRunFailed { turn_id: self.id.clone(), error: error.clone() });
                 return Err(TurnError::Run(error));
+            }
+            // Its tokens have the price of the model that answers.
+            Payload::LlmCallStarted(call) => {
+                if let Some((profile, connector)) = &self.replaced_model
+                    && call.model_profile_id == *profile
+                {
+                    call.model_profile_id = connector.clone();
+                }
             }
             Payload::AssistantMessage(message) => {
                 let begun = said_in.as_deref().and_then(|turn| self.first_delta.remove(&TurnId::from(turn)));

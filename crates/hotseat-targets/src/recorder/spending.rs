@@ -39,6 +39,8 @@ impl ModelPrices {
 #[derive(Debug, Default)]
 pub(super) struct SpendingMeter {
     prices: ModelPrices,
+    /// Connector that the options of the turn select.
+    connector: Option<String>,
     /// Usage of model calls since the last completed turn.
     calls: Vec<UsageTotals>,
     /// Usage that the agent reported since the last completed turn.
@@ -59,6 +61,11 @@ impl SpendingMeter {
     /// Reads the usage of an event.
     pub fn observe(&mut self, payload: &Payload) {
         match payload {
+            Payload::UserMessage(message) => {
+                let options = message.options.as_ref();
+                self.connector =
+                    options.and_then(|options| Some(options.get("connector")?.as_str()?.to_string()));
+            }
             Payload::LlmCallStarted(call) => {
                 let started = (call.model_profile_id.clone(), call.input_tokens);
                 self.open.insert((call.turn_id.clone(), call.call_no), started);
@@ -73,7 +80,7 @@ impl SpendingMeter {
                     cached: call.cached_tokens.unwrap_or_default(),
                     ..UsageReport::default()
                 };
-                let spent = report.into_totals(&self.prices);
+                let spent = report.into_totals(&self.prices, None);
                 self.calls.push(UsageTotals {
                     estimated: call.input_tokens.is_none(),
                     partial: call.usage_unreported,
@@ -87,7 +94,9 @@ impl SpendingMeter {
                 let known = self.reports.len();
                 for report in run.usage.iter().flat_map(UsageReport::parse_all) {
                     match report {
-                        Some(report) => self.reports.push(report.into_totals(&self.prices)),
+                        Some(report) => {
+                            self.reports.push(report.into_totals(&self.prices, self.connector.as_ref()));
+                        }
                         None => self.is_partial = true,
                     }
                 }
@@ -250,11 +259,12 @@ impl UsageReport {
         self.cached = self.cached.max(cached);
     }
 
-    fn into_totals(self, prices: &ModelPrices) -> UsageTotals {
+    /// Computes the cost. `connector` is the model of a report that names none, instead of the default one.
+    fn into_totals(self, prices: &ModelPrices, connector: Option<&String>) -> UsageTotals {
         let UsageReport { model, input, cached, output, total, cost, is_cost_unknown, estimated } = self;
         let model = model
             .filter(|model| !model.is_empty())
-            .or_else(|| prices.default_model.clone())
+            .or_else(|| connector.or(prices.default_model.as_ref()).cloned())
             .unwrap_or_default();
         let priced = match (prices.by_name.get(&model), input, output) {
             (Some(price), Some(input), Some(output)) => {
@@ -337,7 +347,7 @@ mod tests {
         ] {
             let report = UsageReport::parse_all(&usage).remove(0).unwrap();
             assert_eq!(report.input, Some(input), "{usage}");
-            assert_eq!(report.into_totals(&ModelPrices::default()).total_tokens, input + 1, "{usage}");
+            assert_eq!(report.into_totals(&ModelPrices::default(), None).total_tokens, input + 1, "{usage}");
         }
     }
 
@@ -348,16 +358,16 @@ mod tests {
         let prices = prices.with_default_model(Some("m".to_string()));
         let usage = json!({"prompt_tokens": 1_000_000, "completion_tokens": 100_000,
             "prompt_tokens_details": {"cached_tokens": 500_000}});
-        let spent = UsageReport::parse_all(&usage).remove(0).unwrap().into_totals(&prices);
+        let spent = UsageReport::parse_all(&usage).remove(0).unwrap().into_totals(&prices, None);
         assert_eq!(spent.cost, Some(1.5 + 0.15 + 1.5));
         assert_eq!(spent.total_tokens, 1_100_000);
         for cost in [json!("50.0"), json!(-5)] {
             let unknown = json!({"prompt_tokens": 1, "completion_tokens": 1, "cost": cost});
-            let spent = UsageReport::parse_all(&unknown).remove(0).unwrap().into_totals(&prices);
+            let spent = UsageReport::parse_all(&unknown).remove(0).unwrap().into_totals(&prices, None);
             assert_eq!((spent.cost, spent.unpriced), (None, vec!["m".to_string()]), "{unknown}");
         }
         let other = json!({"model": "other", "prompt_tokens": 1, "completion_tokens": 1});
-        let spent = UsageReport::parse_all(&other).remove(0).unwrap().into_totals(&prices);
+        let spent = UsageReport::parse_all(&other).remove(0).unwrap().into_totals(&prices, None);
         assert_eq!((spent.cost, spent.unpriced), (None, vec!["other".to_string()]));
     }
 }
