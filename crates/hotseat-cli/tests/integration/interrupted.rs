@@ -278,6 +278,11 @@ fn pending_retry_is_resumed() {
     running.wait_for_stdout("no new cases");
     agent.release("open");
     assert_eq!(running.wait().code, 130);
+    assert_eq!(project.hotseat(&["show", "last", "-o", "stopped.json"]).code, 0);
+    let stopped: Value = serde_json::from_str(&project.workspace.read("stopped.json")).expect("a report");
+    assert_eq!(stopped["results"][0]["status"], "skipped", "the retry may have passed: {stopped:#}");
+    let reason = &stopped["results"][0]["skip_reason"];
+    assert_eq!(reason, "retry 1 not run: the run was interrupted", "{stopped:#}");
     assert_eq!(project.hotseat(&["show", "last", "--export", "there.hotseat"]).code, 0);
     let there = project.hotseat(&["runs", "--store", "there.hotseat"]);
     assert!(there.stdout.contains("(interrupted)"), "what was written into a file knows it too: {there}");

@@ -92,7 +92,10 @@ impl CaseOutcome {
         let last_decided = attempts.iter().rposition(|attempt| decides(attempt.status()));
         let last_valid = || attempts.iter().rposition(|attempt| attempt.status().is_valid());
         let telling = last_decided.or_else(last_valid).unwrap_or(attempts.len() - 1);
-        let verdict = attempts[telling].verdict.clone();
+        let verdict = match untried {
+            true => Verdict::skipped(format!("retry {} not run: the run was interrupted", attempts.len())),
+            false => attempts[telling].verdict.clone(),
+        };
         CaseOutcome {
             case_ref: selected,
             verdict,
