@@ -601,3 +601,12 @@ fn user_text_before_first_turn_is_recorded() {
         assert!(agent.requests().is_empty());
     }
 }
+
+#[test]
+fn users_that_are_language_models_may_say_so() {
+    let (agent, user) =
+        (agent(), simulated_user(&["As an AI language model, I book for my owner", "DONE achieved"]));
+    let suite = "name: s\nsimulate: { goal: book a venue, role: An AI language model that books venues for its owner }\n";
+    let tested = project(&agent, &user).suite("a", suite).test(&[]);
+    tested.assert_all_passed();
+}

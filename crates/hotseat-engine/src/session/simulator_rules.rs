@@ -11,22 +11,23 @@ use hotseat_checks::Pattern;
 /// Texts with fewer words than this may be repeated.
 const MIN_REPEAT_WORDS: usize = 4;
 
+const SPEAKS_AS_MODEL: &str = "it speaks as a language model";
+
+/// Matches the description of a persona that is an AI itself, but not of one that only deals with an AI.
+const AI_PERSONA_PATTERN: &str = r"/(^|[.!?;:\n]\s*|\b(is|are|am|be|being|as|you['’]re|i['’]m|it['’]s)\s+)(just |only )?(an? |the )?([\w-]+ ){0,2}?(ai|artificial intelligence|language model|llm|chatbot|bot|(virtual|digital) assistant|ki|künstliche intelligenz|sprachmodell)\b/i";
+
+static AI_PERSONA: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::compile(AI_PERSONA_PATTERN).ok());
+
 /// Patterns of texts that are out of role, with the reason.
 const OUT_OF_ROLE_PATTERNS: &[(&str, &str)] = &[
-    (
-        r"/\bas an? (artificial intelligence|ai)( language)? (model|assistant)\b/i",
-        "it speaks as a language model",
-    ),
-    (r"/\bas a (large )?language model\b/i", "it speaks as a language model"),
-    (r"/\bals (ki|künstliche intelligenz|sprachmodell)\b/i", "it speaks as a language model"),
+    (r"/\bas an? (artificial intelligence|ai)( language)? (model|assistant)\b/i", SPEAKS_AS_MODEL),
+    (r"/\bas a (large )?language model\b/i", SPEAKS_AS_MODEL),
+    (r"/\bals (ki|künstliche intelligenz|sprachmodell)\b/i", SPEAKS_AS_MODEL),
     (
         r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence|virtual|digital|large language)( language)? (model|assistant|agent|chatbot)\b/i",
-        "it speaks as a language model",
+        SPEAKS_AS_MODEL,
     ),
-    (
-        r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i",
-        "it speaks as a language model",
-    ),
+    (r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i", SPEAKS_AS_MODEL),
     (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", "it speaks as the agent"),
     (r"/\n\W*(assistant|agent|chatbot|bot)\s*:/i", "it also writes the agent's lines"),
     (r"/\bhow (can|may) i (help|assist) you\b/i", "it speaks as the agent"),
@@ -59,9 +60,11 @@ impl SimulatorRules<'_> {
             return Some(format!("it states a false fact (`never_says` matches {pattern}): {text:?}"));
         }
         // A simulated user whose persona is an AI may say so.
-        let left = COMPILED_PATTERNS
-            .iter()
-            .find(|(pattern, _)| pattern.is_match(text) && !self.character.matches(pattern));
+        let is_ai = || AI_PERSONA.as_ref().is_some_and(|pattern| self.character.matches(pattern));
+        let left = COMPILED_PATTERNS.iter().find(|(pattern, shows)| {
+            let may_say = || self.character.matches(pattern) || (*shows == SPEAKS_AS_MODEL && is_ai());
+            pattern.is_match(text) && !may_say()
+        });
         if let Some((_, shows)) = left {
             return Some(format!("it has left its role: {shows}: {text:?}"));
         }
@@ -113,6 +116,7 @@ mod tests {
     #[test]
     fn all_patterns_compile() {
         assert_eq!(COMPILED_PATTERNS.len(), OUT_OF_ROLE_PATTERNS.len());
+        assert!(AI_PERSONA.is_some());
     }
 
     #[test]
@@ -164,16 +168,27 @@ mod tests {
 
     #[test]
     fn allows_ai_personas() {
-        let character = SimulatedPersona {
-            role: Some("I am an AI assistant of Acme".to_string()),
-            ..SimulatedPersona::default()
+        let violation = |role: &str| {
+            let character = SimulatedPersona { role: Some(role.to_string()), ..SimulatedPersona::default() };
+            let conduct = SimulatorRules {
+                character: &character,
+                earlier: Vec::new(),
+                last_response: "",
+                max_repeats: None,
+            };
+            conduct.violation("As an AI assistant I book a room")
         };
-        let conduct = SimulatorRules {
-            character: &character,
-            earlier: Vec::new(),
-            last_response: "",
-            max_repeats: None,
-        };
-        assert_eq!(conduct.violation("I am an AI assistant and want a room"), None);
+        for role in [
+            "I am an AI assistant of Acme",
+            "An AI language model that books rooms for its owner",
+            "Acme's user. You are a large language model",
+            "a polite chatbot",
+            "Ein Sprachmodell",
+        ] {
+            assert_eq!(violation(role), None, "{role}");
+        }
+        for role in ["A customer who distrusts every AI", "Mary, who writes to a chatbot of Acme"] {
+            assert!(violation(role).is_some(), "{role}");
+        }
     }
 }
