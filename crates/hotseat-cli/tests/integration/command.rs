@@ -565,6 +565,8 @@ fn plain_text_process_fails_or_prints_nothing() {
     assert_failed(&tested, 1, "agent_error", "the program failed (exit status: 4)");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("broken")));
     assert_eq!(tested.case("a")["turns"][0]["output"], "half");
+    let expected = "name: a\nturns: [{ user: hello, expect_error: 'exit status: 4' }]\n";
+    text_command("[sh, -c, 'echo broken >&2; exit 4']").suite("a", expected).test(&[]).assert_all_passed();
     let tested = text_command("['true']").suite("a", HELLO).test(&[]);
     assert_failed(&tested, 1, "protocol_error", "the agent's answer is empty: no text and no tool call");
     let tested = text_command("[sh, -c, 'sleep 1000']")

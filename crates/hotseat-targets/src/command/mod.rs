@@ -252,7 +252,9 @@ impl CommandSession {
             status if status.success() => {}
             status => {
                 let message = format!("the program failed ({status})");
-                return Err(AttemptFailure::new(FailureKind::AgentError, message).into());
+                let error = ErrorInfo { code: None, message, retriable: None };
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
             }
         }
         telling.run_finished(&run_id, None, None);
