@@ -545,6 +545,36 @@ fn generated_cases_lose_nothing() {
     assert_eq!(tested.case("told")["metadata"], json!({"owner": "me"}));
 }
 
+#[test]
+fn generated_cases_choose_no_agent_and_no_model() {
+    for part in [
+        json!({"agent": "other"}),
+        json!({"retries": 9}),
+        json!({"reliability": 0.5}),
+        json!({"options": {"connector": "dear"}}),
+        json!({"turns": [{"input": "hi", "options": {"connector": "dear"}}]}),
+    ] {
+        let mut case = json!({"id": "a", "input": "hi"});
+        case.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        let agent = echo_verbatim();
+        let generator = FakeAgent::start(move |request: &FakeRequest| {
+            let cases = json!({"cases": [case.clone()]});
+            FakeRun::for_request(request).started().text(&cases.to_string()).finished()
+        });
+        let config = format!(
+            "agents: {{ mock: {{ endpoint: '{url}' }}, other: {{ endpoint: '{url}' }}, gen: {{ endpoint: '{}' }} }}\n",
+            generator.url(),
+            url = agent.url()
+        );
+        let output = Project::with_config(&config).hotseat(&["test", "-i", "agents:gen", "-n", "mock"]);
+        assert!(
+            output.code == 3 && output.stderr.contains("agents:gen wrote a case with `"),
+            "{part}: {output}"
+        );
+        assert!(agent.requests().is_empty(), "{part}");
+    }
+}
+
 // W24
 #[test]
 fn awaiting_signals_are_configurable() {

@@ -15,12 +15,25 @@ use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_targets::connection::http::HttpClient;
 
-/// Keys of cases and turns that run programs, read files, or contact other servers than the agent. A head of a suite (`suite`)
+/// Keys of cases and turns that run programs, read files, choose the agent or the number of attempts, or contact other servers than the agent. A head of a suite (`suite`)
 /// has the same keys.
-const TRUSTED_KEYS: [&str; 9] =
-    ["hooks", "before", "after", "mcp", "models", "scenarios", "attachments", "tools", "suite"];
+const TRUSTED_KEYS: [&str; 12] = [
+    "hooks",
+    "before",
+    "after",
+    "mcp",
+    "models",
+    "scenarios",
+    "attachments",
+    "tools",
+    "suite",
+    "agent",
+    "retries",
+    "reliability",
+];
 /// Keys whose text names an agent, a model or a function of the project, at any place in a case. An agent may be a program.
-const REFERENCE_KEYS: [&str; 6] = ["use", "judge", "function", "match_messages", "on_condition", "stop_when"];
+const REFERENCE_KEYS: [&str; 7] =
+    ["use", "judge", "connector", "function", "match_messages", "on_condition", "stop_when"];
 /// Beginning of a reference to a function where other texts are possible.
 const FUNCTION_REFERENCE: &str = "scripts:";
 /// Beginning of the address of a file.
@@ -85,8 +98,9 @@ pub async fn generate_cases(
         ResolvedRole::Agent(_) | ResolvedRole::Connector(_) => match cases.iter().find_map(trusted_part) {
             None => Ok(cases.into_iter().map(escape_variables).collect()),
             Some(part) => {
-                let message =
-                    format!("{generator} wrote a case with `{part}`, which may run programs or read files");
+                let message = format!(
+                    "{generator} wrote a case with `{part}`, which may run programs, read files, or choose agents, models and attempts"
+                );
                 let help = "such cases come from files, or from functions of scripts (`scripts:…`); generated cases use the `judge` and the `simulator` of the project";
                 Err(Diagnostic::new(message).help(help).into())
             }
