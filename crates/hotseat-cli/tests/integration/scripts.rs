@@ -516,3 +516,26 @@ fn console_output_of_conditions_is_reported() {
     let logs = tested.case("a")["logs"].to_string();
     assert!(logs.contains("moved?") && logs.contains("may stop"), "{logs}");
 }
+
+/// A criterion about the whole case must be satisfied by each turn.
+#[test]
+fn criteria_of_a_case_cover_each_turn() {
+    let agent = echo_agent();
+    let suite = r#"
+name: short
+criteria: { short: { description: Each answer is short, function: "scripts:checks.short" } }
+turns: [{ user: yes }, { user: FIRST }, { user: no }]
+assert: [{ type: satisfy, criteria: [short] }]
+"#;
+    let script =
+        "export function short(turn: any) { return { pass: turn.text.length < 30, message: turn.text } }\n";
+    let project = |text: &str| {
+        Project::with_agent(&agent).file("src/checks.ts", script).suite("a", &suite.replace("FIRST", text))
+    };
+    project("maybe").test(&[]).assert_all_passed();
+    let tested = project("this is a very long text that is not short").test(&[]);
+    let check = &tested.case("short")["assertions"][0];
+    assert_eq!(check["passed"], false, "{}", tested.output);
+    let actual = check["actual"].as_str().unwrap_or_default();
+    assert!(actual.starts_with("turn 2: ") && actual.contains("very long"), "{check:#}");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{AttemptFailure, CheckVerdict, FailureKind, TurnScope};
+use hotseat_trace::{AttemptFailure, CheckVerdict, ConversationTurn, FailureKind, TurnScope};
 
 use super::checkpoints::{self, CheckpointResult};
 use super::script_check::{ScriptInput, ScriptVerdict, run_script_check};
@@ -10,7 +10,7 @@ use crate::cases::TestCase;
 use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
 use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
 use crate::threads::compute_aside;
-use hotseat_checks::{Check, JudgedCheck, ScriptCheck};
+use hotseat_checks::{Check, JudgedCheck, ScriptCheck, ScriptInputKind};
 use hotseat_targets::recorder::TraceRecorder;
 
 /// Size of conversations whose checks may take long. A check reads some hundred megabytes a second.
@@ -161,17 +161,31 @@ impl CheckEvaluator<'_> {
         let Some(function) = self.roles.function(&scripted.function) else {
             return CheckResult::errored(check, format!("`{}` is not there", scripted.function));
         };
-        let input = ScriptInput { test_id: &self.case.id, opening: &self.case.opening.messages, scope };
-        let ScriptVerdict { judgement, console_lines } = run_script_check(function, scripted, input).await;
-        let result = match judgement {
+        let scopes = looked.scopes_of_function(scripted.input_kind, recorder);
+        let has_several = scopes.len() > 1;
+        let (mut said, mut judged) = (Vec::new(), Ok((true, String::new())));
+        for scope in scopes {
+            let input = ScriptInput { test_id: &self.case.id, opening: &self.case.opening.messages, scope };
+            let ScriptVerdict { judgement, console_lines } =
+                run_script_check(function, scripted, input).await;
+            said.extend(console_lines);
+            judged = judgement.map(|(passed, words)| {
+                let words = words.unwrap_or_else(|| format!("the function returned {passed}"));
+                let turn = scope.turns().last().filter(|_| has_several);
+                (passed, turn.map_or(words.clone(), |turn| format!("turn {}: {words}", turn.number)))
+            });
+            if !matches!(judged, Ok((true, _))) {
+                break;
+            }
+        }
+        let result = match judged {
             Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
-            Ok((passed, words)) => {
-                let actual = words.unwrap_or_else(|| format!("the function returned {passed}"));
+            Ok((passed, actual)) => {
                 let passed = passed != check.negated;
                 CheckResult::new(check, CheckVerdict::new(passed, check.describe(), actual))
             }
         };
-        CheckResult { said: console_lines, ..result }
+        CheckResult { said, ..result }
     }
 
     /// Looks for checkpoints that a turn has reached. Their order in the file does not matter. Fails if a
@@ -227,13 +241,27 @@ fn decide(check: &Check, scope: TurnScope<'_>) -> CheckResult {
 
 impl CheckScope {
     /// Returns the turns up to the end of the scope.
-    fn turns_so_far(self, recorder: &TraceRecorder) -> &[hotseat_trace::ConversationTurn] {
+    fn turns_so_far(self, recorder: &TraceRecorder) -> &[ConversationTurn] {
         let turns = &recorder.conversation().turns;
         match self {
             CheckScope::Turn(place) => &turns[..=place],
             CheckScope::Whole { .. } => turns,
             CheckScope::Turns { end, .. } | CheckScope::Condition { end, .. } => &turns[..end],
         }
+    }
+
+    /// Returns the scopes for which a function is called. A function of one turn must hold for each turn; a condition is about
+    /// the last one.
+    fn scopes_of_function(self, input_kind: ScriptInputKind, recorder: &TraceRecorder) -> Vec<TurnScope<'_>> {
+        let turns = match self {
+            CheckScope::Whole { .. } => 0..recorder.conversation().turns.len(),
+            CheckScope::Turns { start, end } => start..end,
+            CheckScope::Turn(_) | CheckScope::Condition { .. } => 0..0,
+        };
+        if input_kind != ScriptInputKind::Turn || turns.is_empty() {
+            return vec![self.scope(recorder)];
+        }
+        turns.map(|place| CheckScope::Turn(place).scope(recorder)).collect()
     }
 
     pub(super) fn scope<'a>(self, recorder: &'a TraceRecorder) -> TurnScope<'a> {
