@@ -280,6 +280,15 @@ impl Check {
         CheckVerdict { comparison, ..CheckVerdict::new(passed, self.describe(), actual) }
     }
 
+    /// Returns true if the check forbids a text in what the agent says.
+    pub fn forbids_text(&self) -> bool {
+        match &self.kind {
+            CheckKind::ContainsText(check) => check.must_contain == self.negated,
+            CheckKind::Regex(_) => self.negated,
+            _ => false,
+        }
+    }
+
     /// Returns true if the check selects all turns of its scope.
     pub fn selects_all_turns(&self) -> bool {
         let turns = match &self.kind {

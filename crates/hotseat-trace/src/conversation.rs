@@ -994,6 +994,15 @@ impl<'a> TurnScope<'a> {
         self.conversation
     }
 
+    /// Copies the turns of the scope as a conversation of its own, with other texts of the agent.
+    pub fn with_texts(self, text: impl Fn(&str) -> String) -> TracedConversation {
+        let mut turns = self.turns().to_vec();
+        for message in turns.iter_mut().flat_map(|turn| &mut turn.messages) {
+            message.content = text(&message.content).into();
+        }
+        TracedConversation { turns, ..TracedConversation::default() }
+    }
+
     /// Marks the scope as that of a condition, which decides how the conversation goes on.
     #[must_use]
     pub fn for_condition(self) -> TurnScope<'a> {

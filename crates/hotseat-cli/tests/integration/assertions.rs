@@ -1028,6 +1028,41 @@ turns:
     assert!(!all.contains("sk-very-secret"), "{all}");
 }
 
+/// A secret is what a pattern forbids, although the recorded text does not contain it.
+#[test]
+fn forbidden_texts_are_found_in_redacted_secrets() {
+    let agent = FakeAgent::start(agent_saying("your key is sk-abcdefgh12345"));
+    let suite = r#"
+name: a
+turns: [{ user: go }]
+assert:
+  - { type: regex, pattern: "sk-[a-z0-9]{5,}", negate: true }
+  - { type: not_contains, value: "sk-" }
+  - { type: contains, value: "sk-", negate: true }
+  - { type: not_contains, value: "password" }
+"#;
+    let project = Project::with_agent(&agent).suite("a", suite);
+    for (env, is_recorded) in [(&[][..], true), (&[("MY_API_KEY", "sk-abcdefgh12345")], false)] {
+        let tested = project.test_in(env, &[]);
+        assert_eq!(tested.output.code, 1, "{}", tested.output);
+        let passed: Vec<bool> = tested.case("a")["assertions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|assertion| assertion["passed"] == true)
+            .collect();
+        assert_eq!(passed, [false, false, false, true], "{}", tested.output);
+        let all = format!("{}{}", tested.report, tested.output);
+        assert_eq!(all.contains("sk-abcdefgh"), is_recorded, "{all}");
+    }
+    // Where the secret is unknown, such a check cannot be decided.
+    let rechecked = project.hotseat(&["recheck", "last"]);
+    assert!(
+        rechecked.code == 1 && rechecked.stdout.contains("a secret is redacted in the text"),
+        "{rechecked}"
+    );
+}
+
 /// Result of a "no text next to calls" assertion for an agent behind the given adapter.
 fn check_text_with_tool_calls(target: &str) -> (bool, String) {
     let suite = "name: a\nturns: [{ user: go, assert: { text: { with_tool_calls: forbid } } }]\n";

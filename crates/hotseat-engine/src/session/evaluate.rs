@@ -11,7 +11,7 @@ use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
 use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
 use crate::threads::compute_aside;
 use hotseat_checks::{Check, JudgedCheck, ScriptCheck, ScriptInputKind};
-use hotseat_targets::recorder::TraceRecorder;
+use hotseat_targets::recorder::{REDACTION_MARK, SecretRedactor, TraceRecorder};
 
 /// Size of conversations whose checks may take long. A check reads some hundred megabytes a second.
 const LONG_CONVERSATION_BYTES: u64 = 256 * 1024;
@@ -85,6 +85,7 @@ impl CheckEvaluator<'_> {
             return Box::pin(self.judge(check, judged, looked, recorder)).await;
         }
         let scope = looked.scope(recorder);
+        let decide = |check: &Check, scope| decide(check, scope, recorder.redactor());
         if check.may_take_long() || recorder.traffic().conversation_bytes() >= LONG_CONVERSATION_BYTES {
             compute_aside(|| decide(check, scope))
         } else {
@@ -222,7 +223,34 @@ impl CheckEvaluator<'_> {
 }
 
 /// Decides a check that needs neither a judge nor a script.
-fn decide(check: &Check, scope: TurnScope<'_>) -> CheckResult {
+fn decide(check: &Check, scope: TurnScope<'_>, redactor: &SecretRedactor) -> CheckResult {
+    let decided = decide_recorded(check, scope);
+    if !decided.verdict.passed || !check.forbids_text() || !scope.turns().iter().any(has_redacted_text) {
+        return decided;
+    }
+    // The secret itself may be what the check forbids.
+    let original = scope.with_texts(|text| redactor.reveal(text));
+    match original.turns.iter().any(has_redacted_text) {
+        true => CheckResult::errored(
+            check,
+            "a secret is redacted in the text (`[redacted:NAME]`), and its value is unknown here: what is forbidden may be a part of it".to_string(),
+        ),
+        // The report shows the recorded text.
+        false => {
+            let revealed = decide_recorded(check, original.scope());
+            let verdict = CheckVerdict { passed: revealed.verdict.passed, ..decided.verdict };
+            CheckResult { verdict, ..revealed }
+        }
+    }
+}
+
+/// True if the agent's text in a turn contains a redacted secret.
+fn has_redacted_text(turn: &ConversationTurn) -> bool {
+    turn.messages.iter().any(|message| message.content.contains(REDACTION_MARK))
+}
+
+/// Decides a check on the recorded conversation.
+fn decide_recorded(check: &Check, scope: TurnScope<'_>) -> CheckResult {
     let in_program = check.decide_in_program(scope);
     let is_plain = in_program.is_none();
     let (verdict, error) = in_program.map_or_else(

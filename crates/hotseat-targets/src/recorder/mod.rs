@@ -11,7 +11,7 @@ mod traffic;
 
 pub use clock::{SessionClock, wall_millis};
 pub use inbox::EventInbox;
-pub use redact::SecretRedactor;
+pub use redact::{REDACTION_MARK, SecretRedactor};
 pub use shared_events::SharedEvents;
 pub use spending::{ModelPrices, reported_tokens};
 pub use trace_recorder::TraceRecorder;

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use hotseat_trace::{AttemptFailure, EventRecord, Payload};
 use serde_json::Value;
+
+/// Beginning of the text that replaces a secret.
+pub const REDACTION_MARK: &str = "[redacted:";
 
 /// Minimum length of a secret. Redacting shorter values would mangle ordinary text.
 const MIN_SECRET_BYTES: usize = 4;
@@ -73,12 +77,24 @@ pub struct SecretRedactor {
     secrets: Option<Arc<SecretPatterns>>,
 }
 
+/// Secrets by their replacement text. `Debug` does not show them.
+#[derive(Default)]
+struct SecretValues(HashMap<String, String>);
+
+impl fmt::Debug for SecretValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretValues").finish_non_exhaustive()
+    }
+}
+
 /// Secrets of a redactor, compiled for one combined search.
 #[derive(Debug)]
 struct SecretPatterns {
     automaton: AhoCorasick,
     /// Replacement text of each pattern of the automaton.
     marks: Vec<String>,
+    /// The secrets, by replacement text.
+    values: SecretValues,
     /// Length of the longest pattern in bytes.
     longest: usize,
 }
@@ -88,12 +104,13 @@ impl SecretRedactor {
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut patterns: Vec<Vec<u8>> = Vec::new();
         let mut marks = Vec::new();
+        let mut values = SecretValues::default();
         for (name, value) in secrets {
             let is_common = || COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str());
             if value.len() < MIN_SECRET_BYTES || is_common() {
                 continue;
             }
-            let mark = format!("[redacted:{name}]");
+            let mark = format!("{REDACTION_MARK}{name}]");
             let in_pattern = Some(hotseat_checks::escape(&value)).filter(|escaped| *escaped != value);
             // A state delta names its member by a JSON Pointer.
             let in_pointer =
@@ -103,6 +120,7 @@ impl SecretRedactor {
                 patterns.push(form);
                 marks.push(mark.clone());
             }
+            values.0.insert(mark, value);
         }
         if patterns.is_empty() {
             return SecretRedactor::default();
@@ -110,7 +128,9 @@ impl SecretRedactor {
         let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
         SecretRedactor {
-            secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks, longest })),
+            secrets: automaton
+                .ok()
+                .map(|automaton| Arc::new(SecretPatterns { automaton, marks, values, longest })),
         }
     }
 
@@ -121,13 +141,31 @@ impl SecretRedactor {
 
     /// Returns true if the redactor has a secret of this name.
     pub fn has_secret(&self, name: &str) -> bool {
-        let mark = format!("[redacted:{name}]");
+        let mark = format!("{REDACTION_MARK}{name}]");
         self.secrets.as_ref().is_some_and(|secrets| secrets.marks.contains(&mark))
     }
 
     /// Returns the text with secrets replaced.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.replace_secrets(text, |mark, _, clean| clean.push_str(mark))
+    }
+
+    /// Returns a redacted text with the secrets in place of their marks. An encoded secret is returned as plain text.
+    pub fn reveal(&self, text: &str) -> String {
+        let Some(secrets) = &self.secrets else { return text.to_string() };
+        let mut original = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find(REDACTION_MARK) {
+            let known = |end: &usize| secrets.values.0.contains_key(&rest[start..=*end]);
+            let end = rest[start..].find(']').map(|end| start + end).filter(known);
+            let end = end.unwrap_or(start);
+            original.push_str(&rest[..start]);
+            original.push_str(
+                secrets.values.0.get(&rest[start..=end]).map_or(&rest[start..=end], String::as_str),
+            );
+            rest = &rest[end + 1..];
+        }
+        original + rest
     }
 
     /// Returns the text with each byte of a secret replaced by `x`, so that offsets stay the same.
@@ -631,6 +669,13 @@ mod tests {
             redactor.json(json!({"pin": 48151623, "n": 481516230})),
             json!({"pin": "[redacted:PIN]", "n": 481516230})
         );
+    }
+
+    #[test]
+    fn reveals_known_secrets_only() {
+        let redactor = SecretRedactor::new([("KEY".to_string(), "sk-abc".to_string())]);
+        let text = "a [redacted:KEY], [redacted:OTHER] [redacted:KEY";
+        assert_eq!(redactor.reveal(text), "a sk-abc, [redacted:OTHER] [redacted:KEY");
     }
 
     #[test]
