@@ -1063,6 +1063,19 @@ assert:
     );
 }
 
+#[test]
+fn answers_with_secret_numbers_remain_json() {
+    let agent = FakeAgent::start(agent_saying(r#"{"ok": true, "session": 12345678}"#));
+    let suite = r#"
+name: a
+hooks: [{ cmd: ["sh", "-c", "echo '{\"SESSION_TOKEN\": 12345678}'"] }]
+turns: [{ user: go, assert: [{ type: json_path, path: $.ok, value: true }] }]
+"#;
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
+    tested.assert_all_passed();
+    assert!(!tested.report.to_string().contains("12345678"), "{}", tested.report);
+}
+
 /// Result of a "no text next to calls" assertion for an agent behind the given adapter.
 fn check_text_with_tool_calls(target: &str) -> (bool, String) {
     let suite = "name: a\nturns: [{ user: go, assert: { text: { with_tool_calls: forbid } } }]\n";

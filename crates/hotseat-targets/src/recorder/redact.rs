@@ -13,6 +13,7 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use hotseat_checks::{AnswerContent, find_json};
 use hotseat_trace::{AttemptFailure, EventRecord, Payload};
 use serde_json::Value;
 
@@ -146,8 +147,41 @@ impl SecretRedactor {
     }
 
     /// Returns the text with secrets replaced.
+    /// A secret number in JSON becomes a string, so that the text remains JSON.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.replace_secrets(text, |mark, _, clean| clean.push_str(mark))
+        let Cow::Owned(clean) = self.replace_secrets(text, |mark, _, clean| clean.push_str(mark)) else {
+            return Cow::Borrowed(text);
+        };
+        let is_json = |text: &str| matches!(find_json(text), AnswerContent::Json(..));
+        match is_json(text) && !is_json(&clean) {
+            true => Cow::Owned(self.text_with_quoted_numbers(text)),
+            false => Cow::Owned(clean),
+        }
+    }
+
+    /// Like [`SecretRedactor::text`] for JSON: replaces a whole number that contains a secret by a string.
+    fn text_with_quoted_numbers(&self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = match rest.as_bytes()[0] {
+                b'"' => json_string_end(rest),
+                byte if is_number_byte(byte) => {
+                    rest.bytes().position(|byte| !is_number_byte(byte)).unwrap_or(rest.len())
+                }
+                _ => rest.find(|c: char| c == '"' || c.is_ascii_digit() || c == '-').unwrap_or(rest.len()),
+            };
+            let (part, next) = rest.split_at(end);
+            let redacted = self.replace_secrets(part, |mark, _, clean| clean.push_str(mark));
+            match redacted {
+                Cow::Owned(redacted) if is_number_byte(part.as_bytes()[0]) => {
+                    clean.push_str(&Value::String(redacted).to_string());
+                }
+                redacted => clean.push_str(&redacted),
+            }
+            rest = next;
+        }
+        clean
     }
 
     /// Returns a redacted text with the secrets in place of their marks. An encoded secret is returned as plain text.
@@ -404,6 +438,22 @@ impl SecretPatterns {
             Value::Null | Value::Bool(_) | Value::String(_) => false,
         }
     }
+}
+
+/// True for bytes of JSON numbers.
+fn is_number_byte(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
+}
+
+/// Returns the end of the JSON string at the beginning of a text.
+fn json_string_end(text: &str) -> usize {
+    let mut is_escaped = false;
+    let is_end = |byte: u8| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    };
+    text.bytes().skip(1).position(is_end).map_or(text.len(), |place| place + 2)
 }
 
 /// Merges overlapping matches; the mark of the first one replaces all of them.
@@ -669,6 +719,23 @@ mod tests {
             redactor.json(json!({"pin": 48151623, "n": 481516230})),
             json!({"pin": "[redacted:PIN]", "n": 481516230})
         );
+    }
+
+    #[test]
+    fn json_with_secret_numbers_remains_json() {
+        let redactor = SecretRedactor::new([("PIN".to_string(), "48151623".to_string())]);
+        for (text, clean) in [
+            (
+                r#"{"pin": 48151623, "s": "\"48151623"}"#,
+                r#"{"pin": "[redacted:PIN]", "s": "\"[redacted:PIN]"}"#,
+            ),
+            ("```json\n[-48151623, 1, true]\n```", "```json\n[\"-[redacted:PIN]\", 1, true]\n```"),
+            ("48151623", r#""[redacted:PIN]""#),
+            (r#"{"pin": 48151623"#, r#"{"pin": [redacted:PIN]"#),
+            ("PIN: 48151623, yes", "PIN: [redacted:PIN], yes"),
+        ] {
+            assert_eq!(redactor.text(text), clean);
+        }
     }
 
     #[test]
