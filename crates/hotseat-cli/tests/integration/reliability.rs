@@ -59,7 +59,7 @@ fn case_runs_until_reliability_is_decided() {
         ["ffffffff", "pffffffffff", "pfpfpf"].map(error).join("\n"), @r#"
     FAIL: 0 of 4 runs passed; the declared rate of 50% is missed, with 90% confidence; run 1: expected the agent to say something that matches /good/, got "bad"
     FLAKY: 1 of 11 runs passed; the declared rate of 50% is missed, with 90% confidence; run 2: expected the agent to say something that matches /good/, got "bad"
-    INCONCLUSIVE: 3 of 6 runs passed; the declared rate of 50% is neither confirmed nor refuted: the pass rate is between 22% and 78%, with 90% confidence; increase `max_runs` for a conclusion
+    INCONCLUSIVE: 3 of 6 runs passed; the declared rate of 50% is not yet decided with 90% confidence; increase `max_runs` for a conclusion
     "#
     );
 }

@@ -78,10 +78,9 @@ impl AggregateVerdict {
                 )
             }
             ReliabilityGrade::Inconclusive => {
-                let (interval, _) = stability.interval();
-                let (low, high) = (interval.low * 100.0, interval.high * 100.0);
+                // The interval may exclude the rate before the test, which looks after each run, decides.
                 let words = format!(
-                    "INCONCLUSIVE: {so_far}; the declared rate of {rate} is neither confirmed nor refuted: the pass rate is between {low:.0}% and {high:.0}%, with {confidence} confidence"
+                    "INCONCLUSIVE: {so_far}; the declared rate of {rate} is not yet decided with {confidence} confidence"
                 );
                 (AggregateOutcome::Undecided, words)
             }
