@@ -513,7 +513,8 @@ fn no_retry_after_ctrl_c() {
     agent.release("open");
     let output = running.wait();
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
-    assert_eq!((&report["results"][0]["status"], agent.requests().len()), (&json!("failed"), 1), "{output}");
+    assert_eq!((&report["results"][0]["status"], agent.requests().len()), (&json!("skipped"), 1), "{output}");
+    assert!(output.stdout.contains("SKIPPED retry 1 not run: the run was interrupted"), "{output}");
     assert_eq!(output.code, 130);
 }
 

@@ -88,7 +88,7 @@ fn write_logs(look: &ConsoleOptions, attempt: &Attempt, text: &mut String) {
 fn headline(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings, ends: bool) -> String {
     let attempt = outcome.representative();
     let (case, mode) = (&attempt.case_ref.case, attempt.mode());
-    let (word, tone) = verdict_word(&attempt.verdict);
+    let (word, tone) = verdict_word(&outcome.verdict);
     let turns = match (mode, setting.simulator_name(case)) {
         (ConversationMode::MultiTurn, Some(simulator)) => {
             format!(" (simulator: {})", one_line(&simulator, 40))
@@ -101,7 +101,7 @@ fn headline(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings,
     };
     let turns = if ends { turns } else { turns + &retry_note(outcome) };
     let marker = "► ";
-    let (status, skip_reason) = (attempt.verdict.status, attempt.verdict.skip_reason.as_deref());
+    let (status, skip_reason) = (outcome.verdict.status, outcome.verdict.skip_reason.as_deref());
     if !ends {
         let turns = look.first_fitting(columns(marker), [turns, String::new()]);
         let name =
