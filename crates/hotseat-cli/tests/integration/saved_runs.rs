@@ -252,6 +252,25 @@ fn reruns_only_failed_cases() {
     project.file("c.test.yaml", "name: passes\nturns: [{ user: Hello }]\n").hotseat(&["test", "c.test.yaml"]);
 }
 
+/// The assertions of the agents differ too, but that is not the reason.
+#[test]
+fn merge_names_different_agents() {
+    let agent = echo_agent();
+    let config = format!(
+        "agents: {{ one: {{ endpoint: '{url}' }}, two: {{ endpoint: '{url}', turn_assert: {{ text: {{ must_not_match: zzz }} }} }} }}\ntarget: one\n",
+        url = agent.url()
+    );
+    let suite = "name: a\nturns: [{ user: Hello }]\n---\nname: b\nturns: [{ user: Hello }]\n";
+    let project = Project::with_config(&config).suite("a", suite);
+    project.hotseat(&["test", "--shard", "1/2", "-n", "two"]);
+    project.hotseat(&["test", "--shard", "2/2"]);
+    let output = project.hotseat(&["merge", "last~1", "last"]);
+    assert!(
+        output.code == 2 && output.stderr.contains("did not test the same agent: two and one"),
+        "{output}"
+    );
+}
+
 /// A recheck of an earlier run contacts no agent, so the last run decides.
 #[test]
 fn rechecks_do_not_change_which_cases_failed() {

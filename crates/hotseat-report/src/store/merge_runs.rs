@@ -125,15 +125,16 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
     for head in others.iter().map(|(_, head)| head).chain([first]) {
         let (id, one) = (head.short_id(), first.short_id());
         let words = match (&head.metadata.origin, head.state) {
+            // Assertions of agents are a part of their cases.
+            _ if tested_agents(head) != tested_agents(first) => {
+                format!("the runs {one} and {id} did not test the same agent: {}", agent_names(first, head))
+            }
             _ if head.metadata.cases != first.metadata.cases
                 || head.metadata.of_all != first.metadata.of_all =>
             {
                 format!(
                     "the runs {one} and {id} do not have the same cases: their suites or patterns differ, or the suites have changed"
                 )
-            }
-            _ if tested_agents(head) != tested_agents(first) => {
-                format!("the runs {one} and {id} did not test the same agent: {}", agent_names(first, head))
             }
             _ if !head.metadata.setting.decides_like(&first.metadata.setting) => {
                 format!(
