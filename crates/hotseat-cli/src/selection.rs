@@ -11,7 +11,7 @@ use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_engine::cases::Suite;
 use hotseat_engine::config::{Project, discover_suites, display_path, is_case_word, nearest_suite};
-use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, RunPlan, SelectedParts};
+use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, FailedCases, RunPlan, SelectedParts};
 use hotseat_report::reporters::{format_count, shell_word};
 use hotseat_report::store::{RunStore, StoredRun, store_path};
 
@@ -85,7 +85,7 @@ pub enum CaseRestriction {
     /// Those of `--cases`, which must all exist.
     Listed(CaseSet),
     /// Those that failed.
-    Failed(CaseSet),
+    Failed(FailedCases),
     /// Those of a saved run.
     Saved(CaseSet),
 }
@@ -93,10 +93,15 @@ pub enum CaseRestriction {
 impl CaseRestriction {
     fn cases(&self) -> Option<&CaseSet> {
         match self {
-            CaseRestriction::None => None,
-            CaseRestriction::Listed(cases)
-            | CaseRestriction::Failed(cases)
-            | CaseRestriction::Saved(cases) => Some(cases),
+            CaseRestriction::None | CaseRestriction::Failed(_) => None,
+            CaseRestriction::Listed(cases) | CaseRestriction::Saved(cases) => Some(cases),
+        }
+    }
+
+    fn failed(&self) -> Option<&FailedCases> {
+        match self {
+            CaseRestriction::Failed(cases) => Some(cases),
+            CaseRestriction::None | CaseRestriction::Listed(_) | CaseRestriction::Saved(_) => None,
         }
     }
 }
@@ -165,6 +170,7 @@ pub fn load_plan(
         filter: filter.clone(),
         parts,
         among: restriction.cases().cloned(),
+        failed: restriction.failed().cloned(),
         shard: args.shard,
         forbid_only: args.forbid_only,
     };

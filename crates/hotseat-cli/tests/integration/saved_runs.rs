@@ -271,6 +271,30 @@ fn merge_names_different_agents() {
     );
 }
 
+#[test]
+fn each_agent_has_its_own_failed_cases() {
+    let says = |text: &'static str| {
+        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(text).finished())
+    };
+    let (one, two) = (says("No"), says("Yes"));
+    let config = format!(
+        "agents: {{ one: {{ endpoint: '{}' }}, two: {{ endpoint: '{}' }} }}\ntarget: one\n",
+        one.url(),
+        two.url()
+    );
+    let assertion = "turns: [{ user: Hello, assert: { text: { must_match: Yes } } }]";
+    let suite = format!("name: usual\n{assertion}\n---\nname: own\nagent: two\n{assertion}\n");
+    let project = Project::with_config(&config).suite("a", &suite);
+    assert_eq!(project.hotseat(&["test", "-n", "one"]).code, 1);
+    assert_eq!(project.hotseat(&["test", "-n", "two"]).code, 0);
+    let again = project.test(&["-n", "one", "--last-failed"]);
+    assert_eq!(again.count("total"), 2, "{}", again.output);
+    // The default agent of `usual` is one, and that of `own` is two.
+    let again = project.test(&["--last-failed"]);
+    assert_eq!((again.count("total"), again.count("failed")), (1, 1), "{}", again.output);
+    assert_eq!(project.hotseat(&["test", "-n", "two", "--last-failed"]).code, 4);
+}
+
 /// A recheck of an earlier run contacts no agent, so the last run decides.
 #[test]
 fn rechecks_do_not_change_which_cases_failed() {

@@ -67,7 +67,7 @@ pub use mcp_servers::{RunMcp, SweptFault};
 pub use mode::{ConversationMode, RunModes};
 pub use outcome::{AttemptPolicy, CaseOutcome};
 pub use pass_rate::{PassRate, PassRateError};
-pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase, SelectedParts};
+pub use plan::{CaseSelection, FailedCases, PlannedSuite, RunPlan, SelectedCase, SelectedParts};
 pub use recheck_source::{RecheckSource, SavedConversations};
 pub use requested_options::RequestedOptions;
 pub use results::{CaseDriver, CaseInfo, CaseRef, CaseSource, SimulatorInfo};

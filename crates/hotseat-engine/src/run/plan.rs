@@ -26,6 +26,9 @@ const MAX_CASES_IN_MEMORY: usize = 1_000;
 /// Maximum number of notes.
 const MAX_NOTES: usize = 100;
 
+/// Cases that failed when an agent last ran them: suite name, case id and name of the agent.
+pub type FailedCases = BTreeSet<(String, String, Option<String>)>;
+
 /// Selects the cases of a run.
 #[derive(Debug, Clone, Default)]
 pub struct CaseSelection {
@@ -35,6 +38,8 @@ pub struct CaseSelection {
     pub parts: BTreeMap<String, SelectedParts>,
     /// Only these cases, by suite name and case id.
     pub among: Option<BTreeSet<(String, String)>>,
+    /// Only these cases that failed.
+    pub failed: Option<FailedCases>,
     /// Only one shard of the remaining cases.
     pub shard: Option<Shard>,
     /// If true, `only` markers are an error.
@@ -192,7 +197,7 @@ impl RunPlan {
                                 wrong.help("remove `only` from this test or its group before committing"),
                             );
                         }
-                        let fits = plan.selection.matches(&name, &case);
+                        let fits = plan.selection.matches(&name, &case, agent);
                         let judging = match fits {
                             true => {
                                 judging_digests(project, CaseScope { case: &case, suite, agent, attempt: 1 })
@@ -424,15 +429,17 @@ impl RunPlan {
                     None => {
                         program_sources(planned, project).iter().for_each(|source| digest.add_part(source))
                     }
-                    Some(Ok(driven)) if !self.selection.matches(&name, &driven.case) => {}
                     Some(Ok(driven)) => {
-                        let is_selected = self.selection.is_in_shard(&name, &driven.case);
                         let tested = resolve_agent(driven, planned.agent.as_ref(), project);
                         let (driven, agent) = match tested {
                             Ok(tested) => tested,
                             Err(diagnostics) => return Some(Err(diagnostics)),
                         };
                         let (suite, agent) = (&planned.suite, agent.as_ref());
+                        if !self.selection.matches(&name, &driven.case, agent) {
+                            continue;
+                        }
+                        let is_selected = self.selection.is_in_shard(&name, &driven.case);
                         let scope = CaseScope { case: &driven.case, suite, agent, attempt: 1 };
                         let judging = judging_digests(project, scope);
                         digest.add_case(&name, &driven.case, &judging);
@@ -575,12 +582,17 @@ fn suites_changed() -> Diagnostic {
 }
 
 impl CaseSelection {
-    fn matches(&self, suite: &str, case: &TestCase) -> bool {
+    fn matches(&self, suite: &str, case: &TestCase, agent: Option<&Arc<ProjectAgent>>) -> bool {
         let labels = CaseLabels { id: &case.id, name: &case.name, suite, tags: &case.tags };
         let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
+        let has_failed = |failed: &FailedCases| {
+            let name = agent.and_then(|agent| agent.name.as_deref()).map(str::to_string);
+            failed.contains(&(suite.to_string(), case.id.clone(), name))
+        };
         self.parts.get(suite).is_none_or(|parts| parts.contains(case))
             && self.filter.matches(labels)
             && self.among.as_ref().is_none_or(is_among)
+            && self.failed.as_ref().is_none_or(has_failed)
     }
 
     fn is_in_shard(&self, suite: &str, case: &TestCase) -> bool {

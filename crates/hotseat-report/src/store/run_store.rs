@@ -23,7 +23,7 @@ use super::tables::{self, OpenMode};
 use super::{GitCommit, RunStoreError, seal};
 use hotseat_engine::cases::Suite;
 use hotseat_engine::config::split_part;
-use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
+use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, FailedCases, RunEvent, RunSummary};
 use hotseat_targets::recorder::wall_millis;
 use hotseat_targets::recording::suite_name;
 
@@ -291,7 +291,7 @@ impl RunStore {
         Ok(kept)
     }
 
-    /// Returns the cases that failed when they last ran, by suite name (relative to the project) and id, over
+    /// Returns the cases that failed when an agent last ran them, by suite name (relative to the project), id and agent, over
     /// all saved runs of a Rust test file, or of `hotseat test` if none is named; optionally only of runs
     /// before another one. A skipped case keeps its earlier result. A recheck runs nothing, and merged runs count at their
     /// start. Fails if there is no such run, or the cases cannot be read.
@@ -299,37 +299,53 @@ impl RunStore {
         &self,
         program: Option<&str>,
         before: Option<&StoredRun>,
-    ) -> Result<BTreeSet<(String, String)>, RunStoreError> {
+    ) -> Result<FailedCases, RunStoreError> {
         let before = before.map_or(i64::MAX, |head| head.number);
-        let mut projects: HashMap<i64, PathBuf> = HashMap::new();
+        let mut runs: HashMap<i64, RunMetadata> = HashMap::new();
         for number in self.query_numbers("SELECT number FROM run WHERE number < ?1", [before])? {
             let metadata = self.metadata(number)?;
             let has_run = !matches!(metadata.origin, RunOrigin::Rechecked { .. });
             if has_run && metadata.program.as_deref() == program {
-                projects.insert(number, metadata.project);
+                runs.insert(number, metadata);
             }
         }
-        if projects.is_empty() {
+        if runs.is_empty() {
             let what = program.map_or("`hotseat test`".to_string(), |file| format!("the tests of {file}"));
             let message = format!("there is no saved run of {what} in {}", self.path.display());
             return Err(RunStoreError::NoSuchRun(message));
         }
         // A case that was not started is `left_over`; it failed only if it was cancelled.
         let mut select = self.prepare(
-            "SELECT cases.run, suite.path, cases.id, cases.status = 'failed' FROM cases
+            "SELECT cases.run, cases.place, suite.path, cases.id, cases.status = 'failed' FROM cases
              JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
              JOIN run ON run.number = cases.run
              WHERE cases.status = 'failed' OR (cases.status = 'passed' AND cases.left_over = 0)
              ORDER BY run.began, cases.run",
         )?;
-        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, String, String, bool)> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, i64, String, String, bool)> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         };
-        let mut failed = BTreeSet::new();
+        let mut failed = FailedCases::new();
+        // Parts of the last run of several agents.
+        let mut read: Option<(i64, RunParts)> = None;
         for row in select.query_map([], row).map_err(|error| self.sqlite_error(&error))? {
-            let (run, path, id, has_failed) = row.map_err(|error| self.sqlite_error(&error))?;
-            let Some(project) = projects.get(&run) else { continue };
-            let case = (suite_name_within(project, Path::new(&path)), id);
+            let (run, place, path, id, has_failed) = row.map_err(|error| self.sqlite_error(&error))?;
+            let Some(metadata) = runs.get(&run) else { continue };
+            let mut agents = metadata.setting.agents();
+            let agent = match agents.len() {
+                0 | 1 => agents.next(),
+                _ => {
+                    let parts = match read.take().filter(|(number, _)| *number == run) {
+                        Some((_, parts)) => parts,
+                        None => self.run_parts(&self.stored_run(run)?)?,
+                    };
+                    let (case, _) = self.case_ref(&parts, place)?;
+                    read = Some((run, parts));
+                    case.agent.and_then(|index| agents.nth(index))
+                }
+            };
+            let name = agent.and_then(|agent| agent.name.clone());
+            let case = (suite_name_within(&metadata.project, Path::new(&path)), id, name);
             match has_failed {
                 true => drop(failed.insert(case)),
                 false => drop(failed.remove(&case)),

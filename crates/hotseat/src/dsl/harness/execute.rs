@@ -47,8 +47,8 @@ impl Harness {
         let options = self.options(arguments, &project)?;
         let outputs = self.report_files(arguments)?;
         let suites = self.build_suites(&examples, &project)?;
-        let among = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
-        let selection = CaseSelection { among, ..CaseSelection::default() };
+        let failed = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
+        let selection = CaseSelection { failed, ..CaseSelection::default() };
         let mut plan = RunPlan::load_with(suites, selection, &project).map_err(|found| {
             let clean = |wrong| redact_diagnostic(wrong, project.redactor());
             self.usage_error(found.into_iter().map(clean))

@@ -1,11 +1,10 @@
 //! Saves the run of a test file, and finds the examples that failed when they last ran.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
-use hotseat_engine::run::{RunPlan, RunSettings};
+use hotseat_engine::run::{FailedCases, RunPlan, RunSettings};
 use hotseat_report::runner::RunSaver;
 use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, StoreLimits, store_path};
 
@@ -13,7 +12,7 @@ use super::{Harness, exit};
 
 impl Harness {
     /// Returns the examples of this test file that failed when they last ran, as pairs of suite and name.
-    pub(super) fn last_failed(&self, project: &Project) -> Result<BTreeSet<(String, String)>, u8> {
+    pub(super) fn last_failed(&self, project: &Project) -> Result<FailedCases, u8> {
         let store = RunStore::open(&store_path(&project.root));
         let failed = store.and_then(|store| store.failed_cases(Some(self.file), None));
         let failed = failed.map_err(|error| match error {
