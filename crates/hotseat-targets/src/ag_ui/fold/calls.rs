@@ -230,15 +230,16 @@ impl RunFold<'_> {
             return;
         }
         if repeated == Some(ResultSource::Client) {
+            let keeps_answer = origin == Origin::Snapshot || self.repeats_answer(&id, &e.content);
+            let used = if keeps_answer { "the client's result" } else { "the result of the agent" };
             self.note(
                 out,
-                format!(
-                    "tool call {id} was answered by the client and got another result; the client's result is used"
-                ),
+                format!("tool call {id} was answered by the client and got another result; {used} is used"),
             );
-            return;
-        }
-        if repeated.is_some() && origin == Origin::Stream {
+            if keeps_answer {
+                return;
+            }
+        } else if repeated.is_some() && origin == Origin::Stream {
             self.note(out, format!("tool call {id} got another result; the last one is used"));
         }
         self.record_result(&id, e, origin, out);
@@ -276,6 +277,13 @@ impl RunFold<'_> {
     /// Returns true if the history already has this result.
     fn is_known_result(&self, id: &Arc<str>, content: &Value) -> bool {
         self.thread.result(&self.thread.id_in_history(id)) == Some(&message_content(content))
+    }
+
+    /// Returns true if a result of a call only repeats the client's answer, as it is or wrapped.
+    fn repeats_answer(&self, id: &Arc<str>, content: &Value) -> bool {
+        let Some(answer) = self.thread.result(&self.thread.id_in_history(id)) else { return false };
+        let name = self.thread.calls.get(id).map_or("", |call| &call.name);
+        wraps_answer(&parse_content_output(content), &parse_content_output(answer), [id, name])
     }
 
     fn record_result(&mut self, id: &Arc<str>, e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
@@ -376,6 +384,30 @@ impl RunFold<'_> {
                 is_awaited: !awaited.is_empty(),
             })
             .collect()
+    }
+}
+
+/// Returns true if a result is the answer, or an object with the answer and otherwise only members that say nothing
+/// else: success, or the id or the tool of the call.
+fn wraps_answer(result: &Value, answer: &Value, call: [&str; 2]) -> bool {
+    let says_nothing = |member: &Value| match member {
+        Value::Null | Value::Bool(true) => true,
+        Value::String(text) => {
+            matches!(text.as_str(), "" | "ok" | "success" | "completed") || call.contains(&text.as_str())
+        }
+        _ => false,
+    };
+    match result {
+        result if result == answer => true,
+        Value::String(_) => parse_content_output(result) == *answer,
+        // A result that is a number is kept as its text.
+        Value::Number(number) => *answer == number.to_string(),
+        Value::Object(members) => {
+            let (answers, others): (Vec<&Value>, Vec<&Value>) =
+                members.values().partition(|member| wraps_answer(member, answer, call));
+            !answers.is_empty() && others.into_iter().all(says_nothing)
+        }
+        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@ use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{AgentError, ProtocolError, TestError};
 use serde_json::{Value, json};
 
-use super::fixture::{RunScript, TestConversation, messages, roles, scripted_agent};
+use super::fixture::{ConversationOutcome, RunScript, TestConversation, messages, roles, scripted_agent};
 
 /// A tool `confirm` with these answers.
 fn confirm_tool(answers: Value) -> Value {
@@ -251,22 +251,57 @@ fn call_is_answered_under_its_history_id() {
     }
 }
 
-/// A server result for a call answered by the client does not replace the answer.
-#[test]
-fn client_answer_remains_the_result() {
-    let agent =
-        scripted_agent(vec![|run| run.started().tool_call("c1", "confirm", &json!({})).finished(), |run| {
-            run.started()
-                .tool("c1", "confirm", &json!({}), Some(json!({"success": true, "result": "yes"})))
-                .finished()
-        }]);
+/// Runs a conversation whose second run sends `result` for the call that the client answered with `answer`.
+fn answered_with_result(answer: Value, result: Value) -> ConversationOutcome {
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let result = (request.index > 0).then(|| result.clone());
+        match result {
+            None => run.tool_call("c1", "confirm", &json!({})).finished(),
+            Some(result) => run.tool("c1", "confirm", &json!({}), Some(result)).finished(),
+        }
+    });
     let told = TestConversation::new(&agent)
-        .case("tools", confirm_tool(json!([{"content": "yes"}])))
+        .case("tools", confirm_tool(json!([{"content": answer}])))
         .user_says("hi")
         .run()
         .passed();
-    assert_eq!(told.assert_note("the client's result is used").calls(), ["1 confirm {} → yes"]);
     assert_eq!(agent.requests().len(), 2, "and it is not answered again");
+    told
+}
+
+/// A server that repeats the client's answer, as it is or wrapped, does not replace it.
+#[test]
+fn repeated_client_answer_remains_the_result() {
+    let accepted = json!({"accepted": true});
+    for (answer, result, expected) in [
+        (json!("yes"), json!({"success": true, "result": "yes"}), "yes"),
+        (json!("yes"), json!({"tool": "confirm", "status": "completed", "data": {"result": "yes"}}), "yes"),
+        (accepted.clone(), json!({"result": accepted, "error": null}), r#"{"accepted":true}"#),
+        (accepted.clone(), json!({"result": accepted.to_string()}), r#"{"accepted":true}"#),
+        (json!(5), json!({"result": 5}), "5"),
+    ] {
+        let told = answered_with_result(answer, result);
+        assert_eq!(
+            told.assert_note("the client's result is used").calls(),
+            [format!("1 confirm {{}} → {expected}")]
+        );
+    }
+}
+
+/// The server asks for approval and then sends what the tool did: that is the result.
+#[test]
+fn server_result_replaces_a_different_client_answer() {
+    for (answer, result) in [
+        (json!({"accepted": true}), json!({"status": "declined", "reason": "insufficient funds"})),
+        (json!({"accepted": true}), json!({"accepted": true, "status": "declined"})),
+        (json!("yes"), json!({"success": false, "result": "yes"})),
+        (json!("approved"), json!({"answer": "approved", "charge": {"status": "declined"}})),
+    ] {
+        let expected = format!("1 confirm {{}} → {result}");
+        let told = answered_with_result(answer, result);
+        assert_eq!(told.assert_note("the result of the agent is used").calls(), [expected]);
+    }
 }
 
 /// After a failed or truncated run no call is answered.
