@@ -270,9 +270,24 @@ fn reports_errors_with_location_and_writes_nothing() {
             "the arguments of an expected call must be an object",
         ),
         (
-            "{\"messages\": [], \"expected_calls\": [{\"name\": \"x\", \"input\": {\"id\": 8}}]}",
-            "1:60",
-            "this expected call has an object `input`, but no arguments",
+            "{\"messages\": [], \"expected_calls\": [{\"name\": \"x\", \"inputs\": {\"id\": 8}}]}",
+            "1:61",
+            "this expected call has an object `inputs`, but no arguments",
+        ),
+        (
+            "{\"role\": \"assistant\", \"tool_calls\": [{\"name\": \"x\", \"parameters\": {\"id\": 8}}]}",
+            "1:66",
+            "this call has an object `parameters`, but no arguments",
+        ),
+        (
+            "{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"x\", \"params\": \"{}\"}}]}",
+            "1:75",
+            "this call has an object `params`, but no arguments",
+        ),
+        (
+            "{\"role\": \"assistant\", \"tool_calls\": [{\"name\": \"x\", \"arguments\": {}, \"args\": {\"id\": 8}}]}",
+            "1:77",
+            "the arguments of this call are given twice",
         ),
         (
             "{\"messages\": [], \"expected_calls\": [{\"name\": \"x\", \"arguments\": {}, \"kwargs\": {\"id\": 8}}]}",
@@ -311,6 +326,33 @@ fn reports_errors_with_location_and_writes_nothing() {
             assert!(output.stdout.starts_with("2 conversations"), "{text}: {output}");
             replay(&project, "out/a.test.jsonl").assert_all_passed();
         }
+    }
+}
+
+#[test]
+fn arguments_are_found_under_their_usual_names() {
+    let arguments = json!({"id": 8});
+    for call in [
+        json!({"function": {"name": "refund", "arguments": arguments}}),
+        json!({"function": {"name": "refund", "args": arguments.to_string()}}),
+        json!({"function": {"name": "refund"}, "arguments": arguments.to_string()}),
+        json!({"name": "refund", "args": arguments, "type": "tool_call"}),
+        json!({"name": "refund", "kwargs": arguments}),
+        json!({"name": "refund", "input": arguments}),
+    ] {
+        let conversation = json!({
+            "messages": [
+                {"role": "user", "content": "a"},
+                {"role": "assistant", "content": "b", "tool_calls": [call]},
+            ],
+            "expected_calls": [{"name": "refund", "input": {"id": 8}}],
+        });
+        let project = Project::empty().file("a.json", &conversation.to_string());
+        let output = run_import(&project, &["a.json", "-o", "out"]);
+        assert_eq!(output.code, 0, "{conversation}: {output}");
+        let asserted = cases(&project, "out/a.test.jsonl")[0].to_string();
+        assert!(asserted.contains(r#"{"id":8}"#), "{asserted}");
+        replay(&project, "out/a.test.jsonl").assert_all_passed();
     }
 }
 

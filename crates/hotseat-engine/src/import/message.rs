@@ -116,6 +116,38 @@ fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Opt
     Some(Some(texts.join("\n")))
 }
 
+/// Keys of the arguments of a call.
+const ARGUMENT_KEYS: [&str; 4] = ["kwargs", "arguments", "args", "input"];
+
+/// Returns the arguments of a call, in its `function` or in the call itself. Data that looks like arguments under
+/// another key is an error: without it, the call would have no arguments.
+pub(super) fn call_arguments<'a>(
+    call: NodeView<'a>,
+    what: &str,
+    mistakes: &mut Diagnostics,
+) -> Option<NodeView<'a>> {
+    let places = || member(call, "function").into_iter().chain([call]);
+    let mut given = places().flat_map(|place| ARGUMENT_KEYS.iter().filter_map(move |key| member(place, key)));
+    let arguments = given.next();
+    if let Some(second) = given.next() {
+        mistakes.report(second.place(), format!("the arguments of this {what} are given twice"));
+    }
+    if arguments.is_none() {
+        let is_like_arguments = |value: NodeView<'_>| {
+            value.entries().is_some() || value.text().is_some_and(|text| text.trim_start().starts_with('{'))
+        };
+        let mut others = places().flat_map(|place| place.entries().into_iter().flatten());
+        if let Some((key, _, other)) =
+            others.find(|(key, _, other)| *key != "function" && is_like_arguments(*other))
+        {
+            let message = format!("this {what} has an object `{key}`, but no arguments");
+            let help = "put the arguments under `arguments`";
+            mistakes.push(Diagnostic::new(message).at(other.place()).help(help));
+        }
+    }
+    arguments
+}
+
 /// Returns the tool calls of a message, with name and arguments in `function` or in the call itself.
 fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedToolCall>> {
     if let Some(old) = member(view, "function_call") {
@@ -134,7 +166,7 @@ fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedT
             mistakes.report(call.place(), "this call has no tool name");
             return None;
         };
-        let arguments = match member(of, "arguments").map(NodeView::json) {
+        let arguments = match call_arguments(call, "call", mistakes).map(NodeView::json) {
             None => RecordedArguments::empty(),
             Some(Value::String(text)) if text.trim().is_empty() => RecordedArguments::empty(),
             Some(Value::String(text)) => RecordedArguments::parse(text),

@@ -8,7 +8,7 @@ use hotseat_document::json::{self, JsonStream};
 use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeView, SourceSpan, SourceText};
 use serde_json::{Map, Value, json as value};
 
-use super::message::{ImportedMessage, MessageContent, member};
+use super::message::{ImportedMessage, MessageContent, call_arguments, member};
 use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
@@ -17,8 +17,6 @@ use hotseat_trace::Origin;
 
 /// Keys of an object that may contain its messages.
 const MESSAGE_KEYS: [&str; 3] = ["messages", "conversation", "traj"];
-/// Keys of the arguments of an expected call.
-const ARGUMENT_KEYS: [&str; 3] = ["kwargs", "arguments", "args"];
 const EXPECTED_CALL_PATHS: [&[&str]; 3] =
     [&["info", "task", "actions"], &["task", "actions"], &["expected_calls"]];
 /// Keys of the conversation id.
@@ -267,35 +265,13 @@ fn expected_calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<
             mistakes.report(view.place(), "this expected call has no `name`");
             return None;
         };
-        let arguments = expected_arguments(view, mistakes);
+        let arguments = call_arguments(view, "expected call", mistakes);
+        if let Some(wrong) = arguments.filter(|arguments| arguments.entries().is_none()) {
+            mistakes.report(wrong.place(), "the arguments of an expected call must be an object");
+        }
         Some(TranscriptCall { name: name.to_string(), arguments: arguments.map(NodeView::json) })
     });
     Some(calls.collect())
-}
-
-/// Returns the arguments of an expected call. An object under another key would be dropped, and the assertion would
-/// accept any arguments.
-fn expected_arguments<'a>(call: NodeView<'a>, mistakes: &mut Diagnostics) -> Option<NodeView<'a>> {
-    let mut given = ARGUMENT_KEYS.iter().filter_map(|key| member(call, key));
-    let arguments = given.next();
-    if let Some(second) = given.next() {
-        mistakes.report(second.place(), "the arguments of this expected call are given twice");
-    }
-    match arguments {
-        Some(wrong) if wrong.entries().is_none() => {
-            mistakes.report(wrong.place(), "the arguments of an expected call must be an object");
-        }
-        Some(_) => {}
-        None => {
-            let mut others = call.entries().into_iter().flatten();
-            if let Some((key, _, other)) = others.find(|(_, _, other)| other.entries().is_some()) {
-                let message = format!("this expected call has an object `{key}`, but no arguments");
-                let help = "put the arguments under `arguments` or `kwargs`";
-                mistakes.push(Diagnostic::new(message).at(other.place()).help(help));
-            }
-        }
-    }
-    arguments
 }
 
 /// Builds a conversation from its messages.
