@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hotseat_document::json::optional_value;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A piece of a tool call, streamed or whole.
 #[derive(Debug, Deserialize)]
@@ -15,6 +15,9 @@ pub struct ToolCallPiece {
     /// Arguments outside of `function` would count as none.
     #[serde(default, rename = "arguments", deserialize_with = "no_arguments")]
     _arguments: (),
+    /// Members that the protocol does not define, and `type`.
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,6 +108,8 @@ pub struct PlacedPiece {
     pub name: String,
     /// Next part of the arguments, as JSON text.
     pub arguments: String,
+    /// Members that the protocol does not define.
+    pub extra: Map<String, Value>,
 }
 
 /// Assigns pieces to calls.
@@ -153,7 +158,8 @@ impl ToolCallPieces {
     /// # Errors
     /// If it cannot be decided whether the piece starts a call or continues the name of one.
     pub fn place(&mut self, piece: ToolCallPiece) -> Result<PlacedPiece, AmbiguousName> {
-        let ToolCallPiece { index, id, function, .. } = piece;
+        let ToolCallPiece { index, id, function, mut extra, .. } = piece;
+        extra.shift_remove("type");
         let id = id.unwrap_or_default();
         let (name, arguments) = match function {
             Some(FunctionPiece { name, arguments, .. }) => {
@@ -178,7 +184,7 @@ impl ToolCallPieces {
             let last = self.by_id.entry(id).or_insert(call);
             *last = call.max(*last);
         }
-        Ok(PlacedPiece { call, name, arguments })
+        Ok(PlacedPiece { call, name, arguments, extra })
     }
 
     /// Id of a call; empty if it has none.

@@ -31,6 +31,7 @@
 //! ```
 
 mod call_pieces;
+mod extra_members;
 mod model;
 mod providers;
 mod pure;
@@ -47,6 +48,7 @@ pub use call_pieces::{
     AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
     is_reasoning_part,
 };
+pub use extra_members::merge_extra_members;
 pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};

@@ -287,6 +287,49 @@ fn client_tools_are_answered_by_case() {
     assert_eq!((&calls[0]["result"], &calls[1]["error"]), (&json!({"ok": true}), &json!("the user said no")));
 }
 
+/// Gemini, DeepSeek and OpenRouter reject the results of tools without their own members of the reply.
+#[test]
+fn provider_members_come_back_with_results() {
+    let signature = json!({"google": {"thought_signature": "SIG"}});
+    let call = json!({
+        "id": "c-1", "type": "function", "extra_content": signature,
+        "function": {"name": "confirm", "arguments": "{\"what\":\"pay 5\"}"},
+    });
+    let detail = |text: &str| json!({"type": "reasoning.text", "text": text});
+    let whole = json!({
+        "role": "assistant", "content": null, "refusal": null, "annotations": [],
+        "reasoning_content": "Let me think.", "reasoning_details": [detail("a"), detail("b")], "tool_calls": [call],
+    });
+    let pieces = [
+        json!({"role": "assistant", "content": null, "reasoning_content": "Let me ", "reasoning_details": [detail("a")]}),
+        json!({"reasoning_content": "think.", "reasoning_details": [detail("b")]}),
+        json!({"tool_calls": [{"index": 0, "id": "c-1", "type": "function", "function": {"name": "confirm", "arguments": ""}}]}),
+        json!({"tool_calls": [{"index": 0, "function": {"arguments": "{\"what\":\"pay 5\"}"}, "extra_content": signature}]}),
+    ];
+    for streamed in [false, true] {
+        let (whole, pieces) = (whole.clone(), pieces.clone());
+        let server = FakeAgent::start(move |request| match (request.index, streamed) {
+            (0, true) => {
+                let pieces = pieces.iter().map(|delta| chunk(delta.clone(), None));
+                let chunks = pieces.chain([chunk(json!({}), Some("tool_calls"))]);
+                chunks.fold(FakeReply::sse(), FakeReply::event).bytes("data: [DONE]\n\n")
+            }
+            (0, false) => complete_reply(whole.clone(), "tool_calls"),
+            _ => ChatCompletion::new().text("Paid.").finish("stop").into(),
+        });
+        run_hello(&project(&server, "").suite("a", CONFIRM)).assert_all_passed();
+        let requests = server.requests();
+        assert_eq!(
+            requests[1].json()["messages"][1],
+            json!({
+                "role": "assistant", "content": null, "tool_calls": [call],
+                "reasoning_content": "Let me think.", "reasoning_details": [detail("a"), detail("b")],
+            }),
+            "streamed: {streamed}"
+        );
+    }
+}
+
 #[test]
 fn unanswered_calls_never_pass() {
     let tested =

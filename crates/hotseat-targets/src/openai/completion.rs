@@ -7,11 +7,11 @@ use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
     AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
-    is_reasoning_part,
+    is_reasoning_part, merge_extra_members,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
@@ -63,6 +63,9 @@ struct CompletionWireMessage {
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
     error: Option<Value>,
+    /// Members that the protocol does not define.
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 impl CompletionChoice {
@@ -86,6 +89,10 @@ impl CompletionWireMessage {
 
 pub(super) struct CompletionReply {
     pub(super) text: Arc<str>,
+    /// True if the server sent a text, even an empty one.
+    pub(super) has_content: bool,
+    /// Members of the message that the protocol does not define, and `reasoning_content`.
+    pub(super) extra: Map<String, Value>,
     pub(super) calls: Vec<CompletionCall>,
     pub(super) usage: Option<Value>,
     pub(super) finish_reason: Option<Arc<str>>,
@@ -100,13 +107,18 @@ pub(super) struct CompletionCall {
     pub(super) arguments: CallArguments,
     /// The arguments as received.
     raw_arguments: String,
+    /// Members that the protocol does not define.
+    extra: Map<String, Value>,
 }
 
 impl CompletionCall {
     /// Returns the call as part of the history of later requests.
     pub(super) fn to_history_json(&self) -> Value {
         let arguments = if self.raw_arguments.trim().is_empty() { "{}" } else { &self.raw_arguments };
-        json!({"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}})
+        let function = json!({"name": self.name, "arguments": arguments});
+        let mut call = json!({"id": self.id, "type": "function", "function": function});
+        call.as_object_mut().expect("it is an object").extend(self.extra.clone());
+        call
     }
 }
 
@@ -116,6 +128,7 @@ struct PartialCall {
     /// Name and trace id, once the name is known.
     started: Option<(String, Arc<str>)>,
     arguments: String,
+    extra: Map<String, Value>,
     /// Arrival of the last part.
     last_part: Option<TimeOffset>,
 }
@@ -133,6 +146,8 @@ pub(super) struct CompletionReader {
     /// Number of calls before the last result.
     earlier_calls: usize,
     reasoning: String,
+    has_content: bool,
+    extra: Map<String, Value>,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
     finish_reason: Option<Arc<str>>,
@@ -266,7 +281,7 @@ impl CompletionReader {
 
     fn read_message(
         &mut self,
-        message: CompletionWireMessage,
+        mut message: CompletionWireMessage,
         what: &str,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
@@ -280,7 +295,6 @@ impl CompletionReader {
         }
         self.awaiting = message.awaiting_input.or(self.awaiting);
         self.hint = message.input_hint.or(self.hint.take());
-        self.reasoning.extend(message.reasoning_content.or(message.reasoning));
         // A server that runs its own tools may send their results.
         if message.role.as_deref() == Some("tool") {
             let Some(id) = &message.tool_call_id else {
@@ -288,6 +302,12 @@ impl CompletionReader {
             };
             return self.read_result(id, &message.content.unwrap_or(Value::String(String::new())), telling);
         }
+        if let Some(text) = &message.reasoning_content {
+            message.extra.insert("reasoning_content".to_string(), text.as_str().into());
+        }
+        merge_extra_members(&mut self.extra, message.extra);
+        self.reasoning.extend(message.reasoning_content.or(message.reasoning));
+        self.has_content |= message.content.as_ref().is_some_and(|content| !content.is_null());
         let content = message.content.as_ref().map(|content| content_text(content, what)).transpose()?;
         let content = content.into_iter().chain(message.refusal).collect::<String>();
         match content.is_empty() {
@@ -340,7 +360,7 @@ impl CompletionReader {
         origin: Origin,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), AmbiguousName> {
-        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece)?;
+        let PlacedPiece { call: number, name, arguments, extra } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PartialCall::default());
         }
@@ -352,6 +372,7 @@ impl CompletionReader {
             call.started = Some((name, trace_id));
         }
         call.arguments.push_str(&arguments);
+        merge_extra_members(&mut call.extra, extra);
         call.last_part = Some(telling.now());
         Ok(())
     }
@@ -377,7 +398,8 @@ impl CompletionReader {
             let is_usable = !sent.is_empty() && !ids.contains(sent);
             let id = if is_usable { sent.to_string() } else { trace_id.to_string() };
             ids.insert(id.clone());
-            calls.push(CompletionCall { id, trace_id, name, arguments, raw_arguments: arriving.arguments });
+            let PartialCall { arguments: raw_arguments, extra, .. } = arriving;
+            calls.push(CompletionCall { id, trace_id, name, arguments, raw_arguments, extra });
         }
         if let Some(awaiting) = self.awaiting {
             telling.record_awaiting(awaiting, self.hint);
@@ -400,7 +422,14 @@ impl CompletionReader {
             let message = format!("the reply ends with finish_reason {reason} but has no tool call");
             return Err(protocol_error(message));
         }
-        Ok(CompletionReply { text, calls, usage: self.usage, finish_reason: self.finish_reason })
+        Ok(CompletionReply {
+            text,
+            has_content: self.has_content,
+            extra: self.extra,
+            calls,
+            usage: self.usage,
+            finish_reason: self.finish_reason,
+        })
     }
 }
 

@@ -284,6 +284,11 @@ impl ChatSession {
         let has_calls = !kept.is_empty();
         if has_calls {
             message["tool_calls"] = kept.into();
+            if reply.text.is_empty() && !reply.has_content {
+                message["content"] = Value::Null;
+            }
+            // Providers may reject the results without the members of their own.
+            message.as_object_mut().expect("it is an object").extend(reply.extra);
         }
         if !reply.text.is_empty() || has_calls {
             self.messages.push(message);

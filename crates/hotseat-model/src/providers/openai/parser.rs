@@ -224,7 +224,7 @@ impl<'r> OpenAiParser<'r> {
         piece: ToolCallPiece,
         sink: &mut dyn ReplySink,
     ) -> Result<(), AmbiguousName> {
-        let PlacedPiece { call: number, name, arguments } = self.pieces.place(piece)?;
+        let PlacedPiece { call: number, name, arguments, .. } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PendingToolCall::default());
         }
