@@ -351,6 +351,27 @@ fn line_that_the_terminal_cuts_off_is_not_sent() {
 }
 
 #[test]
+fn cancelled_interactive_conversation_is_saved() {
+    let agent = FakeAgent::start(|request: &FakeRequest| -> FakeReply {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "hi" => run.text("Hello. Who are you?").finished().into(),
+            _ => run.gate("never").hang().into(),
+        }
+    });
+    let project = project(&[("mock", agent.url())]);
+    let args = ["test", "-i", "-", "-n", "mock", "--interactive", "--save", "saved.jsonl"];
+    let mut running = project.command(&args).stdin("hi\nbye\n").spawn();
+    agent.wait_at_gate("never", TEST_TIMEOUT);
+    running.press_ctrl_c();
+    running.wait_for_stdout("no new cases");
+    running.press_ctrl_c();
+    assert_exit_code(&running.wait(), 130);
+    let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
+    assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
+}
+
+#[test]
 fn saved_case_includes_simulated_turns() {
     let (agent, user) = (echo_agent(), constant_agent("good bye"));
     let case = json!({

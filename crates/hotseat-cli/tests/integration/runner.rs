@@ -573,7 +573,8 @@ fn second_ctrl_c_cancels_immediately() {
         FakeRun::for_request(request).started().text("Hello.").gate("never").hang()
     });
     let project = Project::with_agent(&agent).suite("a", &[case("running"), case("waiting")].join("---\n"));
-    let mut running = project.command(&["test", "-o", "out.json", "--parallel", "1"]).spawn();
+    let files = ["-o", "out.json", "--trace", "trace.jsonl"];
+    let mut running = project.command(&[&["test", "--parallel", "1"], &files[..]].concat()).spawn();
     agent.wait_at_gate("never", TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
@@ -585,6 +586,13 @@ fn second_ctrl_c_cancels_immediately() {
     assert_eq!(statuses(&report), [("running", "failed"), ("waiting", "skipped")], "{output}");
     assert_eq!(report["results"][0]["failure"]["kind"], "cancelled");
     assert_eq!(report["results"][0]["failure"]["fault"], "infrastructure");
+    // What had been said until then is kept.
+    let turn = &report["results"][0]["turns"][0];
+    assert_eq!((&turn["output"], &turn["status"]), (&"Hello.".into(), &"failed".into()), "{turn}");
+    let trace = project.workspace.read("trace.jsonl");
+    assert!(trace.contains("Hello.") && trace.contains("turn.failed"), "{trace}");
+    let saved = project.hotseat(&["show", "last", "running"]);
+    assert!(saved.stdout.contains("Hello."), "{saved}");
     agent.wait_for_abandoned(1, TEST_TIMEOUT);
 }
 

@@ -18,7 +18,10 @@ use super::plan::SelectedCase;
 use super::recheck;
 use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::config::BoundTarget;
-use crate::session::{ScriptToolFunctions, SessionRoles, SessionTimeouts, run_conversation, run_hook};
+use crate::session::{
+    ScriptToolFunctions, Session, SessionRoles, SessionTimeouts, cancelled_failure, run_conversation,
+    run_hook,
+};
 use hotseat_targets::message::{ScriptedAnswers, ToolFunctionCaller};
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, TrafficMeter};
 
@@ -67,13 +70,11 @@ pub(super) async fn run_attempt(
             }
         };
     attempt.result.logs.extend(before.console.iter().cloned());
-    // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
-    let conversation =
-        Box::pin(run_case_conversation(&mut attempt, &selected, &before, (mcp, models), outside));
-    let is_complete = cancellation.run_until_cancelled(conversation).await.unwrap_or_else(|| {
-        attempt.result.verdict = cancelled_verdict();
-        false
-    });
+    let services = (mcp, models);
+    // The future is large and would be copied several times.
+    let is_complete =
+        Box::pin(run_case_conversation(&mut attempt, &selected, &before, services, outside, cancellation))
+            .await;
     attempt.result.warnings.extend(outside.close_cassette(&selected, is_complete));
     attempt.result.duration = started.elapsed();
     let after = outside.run_after_hook(&attempt, &selected, &before, known);
@@ -92,10 +93,7 @@ fn known_addresses(addresses: Option<&BTreeMap<String, String>>) -> McpAddresses
 
 /// Verdict of an attempt that was cancelled.
 fn cancelled_verdict() -> Verdict {
-    Verdict::failed(AttemptFailure::new(
-        FailureKind::Cancelled,
-        "the attempt was cancelled before it finished",
-    ))
+    Verdict::failed(cancelled_failure())
 }
 
 /// Opens the agent session and runs the conversation of an attempt. Returns true if it reached its end.
@@ -105,10 +103,12 @@ async fn run_case_conversation(
     before: &HookOutput,
     (mcp, models): (Option<AttemptMcp>, Option<AttemptModels>),
     outside: &Arc<RunContext>,
+    cancellation: &CancellationSignal,
 ) -> bool {
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
-    match prepare_case((selected, attempt.number), before, known_addresses(addresses.as_ref()), outside).await
-    {
+    let known = known_addresses(addresses.as_ref());
+    let prepared = prepare_case((selected, attempt.number), before, known, outside);
+    match cancellation.run_until_cancelled(prepared).await.unwrap_or_else(|| Err(cancelled_failure())) {
         Err(failure) => {
             attempt.result.verdict = Verdict::failed(failure);
             false
@@ -148,17 +148,10 @@ async fn run_case_conversation(
             let _running = recorder
                 .shared_events()
                 .map(|events| outside.running.add(index, attempt.number, events.clone()));
-            let result = run_conversation(
-                &case,
-                selected.body.as_deref(),
-                &mut *agent,
-                script,
-                timeouts,
-                partners,
-                recorder,
-            )
-            .await;
-            agent.close().await;
+            let session = Session::open(&case, &mut *agent, script, timeouts, partners, recorder);
+            let result = run_conversation(session, selected.body.as_deref(), cancellation.cancelled()).await;
+            // Dropping the agent's session ends it at once.
+            cancellation.run_until_cancelled(agent.close()).await;
             let is_complete = result.is_complete;
             attempt.apply_result(result);
             if is_complete {

@@ -1,6 +1,6 @@
 //! The end of a conversation.
 
-use hotseat_trace::{AttemptFailure, ResponsibleParty, Verdict};
+use hotseat_trace::{AttemptFailure, FailureKind, ResponsibleParty, Verdict};
 
 #[derive(Debug)]
 pub(super) enum ConversationEnding {
@@ -10,6 +10,11 @@ pub(super) enum ConversationEnding {
     Skipped(SkipReason),
     /// The conversation cannot continue, or a hard check failed.
     Failed(AttemptFailure),
+}
+
+/// Failure of an attempt that was cancelled.
+pub(crate) fn cancelled_failure() -> AttemptFailure {
+    AttemptFailure::new(FailureKind::Cancelled, "the attempt was cancelled before it finished")
 }
 
 /// Why a conversation that had started is skipped.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use hotseat_trace::{
     AttemptFailure, CallVisibility, ConversationTurn as Turned, FailureKind, Note, TracedConversation,
-    Verdict,
+    TurnFailed, TurnOutcome, Verdict,
 };
 use tokio::time::Instant;
 
 use super::checkpoints::CheckpointResult;
-use super::conversation_ending::ConversationEnding;
+use super::conversation_ending::{ConversationEnding, cancelled_failure};
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
 use super::mcp_results::{
     differing_results, late_answers, late_call, unreached_faults, with_unreached_faults,
@@ -19,7 +19,7 @@ use super::mcp_results::{
 use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rerun_required};
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
-use super::turn::{DeadlineSource, TurnInput, execute_turn, judge_turn_end};
+use super::turn::{DeadlineSource, TurnInput, execute_turn, failure_info, judge_turn_end};
 use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase};
 use crate::scripts::ScriptCapabilities;
 use crate::session::{CheckResult, ConversationResult, ProgramChecks, SessionRoles, SessionTimeouts};
@@ -620,6 +620,19 @@ impl<'a> Session<'a> {
             (ConversationEnding::Skipped(reason), None) => reason.into_verdict(),
             (ConversationEnding::Completed, None) => Verdict::passed(),
         }
+    }
+
+    /// Ends a conversation that was stopped where it was, and returns the verdict. Its current turn fails; nothing more is
+    /// evaluated.
+    pub(super) fn cancel(&mut self) -> Verdict {
+        let failure = cancelled_failure();
+        self.recorder.clear_arrival();
+        if let Some(turn) = self.turns().last().filter(|turn| turn.outcome == TurnOutcome::Open) {
+            let turn_id = turn.id.clone();
+            self.recorder.emit(TurnFailed { turn_id, error: failure_info(&failure) });
+        }
+        self.is_complete = false;
+        Verdict::failed(failure)
     }
 
     /// Returns the result of a concluded conversation, computed from the recorded events.

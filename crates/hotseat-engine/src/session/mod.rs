@@ -34,6 +34,7 @@ mod written_turns;
 pub use awaiting::{AwaitingState, input_hint};
 pub use body::{CaseBody, DrivenCase};
 pub use checkpoints::{CheckpointInfo, CheckpointResult};
+pub(crate) use conversation_ending::cancelled_failure;
 pub use direct_turns::{DirectTurn, DirectTurns};
 pub use external_answer::ExternalAnswer;
 pub use hook::{run_command, run_hook};

@@ -1,26 +1,27 @@
 //! Runs a conversation from its first input to its verdict.
 
+use std::future::Future;
+
 use hotseat_trace::Verdict;
 
 use super::{CaseBody, ConversationResult, RecordedConversation, Session, SessionRoles, SessionTimeouts};
 use crate::cases::TestCase;
-use hotseat_targets::AgentSession;
 use hotseat_targets::message::ScriptedAnswers;
 use hotseat_targets::recorder::TraceRecorder;
 
-/// Runs a whole conversation and evaluates it. `body` runs it if the turns are not written; `script` holds the
-/// answers of client-side tools.
+/// Runs a whole conversation and evaluates it. `body` runs it if the turns are not written. Once `cancelled` resolves, the
+/// conversation ends at once; the result has what was recorded until then.
 pub async fn run_conversation(
-    case: &TestCase,
+    mut session: Session<'_>,
     body: Option<&dyn CaseBody>,
-    agent: &mut dyn AgentSession,
-    script: ScriptedAnswers,
-    timeouts: SessionTimeouts,
-    partners: SessionRoles,
-    recorder: TraceRecorder,
+    cancelled: impl Future<Output = ()>,
 ) -> ConversationResult {
-    let mut session = Session::open(case, agent, script, timeouts, partners, recorder);
-    let verdict = drive(&mut session, body).await;
+    let verdict = tokio::select! {
+        biased;
+        () = cancelled => None,
+        verdict = drive(&mut session, body) => Some(verdict),
+    };
+    let verdict = verdict.unwrap_or_else(|| session.cancel());
     session.into_result(verdict)
 }
 

@@ -123,7 +123,7 @@ pub(super) async fn execute_turn(
             let error = match error {
                 TurnError::Deadline => error_info(TIMEOUT_ERROR[0], TIMEOUT_ERROR[1]),
                 TurnError::Run(error) => error.clone(),
-                TurnError::Failed(failure) => error_info(failure.kind.name(), &failure.message),
+                TurnError::Failed(failure) => failure_info(failure),
             };
             recorder.emit(TurnFailed { turn_id, error });
         }
@@ -134,6 +134,11 @@ pub(super) async fn execute_turn(
 
 fn error_info(code: &str, message: &str) -> ErrorInfo {
     ErrorInfo { code: Some(code.to_string()), message: message.to_string(), retriable: None }
+}
+
+/// Returns the error of a turn that ended with a failure of the attempt.
+pub(super) fn failure_info(failure: &AttemptFailure) -> ErrorInfo {
+    error_info(failure.kind.name(), &failure.message)
 }
 
 /// Judges the end of a turn. `Err(None)` means that the turn was stopped by the limit of a check.

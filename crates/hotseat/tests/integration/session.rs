@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,7 +106,8 @@ fn run_program_with_roles(
     let recorder = TraceRecorder::new(SecretRedactor::default(), true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let script = ScriptedAnswers::new(Vec::new());
-    runtime.block_on(run_conversation(&case, Some(&body), &mut session, script, timeouts, partners, recorder))
+    let session = Session::open(&case, &mut session, script, timeouts, partners, recorder);
+    runtime.block_on(run_conversation(session, Some(&body), pending()))
 }
 
 async fn send_user_text(session: &mut Session<'_>, words: &str) -> Result<(), EndedCaseError> {

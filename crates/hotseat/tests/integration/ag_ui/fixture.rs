@@ -1,12 +1,13 @@
 //! Test fixture: runs a conversation and reads its result.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::{SourceText, yaml};
 use hotseat_engine::cases::{DecodeSettings, InheritedSettings, TestCase};
-use hotseat_engine::session::{ConversationResult, SessionRoles, SessionTimeouts, run_conversation};
+use hotseat_engine::session::{ConversationResult, Session, SessionRoles, SessionTimeouts, run_conversation};
 use hotseat_targets::ag_ui::{AgUiSession, AgUiTarget, ProtocolStrictness, RequestEnvelope, TimingSource};
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::ScriptedAnswers;
@@ -111,15 +112,9 @@ impl TestConversation {
         let script = ScriptedAnswers::new(case.target.tools.clone());
         let recorder = TraceRecorder::new(SecretRedactor::default(), true);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        ConversationOutcome(runtime.block_on(run_conversation(
-            &case,
-            None,
-            &mut session,
-            script,
-            self.timeouts,
-            SessionRoles::default(),
-            recorder,
-        )))
+        let roles = SessionRoles::default();
+        let session = Session::open(&case, &mut session, script, self.timeouts, roles, recorder);
+        ConversationOutcome(runtime.block_on(run_conversation(session, None, pending())))
     }
 }
 
