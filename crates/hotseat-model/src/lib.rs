@@ -57,5 +57,6 @@ pub use retry::{RetryPolicy, RetryingModel};
 pub use sleep::{Sleep, SleepFuture, TokioSleep};
 pub use types::{
     CallPosition, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool,
-    ModelToolCall, ModelToolResult, ReplyDelta, ResponseFormat, StopReason, TimedValue, TokenUsage,
+    ModelToolCall, ModelToolResult, ProviderParts, ReplyDelta, ResponseFormat, StopReason, TimedValue,
+    TokenUsage,
 };

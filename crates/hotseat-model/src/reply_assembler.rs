@@ -75,6 +75,11 @@ impl ReplyAssembler {
 
 impl PartialToolCall {
     fn into_tool_call(self) -> ModelToolCall {
-        ModelToolCall { id: self.id, name: self.name, arguments: parse_arguments(self.arguments) }
+        ModelToolCall {
+            id: self.id,
+            name: self.name,
+            arguments: parse_arguments(self.arguments),
+            ..ModelToolCall::default()
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Language models defined in the project file and the agents that use them.
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
-use hotseat_testkit::FakeAgent;
-use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::completions::{ChatCompletion, chunk};
+use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
@@ -269,4 +269,60 @@ fn served_agent_uses_project_connector() {
     }
     let output = project().hotseat(&["serve", "agent.yaml", "-c", "quite"]);
     assert!(output.code == 2 && output.stderr.contains("did you mean `quiet`?"), "{output}");
+}
+
+/// An embedded agent with a tool and this connector.
+fn agent_with_tool(connector: &str) -> Project {
+    let agent = "name: Shop
+connector: remote
+tools:
+  - name: lookup_order
+    input: { type: object, properties: { order_id: { type: string } }, required: [order_id] }
+    task: { steps: [{ mock: { computes: \"{id: input.order_id, status: 'shipped'}\" } }] }
+";
+    let config =
+        format!("target: {{ type: embedded, agent: agent.yaml }}\nconnectors: {{ remote: {connector} }}\n");
+    Project::with_config(&config).file("agent.yaml", agent).suite("a", HELLO)
+}
+
+/// Providers reject the results of tools unless the calls come back with the members that they gave them.
+#[test]
+fn chat_completions_get_their_own_members_back() {
+    let call = json!({
+        "index": 0, "id": "D681PevKs", "type": "function", "extra_content": {"google": {"thought_signature": "SIG"}},
+        "function": {"name": "lookup_order", "arguments": "{\"order_id\":\"A-17\"}"},
+    });
+    let first = json!({"role": "assistant", "reasoning_content": "Let me think.", "tool_calls": [call]});
+    let server = FakeAgent::start(move |request| match request.index {
+        0 => ChatCompletion::new().chunk(chunk(first.clone(), None)).finish("tool_calls"),
+        _ => ChatCompletion::new().text("Shipped.").finish("stop"),
+    });
+    let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+    agent_with_tool(&connector).test(&[]).assert_all_passed();
+    let messages = server.requests()[1].json()["messages"].clone();
+    let messages = messages.as_array().expect("a list");
+    let [.., asked, _] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!(asked["reasoning_content"], "Let me think.");
+    let call = &asked["tool_calls"][0];
+    assert_eq!(call["extra_content"]["google"]["thought_signature"], "SIG");
+}
+
+/// The same for Anthropic's messages: the signed reasoning precedes the call.
+#[test]
+fn anthropic_gets_its_own_reasoning_back() {
+    let reply = |content: Value, reason: &str| {
+        FakeReply::json(200, &json!({"type": "message", "content": content, "stop_reason": reason}))
+    };
+    let thinking = json!({"type": "thinking", "thinking": "Let me think.", "signature": "SIG"});
+    let content = json!([
+        thinking, {"type": "tool_use", "id": "toolu_1", "name": "lookup_order", "input": {"order_id": "A-17"}}
+    ]);
+    let server = FakeAgent::start(move |request| match request.index {
+        0 => reply(content.clone(), "tool_use"),
+        _ => reply(json!([{"type": "text", "text": "Shipped."}]), "end_turn"),
+    });
+    let connector = format!("{{ type: anthropic, base_url: '{}', model: m, api_key: k }}", server.url());
+    agent_with_tool(&connector).test(&[]).assert_all_passed();
+    let messages = server.requests()[1].json()["messages"].clone();
+    assert_eq!(messages[1]["content"][0], thinking);
 }

@@ -77,7 +77,11 @@ pub(super) fn model_messages(history: &[ConversationMessage]) -> Vec<ModelMessag
             Speaker::System | Speaker::Developer => messages.push(ModelMessage::notice(text)),
             Speaker::Assistant => {
                 if !text.is_empty() {
-                    messages.push(ModelMessage::Assistant { text, tool_calls: Vec::new() });
+                    messages.push(ModelMessage::Assistant {
+                        text,
+                        tool_calls: Vec::new(),
+                        provider_parts: None,
+                    });
                 }
                 for call in &message.tool_calls {
                     let told = format!("The agent called the tool `{}` with {}", call.name, call.arguments);

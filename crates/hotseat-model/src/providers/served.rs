@@ -377,7 +377,7 @@ impl MessageCollector {
     }
 
     pub(super) fn add_assistant(&mut self, text: String, tool_calls: Vec<ModelToolCall>) {
-        self.messages.push(ModelMessage::Assistant { text, tool_calls });
+        self.messages.push(ModelMessage::Assistant { text, tool_calls, provider_parts: None });
     }
 
     /// Adds to the last message if it is a reply of the model: protocols split a reply into items.
@@ -385,7 +385,7 @@ impl MessageCollector {
         if !matches!(self.messages.last(), Some(ModelMessage::Assistant { .. })) {
             self.add_assistant(String::new(), Vec::new());
         }
-        if let Some(ModelMessage::Assistant { text: own, tool_calls }) = self.messages.last_mut() {
+        if let Some(ModelMessage::Assistant { text: own, tool_calls, .. }) = self.messages.last_mut() {
             own.push_str(text);
             tool_calls.extend(call);
         }
@@ -457,5 +457,5 @@ pub(super) fn tool_call(
         Some(Value::Null) | None => parse_arguments(String::new()),
         Some(other) => other.clone(),
     };
-    Ok(ModelToolCall { id: id.to_owned(), name: name.to_owned(), arguments })
+    Ok(ModelToolCall { id: id.to_owned(), name: name.to_owned(), arguments, ..ModelToolCall::default() })
 }

@@ -154,7 +154,12 @@ impl ReplyTemplate {
         for (index, call) in self.calls.iter().enumerate() {
             let id = call.id.clone().unwrap_or_else(|| request.call_id(index));
             let arguments = templates.render_json(&call.arguments, context)?;
-            tool_calls.push(ModelToolCall { id, name: call.name.clone(), arguments });
+            tool_calls.push(ModelToolCall {
+                id,
+                name: call.name.clone(),
+                arguments,
+                ..ModelToolCall::default()
+            });
         }
         let usual_stop = if tool_calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
         let stop = self.stop.clone().unwrap_or(usual_stop);

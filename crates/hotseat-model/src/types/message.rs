@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ModelReply, ModelToolCall, ModelToolResult};
+use super::{ModelReply, ModelToolCall, ModelToolResult, ProviderParts};
 
 /// A message of the conversation that a model continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub enum ModelMessage {
         /// The tool calls, in the order of the reply.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ModelToolCall>,
+        /// Parts for the provider of the reply.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_parts: Option<ProviderParts>,
     },
     /// A tool result.
     Tool(ModelToolResult),
@@ -45,7 +48,11 @@ impl ModelMessage {
 
     /// Creates the message for an earlier reply.
     pub fn assistant(reply: &ModelReply) -> Self {
-        ModelMessage::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() }
+        ModelMessage::Assistant {
+            text: reply.text.clone(),
+            tool_calls: reply.tool_calls.clone(),
+            provider_parts: reply.provider_parts.clone(),
+        }
     }
 
     /// Returns the tool calls of an assistant message; empty for others.

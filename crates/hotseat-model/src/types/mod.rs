@@ -13,7 +13,7 @@ mod usage;
 pub use delta::ReplyDelta;
 pub use error::{ModelError, ModelErrorKind};
 pub use message::ModelMessage;
-pub use reply::{ModelReply, StopReason};
+pub use reply::{ModelReply, ProviderParts, StopReason};
 pub use request::{CallPosition, ModelRequest, ResponseFormat};
 pub use timed::TimedValue;
 pub(crate) use tool::parse_arguments;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{ModelToolCall, ReplyDelta, TokenUsage};
 
@@ -23,7 +24,19 @@ optional_members! {
         pub usage: TokenUsage,
         /// Model that replied, as named by the provider; for instance a dated version of the requested one.
         pub model?: Option<String>,
+        /// Parts of a reply with tool calls that are sent back to the provider.
+        pub provider_parts?: Option<ProviderParts>,
     }
+}
+
+/// Parts of a reply that only its provider understands. Providers may reject the results of tools without them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderParts {
+    /// Members of a message of chat completions, such as `reasoning_content`.
+    ChatMembers(Map<String, Value>),
+    /// Blocks with the signed reasoning of Anthropic's messages API.
+    ThinkingBlocks(Vec<Value>),
 }
 
 /// Reason why a reply ended.

@@ -17,7 +17,7 @@ pub struct ModelTool {
 }
 
 /// A tool call requested by a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelToolCall {
     /// Id of the call, to which the result refers.
     pub id: String,
@@ -26,6 +26,9 @@ pub struct ModelToolCall {
     /// The arguments: an object, `{}` if the model gave none. Invalid JSON is kept as a string, which no tool
     /// schema accepts.
     pub arguments: Value,
+    /// Members that only the provider understands, sent back to it with the call.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
 }
 
 /// A tool result.

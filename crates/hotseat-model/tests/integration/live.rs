@@ -233,7 +233,12 @@ fn reply() -> impl Strategy<Value = ModelReply> {
     (text(), text(), calls).prop_map(|(text, reasoning, calls)| {
         let calls = calls.into_iter().enumerate();
         let tool_calls: Vec<ModelToolCall> = calls
-            .map(|(index, (name, arguments))| ModelToolCall { id: format!("call_{index}"), name, arguments })
+            .map(|(index, (name, arguments))| ModelToolCall {
+                id: format!("call_{index}"),
+                name,
+                arguments,
+                ..ModelToolCall::default()
+            })
             .collect();
         let whole = if tool_calls.is_empty() {
             ModelReply::text(text)

@@ -257,7 +257,12 @@ fn text() -> impl Strategy<Value = String> {
 
 fn outcome() -> impl Strategy<Value = RecordedAnswer> {
     let reply = (text(), text(), text()).prop_map(|(said, thought, name)| {
-        let call = hotseat_model::ModelToolCall { id: name.clone(), name, arguments: json!({"x": said}) };
+        let call = hotseat_model::ModelToolCall {
+            id: name.clone(),
+            name,
+            arguments: json!({"x": said}),
+            ..hotseat_model::ModelToolCall::default()
+        };
         RecordedAnswer::Reply(ModelReply {
             reasoning: thought,
             tool_calls: vec![call],

@@ -344,9 +344,11 @@ fn history_message(said: &Value, own: &str) -> Value {
     let message =
         match (said.get("role").and_then(Value::as_str), said.get("agentId").and_then(Value::as_str)) {
             (Some("agent"), Some(agent)) if agent != own => ModelMessage::user(format!("{agent}: {content}")),
-            (Some("agent"), _) => {
-                ModelMessage::Assistant { text: content.to_string(), tool_calls: Vec::new() }
-            }
+            (Some("agent"), _) => ModelMessage::Assistant {
+                text: content.to_string(),
+                tool_calls: Vec::new(),
+                provider_parts: None,
+            },
             _ => ModelMessage::user(content),
         };
     serde_json::to_value(message).unwrap_or(Value::Null)

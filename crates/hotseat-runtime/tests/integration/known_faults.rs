@@ -26,7 +26,7 @@ fn model_text_appears_once_in_next_request() {
         .messages
         .iter()
         .filter_map(|message| match message {
-            ModelMessage::Assistant { text, tool_calls } => Some((text.as_str(), tool_calls.len())),
+            ModelMessage::Assistant { text, tool_calls, .. } => Some((text.as_str(), tool_calls.len())),
             _ => None,
         })
         .collect();

@@ -156,7 +156,7 @@ fn random_model(
                 let name = if known { name.clone() } else { "unknown".to_string() };
                 let arguments =
                     if random.below(10) > 0 { json!({"index": index}) } else { json!("no object") };
-                ModelToolCall { id: format!("call-{index}"), name, arguments }
+                ModelToolCall { id: format!("call-{index}"), name, arguments, ..ModelToolCall::default() }
             })
             .collect();
         let stop = if tool_calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::providers::connection::{ConnectorConfig, merge_extra, results_first};
-use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult};
+use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ProviderParts};
 
 /// Default maximum length of a reply in tokens. The protocol requires a value, and every model supports this
 /// one.
@@ -45,7 +45,10 @@ fn messages(messages: &[ModelMessage]) -> Value {
         match message {
             ModelMessage::User { text } | ModelMessage::Notice { text } => add("user", text_block(text)),
             ModelMessage::Tool(result) => add("user", tool_result(result)),
-            ModelMessage::Assistant { text, tool_calls } => {
+            ModelMessage::Assistant { text, tool_calls, provider_parts } => {
+                if let Some(ProviderParts::ThinkingBlocks(blocks)) = provider_parts {
+                    blocks.iter().for_each(|block| add("assistant", block.clone()));
+                }
                 // The API rejects empty text blocks.
                 if !text.is_empty() {
                     add("assistant", text_block(text));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hotseat_document::json::{keep_digits, optional_value};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::providers::connection::{
     ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
@@ -12,8 +12,8 @@ use crate::providers::connection::{
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
-    ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
-    is_call_part,
+    ModelError, ModelReply, ModelRequest, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason,
+    TokenUsage, is_call_part,
 };
 
 #[derive(Debug, Deserialize)]
@@ -78,6 +78,11 @@ enum ContentBlock {
     },
     Thinking {
         thinking: Option<String>,
+        signature: Option<String>,
+    },
+    /// Encrypted reasoning.
+    RedactedThinking {
+        data: String,
     },
     ToolUse {
         id: Option<String>,
@@ -104,7 +109,10 @@ enum ContentBlockDelta {
     InputJsonDelta {
         partial_json: String,
     },
-    /// Signatures and citations.
+    SignatureDelta {
+        signature: String,
+    },
+    /// Citations.
     #[serde(other)]
     Other,
 }
@@ -138,6 +146,8 @@ pub(in crate::providers) struct AnthropicParser<'r> {
     calls: BTreeMap<u64, OpenToolUse>,
     /// Indices of ignored blocks.
     ignored_blocks: BTreeSet<u64>,
+    /// Blocks of reasoning as received, by block index.
+    thinking: BTreeMap<u64, Value>,
     stop: Option<String>,
     usage: Option<AnthropicUsage>,
     model: Option<String>,
@@ -151,6 +161,7 @@ impl<'r> AnthropicParser<'r> {
             assembly: ReplyAssembler::default(),
             calls: BTreeMap::new(),
             ignored_blocks: BTreeSet::new(),
+            thinking: BTreeMap::new(),
             stop: None,
             usage: None,
             model: None,
@@ -182,7 +193,16 @@ impl<'r> AnthropicParser<'r> {
     ) -> Result<(), ModelError> {
         match block {
             ContentBlock::Text { text } => self.add_text(text.unwrap_or_default(), sink),
-            ContentBlock::Thinking { thinking } => self.add_thinking(thinking.unwrap_or_default(), sink),
+            ContentBlock::Thinking { thinking, signature } => {
+                self.thinking.insert(index, json!({"type": "thinking", "thinking": ""}));
+                self.add_thinking(index, thinking.unwrap_or_default(), sink);
+                if let Some(signature) = signature {
+                    self.extend_thinking(index, "signature", &signature);
+                }
+            }
+            ContentBlock::RedactedThinking { data } => {
+                self.thinking.insert(index, json!({"type": "redacted_thinking", "data": data}));
+            }
             ContentBlock::ToolUse { id, name, input } => {
                 let place = self.assembly.started_calls();
                 let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.request.call_id(place));
@@ -204,7 +224,10 @@ impl<'r> AnthropicParser<'r> {
     ) -> Result<(), ModelError> {
         match delta {
             ContentBlockDelta::TextDelta { text } => self.add_text(text, sink),
-            ContentBlockDelta::ThinkingDelta { thinking } => self.add_thinking(thinking, sink),
+            ContentBlockDelta::ThinkingDelta { thinking } => self.add_thinking(index, thinking, sink),
+            ContentBlockDelta::SignatureDelta { signature } => {
+                self.extend_thinking(index, "signature", &signature);
+            }
             ContentBlockDelta::InputJsonDelta { partial_json } => {
                 let Some(call) = self.calls.get_mut(&index) else {
                     // Server-side tools stream their input as well.
@@ -247,7 +270,16 @@ impl<'r> AnthropicParser<'r> {
         }
     }
 
-    fn add_thinking(&mut self, text: String, sink: &mut dyn ReplySink) {
+    /// Appends to a text of a block of reasoning.
+    fn extend_thinking(&mut self, index: u64, key: &str, more: &str) {
+        let Some(Value::Object(block)) = self.thinking.get_mut(&index) else { return };
+        if let Value::String(text) = block.entry(key).or_insert_with(|| "".into()) {
+            text.push_str(more);
+        }
+    }
+
+    fn add_thinking(&mut self, index: u64, text: String, sink: &mut dyn ReplySink) {
+        self.extend_thinking(index, "thinking", &text);
         if !text.is_empty() {
             self.add(ReplyDelta::Reasoning { text }, sink);
         }
@@ -342,6 +374,10 @@ impl ReplyParser for AnthropicParser<'_> {
             _ => StopReason::from(stop),
         };
         reply.model = self.model.clone();
+        let thinking = std::mem::take(&mut self.thinking);
+        if !reply.tool_calls.is_empty() && !thinking.is_empty() {
+            reply.provider_parts = Some(ProviderParts::ThinkingBlocks(thinking.into_values().collect()));
+        }
         Ok((reply, self.usage.and_then(AnthropicUsage::into_usage)))
     }
 }

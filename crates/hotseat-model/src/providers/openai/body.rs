@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::providers::connection::{ConnectorConfig, merge_extra, results_first};
-use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ResponseFormat};
+use crate::{
+    ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ProviderParts, ResponseFormat,
+};
 
 /// Builds the body. `knows_new_limit` is true if the server supports `max_completion_tokens`.
 pub(super) fn request_body(
@@ -39,13 +41,17 @@ fn message(message: &ModelMessage) -> Value {
         ModelMessage::User { text } | ModelMessage::Notice { text } => {
             json!({"role": "user", "content": text})
         }
-        ModelMessage::Assistant { text, tool_calls } if tool_calls.is_empty() => {
+        ModelMessage::Assistant { text, tool_calls, .. } if tool_calls.is_empty() => {
             json!({"role": "assistant", "content": text})
         }
-        ModelMessage::Assistant { text, tool_calls } => {
+        ModelMessage::Assistant { text, tool_calls, provider_parts } => {
             let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
             let calls: Vec<Value> = tool_calls.iter().map(tool_call).collect();
-            json!({"role": "assistant", "content": content, "tool_calls": calls})
+            let mut message = json!({"role": "assistant", "content": content, "tool_calls": calls});
+            if let Some(ProviderParts::ChatMembers(members)) = provider_parts {
+                message.as_object_mut().expect("it is an object").extend(members.clone());
+            }
+            message
         }
         ModelMessage::Tool(result) => tool_result(result),
     }
@@ -53,7 +59,9 @@ fn message(message: &ModelMessage) -> Value {
 
 pub(super) fn tool_call(call: &ModelToolCall) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments_text()});
-    json!({"id": call.id, "type": "function", "function": function})
+    let mut value = json!({"id": call.id, "type": "function", "function": function});
+    value.as_object_mut().expect("it is an object").extend(call.extra.clone());
+    value
 }
 
 fn tool_result(result: &ModelToolResult) -> Value {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hotseat_document::json::keep_digits;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::providers::connection::{
     ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
@@ -12,9 +12,9 @@ use crate::providers::connection::{
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
-    AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ReplyAssembler,
-    ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces, is_call_part,
-    is_reasoning_part,
+    AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
+    ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
+    is_call_part, is_reasoning_part, merge_extra_members,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -62,6 +62,9 @@ struct ChatCompletionMessage {
     /// The deprecated form of tool calls, or a wrong one.
     #[serde(default, alias = "toolCalls", alias = "functionCall")]
     function_call: MisplacedCalls,
+    /// Members that the protocol does not define.
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,6 +102,8 @@ struct PendingToolCall {
     place: Option<usize>,
     /// Arguments that arrived before the name.
     pending_arguments: String,
+    /// Members that the protocol does not define.
+    extra: Map<String, Value>,
 }
 
 /// Parser of one reply.
@@ -110,6 +115,8 @@ pub(in crate::providers) struct OpenAiParser<'r> {
     calls: Vec<PendingToolCall>,
     /// Ids of the calls that have started.
     ids: HashSet<String>,
+    /// Members of the message that the protocol does not define, and `reasoning_content`.
+    extra: Map<String, Value>,
     finish: Option<String>,
     refused: bool,
     /// True after the end marker of the stream.
@@ -128,6 +135,7 @@ impl<'r> OpenAiParser<'r> {
             pieces: ToolCallPieces::default(),
             calls: Vec::new(),
             ids: HashSet::new(),
+            extra: Map::new(),
             finish: None,
             refused: false,
             done: false,
@@ -189,7 +197,7 @@ impl<'r> OpenAiParser<'r> {
 
     fn add_message(
         &mut self,
-        message: ChatCompletionMessage,
+        mut message: ChatCompletionMessage,
         data: &str,
         sink: &mut dyn ReplySink,
     ) -> Result<(), ModelError> {
@@ -201,6 +209,10 @@ impl<'r> OpenAiParser<'r> {
             let problem = format!("it has a message with role `{role}` instead of `assistant`");
             return Err(invalid_reply_error(&self.url, &problem, data));
         }
+        if let Some(text) = &message.reasoning_content {
+            message.extra.insert("reasoning_content".to_string(), text.as_str().into());
+        }
+        merge_extra_members(&mut self.extra, message.extra);
         let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
         if let Some(text) = reasoning {
             self.add(ReplyDelta::Reasoning { text }, sink);
@@ -224,10 +236,11 @@ impl<'r> OpenAiParser<'r> {
         piece: ToolCallPiece,
         sink: &mut dyn ReplySink,
     ) -> Result<(), AmbiguousName> {
-        let PlacedPiece { call: number, name, arguments, .. } = self.pieces.place(piece)?;
+        let PlacedPiece { call: number, name, arguments, extra } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PendingToolCall::default());
         }
+        merge_extra_members(&mut self.calls[number].extra, extra);
         let place = match self.calls[number].place {
             Some(place) => place,
             None if name.is_empty() => {
@@ -328,6 +341,15 @@ impl ReplyParser for OpenAiParser<'_> {
         let mut reply = self.assembly.clone().into_reply();
         reply.stop = self.stop_reason(&reply);
         reply.model = self.model.clone();
+        for call in &mut self.calls {
+            if let Some(started) = call.place.and_then(|place| reply.tool_calls.get_mut(place)) {
+                started.extra = std::mem::take(&mut call.extra);
+            }
+        }
+        let members = std::mem::take(&mut self.extra);
+        if !reply.tool_calls.is_empty() && !members.is_empty() {
+            reply.provider_parts = Some(ProviderParts::ChatMembers(members));
+        }
         Ok((reply, self.usage))
     }
 }

@@ -270,7 +270,12 @@ impl ReplyWriter for ResponsesReplyWriter {
                 }
             }
             ReplyDelta::ToolCallStarted { index: _, id, name } => {
-                let call = ModelToolCall { id: id.clone(), name: name.clone(), arguments: json!({}) };
+                let call = ModelToolCall {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: json!({}),
+                    ..ModelToolCall::default()
+                };
                 self.open(OpenItem::Call(call, String::new()), out);
             }
             // Scripted replies write one call after the other.

@@ -3,7 +3,7 @@
 use super::common::{call, connector, full, hello};
 use hotseat_model::{
     ConnectorConfig, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelToolCall,
-    Provider, ReplyDelta, StopReason, TokenUsage,
+    ModelToolResult, Provider, ProviderParts, ReplyDelta, StopReason, TokenUsage,
 };
 use hotseat_testkit::{FakeAgent, FakeReply as Answer};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ async fn answer(events: Vec<Value>) -> (Result<ModelReply, ModelError>, Vec<Repl
 }
 
 fn tool(id: &str, name: &str, arguments: Value) -> ModelToolCall {
-    ModelToolCall { id: id.into(), name: name.into(), arguments }
+    ModelToolCall { id: id.into(), name: name.into(), arguments, ..ModelToolCall::default() }
 }
 
 #[tokio::test]
@@ -146,6 +146,9 @@ async fn streamed_and_unstreamed_replies_are_equal() {
         stop: StopReason::ToolUse,
         usage: TokenUsage { input_tokens: 42, output_tokens: 7, cached_tokens: 30, ..TokenUsage::default() },
         model: Some("m-1-2026".into()),
+        provider_parts: Some(ProviderParts::ThinkingBlocks(vec![
+            json!({"type": "thinking", "thinking": "Think.", "signature": "xyz"}),
+        ])),
     };
     assert_eq!(reply.unwrap(), expected);
     insta::assert_snapshot!(
@@ -199,6 +202,9 @@ async fn accepts_unstreamed_reply() {
             stop: StopReason::ToolUse,
             usage: TokenUsage { input_tokens: 3, output_tokens: 2, ..TokenUsage::default() },
             model: Some("m-1".into()),
+            provider_parts: Some(ProviderParts::ThinkingBlocks(vec![
+                json!({"type": "thinking", "thinking": "Think."}),
+            ])),
         };
         assert_eq!(reply.unwrap(), expected);
         assert_eq!(seen.len(), 5);
@@ -288,6 +294,39 @@ async fn classifies_stream_errors() {
         assert_eq!(error.partial.unwrap().text, "Let me ");
         assert_eq!(seen.len(), 1);
     }
+}
+
+/// With extended thinking, the API rejects results of tools unless the signed blocks precede the calls.
+#[tokio::test]
+async fn thinking_blocks_are_sent_back_before_the_calls() {
+    let thinking = json!({"type": "thinking", "thinking": "Think.", "signature": "xyz"});
+    let redacted = json!({"type": "redacted_thinking", "data": "zzz"});
+    let mut events = vec![
+        start(),
+        block(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        delta(0, json!({"type": "thinking_delta", "thinking": "Think."})),
+        delta(0, json!({"type": "signature_delta", "signature": "xyz"})),
+        stop(0),
+        block(1, redacted.clone()),
+        stop(1),
+        block(2, json!({"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}})),
+        stop(2),
+    ];
+    events.extend(end("tool_use"));
+    let server = FakeAgent::start(move |request| if request.index == 0 { streamed(&events) } else { hi() });
+    let mut request = hello();
+    let reply = call(connector(Provider::Anthropic, &server), &request).await.0.unwrap();
+    request.messages.push(ModelMessage::assistant(&reply));
+    let (call_id, name) = (reply.tool_calls[0].id.clone(), "f".to_string());
+    request.messages.push(ModelMessage::Tool(ModelToolResult {
+        call_id,
+        name,
+        content: json!("ok"),
+        is_error: false,
+    }));
+    call(connector(Provider::Anthropic, &server), &request).await.0.unwrap();
+    let content = server.requests()[1].json()["messages"][1]["content"].clone();
+    assert_eq!((&content[0], &content[1], &content[2]["type"]), (&thinking, &redacted, &json!("tool_use")));
 }
 
 #[tokio::test]

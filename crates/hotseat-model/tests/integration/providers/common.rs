@@ -44,8 +44,12 @@ pub fn hello() -> ModelRequest {
 
 /// A request with every optional field.
 pub fn full() -> ModelRequest {
-    let call =
-        |id: &str, name: &str, arguments| ModelToolCall { id: id.into(), name: name.into(), arguments };
+    let call = |id: &str, name: &str, arguments| ModelToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments,
+        ..ModelToolCall::default()
+    };
     let result = |id: &str, name: &str, content, is_error| {
         ModelMessage::Tool(ModelToolResult { call_id: id.into(), name: name.into(), content, is_error })
     };
@@ -58,16 +62,18 @@ pub fn full() -> ModelRequest {
             ModelMessage::Assistant {
                 text: "Let me look.".into(),
                 tool_calls: vec![call("a", "search", json!({"query": "red"})), call("b", "clock", json!({}))],
+                provider_parts: None,
             },
             result("a", "search", json!({"hits": 2}), false),
             result("b", "clock", json!("Connection refused"), true),
             ModelMessage::Assistant {
                 text: String::new(),
                 tool_calls: vec![call("c", "search", json!("{oops"))],
+                provider_parts: None,
             },
             ModelMessage::notice("Operation 7 is done."),
             result("c", "search", json!("not an object"), true),
-            ModelMessage::Assistant { text: String::new(), tool_calls: Vec::new() },
+            ModelMessage::Assistant { text: String::new(), tool_calls: Vec::new(), provider_parts: None },
             ModelMessage::user("Still there?"),
         ],
         tools: vec![

@@ -2,11 +2,11 @@
 
 use super::common::{call, connector, full, hello};
 use hotseat_model::{
-    Model, ModelErrorKind, ModelReply, ModelRequest, ModelToolCall, Provider, ReplyDelta, StopReason,
-    TokenUsage,
+    Model, ModelErrorKind, ModelReply, ModelRequest, ModelToolCall, Provider, ProviderParts, ReplyDelta,
+    StopReason, TokenUsage,
 };
 use hotseat_testkit::{FakeAgent, FakeReply as Answer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A stream of these chunks and the `[DONE]` marker.
 fn streamed(chunks: &[Value]) -> Answer {
@@ -39,7 +39,7 @@ async fn answer_to(
 }
 
 fn tool(id: &str, name: &str, arguments: Value) -> ModelToolCall {
-    ModelToolCall { id: id.into(), name: name.into(), arguments }
+    ModelToolCall { id: id.into(), name: name.into(), arguments, ..ModelToolCall::default() }
 }
 
 #[tokio::test]
@@ -137,6 +137,10 @@ async fn streamed_and_unstreamed_replies_are_equal() {
         stop: StopReason::ToolUse,
         usage: TokenUsage { input_tokens: 12, output_tokens: 5, cached_tokens: 8, ..TokenUsage::default() },
         model: Some("m-1-2026".into()),
+        provider_parts: Some(ProviderParts::ChatMembers(Map::from_iter([(
+            "reasoning_content".to_string(),
+            json!("Think."),
+        )]))),
     };
     assert_eq!(reply.unwrap(), expected);
     insta::assert_snapshot!(

@@ -22,8 +22,9 @@ fn user(turn: u32, text: &str) -> ModelRequest {
 }
 
 fn called(id: &str, name: &str) -> ModelMessage {
-    let call = ModelToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
-    ModelMessage::Assistant { text: String::new(), tool_calls: vec![call] }
+    let call =
+        ModelToolCall { id: id.into(), name: name.into(), arguments: json!({}), ..ModelToolCall::default() };
+    ModelMessage::Assistant { text: String::new(), tool_calls: vec![call], provider_parts: None }
 }
 
 fn result(id: &str, name: &str, content: Value) -> ModelMessage {
@@ -137,7 +138,11 @@ rules:
     assert_eq!(reply(&script, &request(1, 1, messages.clone())).tool_calls[0].name, "refund");
     messages.extend([called("1", "refund"), result("1", "refund", json!("ok"))]);
     assert_eq!(text(&script, &request(1, 2, messages.clone())), "done");
-    messages.push(ModelMessage::Assistant { text: "done".into(), tool_calls: Vec::new() });
+    messages.push(ModelMessage::Assistant {
+        text: "done".into(),
+        tool_calls: Vec::new(),
+        provider_parts: None,
+    });
     assert_eq!(text(&script, &request(1, 3, messages)), "third");
 }
 
@@ -148,7 +153,7 @@ fn only_new_results_are_matched() {
         ModelMessage::user("x"),
         called("1", "a"),
         result("1", "a", json!("ok")),
-        ModelMessage::Assistant { text: "fine".into(), tool_calls: Vec::new() },
+        ModelMessage::Assistant { text: "fine".into(), tool_calls: Vec::new(), provider_parts: None },
         ModelMessage::user("y"),
     ];
     assert_eq!(text(&script, &request(2, 1, old)), "nothing new");
@@ -212,8 +217,12 @@ fn reply_may_contain_text_reasoning_and_calls() {
       usage: { input_tokens: 10, output_tokens: 5, cached_tokens: 2 }",
     );
     let reply = reply(&script, &user(2, "shoes"));
-    let call =
-        |id: &str, name: &str, arguments| ModelToolCall { id: id.into(), name: name.into(), arguments };
+    let call = |id: &str, name: &str, arguments| ModelToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments,
+        ..ModelToolCall::default()
+    };
     let expected = ModelReply {
         text: "Looking for shoes.".into(),
         reasoning: "The user wants shoes.".into(),
@@ -229,7 +238,7 @@ fn reply_may_contain_text_reasoning_and_calls() {
         ],
         stop: StopReason::MaxTokens,
         usage: TokenUsage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, ..TokenUsage::default() },
-        model: None,
+        ..ModelReply::default()
     };
     assert_eq!(reply, expected);
 }

@@ -34,7 +34,11 @@ fn request() -> impl Strategy<Value = ModelRequest> {
             .into_iter()
             .map(|(kind, word)| match kind {
                 0 => ModelMessage::user(WORDS[word]),
-                1 => ModelMessage::Assistant { text: WORDS[word].into(), tool_calls: Vec::new() },
+                1 => ModelMessage::Assistant {
+                    text: WORDS[word].into(),
+                    tool_calls: Vec::new(),
+                    provider_parts: None,
+                },
                 _ => ModelMessage::Tool(ModelToolResult {
                     call_id: "1".into(),
                     name: "t".into(),

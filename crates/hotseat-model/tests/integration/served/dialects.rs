@@ -2,9 +2,9 @@
 
 use hotseat_model::{
     DiscardSink, Model as _, ModelMessage, ModelReply, ModelRequest, ModelTool, ModelToolCall,
-    ModelToolResult, Provider, StopReason, TokenUsage,
+    ModelToolResult, Provider, ProviderParts, StopReason, TokenUsage,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::common::{PATHS, Served, ask, streamed};
 
@@ -64,9 +64,24 @@ async fn provider_clients_read_every_part_of_a_reply() {
                     id: "call_1_1_1".into(),
                     name: "search".into(),
                     arguments: json!({"query": "red shoes", "n": 2}),
+                    ..ModelToolCall::default()
                 },
-                ModelToolCall { id: "call_1_1_2".into(), name: "clock".into(), arguments: json!({}) },
+                ModelToolCall {
+                    id: "call_1_1_2".into(),
+                    name: "clock".into(),
+                    arguments: json!({}),
+                    ..ModelToolCall::default()
+                },
             ];
+            let reasoning = json!("They want red ones.");
+            let provider_parts = Some(match provider {
+                Provider::OpenAi => {
+                    ProviderParts::ChatMembers(Map::from_iter([("reasoning_content".to_string(), reasoning)]))
+                }
+                Provider::Anthropic => ProviderParts::ThinkingBlocks(vec![
+                    json!({"type": "thinking", "thinking": reasoning, "signature": ""}),
+                ]),
+            });
             let expected = ModelReply {
                 text: "I look for shoes: ä, \"quoted\".".into(),
                 reasoning: "They want red ones.".into(),
@@ -79,6 +94,7 @@ async fn provider_clients_read_every_part_of_a_reply() {
                     ..TokenUsage::default()
                 },
                 model: Some("gpt".into()),
+                provider_parts,
             };
             assert_eq!(reply, expected, "{provider:?} stream {stream}");
 

@@ -329,7 +329,7 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
         let mut reply = 0;
         for message in &turn.transcript {
             match message {
-                ModelMessage::Assistant { text, tool_calls } => {
+                ModelMessage::Assistant { text, tool_calls, .. } => {
                     reply += 1;
                     let mut entry = json!({"id": message_id(turn.id.as_str(), reply), "role": "assistant"});
                     if !text.is_empty() {

@@ -646,8 +646,12 @@ fn refused_call(
 
 /// Returns arguments as a model writes them: JSON, or the raw text if it was not valid JSON.
 pub fn arguments_text(input: &Value) -> String {
-    let call =
-        hotseat_model::ModelToolCall { id: String::new(), name: String::new(), arguments: input.clone() };
+    let call = hotseat_model::ModelToolCall {
+        id: String::new(),
+        name: String::new(),
+        arguments: input.clone(),
+        ..hotseat_model::ModelToolCall::default()
+    };
     call.arguments_text()
 }
 
