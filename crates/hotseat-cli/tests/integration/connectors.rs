@@ -285,9 +285,9 @@ tools:
     Project::with_config(&config).file("agent.yaml", agent).suite("a", HELLO)
 }
 
-/// Providers reject the results of tools unless the calls come back with the members that they gave them.
+/// Providers reject the results of tools unless the calls come back with the members and ids that they gave them.
 #[test]
-fn chat_completions_get_their_own_members_back() {
+fn chat_completions_get_their_own_members_and_ids_back() {
     let call = json!({
         "index": 0, "id": "D681PevKs", "type": "function", "extra_content": {"google": {"thought_signature": "SIG"}},
         "function": {"name": "lookup_order", "arguments": "{\"order_id\":\"A-17\"}"},
@@ -301,15 +301,16 @@ fn chat_completions_get_their_own_members_back() {
     agent_with_tool(&connector).test(&[]).assert_all_passed();
     let messages = server.requests()[1].json()["messages"].clone();
     let messages = messages.as_array().expect("a list");
-    let [.., asked, _] = messages.as_slice() else { panic!("{messages:?}") };
+    let [.., asked, result] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(asked["reasoning_content"], "Let me think.");
     let call = &asked["tool_calls"][0];
     assert_eq!(call["extra_content"]["google"]["thought_signature"], "SIG");
+    assert_eq!((&call["id"], &result["tool_call_id"]), (&json!("D681PevKs"), &json!("D681PevKs")));
 }
 
 /// The same for Anthropic's messages: the signed reasoning precedes the call.
 #[test]
-fn anthropic_gets_its_own_reasoning_back() {
+fn anthropic_gets_its_own_reasoning_and_ids_back() {
     let reply = |content: Value, reason: &str| {
         FakeReply::json(200, &json!({"type": "message", "content": content, "stop_reason": reason}))
     };
@@ -325,4 +326,6 @@ fn anthropic_gets_its_own_reasoning_back() {
     agent_with_tool(&connector).test(&[]).assert_all_passed();
     let messages = server.requests()[1].json()["messages"].clone();
     assert_eq!(messages[1]["content"][0], thinking);
+    assert_eq!(messages[1]["content"][1]["id"], "toolu_1");
+    assert_eq!(messages[2]["content"][0]["tool_use_id"], "toolu_1");
 }

@@ -26,6 +26,9 @@ pub struct ModelToolCall {
     /// The arguments: an object, `{}` if the model gave none. Invalid JSON is kept as a string, which no tool
     /// schema accepts.
     pub arguments: Value,
+    /// Id that the provider gave the call. `id` may be replaced by one that is unique in a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
     /// Members that only the provider understands, sent back to it with the call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,

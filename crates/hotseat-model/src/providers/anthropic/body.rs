@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::connection::{ConnectorConfig, merge_extra, results_first};
+use crate::providers::connection::{ConnectorConfig, merge_extra, provider_messages};
 use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ProviderParts};
 
 /// Default maximum length of a reply in tokens. The protocol requires a value, and every model supports this
@@ -41,7 +41,7 @@ fn messages(messages: &[ModelMessage]) -> Value {
         Some((last, blocks)) if *last == role => blocks.push(block),
         _ => turns.push((role, vec![block])),
     };
-    for message in results_first(messages) {
+    for message in &provider_messages(messages) {
         match message {
             ModelMessage::User { text } | ModelMessage::Notice { text } => add("user", text_block(text)),
             ModelMessage::Tool(result) => add("user", tool_result(result)),

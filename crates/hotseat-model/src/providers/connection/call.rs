@@ -1,5 +1,6 @@
 //! A call to a provider: sends the request and reads the reply.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -55,6 +56,9 @@ pub(in crate::providers) async fn call(
     };
     match whole {
         Ok((mut reply, usage)) => {
+            for call in &mut reply.tool_calls {
+                call.provider_id = Some(call.id.clone());
+            }
             reply.usage = TokenUsage::reported_or_estimate(usage, request, &reply);
             Ok(reply)
         }
@@ -129,8 +133,32 @@ pub(in crate::providers) async fn read_events(
     Ok(())
 }
 
-/// Returns the messages with tool results moved directly behind their calls, as all providers require.
-pub(in crate::providers) fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
+/// Returns the messages as a provider accepts them: its calls have the ids that it gave them, and tool results are
+/// directly behind their calls.
+pub(in crate::providers) fn provider_messages(messages: &[ModelMessage]) -> Vec<ModelMessage> {
+    let calls = messages.iter().flat_map(ModelMessage::tool_calls);
+    let ids: HashMap<&str, &str> =
+        calls.filter_map(|call| Some((call.id.as_str(), call.provider_id.as_deref()?))).collect();
+    let mut messages: Vec<ModelMessage> = results_first(messages).into_iter().cloned().collect();
+    let restore = |id: &mut String| {
+        if let Some(given) = ids.get(id.as_str()) {
+            *id = (*given).to_string();
+        }
+    };
+    for message in &mut messages {
+        match message {
+            ModelMessage::Assistant { tool_calls, .. } => {
+                tool_calls.iter_mut().for_each(|call| restore(&mut call.id));
+            }
+            ModelMessage::Tool(result) => restore(&mut result.call_id),
+            ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
+        }
+    }
+    messages
+}
+
+/// Returns the messages with tool results moved directly behind their calls.
+fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
     let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
     let mut ordered: Vec<&ModelMessage> = Vec::with_capacity(messages.len());
     for part in messages.chunk_by(|one, other| !is_reply(one) && !is_reply(other)) {

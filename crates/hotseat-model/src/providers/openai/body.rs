@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::connection::{ConnectorConfig, merge_extra, results_first};
+use crate::providers::connection::{ConnectorConfig, merge_extra, provider_messages};
 use crate::{
     ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ProviderParts, ResponseFormat,
 };
@@ -23,7 +23,7 @@ pub(super) fn request_body(
     let system = request.system.as_ref().map(|system| json!({"role": "system", "content": system}));
     put(
         "messages",
-        Some(system.into_iter().chain(results_first(&request.messages).into_iter().map(message)).collect()),
+        Some(system.into_iter().chain(provider_messages(&request.messages).iter().map(message)).collect()),
     );
     put("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect()));
     put("response_format", request.response_format.as_ref().map(response_format));

@@ -57,7 +57,8 @@ async fn answer(events: Vec<Value>) -> (Result<ModelReply, ModelError>, Vec<Repl
 }
 
 fn tool(id: &str, name: &str, arguments: Value) -> ModelToolCall {
-    ModelToolCall { id: id.into(), name: name.into(), arguments, ..ModelToolCall::default() }
+    let provider_id = Some(id.into());
+    ModelToolCall { id: id.into(), name: name.into(), arguments, provider_id, ..ModelToolCall::default() }
 }
 
 #[tokio::test]

@@ -39,7 +39,8 @@ async fn answer_to(
 }
 
 fn tool(id: &str, name: &str, arguments: Value) -> ModelToolCall {
-    ModelToolCall { id: id.into(), name: name.into(), arguments, ..ModelToolCall::default() }
+    let provider_id = Some(id.into());
+    ModelToolCall { id: id.into(), name: name.into(), arguments, provider_id, ..ModelToolCall::default() }
 }
 
 #[tokio::test]

@@ -64,12 +64,14 @@ async fn provider_clients_read_every_part_of_a_reply() {
                     id: "call_1_1_1".into(),
                     name: "search".into(),
                     arguments: json!({"query": "red shoes", "n": 2}),
+                    provider_id: Some("call_1_1_1".into()),
                     ..ModelToolCall::default()
                 },
                 ModelToolCall {
                     id: "call_1_1_2".into(),
                     name: "clock".into(),
                     arguments: json!({}),
+                    provider_id: Some("call_1_1_2".into()),
                     ..ModelToolCall::default()
                 },
             ];
