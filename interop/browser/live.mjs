@@ -156,6 +156,12 @@ export async function live(browser, hotseat, folder) {
         await page.evaluate(() => { window.kept = document.querySelector('.transcript .turn'); });
         await page.waitForFunction((old) => document.querySelector('.transcript .elapsed').textContent !== old, before);
         ok(await page.evaluate(() => window.kept.isConnected), 'without a reload, the same elements');
+        await page.focus('.transcript .turn summary');
+        await page.keyboard.press('Enter');
+        const folded = await page.textContent('.transcript .elapsed');
+        await page.waitForFunction((old) => document.querySelector('.transcript .elapsed').textContent !== old, folded);
+        is(await page.$$eval('.transcript .turn', (all) => all.map((one) => one.open)), [false, true, true], 'a folded turn stays folded');
+        ok(await page.evaluate(() => document.activeElement === window.kept.firstChild), 'and its summary keeps the focus');
         ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page does not scroll sideways');
       }));
   }

@@ -63,13 +63,18 @@ function renew(element, ...children) {
 }
 
 function renewed(old, fresh) {
-  const isFold = old.nodeName === 'DETAILS';
-  if (isFold && old.open && fresh.make) fresh.make();
-  // The content of a fold is created when it is opened, so a closed one has no state to keep.
-  if (!alike(old, fresh) || (isFold && !old.open)) {
-    const focused = old === document.activeElement;
+  const areFolds = Boolean(old.make && fresh.make);
+  if (areFolds) {
+    // Whether a fold is open is the choice of the reader.
+    if (old.body === null) fresh.make();
+    fresh.open = old.open;
+    old.body = fresh.body;
+  }
+  if (!alike(old, fresh)) {
+    const focused = document.activeElement;
+    const inSummary = areFolds && focused === old.firstChild;
     old.replaceWith(fresh);
-    if (focused) fresh.focus({ preventScroll: true });
+    if (focused === old || inSummary) (inSummary ? fresh.firstChild : fresh).focus({ preventScroll: true });
   } else if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
   } else {
@@ -85,15 +90,14 @@ function alike(one, other) {
   return names.length === other.getAttributeNames().length && names.every((name) => one.getAttribute(name) === other.getAttribute(name));
 }
 
-// Creates a fold whose content is created when it is opened.
+// Creates a fold whose content is created when it is opened. `body` creates it, and is null once it has.
 function fold(attributes, summary, body) {
-  let made = false;
   const details = h('details', attributes, h('summary', {}, summary));
+  details.body = body;
   const make = () => {
-    if (details.open && !made) {
-      made = true;
-      append(details, [body()]);
-    }
+    if (!details.open || !details.body) return;
+    details.body = null;
+    append(details, [body()]);
   };
   details.addEventListener('toggle', make);
   details.make = () => {
