@@ -184,7 +184,33 @@ export async function live(browser, hotseat, folder) {
     await page.fill('.search input', 'the FIRST gate is');
     await page.waitForFunction(() => document.querySelectorAll('.row').length === 1);
     is(await rowNames(page), ['stands still once'], 'found');
+    let release;
+    await page.route(/\/search\?/, (route) => { release = () => route.continue(); });
+    await page.fill('.search input', 'in no conversation');
+    await page.waitForFunction(() => document.querySelector('.found').textContent.includes('searching the conversations …'));
+    ok(!(await page.textContent('.found')).includes('no case matches'), 'no answer before the search has ended');
+    release();
+    await page.waitForFunction(() => document.querySelector('.found').textContent.endsWith('no case matches'));
   }));
+
+  await look('a page that is loading says so', async () => {
+    const page = await browser.newPage();
+    let release;
+    const isLoaded = new Promise((resolve) => { release = resolve; });
+    let requests = 0;
+    await page.route(/\/api\/runs?\b[^/]*(\/\w+)?\?after=/, async (route) => {
+      requests += 1;
+      if (requests > 1) await isLoaded;
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), more: requests === 1 } });
+    });
+    await page.goto(address);
+    await page.waitForFunction(() => document.querySelector('.found')?.textContent.endsWith('loading …'));
+    release();
+    await page.waitForFunction(() => /cases$/.test(document.querySelector('.found').textContent));
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.close();
+  });
 
   await look('other runs are listed, and one click away', async () => within(await open(browser, address), async (page) => {
     await page.keyboard.press('r');

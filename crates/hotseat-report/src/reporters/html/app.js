@@ -96,13 +96,21 @@ function drawOverview() {
   if (source.live && runningShown() === null) renew(runningNow);
   renew(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose), faultSweep(source.run.fault_sweep));
   renew(tools, toolbar(source.rows, wanted, choose));
-  renew(found, rows.length === source.rows.length ? count(rows.length, 'case') : `${number(rows.length)} of ${count(source.rows.length, 'case')}`,
-    rows.length === 0 && source.rows.length > 0 && ' – no case matches');
   cases.show(rows);
   const { summary, start, kept } = source.run;
-  const goesOn = kept?.state === 'running' ? '… ' : '';
+  const goesOn = kept?.state === 'running' || source.isLoading ? '… ' : '';
   document.title = `${goesOn}${(summary || start)?.agent_id || 'Hotseat'} · ${tally(source.rows).failed} failed of ${source.rows.length}`;
   searchConversations();
+  drawFound(rows);
+}
+
+// Says how many cases match. The number grows until all cases are loaded and all conversations searched.
+function drawFound(rows) {
+  const all = source.rows.length;
+  const isSearching = searched?.busy && searched.search.isBehind();
+  const noMatch = rows.length === 0 && all > 0 && 'no case matches';
+  const state = source.isLoading ? 'loading …' : isSearching ? 'searching the conversations …' : noMatch;
+  renew(found, rows.length === all ? count(all, 'case') : `${number(rows.length)} of ${count(all, 'case')}`, state && ` – ${state}`);
 }
 
 // Searches the conversations after all other fields, and again when more cases have ended.
@@ -119,9 +127,11 @@ async function searchConversations() {
   // After an error, the search is repeated with the next update.
   const more = await mine.search.more(mine.given.signal).catch(() => []);
   mine.busy = false;
-  if (searched !== mine || !more.length) return;
+  if (searched !== mine) return;
   more.forEach((index) => mine.said.add(index));
-  if (app.contains(overview)) drawOverview();
+  if (!app.contains(overview)) return;
+  if (more.length) drawOverview();
+  else drawFound(selected(source.rows, wanted));
 }
 
 // ---- case

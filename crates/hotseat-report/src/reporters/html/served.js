@@ -32,7 +32,7 @@ function looked() {
 function pageSource() {
   const meant = location.pathname.startsWith('/runs/') ? location.pathname.slice(1) : 'run';
   const places = new Map();
-  const source = { run: null, rows: [], position: 0, newest: null, live: true };
+  const source = { run: null, rows: [], position: 0, newest: null, live: true, isLoading: true };
   const own = () => (source.run ? `runs/${source.run.kept.id}` : meant);
   // Cases that started but never ended count as unfinished once the run has stopped.
   const held = (row) => (row.status === 'running' && source.run.kept.state !== 'running' ? { ...row, status: 'unfinished' } : row);
@@ -76,6 +76,7 @@ function pageSource() {
             put(now);
           });
           source.position = news.position;
+          source.isLoading = news.more;
           seen = news.more ? null : news.seen;
           trouble(null);
           change(changed);
@@ -96,6 +97,7 @@ function pageSource() {
     search(words) {
       let after = 0;
       return {
+        isBehind: () => after < source.position,
         async more(signal) {
           const all = [];
           while (source.run && after < source.position) {

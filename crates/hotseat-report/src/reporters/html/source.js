@@ -29,6 +29,7 @@ function pageSource() {
       const pattern = asWritten(words);
       let left = [...rows];
       return {
+        isBehind: () => left.length > 0,
         async more(signal) {
           const found = [];
           let pause = performance.now();
