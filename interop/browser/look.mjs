@@ -221,6 +221,10 @@ await look('on paper everything is unfolded', async () => within(await open('pag
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
   ok((await page.textContent('.chat')).includes('"degrees": 21'), 'results are there');
   is(await page.$eval('.case-nav', (one) => getComputedStyle(one).display), 'none', 'no navigation');
+  await page.goto(`file://${join(folder, 'page.html')}${link('a huge text')}`);
+  await page.waitForFunction(() => document.querySelector('h1').textContent.includes('huge'));
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  ok((await page.$eval('.said.agent .words', (one) => one.textContent.length)) > 280000, 'long texts are whole');
 }));
 
 // ---- 5,000 cases

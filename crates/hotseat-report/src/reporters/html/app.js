@@ -331,7 +331,7 @@ function here() {
 }
 
 addEventListener('beforeprint', () => {
-  if (route.has('case')) openAll(page, true);
+  if (route.has('case')) showWhole(page);
   else cases.print(true);
 });
 addEventListener('afterprint', () => !route.has('case') && cases.print(false));

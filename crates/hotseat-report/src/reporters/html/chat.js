@@ -46,7 +46,7 @@ function portions(items, place) {
   if (items.length <= ITEMS_AT_ONCE) return said(items, place);
   const body = h('div', {});
   let shown = 0;
-  const more = h('button', { type: 'button', onclick: () => show() }, '');
+  const more = h('button.rest', { type: 'button', onclick: () => show() }, '');
   const show = () => {
     append(body, said(items.slice(shown, shown + ITEMS_AT_ONCE), place));
     shown = Math.min(shown + ITEMS_AT_ONCE, items.length);

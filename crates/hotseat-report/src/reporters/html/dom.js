@@ -117,6 +117,16 @@ function openAll(root, open) {
   }
 }
 
+// Unfolds everything for printing, also shortened texts and items that are shown in portions.
+function showWhole(root) {
+  let rest;
+  do {
+    openAll(root, true);
+    rest = [...root.querySelectorAll('button.rest')];
+    rest.forEach((button) => button.click());
+  } while (rest.length);
+}
+
 const LONGEST = 6000;
 
 // Displays untrusted text. A very long text is shortened.
@@ -124,7 +134,7 @@ function words(text, tag = 'div.words') {
   const whole = String(text);
   if (whole.length <= LONGEST) return h(tag, { dir: 'auto' }, whole);
   const shown = h(tag, { dir: 'auto' }, cut(whole, LONGEST) + ' …');
-  const more = h('button.link', {
+  const more = h('button.link.rest', {
     type: 'button',
     onclick: () => {
       fill(shown, whole);

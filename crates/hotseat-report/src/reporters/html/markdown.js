@@ -22,7 +22,7 @@ function agentText(text) {
   };
   shown.redraw();
   if (!isCut) return shown;
-  const more = h('button.link', {
+  const more = h('button.link.rest', {
     type: 'button',
     onclick: () => {
       isCut = false;
