@@ -227,6 +227,18 @@ await look('on paper everything is unfolded', async () => within(await open('pag
   ok((await page.$eval('.said.agent .words', (one) => one.textContent.length)) > 280000, 'long texts are whole');
 }));
 
+await look('forced colors leave the areas that differ by their color', async () => {
+  const colors = (page, selector) => page.$$eval(selector, (all) => [...new Set(all.map((one) => getComputedStyle(one).backgroundColor))]);
+  await within(await open('page.html', '#status=failed', { forcedColors: 'active' }), async (page) => {
+    ok((await colors(page, '.part, body')).length > 3, 'the parts of the bar');
+    is((await colors(page, '.gauge, .gauge i')).length > 1, true, 'gauges');
+    is(await page.$$eval('.chip', (all) => all.map((one) => getComputedStyle(one).outlineStyle === 'solid')), [false, true, false, false], 'the chosen chip');
+  });
+  await within(await open('page.html', link('the weather is looked up'), { forcedColors: 'active' }), async (page) => {
+    ok((await colors(page, '.bar.tool')).every((color) => !/255, 255, 255|rgb\(0, 0, 0\)/.test(color)), 'bars of the timeline');
+  });
+});
+
 // ---- 5,000 cases
 
 const LIMIT = { paint: 3000, open: 5000, key: 300, filter: 500, frame: 500 };
