@@ -820,6 +820,19 @@ pub enum ColorChoice {
     Never,
 }
 
+impl ColorChoice {
+    /// Returns the choice of arguments that could not be parsed, or that ask for help.
+    pub fn from_arguments(arguments: impl Iterator<Item = OsString>) -> ColorChoice {
+        let words: Vec<String> = arguments.filter_map(|argument| argument.into_string().ok()).collect();
+        let value =
+            words.iter().enumerate().rev().find_map(|(place, word)| match word.strip_prefix("--color")? {
+                "" => words.get(place + 1).map(String::as_str),
+                value => value.strip_prefix('='),
+            });
+        value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or(ColorChoice::Auto)
+    }
+}
+
 /// Renamed flags: command, former name, current name.
 const RENAMED_FLAGS: [(&str, &str, &str); 2] =
     [("test", "--redraws", "--max-invalid"), ("runs", "--keep", "--max-age")];

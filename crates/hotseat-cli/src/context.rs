@@ -274,6 +274,17 @@ impl CliContext {
         self.report_errors([Diagnostic::new(message)]);
     }
 
+    /// Prints the help, the version, or the error of the arguments.
+    pub fn print_help_or_error(&self, found: &clap::Error) {
+        let text = found.render();
+        let (mut out, is_colored): (Box<dyn Write>, bool) = match found.use_stderr() {
+            true => (Box::new(stderr()), self.errors_use_color()),
+            false => (Box::new(stdout()), self.uses_color()),
+        };
+        let text = if is_colored { text.ansi().to_string() } else { text.to_string() };
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
     fn color_enabled(&self, terminal: bool) -> bool {
         match self.color {
             ColorChoice::Always => true,

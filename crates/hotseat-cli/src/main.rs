@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{CliArgs, CliCommand};
+use args::{CliArgs, CliCommand, ColorChoice};
 use context::{CliContext, MessageFormat};
 use exit::ExitStatus;
 use test::TestTask;
@@ -55,7 +55,8 @@ fn main() -> ExitCode {
             if exit == ExitStatus::Usage && test::wants_events(std::env::args_os()) {
                 test::report_usage_error(&error.render().to_string());
             } else {
-                let _ = error.print();
+                let color = ColorChoice::from_arguments(std::env::args_os());
+                CliContext::read(color, false, MessageFormat::Text).print_help_or_error(&error);
             }
             return exit.into();
         }

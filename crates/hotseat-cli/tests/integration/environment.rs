@@ -120,17 +120,30 @@ fn color_variables_have_an_order() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", suite());
     let is_colored = |variables: &[(&str, &str)], arguments: &[&str]| {
-        let command = project.command(&[&["test"], arguments].concat()).env("NO_COLOR", "");
-        let output = variables.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
-        assert_eq!(output.code, 0, "{output}");
-        output.stdout.contains('\u{1b}')
+        // Help and errors of the arguments follow the same rules.
+        let runs = [(vec!["test"], 0), (vec!["test", "--help"], 0), (vec!["test", "--unknown"], 2)].map(
+            |(run, code)| {
+                let command = project.command(&[arguments, &run].concat()).env("NO_COLOR", "");
+                let output =
+                    variables.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
+                assert_eq!(output.code, code, "{output}");
+                (output.stdout + &output.stderr).contains('\u{1b}')
+            },
+        );
+        assert!(
+            runs.iter().all(|is_colored| *is_colored == runs[0]),
+            "{variables:?} {arguments:?}: {runs:?}"
+        );
+        runs[0]
     };
     assert!(!is_colored(&[], &[]));
     assert!(is_colored(&[("FORCE_COLOR", "1")], &[]));
     assert!(is_colored(&[("CLICOLOR_FORCE", "1")], &[]));
     assert!(!is_colored(&[("CLICOLOR_FORCE", "0")], &[]));
     assert!(!is_colored(&[("FORCE_COLOR", "1"), ("NO_COLOR", "1")], &[]));
+    assert!(!is_colored(&[("FORCE_COLOR", "0"), ("CLICOLOR_FORCE", "1")], &[]));
     assert!(!is_colored(&[("FORCE_COLOR", "1")], &["--color", "never"]));
+    assert!(!is_colored(&[("CLICOLOR_FORCE", "1")], &["--color=never"]));
     assert!(is_colored(&[("NO_COLOR", "1")], &["--color", "always"]));
 }
 
