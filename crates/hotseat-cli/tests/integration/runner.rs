@@ -141,6 +141,25 @@ fn fail_fast_finishes_running_cases() {
 }
 
 #[test]
+fn fail_fast_leaves_incomplete_run_and_own_skip_reasons() {
+    let agent = echo_agent();
+    let bad = "name: bad\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n".to_string();
+    let marked = "name: marked\nskip: broken upstream\nturns: [{ user: hi }]\n".to_string();
+    let project = Project::with_agent(&agent).suite("a", &[bad, case("late"), marked].join("---\n"));
+    let tested = project.test(&["--parallel", "1", "--fail-fast"]);
+    let reason = |place: usize| {
+        tested.report["results"][place]["skip_reason"].as_str().unwrap_or_default().to_string()
+    };
+    assert_eq!(
+        (reason(1).as_str(), reason(2).as_str()),
+        ("not run: `bad` failed (--fail-fast)", "broken upstream")
+    );
+    assert_eq!(tested.report["summary"]["interrupted"], false);
+    let listed = project.hotseat(&["runs"]);
+    assert!(listed.stdout.contains("2 of 3 (incomplete)"), "{listed}");
+}
+
+#[test]
 fn filter_matches_id_and_name() {
     let agent = echo_agent();
     let suite = "

@@ -170,7 +170,9 @@ impl DispatchState {
 
     /// Records a case that will never start.
     pub(super) fn skip_case(&mut self, selected: &SelectedCase, reason: String) -> CaseOutcome {
-        let outcome = CaseOutcome::not_started(selected.case_ref.clone(), Verdict::skipped(reason));
+        // A case that is always skipped has its own reason.
+        let verdict = Verdict::skipped(selected.case.skip.clone().unwrap_or(reason));
+        let outcome = CaseOutcome::not_started(selected.case_ref.clone(), verdict);
         self.count_outcome(&outcome);
         outcome
     }

@@ -189,7 +189,8 @@ impl CaseOutcome {
             attempt.verdict.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
         };
         let cut_short = self.stability.as_ref().is_some_and(|stability| stability.not_run > 0);
-        self.never_started || self.retry_pending || cut_short || self.attempts.iter().any(cancelled)
+        let has_to_start = self.never_started && self.case_ref.case.skip.is_none();
+        has_to_start || self.retry_pending || cut_short || self.attempts.iter().any(cancelled)
     }
 
     /// The representative attempt: the last valid retry, or the first repeat whose status matches the case,

@@ -148,7 +148,7 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
             (_, RunState::Killed | RunState::Interrupted) if broken(head).is_some() => {
                 format!("run {id} could not be carried out: {}", broken(head).unwrap_or_default())
             }
-            (_, RunState::Killed | RunState::Interrupted) => {
+            (_, RunState::Killed | RunState::Interrupted | RunState::Incomplete) => {
                 format!("run {id} is incomplete: `hotseat resume {id}` runs the remaining cases")
             }
             (RunOrigin::Merged { .. } | RunOrigin::Held | RunOrigin::Rechecked { .. }, RunState::Ended) => {

@@ -409,8 +409,8 @@ impl RunStore {
         };
         let counts = self.case_counts(number)?;
         let state = match &summary {
-            Some(_) if counts.left > 0 => RunState::Interrupted,
             Some(summary) if summary.interrupted || summary.broken.is_some() => RunState::Interrupted,
+            Some(_) if counts.left > 0 => RunState::Incomplete,
             Some(_) => RunState::Ended,
             None if is_running(&self.path, &id) => RunState::Running,
             None => RunState::Killed,

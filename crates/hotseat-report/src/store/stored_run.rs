@@ -162,6 +162,8 @@ named! {
         Running = "running",
         /// All cases have ended.
         Ended = "ended",
+        /// The run ended by itself before all cases had run, as with `--fail-fast`.
+        Incomplete = "incomplete",
         /// The run was stopped early and wrote its summary.
         Interrupted = "interrupted",
         /// The process ended without a summary.

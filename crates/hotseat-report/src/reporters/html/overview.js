@@ -86,6 +86,8 @@ function howFar(kept) {
       return h('p.how-far', {}, mark('unfinished', 'killed'), h('span', {}, `Killed: its process is gone; ${ended} had ended.`, resume));
     case 'interrupted':
       return h('p.how-far', {}, mark('unfinished', 'interrupted'), h('span', {}, `Interrupted: ${ended} had ended.`, resume));
+    case 'incomplete':
+      return h('p.how-far', {}, mark('unfinished', 'incomplete'), h('span', {}, `Incomplete: ${ended} have run.`, resume));
     default:
       return null;
   }

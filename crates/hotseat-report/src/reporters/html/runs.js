@@ -5,6 +5,7 @@ const RUNS_AT_ONCE = 100;
 const STATES = {
   running: ['running', 'running'],
   ended: ['passed', 'nothing failed'],
+  incomplete: ['unfinished', 'incomplete'],
   interrupted: ['unfinished', 'interrupted'],
   killed: ['unfinished', 'killed'],
 };
