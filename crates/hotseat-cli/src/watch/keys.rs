@@ -3,7 +3,11 @@
 use std::io::{self, Read, Write};
 
 #[cfg(unix)]
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 
 use unicode_width::UnicodeWidthChar;
 
@@ -73,6 +77,26 @@ pub(super) fn pop_char(typed: &mut Vec<u8>) -> usize {
     columns
 }
 
+/// Applies the settings of the terminal again whenever the process continues: a shell has changed them after Ctrl-Z. Fails if
+/// the signal cannot be received.
+#[cfg(unix)]
+fn keep_settings(settings: Termios) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let kind = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+    let mut continued = runtime.block_on(async { signal(kind) })?;
+    std::thread::Builder::new().name("terminal".to_string()).spawn(move || {
+        while runtime.block_on(continued.recv()).is_some() {
+            // A process in the background would be stopped again.
+            let is_background =
+                tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground != rustix::process::getpgrp());
+            if !is_background {
+                let _ = tcsetattr(io::stdin(), OptionalActions::Now, &settings);
+            }
+        }
+    })?;
+    Ok(())
+}
+
 /// Keys of a terminal. Dropping this value restores the terminal.
 pub(super) struct KeyboardKeys {
     /// Settings of the terminal before. `None` without a terminal.
@@ -96,6 +120,8 @@ impl KeyboardKeys {
         if tcsetattr(io::stdin(), OptionalActions::Now, &single).is_err() {
             return KeyboardKeys { before: None };
         }
+        // Without the listener, keys work until the process is stopped.
+        let _ = keep_settings(single);
         std::thread::spawn(move || {
             let mut bytes = [0; 64];
             while let Ok(count @ 1..) = io::stdin().lock().read(&mut bytes) {

@@ -116,6 +116,25 @@ fn ctrl_c_quits_between_runs_and_during_one() {
     assert_eq!(running.wait().code, 130);
 }
 
+/// A shell sets the modes of its terminal when a program is stopped, and continues it with a signal.
+#[test]
+fn keys_work_after_the_process_was_stopped() {
+    let agent = echo_agent();
+    let project = watched(&agent);
+    let mut running = start(&project, &["-k", "first"]);
+    wait_for_run(&mut running, 1);
+    let (pid, shell) = (running.id(), |script: &str| project.workspace.run("sh", &["-c", script]));
+    let modes = || shell(&format!("stty -a < /proc/{pid}/fd/0")).stdout;
+    assert!(modes().contains("-icanon"), "{}", modes());
+    let cooked = shell(&format!("stty icanon echo < /proc/{pid}/fd/0 && kill -CONT {pid}"));
+    assert_eq!(cooked.code, 0, "{cooked}");
+    running.press_keys("a");
+    wait_for_run(&mut running, 2);
+    assert!(modes().contains("-icanon"), "{}", modes());
+    running.press_keys("q");
+    assert_eq!(running.wait().code, 0);
+}
+
 #[test]
 fn changed_program_runs_all_cases() {
     let program = |answer: &str| {
