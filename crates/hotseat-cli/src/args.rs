@@ -304,7 +304,7 @@ pub struct TestArgs {
     #[arg(short, long, value_name = "ROLE", value_parser = reporter, help_heading = OUTPUT)]
     pub reporter: Option<RoleReference>,
     /// Print only JSON lines, for programs: events, errors and, as the last line, a summary.
-    #[arg(long, help_heading = OUTPUT, conflicts_with = "verbose")]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
     /// Show every conversation in full, including passed cases.
     #[arg(short, long, help_heading = OUTPUT)]
@@ -562,7 +562,7 @@ pub struct ResumeArgs {
     #[arg(short, long)]
     pub verbose: bool,
     /// Print only JSON lines, for programs.
-    #[arg(long, conflicts_with = "verbose")]
+    #[arg(long)]
     pub json: bool,
 }
 
@@ -590,7 +590,7 @@ pub struct RecheckArgs {
     #[arg(short, long)]
     pub verbose: bool,
     /// Print only JSON lines, for programs.
-    #[arg(long, conflicts_with = "verbose")]
+    #[arg(long)]
     pub json: bool,
 }
 

@@ -385,6 +385,12 @@ fn functions_run_before_and_after_run() {
 
     let quiet = project.hotseat(&["test", "--before", "env_test.BeforeAll"]);
     assert!(!quiet.stderr.contains("console:"), "{quiet}");
+
+    let events = project.hotseat(&["test", "--json", "-v", "--before", "env_test.BeforeAll"]);
+    assert!(
+        events.stdout.contains(r#"{"type":"log","level":"info","message":"before all a,b"}"#),
+        "{events}"
+    );
 }
 
 #[test]
