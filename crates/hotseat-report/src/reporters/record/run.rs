@@ -32,7 +32,6 @@ records! {
         failed: usize = summary.failed,
         skipped: usize = summary.skipped,
         /// Numbers of cases by their label.
-        #[serde(skip_serializing_if = "LabelCounts::is_empty")]
         labels: LabelCounts = (*summary.labels).clone(),
         /// Number of cases that were skipped without a `skip` key.
         #[serde(skip_serializing_if = "is_zero")]
