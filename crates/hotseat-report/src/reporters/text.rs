@@ -18,11 +18,12 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Formats a duration: `180µs`, `340ms`, `2.7s`, `1.8m`.
+/// Formats a duration, rounded as in reports: `180µs`, `340ms`, `2.7s`, `1.8m`.
 pub fn format_duration(duration: Duration) -> String {
-    let millis = duration.as_millis();
+    let micros = duration.as_micros();
+    let millis = (micros + 500) / 1000;
     match millis {
-        0 if duration.as_micros() > 0 => format!("{}µs", duration.as_micros()),
+        _ if (1..1000).contains(&micros) => format!("{micros}µs"),
         0..1000 => format!("{millis}ms"),
         1000..59_950 => format!("{:.1}s", duration.as_secs_f64()),
         _ => format!("{:.1}m", duration.as_secs_f64() / 60.0),
@@ -203,7 +204,9 @@ mod tests {
         ] {
             assert_eq!(format_duration(Duration::from_millis(millis)), words);
         }
-        assert_eq!(format_duration(Duration::from_micros(180)), "180µs");
+        for (micros, words) in [(180, "180µs"), (4600, "5ms"), (4400, "4ms"), (999_600, "1.0s")] {
+            assert_eq!(format_duration(Duration::from_micros(micros)), words);
+        }
     }
 
     #[test]
