@@ -112,6 +112,7 @@ impl<W: Write + Send> ConsoleReporter<W> {
 
         let skipped = outcome.verdict.status == VerdictStatus::Skipped;
         let held = outcome.attempts.iter().any(|attempt| !attempt.conversation.turns.is_empty());
+        self.totals.cases += usize::from(held);
         if skipped && !held && outcome.case_ref.case.skip.is_none() && !self.options.verbose {
             // An interrupted run leaves many such cases for the same reason.
             self.not_run += 1;

@@ -15,7 +15,9 @@ use hotseat_engine::run::{CheckTally, CriterionTally, RunSettings, RunSummary};
 /// Totals of all conversations.
 #[derive(Debug, Default)]
 pub(super) struct ConversationTotals {
-    /// Number of conversations.
+    /// Number of cases with a conversation.
+    pub cases: usize,
+    /// Number of conversations: one for each attempt.
     pub conversations: usize,
     /// Number of turns.
     pub turns: usize,
@@ -159,7 +161,7 @@ pub(super) fn summary_table(
     }
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), format_percent);
     row("Pass Rate:", &rate, None);
-    row("Duration:", &run_duration(setting, summary), None);
+    row("Duration:", &run_duration(setting, summary, totals), None);
     write_turn_totals(setting, totals, &mut out);
     out.push_str(&criteria_lines(look, summary));
     if !outputs.is_empty() {
@@ -173,10 +175,10 @@ pub(super) fn summary_table(
 }
 
 /// Formats the duration of a run, and the share of each test in it if tests run in parallel.
-fn run_duration(setting: &RunSettings, summary: &RunSummary) -> String {
+fn run_duration(setting: &RunSettings, summary: &RunSummary, totals: &ConversationTotals) -> String {
     let mut took = format_duration(summary.duration);
     let (ran, what) = match &summary.repeats {
-        Some(repeats) => (repeats.total, "run"),
+        Some(_) => (totals.conversations, "run"),
         None => (summary.passed + summary.failed, "test"),
     };
     let ran = u32::try_from(ran).unwrap_or(u32::MAX);
@@ -195,7 +197,9 @@ fn write_turn_totals(setting: &RunSettings, totals: &ConversationTotals, out: &m
     if (setting.modes.multi_turn || setting.modes.dynamic) && totals.conversations > 0 {
         let average = totals.turns as f64 / totals.conversations as f64;
         let _ = writeln!(out, "\n  Total turns:    {}", totals.turns);
-        let _ = writeln!(out, "  Avg turns/test: {average:.1}");
+        let is_repeated = totals.conversations > totals.cases;
+        let label = if is_repeated { "Avg turns/run: " } else { "Avg turns/test:" };
+        let _ = writeln!(out, "  {label} {average:.1}");
         let _ = writeln!(out, "  Total time:     {}", format_duration(totals.duration));
     }
 }
