@@ -413,13 +413,16 @@ fn passed_retry_is_flaky() {
     let agent = letter_agent();
     let suite =
         [with("ffp", "retries: 2\n"), case("p"), with("efff", "retries: 2\n"), case("f")].join("---\n");
-    let tested = project(&agent, &suite).test(&["--parallel", "1"]);
+    let project = project(&agent, &suite);
+    let tested = project.test(&["--parallel", "1", "-o", "out.md"]);
     let of = |case: &str| result_members(&tested, case, &["status", "flaky", "output"]);
     assert_eq!(of("ffp"), json!({"status": "passed", "flaky": true, "output": "good"}));
     assert_eq!(of("p"), json!({"status": "passed", "flaky": null, "output": "good"}));
     assert_eq!(of("efff"), json!({"status": "failed", "flaky": null, "output": "bad"}));
     assert_eq!(of("f"), json!({"status": "failed", "flaky": null, "output": "bad"}));
     assert_eq!((tested.count("passed"), tested.count("failed"), tested.count("flaky")), (2, 2, 1));
+    let markdown = project.workspace.read("out.md");
+    assert!(markdown.contains("**2 passed (1 flaky)**, **2 failed** of 4 cases"), "{markdown}");
     assert_eq!((tested.output.code, agent.requests().len()), (1, 8));
 
     let attempts = tested.case("ffp")["attempts"].as_array().expect("all attempts");

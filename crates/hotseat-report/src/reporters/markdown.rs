@@ -70,7 +70,9 @@ impl MarkdownReporter {
         let mut out = format!("## {mark} {}\n\n", escape_inline(&agents.join(", ")));
         let counts = summary.labels.iter().filter(|(label, _)| *label != ResultLabel::Passed);
         let mut parts = vec![ResultLabel::Passed.count(summary.passed)];
-        parts.extend((summary.flaky > 0).then(|| format!("{} flaky", summary.flaky)));
+        if summary.flaky > 0 {
+            let _ = write!(parts[0], " ({} flaky)", summary.flaky);
+        }
         // Runs that an earlier version saved have no labels.
         let unlabelled = [(ResultLabel::Failed, summary.failed), (ResultLabel::Skipped, summary.skipped)];
         let unlabelled =
