@@ -31,6 +31,11 @@ pub fn run(args: &InitArgs, context: &CliContext) -> CommandResult {
         return Err(context.reject([Diagnostic::new(message).help("for example `http://127.0.0.1:8000/`")]));
     }
     let folder = context.folder.join(&args.folder);
+    if folder.symlink_metadata().is_ok() && !folder.is_dir() {
+        let message = format!("{} is not a folder", args.folder.display());
+        let help = "name a folder, or a path at which there is nothing";
+        return Err(context.reject([Diagnostic::new(message).help(help)]));
+    }
     let mut files = vec![("hotseat.yaml", PROJECT_TEMPLATE.replace("{{endpoint}}", endpoint))];
     match args.typescript {
         true => files.extend([

@@ -995,6 +995,8 @@ fn rejects_unknown_or_meaningless_flags() {
      |
      = help: for example `http://127.0.0.1:[PORT]/`
     ");
+    let into_file = project.hotseat(&["init", "hotseat.yaml"]);
+    assert!(into_file.code == 2 && into_file.stderr.contains("hotseat.yaml is not a folder"), "{into_file}");
     for address in ["http://", "https://:80/", "http://?", "http://a b/", "${ENV.URL}"] {
         let output = project.hotseat(&["init", "--endpoint", address]);
         assert!(output.code == 2 && output.stderr.contains("expected an HTTP URL"), "{output}");
