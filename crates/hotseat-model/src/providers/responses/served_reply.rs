@@ -131,7 +131,7 @@ fn call_item(head: &ReplyHead, index: usize, call: &ModelToolCall) -> Value {
 enum OpenItem {
     Reasoning(String),
     Message(String),
-    Call(ModelToolCall, String),
+    Call(Box<ModelToolCall>, String),
 }
 
 /// Writes the events of a streamed response.
@@ -276,7 +276,7 @@ impl ReplyWriter for ResponsesReplyWriter {
                     arguments: json!({}),
                     ..ModelToolCall::default()
                 };
-                self.open(OpenItem::Call(call, String::new()), out);
+                self.open(OpenItem::Call(Box::new(call), String::new()), out);
             }
             // Scripted replies write one call after the other.
             ReplyDelta::ToolCallArguments { index: _, text } => {
