@@ -19,8 +19,8 @@ const LONG_STEP: Duration = Duration::from_millis(1);
 /// threads, so that it need not be woken across threads for each conversation.
 ///
 /// They have half of the cores, since the threads that read from agents, read cases, and report need the other half. A
-/// computation that may take long gets a further thread ([`compute_aside`](crate::threads::compute_aside)), so it does
-/// not delay other conversations. Fails if the threads cannot be started.
+/// computation that may take long gets a further thread (`threads::compute_aside`), so it does not delay other
+/// conversations. Fails if the threads cannot be started.
 pub fn start_workers(conversations: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads((*CORE_COUNT / 2).min(conversations).clamp(1, MAX_WORKER_THREADS))

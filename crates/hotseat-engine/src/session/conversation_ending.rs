@@ -27,7 +27,7 @@ pub(super) struct SkipReason {
 
 impl SkipReason {
     /// Returns the reason of a skipped attempt.
-    pub(super) fn of(verdict: &Verdict) -> Option<SkipReason> {
+    pub(super) fn from_verdict(verdict: &Verdict) -> Option<SkipReason> {
         let fault = verdict.skip_fault;
         verdict.skip_reason.clone().map(|text| SkipReason { text, fault })
     }

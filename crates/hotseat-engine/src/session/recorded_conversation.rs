@@ -390,7 +390,7 @@ impl RecordedConversation {
             Payload::UserMessage(message) => Some(message.content.clone()),
             _ => None,
         });
-        match (message.filter(|_| typed), SkipReason::of(&self.outcome.verdict)) {
+        match (message.filter(|_| typed), SkipReason::from_verdict(&self.outcome.verdict)) {
             (Some(text), _) => Ok(TurnInput::from_text(text, unwritten, "person", None)),
             (None, Some(reason)) => Err(ConversationEnding::Skipped(reason)),
             (None, None) => Err(match self.failure_of(&[FailureKind::NoInput]) {
