@@ -161,7 +161,6 @@ fn every_failure_ends_with_summary_event() {
         (&["--run", "("], 2),
         (&["--parallel", "0"], 2),
         (&["--no-such-flag"], 2),
-        (&["-v"], 2),
         (&["-o", "a.txt"], 2),
         (&["-o", "hotseat.yaml/report.json"], 3),
         (&["no-such-file.yaml"], 4),
