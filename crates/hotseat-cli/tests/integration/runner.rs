@@ -561,7 +561,7 @@ fn init_writes_to_given_folder() {
     assert!(output.stdout.contains("cd 'my tests' && hotseat test"), "{output}");
     let blocked = Project::empty().file("taken", "a file");
     let output = blocked.hotseat(&["init", "taken"]);
-    assert!(output.code == 3 && output.stderr.contains("cannot write"), "{output}");
+    assert!(output.code == 2 && output.stderr.contains("taken is not a folder"), "{output}");
 }
 
 // Ctrl-C.
