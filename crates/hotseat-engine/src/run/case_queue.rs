@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc as threads;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use hotseat_document::Diagnostic;
@@ -40,7 +40,7 @@ struct CaseStream {
     /// Number of cases received from the current batch.
     taken: usize,
     /// Requests a further batch.
-    batch_requests: threads::Sender<()>,
+    batch_requests: Sender<()>,
     /// `None` after the end of the cases.
     thread: Option<JoinHandle<()>>,
 }
@@ -84,7 +84,7 @@ impl CaseReader {
 impl CaseStream {
     fn start(plan: Arc<RunPlan>, project: Arc<Project>) -> CaseStream {
         let (send, received) = mpsc::unbounded_channel();
-        let (batch_requests, requested) = threads::channel();
+        let (batch_requests, requested) = channel();
         for _ in 0..READ_AHEAD_BATCHES {
             let _ = batch_requests.send(());
         }

@@ -15,8 +15,8 @@ use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_targets::connection::http::HttpClient;
 
-/// Keys of cases and turns that run programs, read files, choose the agent or the number of attempts, or contact other servers than the agent. A head of a suite (`suite`)
-/// has the same keys.
+/// Keys of cases and turns that run programs, read files, contact other servers than the agent, or choose the agent or the
+/// number of attempts. A head of a suite (`suite`) has the same keys.
 const TRUSTED_KEYS: [&str; 12] = [
     "hooks",
     "before",

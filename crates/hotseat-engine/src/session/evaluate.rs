@@ -172,8 +172,10 @@ impl CheckEvaluator<'_> {
             said.extend(console_lines);
             judged = judgement.map(|(passed, words)| {
                 let words = words.unwrap_or_else(|| format!("the function returned {passed}"));
-                let turn = scope.turns().last().filter(|_| has_several);
-                (passed, turn.map_or(words.clone(), |turn| format!("turn {}: {words}", turn.number)))
+                match scope.turns().last().filter(|_| has_several) {
+                    Some(turn) => (passed, format!("turn {}: {words}", turn.number)),
+                    None => (passed, words),
+                }
             });
             if !matches!(judged, Ok((true, _))) {
                 break;

@@ -11,7 +11,7 @@ use hotseat_trace::{
 use tokio::time::Instant;
 
 use super::checkpoints::CheckpointResult;
-use super::conversation_ending::{ConversationEnding, cancelled_failure};
+use super::conversation_ending::{ConversationEnding, SkipReason, cancelled_failure};
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
 use super::mcp_results::{
     differing_results, late_answers, late_call, unreached_faults, with_unreached_faults,
@@ -405,7 +405,7 @@ impl<'a> Session<'a> {
 
     /// Ends the case as skipped; a hard check that failed before still fails it.
     pub fn skip(&mut self, reason: impl Into<String>) -> EndedCaseError {
-        self.end_with(ConversationEnding::Skipped(reason.into().into()))
+        self.end_with(ConversationEnding::Skipped(SkipReason::from(reason.into())))
     }
 
     /// Adds a log line of the test.

@@ -193,15 +193,12 @@ impl RunStore {
 
     /// Iterates over the finished cases of a run in order. Fails if the cases cannot be read.
     pub fn outcomes(&self, head: &StoredRun) -> Result<OutcomeIter<&RunStore>, RunStoreError> {
-        self.verify(head)?;
-        Ok(OutcomeIter { store: self, parts: self.run_parts(head)?, last_index: -1, has_failed: false })
+        OutcomeIter::new(self, head)
     }
 
-    /// Like [`RunStore::outcomes`], for an iterator that keeps the store.
+    /// Like [`RunStore::outcomes`], for an iterator that owns the store. Fails if the cases cannot be read.
     pub fn into_outcomes(self, head: &StoredRun) -> Result<OutcomeIter<RunStore>, RunStoreError> {
-        self.verify(head)?;
-        let parts = self.run_parts(head)?;
-        Ok(OutcomeIter { store: self, parts, last_index: -1, has_failed: false })
+        OutcomeIter::new(self, head)
     }
 
     /// Returns the outcome of the case with this id, or at this place: `FILE:LINE` or `FILE:LINE:COLUMN`. Fails if no
@@ -594,6 +591,14 @@ fn suite_name_within(project: &Path, suite: &Path) -> String {
     match suite.strip_prefix(project) {
         Ok(within) => within.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
         Err(_) => suite_name(project, suite),
+    }
+}
+
+impl<S: Borrow<RunStore>> OutcomeIter<S> {
+    fn new(store: S, head: &StoredRun) -> Result<Self, RunStoreError> {
+        store.borrow().verify(head)?;
+        let parts = store.borrow().run_parts(head)?;
+        Ok(OutcomeIter { store, parts, last_index: -1, has_failed: false })
     }
 }
 

@@ -11,7 +11,7 @@ use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, Sto
 use super::{Harness, exit};
 
 impl Harness {
-    /// Returns the examples of this test file that failed when they last ran, as pairs of suite and name.
+    /// Returns the examples of this test file that failed when they last ran.
     pub(super) fn last_failed(&self, project: &Project) -> Result<FailedCases, u8> {
         let store = RunStore::open(&store_path(&project.root));
         let failed = store.and_then(|store| store.failed_cases(Some(self.file), None));
