@@ -84,24 +84,27 @@ impl Diagnostic {
         let width = width.clamp(MIN_WIDTH, MAX_WIDTH);
         let mut group =
             Group::with_title(Level::ERROR.primary_title(escape_text(&self.message, LineBreaks::Escape)));
+        let mut moved = Vec::new();
         for excerpt in self.excerpts(width) {
             let annotations = excerpt.marks.into_iter().map(|mark| {
                 let kind = if mark.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
                 let label = mark.label.map(|label| escape_text(label, LineBreaks::Escape));
                 kind.span(mark.span).label(label)
             });
-            group = group.element(
-                Snippet::source(excerpt.text)
-                    .path(escape_text(excerpt.name, LineBreaks::Escape))
-                    .line_start(excerpt.first_line as usize)
-                    .annotations(annotations),
-            );
+            let path = escape_text(excerpt.name, LineBreaks::Escape);
+            let line = excerpt.first_line as usize;
+            if let Some((counted, column)) = excerpt.moved_column {
+                moved.push((format!("{path}:{line}:{counted}"), format!("{path}:{line}:{column}")));
+            }
+            group = group
+                .element(Snippet::source(excerpt.text).path(path).line_start(line).annotations(annotations));
         }
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(escape_text(help, LineBreaks::Preserve)));
         }
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        renderer.term_width(width).render(&[group])
+        let rendered = renderer.term_width(width).render(&[group]);
+        moved.into_iter().fold(rendered, |rendered, (counted, place)| rendered.replacen(&counted, &place, 1))
     }
 
     /// Returns an excerpt with all marks near the location, and one for each distant related location.
@@ -114,7 +117,8 @@ impl Diagnostic {
             let mark = ExcerptMark { span: also.span.clone(), label: Some(label), primary: false };
             let shown_together = also.source == place.source
                 && also.line().abs_diff(place.line()) <= MAX_EXCERPT_LINES
-                && also.column().abs_diff(place.column()) as usize <= width / 2;
+                && also.column().abs_diff(place.column()) as usize <= width / 2
+                && place.column() as usize <= MAX_LEADING_WIDTHS * width;
             if shown_together {
                 near.push(mark);
             } else {
@@ -250,13 +254,20 @@ struct ExcerptMark<'a> {
     primary: bool,
 }
 
+/// Bytes of a line before and after its first mark in which secrets are looked for. The line can be a whole file, and
+/// the key of a secret can precede what is shown by far.
+const MAX_MASKED_BYTES: usize = 16_384;
+
+/// Start of a first mark, in widths, from which the start of its line is left out.
+const MAX_LEADING_WIDTHS: usize = 4;
+
 /// Source lines with marks, escaped for printing and truncated after the visible part.
-///
-/// Text before a mark is never truncated, because the column of the mark is counted from the start of the
-/// line.
 struct SourceExcerpt<'a> {
     name: &'a str,
     first_line: u32,
+    /// If the start of the first line is left out: the column of the first mark as the renderer counts it, and its
+    /// column in the file.
+    moved_column: Option<(usize, u32)>,
     text: String,
     marks: Vec<ExcerptMark<'a>>,
 }
@@ -269,14 +280,29 @@ impl<'a> SourceExcerpt<'a> {
         let mut excerpt = SourceExcerpt {
             name: &source.name,
             first_line: source.line_at(first),
+            moved_column: None,
             text: String::new(),
             marks: Vec::new(),
         };
         let mut marks = marks.into_iter().peekable();
         loop {
             let on_line = |mark: &ExcerptMark<'_>| source.line_start(mark.span.start) == line.start;
-            let here = iter::from_fn(|| marks.next_if(on_line)).collect();
-            excerpt.push_line(source, line.clone(), here, width);
+            let here: Vec<_> = iter::from_fn(|| marks.next_if(on_line)).collect();
+            let near = here.first().map_or(line.start, |mark| source.boundary(mark.span.start).min(line.end));
+            let masked = source.boundary(near.saturating_sub(MAX_MASKED_BYTES)).max(line.start)
+                ..source.boundary(near + MAX_MASKED_BYTES).min(line.end);
+            let text = mask_literal_secrets(&source.text[masked.clone()]);
+            let mut start = masked.start;
+            let column = source.column_at(near);
+            if excerpt.text.is_empty() && column as usize > MAX_LEADING_WIDTHS * width {
+                start = source.boundary(near.saturating_sub(2 * width)).max(start);
+                let counted = source.text[start..near].chars().count() + 1;
+                excerpt.moved_column = Some((counted, column));
+            } else if start == 0 {
+                // Keeps the original column of a piece that starts within a line.
+                excerpt.text.extend(iter::repeat_n(' ', source.first_column as usize - 1));
+            }
+            excerpt.push_line(source, start, &text[start - masked.start..], here, width);
             let next = source.text[line.end..].find('\n').map(|newline| line.end + newline + 1);
             match next {
                 Some(next) if marks.peek().is_some() => line = source.line_span(next),
@@ -286,18 +312,15 @@ impl<'a> SourceExcerpt<'a> {
         }
     }
 
+    /// Adds the text of a line from `line_start` on.
     fn push_line(
         &mut self,
         source: &SourceText,
-        line: Range<usize>,
+        line_start: usize,
+        text: &str,
         marks: Vec<ExcerptMark<'a>>,
         width: usize,
     ) {
-        // Keeps the original column of a piece that starts within a line.
-        if line.start == 0 {
-            self.text.extend(std::iter::repeat_n(' ', source.first_column as usize - 1));
-        }
-        let text = &*mask_literal_secrets(&source.text[line.clone()]);
         let shown_until = |start: usize, chars: usize| {
             text[start..].char_indices().nth(chars).map_or(text.len(), |(length, _)| start + length)
         };
@@ -305,7 +328,7 @@ impl<'a> SourceExcerpt<'a> {
         let mut shown = shown_until(0, 2 * width);
         for mark in marks {
             // Marks a multi-line span on its first line, and a long span at its start.
-            let inside = |offset: usize| source.boundary(offset).clamp(line.start, line.end) - line.start;
+            let inside = |offset: usize| source.boundary(offset).saturating_sub(line_start).min(text.len());
             let start = inside(mark.span.start);
             let end = inside(mark.span.end).max(start).min(shown_until(start, width / 2));
             shown = shown.max(shown_until(end, 2 * width));

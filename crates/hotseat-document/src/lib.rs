@@ -12,6 +12,7 @@ mod duplicates;
 mod excerpt;
 mod file;
 pub mod json;
+mod line_index;
 mod node;
 mod place;
 mod problems;
@@ -28,7 +29,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS, visible_cha
 pub use excerpt::{excerpt, shorten};
 pub use file::{open_file, read_file, read_text_file};
 pub use node::{DocumentNode, MapEntry, MapKey, NodeValue};
-pub use place::{SourceLines, SourceSpan, SourceText};
+pub use place::{SourceLine, SourceSpan, SourceText};
 pub use reader::{MapView, NodeView};
 pub use schema::{json_schema, reference_markdown};
 pub use secrets::{address_password, is_secret_header, is_secret_name};

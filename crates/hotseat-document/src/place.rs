@@ -4,10 +4,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+use super::line_index::LineIndex;
 use super::secrets::mask_literal_secrets;
 
 /// Text of a file, or of one document of a file with several.
-#[derive(Clone, PartialEq, Eq)]
 pub struct SourceText {
     /// Display path of the file.
     pub name: Arc<str>,
@@ -17,6 +17,7 @@ pub struct SourceText {
     pub first_line: u32,
     /// Column at which the text starts, counted in characters from 1.
     pub first_column: u32,
+    lines: LineIndex,
 }
 
 impl SourceText {
@@ -37,7 +38,13 @@ impl SourceText {
         if text.starts_with('\u{FEFF}') {
             text.drain(..'\u{FEFF}'.len_utf8());
         }
-        Arc::new(SourceText { name: name.into(), text, first_line, first_column })
+        Arc::new(SourceText {
+            name: name.into(),
+            text,
+            first_line,
+            first_column,
+            lines: LineIndex::default(),
+        })
     }
 
     /// Returns the last character boundary not after `offset`.
@@ -47,24 +54,37 @@ impl SourceText {
 
     /// Returns the line of the file at `offset`.
     pub(super) fn line_at(&self, offset: usize) -> u32 {
-        let before = &self.text.as_bytes()[..self.boundary(offset)];
-        let breaks = before.iter().filter(|&&byte| byte == b'\n').count();
+        let breaks = self.lines.position(&self.text, offset).breaks;
         self.first_line.saturating_add(u32::try_from(breaks).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the column at `offset`, counted in characters from 1.
+    pub(super) fn column_at(&self, offset: usize) -> u32 {
+        let position = self.lines.position(&self.text, offset);
+        let shift = if position.line_start == 0 { self.first_column.saturating_sub(1) } else { 0 };
+        u32::try_from(position.chars + 1).unwrap_or(u32::MAX).saturating_add(shift)
     }
 
     /// Returns the start of the line that contains `offset`.
     pub(super) fn line_start(&self, offset: usize) -> usize {
-        self.text[..self.boundary(offset)].rfind('\n').map_or(0, |newline| newline + 1)
+        self.lines.position(&self.text, offset).line_start
     }
 
     /// Returns the span of the line that contains `offset`, without its line break.
     pub(super) fn line_span(&self, offset: usize) -> Range<usize> {
-        let start = self.line_start(offset);
-        let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
-        let end = if self.text[start..end].ends_with('\r') { end - 1 } else { end };
-        start..end
+        self.lines.line_span(&self.text, offset)
     }
 }
+
+impl PartialEq for SourceText {
+    fn eq(&self, other: &Self) -> bool {
+        let SourceText { name, text, first_line, first_column, lines: _ } = self;
+        let start = (other.first_line, other.first_column);
+        (*first_line, *first_column) == start && *name == other.name && *text == other.text
+    }
+}
+
+impl Eq for SourceText {}
 
 impl fmt::Debug for SourceText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,19 +92,14 @@ impl fmt::Debug for SourceText {
     }
 }
 
-/// Lines of a source around a location, for display.
+/// The line of a location, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceLines {
-    /// Number of the first line, counted from 1.
-    pub first_line: u32,
-    /// The lines, truncated. Literal secrets are masked.
-    pub lines: Vec<String>,
-    /// Characters of the location in its first line, counted from 0.
+pub struct SourceLine {
+    /// The line. Literal secrets are masked.
+    pub text: String,
+    /// Characters of the location in the line, counted from 0.
     pub marked: Range<usize>,
 }
-
-/// Maximum length of a line in [`SourceLines`], in characters.
-const MAX_LINE_CHARS: usize = 400;
 
 /// A span of a [`SourceText`]. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
@@ -121,10 +136,7 @@ impl SourceSpan {
 
     /// Returns the column, counted in characters from 1.
     pub fn column(&self) -> u32 {
-        let start = self.source.line_start(self.span.start);
-        let before = self.source.text[start..self.source.boundary(self.span.start)].chars().count();
-        let shift = if start == 0 { self.source.first_column.saturating_sub(1) } else { 0 };
-        u32::try_from(before + 1).unwrap_or(u32::MAX).saturating_add(shift)
+        self.source.column_at(self.span.start)
     }
 
     /// Returns the location of `part` (in bytes) of `text`, if this is the location of a node with that text.
@@ -147,27 +159,21 @@ impl SourceSpan {
         self.source == other.source && self.span.start <= other.span.start && other.span.end <= self.span.end
     }
 
-    /// Returns the lines of the location, with up to `around` lines before and after its first line.
-    pub fn surrounding_lines(&self, around: usize) -> SourceLines {
-        let own = self.source.line_span(self.span.start);
-        let mut start = own.start;
-        for _ in 0..around {
-            let Some(before) = start.checked_sub(1) else { break };
-            start = self.source.line_start(before);
+    /// Returns the line of the location, unless it is longer than `max_chars`.
+    pub fn short_line(&self, max_chars: usize) -> Option<SourceLine> {
+        let line = self.source.line_span(self.span.start);
+        // A character has at most four bytes.
+        let is_short =
+            line.len() <= 4 * max_chars && self.source.text[line.clone()].chars().count() <= max_chars;
+        if !is_short {
+            return None;
         }
-        let first_line = self.source.line_at(start);
-        let before = (self.line() - first_line) as usize;
-        let shown = self.source.text[start..].lines().take(before + 1 + around);
-        let lines = shown.map(|line| {
-            let masked = mask_literal_secrets(line);
-            masked.chars().take(MAX_LINE_CHARS).collect()
-        });
         let chars = |end: usize| {
-            let end = self.source.boundary(end).clamp(own.start, own.end);
-            self.source.text[own.start..end].chars().count()
+            let end = self.source.boundary(end).clamp(line.start, line.end);
+            self.source.text[line.start..end].chars().count()
         };
         let marked = chars(self.span.start)..chars(self.span.end);
-        SourceLines { first_line, lines: lines.collect(), marked }
+        Some(SourceLine { text: mask_literal_secrets(&self.source.text[line]).into_owned(), marked })
     }
 
     /// Returns the source text.
@@ -218,19 +224,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn surrounding_lines_are_masked_and_bounded() {
-        let long = "x".repeat(2 * MAX_LINE_CHARS);
+    fn short_lines_are_masked() {
+        let long = "x".repeat(50);
         let text = format!("a: 1\napi_key: sk-123\nb: \"é, no\"\nc: {long}\n");
         let source = SourceText::new("a.yaml", text.as_str(), 7);
-        let at = text.find("no").unwrap();
-        let found = SourceSpan::new(&source, at..at + 2).surrounding_lines(1);
-        assert_eq!((found.first_line, found.marked), (8, 7..9));
-        assert_eq!(found.lines[0], "api_key: xxxxxx");
-        assert_eq!(found.lines[1], "b: \"é, no\"");
-        assert_eq!((found.lines.len(), found.lines[2].chars().count()), (3, MAX_LINE_CHARS));
-        let all = SourceSpan::new(&source, at..text.len() + 9).surrounding_lines(100);
-        assert_eq!((all.first_line, all.lines.len(), all.marked), (7, 4, 7..10));
-        let empty = SourceSpan::new(&SourceText::new("", "", 1), 0..0).surrounding_lines(2);
-        assert_eq!((empty.lines.len(), empty.marked), (0, 0..0));
+        let line_of = |word: &str, end: usize| {
+            let at = text.find(word).unwrap();
+            SourceSpan::new(&source, at..at + end).short_line(20)
+        };
+        let line = |text: &str, marked| Some(SourceLine { text: text.to_owned(), marked });
+        assert_eq!(line_of("no", 2), line("b: \"é, no\"", 7..9));
+        assert_eq!(line_of("no", 999), line("b: \"é, no\"", 7..10));
+        assert_eq!(line_of("sk-123", 6), line("api_key: xxxxxx", 9..15));
+        assert_eq!(line_of("xxx", 3), None);
+        assert_eq!(SourceSpan::new(&SourceText::new("", "", 1), 0..0).short_line(2), line("", 0..0));
     }
 }

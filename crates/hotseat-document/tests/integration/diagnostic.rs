@@ -217,6 +217,19 @@ error: expected `,` or `}` here
 }
 
 #[test]
+fn secrets_far_within_long_lines_are_masked() {
+    let text = format!(
+        "{{\"a\": \"{}\", \"api_key\": \"sk-{}\", \"b\": 1}}",
+        "x ".repeat(250_000),
+        "q".repeat(3_000)
+    );
+    let source = source(&text);
+    let shown = Diagnostic::new("wrong").at(location_of(&source, "\"b\"")).render(false, 80);
+    assert!(shown.contains(" --> cases/suite.yaml:1:503029\n"), "{shown}");
+    assert!(shown.contains("xxxxxx\", \"b\": 1}") && !shown.contains('q'), "{shown}");
+}
+
+#[test]
 fn span_as_long_as_line_shows_its_start() {
     let text = "x ".repeat(250_000);
     let source = source(&text);

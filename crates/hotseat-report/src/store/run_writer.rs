@@ -496,7 +496,7 @@ impl WriteState {
 
 impl SourceNumbers for TransactionSources<'_> {
     fn number(&mut self, source: &Arc<SourceText>) -> rusqlite::Result<usize> {
-        let SourceText { name, text, first_line, first_column } = &**source;
+        let SourceText { name, text, first_line, first_column, .. } = &**source;
         let KnownSources { sources, first_source, .. } = &mut *self.known;
         let new = *first_source + sources.len() + 1;
         let number = *sources.entry(hash_value(&(name, text, first_line, first_column))).or_insert(new);

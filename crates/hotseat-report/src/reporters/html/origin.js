@@ -1,20 +1,17 @@
-// Where a case comes from: its file, the lines around a check, and texts that help to repeat or keep it.
+// Where a case comes from: its file, the line of a check, and texts that help to repeat or keep it.
 
-// The place of a check in its file, as a link to the editor, with the lines around it.
+// The place of a check in its file, as a link to the editor, with its line.
 function definedAt(place, source, sources) {
   const name = `${place.file}:${place.line}${place.column ? `:${place.column}` : ''}`;
   const href = editorLink(source, place);
   const found = (sources || []).find((one) => one.file === place.file && one.line === place.line && (!place.column || one.column === place.column));
-  return [href ? h('a.place', { href, title: 'Open in the editor' }, h('code', {}, name)) : h('code.place', {}, name), found && sourceLines(found)];
+  return [href ? h('a.place', { href, title: 'Open in the editor' }, h('code', {}, name)) : h('code.place', {}, name), found && sourceLine(found)];
 }
 
-function sourceLines({ first, lines, line: marked, marked: [from, to] }) {
-  return h('pre.source', { tabindex: '0', 'aria-label': 'Source' }, lines.map((text, at) => {
-    const isMarked = first + at === marked;
-    const chars = [...text];
-    return h(`span.source-line${isMarked ? '.marked' : ''}`, {}, h('span.number', { 'aria-hidden': 'true' }, first + at),
-      isMarked ? [chars.slice(0, from).join(''), h('mark', {}, chars.slice(from, to).join('')), chars.slice(to).join('')] : text, '\n');
-  }));
+function sourceLine({ text, line, marked: [from, to] }) {
+  const chars = [...text];
+  return h('pre.source', { tabindex: '0', 'aria-label': 'Source' }, h('span.source-line.marked', {},
+    h('span.number', { 'aria-hidden': 'true' }, line), chars.slice(0, from).join(''), h('mark', {}, chars.slice(from, to).join('')), chars.slice(to).join(''), '\n'));
 }
 
 // Texts in a test case may contain variables, and YAML has characters that must be escaped.

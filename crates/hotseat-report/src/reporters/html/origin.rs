@@ -1,18 +1,15 @@
-//! Where a case comes from: the lines of its file that explain a failure, and the command that runs it again.
+//! Where a case comes from: the lines of its file with what failed, and the command that runs it again.
 
 use std::collections::HashSet;
 
 use hotseat_checks::escape;
-use hotseat_document::{SourceLines, SourceSpan};
+use hotseat_document::{SourceLine, SourceSpan};
 
 use hotseat_engine::run::{CaseOutcome, CaseRef};
 
 use crate::reporters::record::records;
 use crate::reporters::text::shell_word;
 
-/// Number of lines shown before and after a location. Neighbouring lines could contain secrets, such as values of
-/// hooks.
-const LINES_AROUND: usize = 0;
 /// Maximum length of a shown line, in characters. A longer one can be a whole case.
 const MAX_LINE_CHARS: usize = 200;
 /// Maximum number of excerpts of a case.
@@ -21,18 +18,16 @@ const MAX_EXCERPTS: usize = 40;
 const RUNNABLE_EXTENSIONS: [&str; 8] = ["yaml", "yml", "json", "jsonl", "ts", "mts", "js", "mjs"];
 
 records! {
-    /// Lines of a test file around a location.
-    pub struct SourceExcerptRecord<'a>(place: &'a SourceSpan) {
-        let SourceLines { first_line, lines, marked } = place.surrounding_lines(LINES_AROUND);
+    /// The line of a location in a test file. Its neighbours are not shown, because they could contain secrets, such
+    /// as values of hooks.
+    pub struct SourceExcerptRecord<'a>(place: &'a SourceSpan, line: SourceLine) {
+        let SourceLine { text, marked } = line;
     } => {
         file: &'a str = place.file(),
-        /// The location.
         line: u32 = place.line(),
         column: u32 = place.column(),
-        /// Number of the first line.
-        first: u32 = first_line,
-        lines: Vec<String> = lines,
-        /// Marked characters in the line of the location, from 0.
+        text: String = text,
+        /// Marked characters of the text, counted from 0.
         marked: [usize; 2] = [marked.start, marked.end],
     }
 }
@@ -48,8 +43,7 @@ pub fn source_excerpts(outcome: &CaseOutcome) -> Vec<SourceExcerptRecord<'_>> {
         .chain(missing)
         .filter(|place| !place.file().is_empty() && seen.insert((place.file(), place.line(), place.column())))
         .take(MAX_EXCERPTS)
-        .map(SourceExcerptRecord::new)
-        .filter(|excerpt| excerpt.lines.iter().all(|line| line.chars().count() <= MAX_LINE_CHARS))
+        .filter_map(|place| Some(SourceExcerptRecord::new(place, place.short_line(MAX_LINE_CHARS)?)))
         .collect()
 }
 
