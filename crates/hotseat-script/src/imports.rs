@@ -1,4 +1,4 @@
-//! Finds import specifiers in source text, for error locations.
+//! Finds import specifiers and words in source text, without parsing it.
 
 use std::ops::Range;
 
@@ -10,56 +10,103 @@ pub(crate) fn find_specifier(text: &str, name: &str) -> Option<Range<usize>> {
 /// Returns all import specifiers: strings after `from`, `import` or `import(`.
 pub(crate) fn specifiers(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
+    // The last three words or characters of the code.
+    let mut before = [""; 3];
     std::iter::from_fn(move || {
         loop {
-            let (start, end) = next_string(text, at)?;
-            at = end;
-            if names_module(&text[..start]) {
-                return Some((&text[start + 1..end - 1], start..end));
+            let SourcePiece { kind, span } = next_piece(text, at)?;
+            at = span.end;
+            match kind {
+                PieceKind::Comment => {}
+                PieceKind::Code => before = [before[1], before[2], &text[span]],
+                PieceKind::Quoted => {
+                    let is_specifier = names_module(before);
+                    before = [before[1], before[2], ""];
+                    if is_specifier {
+                        return Some((&text[span.start + 1..span.end - 1], span));
+                    }
+                }
             }
         }
     })
 }
 
-/// Returns the next quoted text after `at`, outside of comments.
-fn next_string(text: &str, mut at: usize) -> Option<(usize, usize)> {
-    let bytes = text.as_bytes();
-    while at < bytes.len() {
-        let rest = &text.as_bytes()[at..];
-        if rest.starts_with(b"//") {
-            at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-        } else if rest.starts_with(b"/*") {
-            at += text[at + 2..].find("*/").map_or(rest.len(), |end| end + 4);
-        } else if matches!(bytes[at], b'"' | b'\'' | b'`') {
-            let quote = bytes[at];
-            let start = at;
-            at += 1;
-            while at < bytes.len() && bytes[at] != quote && (quote == b'`' || bytes[at] != b'\n') {
-                at += if bytes[at] == b'\\' { 2 } else { 1 };
+/// True if a quoted text after these words or characters of the code names a module. `.` before the word makes it the name of
+/// a member.
+fn names_module(before: [&str; 3]) -> bool {
+    match before {
+        [member, "from" | "import", "("] => member != ".",
+        [_, member, "from" | "import"] => member != ".",
+        _ => false,
+    }
+}
+
+/// Returns the words and other characters of the code, without white space, comments and quoted texts.
+pub(crate) fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let piece = next_piece(text, at)?;
+            at = piece.span.end;
+            if piece.kind == PieceKind::Code {
+                return Some(&text[piece.span]);
             }
-            at += 1;
-            if at > bytes.len() {
-                return None;
-            }
-            // A quote that is not closed on its line belongs to, for example, a regular expression.
-            if bytes[at - 1] == quote && text.is_char_boundary(at) {
-                return Some((start, at));
-            }
-        } else {
-            at += 1;
+        }
+    })
+}
+
+/// A piece of source text.
+struct SourcePiece {
+    kind: PieceKind,
+    span: Range<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PieceKind {
+    Comment,
+    Quoted,
+    Code,
+}
+
+/// Returns the comment, quoted text, word or other character at or after `at`.
+fn next_piece(text: &str, at: usize) -> Option<SourcePiece> {
+    let at = text.len() - text[at..].trim_start().len();
+    let rest = &text[at..];
+    let first = rest.chars().next()?;
+    let (kind, length) = if rest.starts_with("//") {
+        (PieceKind::Comment, rest.find('\n').unwrap_or(rest.len()))
+    } else if rest.starts_with("/*") {
+        (PieceKind::Comment, rest[2..].find("*/").map_or(rest.len(), |end| end + 4))
+    } else if let Some(length) = quoted_length(rest) {
+        (PieceKind::Quoted, length)
+    } else if first == '`' {
+        // Not closed, so nothing after it is code.
+        (PieceKind::Comment, rest.len())
+    } else if is_word_character(first) {
+        (PieceKind::Code, rest.find(|c| !is_word_character(c)).unwrap_or(rest.len()))
+    } else {
+        (PieceKind::Code, first.len_utf8())
+    };
+    Some(SourcePiece { kind, span: at..at + length })
+}
+
+fn is_word_character(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '$')
+}
+
+/// Returns the length of a quoted text at the start of `rest`. A quote that is not closed on its line belongs to, for
+/// example, a regular expression.
+fn quoted_length(rest: &str) -> Option<usize> {
+    let quote = rest.chars().next().filter(|first| matches!(first, '"' | '\'' | '`'))?;
+    let mut is_escaped = false;
+    for (at, character) in rest.char_indices().skip(1) {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '\n' if quote != '`' => return None,
+            _ if character == quote => return Some(at + 1),
+            _ => {}
         }
     }
     None
-}
-
-fn names_module(before: &str) -> bool {
-    let before = before.trim_end();
-    let before = before.strip_suffix('(').map_or(before, str::trim_end);
-    ["from", "import"].iter().any(|word| {
-        before.strip_suffix(word).is_some_and(|rest| {
-            !rest.ends_with(|character: char| {
-                character.is_alphanumeric() || matches!(character, '_' | '$' | '.')
-            })
-        })
-    })
 }

@@ -64,6 +64,7 @@ mod json_text;
 mod limits;
 mod modules;
 mod strip;
+mod test_files;
 pub mod thread;
 
 pub use console::{ConsoleLevel, ConsoleLine};
@@ -72,3 +73,4 @@ pub use error::{ScriptError, ScriptErrorKind, StackFrame};
 pub use host::{HostCallError, HostResult, ScriptHost};
 pub use limits::ScriptLimits;
 pub use modules::{ScriptModule, Scripts};
+pub use test_files::{TestFileOwner, TestFiles};

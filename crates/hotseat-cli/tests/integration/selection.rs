@@ -236,6 +236,51 @@ fn lines_select_single_cases() {
     }
 }
 
+/// Tests in any spelling that the language has are found in folders. What is left out is named, unless it is a test of another tool.
+#[test]
+fn folders_lose_no_test_in_typescript() {
+    const TESTS: [(&str, &str); 8] = [
+        ("list_test.ts", "const TestList = (t) => t.assert.True(false);\nexport { TestList };\n"),
+        ("line_test.ts", "export function\n  TestLine(t) { t.assert.True(false); }\n"),
+        (
+            "comment_test.ts",
+            "/** doc */ export /* one */ function TestComment(t) { t.assert.True(false); }\n",
+        ),
+        ("tab_test.ts", "export\tfunction TestTab(t) { t.assert.True(false); }\n"),
+        ("all_test.ts", "export * from './lib';\n"),
+        ("lib_test.ts", "export { TestLibrary } from './lib';\n"),
+        ("small_test.mjs", "import{it}from\"hotseat\";it('small',()=>{throw 1});\n"),
+        ("fixtures_test.ts", "import { it } from './fixtures';\nit('fixtures', () => { throw 1; });\n"),
+    ];
+    let others = [
+        ("lib.ts", "export function TestLibrary(t) { t.assert.True(false); }\n"),
+        ("fixtures.ts", "export { it, user } from 'hotseat';\n"),
+        ("vitest_test.ts", "import { test } from 'vitest';\nimport './lib';\ntest('x', () => {});\n"),
+        ("helper_test.ts", "export const rate = 3;\n"),
+        ("checkout.test.ts", "import { it } from 'hotseat';\nit('x', () => {});\n"),
+        ("vitest.test.ts", "import { test } from 'vitest';\n"),
+        ("UPPER.Test.yaml", "name: x\nturns: [{ user: hi }]\n"),
+    ];
+    let mut project = project();
+    for (name, text) in TESTS.iter().chain(&others) {
+        project = project.file(&format!("tests/{name}"), text);
+    }
+    for arguments in [&["test", "--no-store"][..], &["test", "--no-store", "tests"]] {
+        let output = project.hotseat(arguments);
+        for (name, _) in TESTS {
+            assert!(output.stdout.contains(&format!("tests/{name}:")), "{name}: {output}");
+        }
+        assert!(
+            output.stderr.contains("left out: tests/helper_test.ts, without an import of `hotseat`"),
+            "{output}"
+        );
+        assert!(output.stderr.contains("names: tests/UPPER.Test.yaml, tests/checkout.test.ts;"), "{output}");
+        assert!(!output.stderr.contains("vitest"), "{output}");
+    }
+    let output = project.hotseat(&["list", "tests/*_test.ts"]);
+    assert!(output.stderr.contains("tests/helper_test.ts") && output.code == 2, "{output}");
+}
+
 #[test]
 fn misspelt_selections_name_the_nearest() {
     let project = project();

@@ -8,9 +8,10 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
-use super::project::{FILE_NAMES, Project};
+use super::project::{FILE_NAMES, Project, default_suites};
 use crate::cases::{Suite, is_program};
 use hotseat_document::{Diagnostic, nearest};
+use hotseat_script::{TestFileOwner, TestFiles};
 use hotseat_trace::format_count;
 
 /// Discovered suites, sorted and without duplicates.
@@ -28,8 +29,68 @@ pub struct DiscoveredSuites {
     pub missing: Vec<Diagnostic>,
     /// Diagnostics of invalid globs.
     pub mistakes: Vec<Diagnostic>,
-    /// Notes about suites that are nearer to another project file.
+    /// Notes about suites that are nearer to another project file, and about test files that are left out.
     pub notes: Vec<Diagnostic>,
+}
+
+/// What a search finds beside suites.
+#[derive(Debug, Default)]
+struct WalkRemarks {
+    /// Diagnostics of files that cannot be read.
+    mistakes: Vec<Diagnostic>,
+    /// Display paths of files with names of test files that have no tests of Hotseat, and import no packages, as tests of other
+    /// tools do.
+    without_tests: BTreeSet<String>,
+    /// Display paths of suites with names of other tools.
+    misnamed: BTreeSet<String>,
+}
+
+/// How a file is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FileFit {
+    /// Not at all, but its name is like those of suites.
+    Misnamed,
+    /// By a pattern or a folder. Files of other test tools, and helper scripts for hooks, may have matching names.
+    Pattern,
+    /// By its name.
+    Name,
+}
+
+/// True if a folder that is passed contains the file as a suite.
+fn is_suite_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    is_program(path) || WRITTEN_SUITES.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Endings of suites that are not programs.
+const WRITTEN_SUITES: [&str; 4] = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
+
+/// True if the name of a file is like those of suites, or is that of a test script of other tools.
+fn is_misnamed(path: &Path) -> bool {
+    let name = lowercase_name(path);
+    let written = name.replace(".tests.", ".test.").replace("_test.", ".test.");
+    WRITTEN_SUITES.iter().any(|ending| written.ends_with(ending)) || is_test_script(&name)
+}
+
+fn lowercase_name(path: &Path) -> String {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or("").to_ascii_lowercase()
+}
+
+/// True if a file has the name of a test script of any tool, such as `checkout.test.ts`.
+fn is_test_script(name: &str) -> bool {
+    const EXTENSIONS: [&str; 8] = ["ts", "mts", "cts", "tsx", "js", "mjs", "cjs", "jsx"];
+    name.rsplit_once('.').is_some_and(|(stem, ending)| {
+        EXTENSIONS.contains(&ending) && ["_test", ".test", ".spec"].iter().any(|end| stem.ends_with(end))
+    })
+}
+
+/// Returns how an entry of `suites` means the files that it matches.
+fn fit_of(entry: &str) -> FileFit {
+    if has_wildcard(entry) { FileFit::Pattern } else { FileFit::Name }
+}
+
+fn has_wildcard(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '[', '{'])
 }
 
 /// Finds suites. `written` are paths relative to `folder`, and words; without a path, the globs of the project are
@@ -41,18 +102,24 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
     let (words, paths): (Vec<String>, Vec<String>) =
         written.iter().cloned().partition(|written| is_case_word(written, folder));
     let mut found = DiscoveredSuites { words, ..DiscoveredSuites::default() };
+    let mut remarks = WalkRemarks::default();
     if paths.is_empty() {
         let mut any = Vec::new();
         for pattern in &project.suites {
             match compile_glob(pattern) {
-                Ok(glob) => any.push(glob),
+                Ok(glob) => any.push((glob, fit_of(pattern))),
                 Err(diagnostic) => found.mistakes.push(diagnostic),
             }
         }
-        let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
-        let suites =
-            walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut found.mistakes);
+        let uses_default = project.suites == default_suites();
+        let fits = |path: &Path| {
+            let fit = any.iter().filter(|(glob, _)| glob.is_match(path)).map(|(_, fit)| *fit).max();
+            fit.or_else(|| (uses_default && is_misnamed(path)).then_some(FileFit::Misnamed))
+        };
+        let bases = glob_bases(&project.suites);
+        let suites = walk_suites(&project.root, folder, bases, fits, &mut remarks);
         found.suites.extend(suites);
+        found.mistakes.append(&mut remarks.mistakes);
         if !found.suites.is_empty() {
             found.mistakes.extend(lost_entries(&found.suites, project));
         } else if found.mistakes.is_empty() {
@@ -62,12 +129,16 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 project.suites.join(", ")
             );
             let bases = glob_bases(&project.suites);
+            let first_note = remarks.notes().next().map(|note| note.message);
+            let mut remarks = WalkRemarks::default();
             let ignored =
-                walk_suites_with(&project.root, folder, bases, fits, IgnoredFiles::Included, &mut Vec::new());
-            let help = match ignored.iter().map(|suite| &suite.shown).min() {
-                Some(shown) => format!("a `.gitignore` names {shown}; pass it as an argument to run it"),
-                None => "pass a file, or run `hotseat init` to create an example".to_string(),
-            };
+                walk_suites_with(&project.root, folder, bases, fits, IgnoredFiles::Included, &mut remarks);
+            let ignored = ignored.iter().map(|suite| &suite.shown).min();
+            let ignored = ignored
+                .map(|shown| format!("a `.gitignore` names {shown}; pass it as an argument to run it"));
+            let help = ignored
+                .or(first_note)
+                .unwrap_or_else(|| "pass a file, or run `hotseat init` to create an example".to_string());
             found.mistakes.push(Diagnostic::new(message).help(help));
         }
     }
@@ -87,19 +158,19 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
             continue;
         }
         let suites = if path.is_dir() {
-            let named = |path: &Path| {
-                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-                let written = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
-                is_program(path) || written.iter().any(|ending| name.ends_with(ending))
+            let named = |path: &Path| match is_suite_name(path) {
+                true => Some(FileFit::Pattern),
+                false => is_misnamed(path).then_some(FileFit::Misnamed),
             };
-            walk_suites(&path, folder, vec![PathBuf::new()], named, &mut found.mistakes)
+            walk_suites(&path, folder, vec![PathBuf::new()], named, &mut remarks)
         } else if path.is_file() {
             vec![Suite::new(path.clone(), display_path(&path, folder))]
-        } else if written.contains(['*', '?', '[', '{']) {
+        } else if has_wildcard(written) {
             match compile_glob(written) {
                 Ok(glob) => {
-                    let fits = |path: &Path| glob.is_match(path);
-                    walk_suites(folder, folder, glob_bases([written]), fits, &mut found.mistakes)
+                    // As if the shell had replaced the glob by the names of the files.
+                    let fits = |path: &Path| glob.is_match(path).then_some(FileFit::Name);
+                    walk_suites(folder, folder, glob_bases([written]), fits, &mut remarks)
                 }
                 Err(diagnostic) => {
                     found.mistakes.push(diagnostic);
@@ -116,11 +187,13 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
             } else {
                 "no files match"
             };
-            found.missing.push(Diagnostic::new(format!("{rule} {written}")));
+            let help = remarks.notes().next().map(|note| note.message);
+            found.missing.push(Diagnostic { help, ..Diagnostic::new(format!("{rule} {written}")) });
         }
         whole.extend(suites.iter().map(|suite| suite.path.clone()));
         found.suites.extend(suites);
     }
+    found.mistakes.append(&mut remarks.mistakes);
     // A file that is also named without a line or name is meant as a whole.
     found.lines.retain(|(path, _)| !whole.contains(path));
     found.named.retain(|(path, _)| !whole.contains(path));
@@ -130,7 +203,32 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         .suites
         .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
     found.notes = nested_projects(&seen, folder, project);
+    found.notes.extend(remarks.notes());
     found
+}
+
+impl WalkRemarks {
+    /// Returns notes about the files that are left out.
+    fn notes(&self) -> impl Iterator<Item = Diagnostic> {
+        let without_tests = name_first(&self.without_tests).map(|names| {
+            format!(
+                "left out: {names}, without an import of `hotseat` and without an exported function `Test…`"
+            )
+        });
+        let misnamed = name_first(&self.misnamed).map(|names| {
+            format!("left out because of their names: {names}; names of suites end in `.test.yaml`, `.test.json`, `.test.jsonl` or `_test.ts`")
+        });
+        without_tests.into_iter().chain(misnamed).map(Diagnostic::new)
+    }
+}
+
+/// Names the first files, and the number of the others. `None` if there are none.
+fn name_first(files: &BTreeSet<String>) -> Option<String> {
+    const MAX_NAMES: usize = 3;
+    let more = files.len().saturating_sub(MAX_NAMES);
+    let mut names: Vec<String> = files.iter().take(MAX_NAMES).cloned().collect();
+    names.extend((more > 0).then(|| format!("{more} more")));
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Notes about project files between suites, given by their canonical paths, and the root of the project, one for each: their
@@ -186,8 +284,9 @@ pub fn nearest_suite(written: &str, folder: &Path, project: &Project) -> Option<
     const MAX_SUITES: usize = 10_000;
     let globs: Vec<GlobMatcher> =
         project.suites.iter().filter_map(|pattern| compile_glob(pattern).ok()).collect();
-    let fits = |path: &Path| globs.iter().any(|glob| glob.is_match(path));
-    let known = walk_suites(&project.root, folder, glob_bases(&project.suites), fits, &mut Vec::new());
+    let fits = |path: &Path| globs.iter().any(|glob| glob.is_match(path)).then_some(FileFit::Pattern);
+    let bases = glob_bases(&project.suites);
+    let known = walk_suites(&project.root, folder, bases, fits, &mut WalkRemarks::default());
     let shown: Vec<&Path> = known.iter().take(MAX_SUITES).map(|suite| Path::new(&*suite.shown)).collect();
     let with_name = |path: &&Path| path.file_name().is_some_and(|name| name == written);
     // A name without its folder, or a misspelt path.
@@ -241,10 +340,10 @@ fn walk_suites(
     root: &Path,
     folder: &Path,
     bases: Vec<PathBuf>,
-    fits: impl Fn(&Path) -> bool,
-    mistakes: &mut Vec<Diagnostic>,
+    fits: impl Fn(&Path) -> Option<FileFit>,
+    remarks: &mut WalkRemarks,
 ) -> Vec<Suite> {
-    walk_suites_with(root, folder, bases, fits, IgnoredFiles::LeftOut, mistakes)
+    walk_suites_with(root, folder, bases, fits, IgnoredFiles::LeftOut, remarks)
 }
 
 /// Like [`walk_suites`]. A link to a file is a suite, too; a link to a folder is not followed. What cannot be read is a
@@ -253,9 +352,9 @@ fn walk_suites_with(
     root: &Path,
     folder: &Path,
     bases: Vec<PathBuf>,
-    fits: impl Fn(&Path) -> bool,
+    fits: impl Fn(&Path) -> Option<FileFit>,
     ignored: IgnoredFiles,
-    mistakes: &mut Vec<Diagnostic>,
+    remarks: &mut WalkRemarks,
 ) -> Vec<Suite> {
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
     let start = root.to_path_buf();
@@ -276,49 +375,55 @@ fn walk_suites_with(
             entry.depth() == 0 || (!is_skipped && leads_to_suites(entry.path()))
         })
         .build();
+    let mut scripts = TestFiles::open(root);
     let mut suites = Vec::new();
     for entry in walk {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
                 let help = "make it readable, or name it in a `.gitignore`";
-                mistakes.push(Diagnostic::new(format!("cannot search for suites: {error}")).help(help));
+                remarks
+                    .mistakes
+                    .push(Diagnostic::new(format!("cannot search for suites: {error}")).help(help));
                 continue;
             }
         };
         let path = entry.path();
-        if !fits(path.strip_prefix(root).unwrap_or(path)) {
-            continue;
-        }
+        let below_root = path.strip_prefix(root).unwrap_or(path);
+        let Some(fit) = fits(below_root) else { continue };
         let is_file = match entry.file_type().filter(FileType::is_symlink) {
             None => entry.file_type().is_some_and(|kind| kind.is_file()),
             Some(_) => match fs::metadata(path) {
                 Ok(metadata) => metadata.is_file(),
                 Err(error) => {
                     let shown = display_path(path, folder);
-                    mistakes.push(Diagnostic::new(format!("cannot follow the link {shown}: {error}")));
+                    let message = format!("cannot follow the link {shown}: {error}");
+                    remarks.mistakes.push(Diagnostic::new(message));
                     false
                 }
             },
         };
-        // Files of other test tools, and helper scripts for hooks, may have matching names.
-        if is_file && (!is_program(path) || has_hotseat_tests(path)) {
-            suites.push(Suite::new(path.to_path_buf(), display_path(path, folder)));
+        if !is_file {
+            continue;
+        }
+        let shown = display_path(path, folder);
+        let is_script = match fit {
+            FileFit::Name => false,
+            FileFit::Pattern => is_program(path),
+            FileFit::Misnamed => is_test_script(&lowercase_name(path)),
+        };
+        let owner = match &mut scripts {
+            Ok(scripts) if is_script => scripts.owner(below_root),
+            _ => TestFileOwner::Hotseat,
+        };
+        match (owner, fit) {
+            (TestFileOwner::Hotseat, FileFit::Name | FileFit::Pattern) => {
+                suites.push(Suite::new(path.to_path_buf(), shown));
+            }
+            (TestFileOwner::Hotseat, FileFit::Misnamed) => drop(remarks.misnamed.insert(shown)),
+            (TestFileOwner::Unknown, FileFit::Pattern) => drop(remarks.without_tests.insert(shown)),
+            (TestFileOwner::OtherTool | TestFileOwner::Unknown, _) => {}
         }
     }
     suites
-}
-
-/// True if a script imports `hotseat` or exports a function `Test…`.
-fn has_hotseat_tests(path: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(path) else { return true };
-    let imports = ["from \"hotseat\"", "from 'hotseat'"].iter().any(|import| text.contains(import));
-    let exports = |line: &str| {
-        let declared = line.trim_start().strip_prefix("export ").map(str::trim_start);
-        let declared = declared.map(|rest| rest.strip_prefix("async ").unwrap_or(rest).trim_start());
-        let named = declared
-            .and_then(|rest| ["function ", "const ", "let "].iter().find_map(|word| rest.strip_prefix(word)));
-        named.is_some_and(|name| name.trim_start().starts_with("Test"))
-    };
-    imports || text.lines().any(exports)
 }

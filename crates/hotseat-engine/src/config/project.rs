@@ -719,7 +719,8 @@ pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc
     Err(unknown_agent(name, agents.iter().filter_map(|agent| agent.name.as_deref())))
 }
 
-fn default_suites() -> Vec<String> {
+/// Returns the globs of suites of a project that names none.
+pub(super) fn default_suites() -> Vec<String> {
     ["**/*.test.{yaml,yml,json,jsonl}", "**/*_test.{ts,mts,js,mjs}"].map(str::to_string).to_vec()
 }
 

@@ -1,0 +1,160 @@
+//! Finds out whose tests a script has, without running it.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+
+use crate::folder::ScriptFolder;
+use crate::imports::{code_words, specifiers};
+
+/// Whose tests a script has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestFileOwner {
+    /// It imports `hotseat`, also through other files, or exports a name that starts with `Test`.
+    Hotseat,
+    /// It imports packages, which Hotseat does not support.
+    OtherTool,
+    /// It has neither.
+    Unknown,
+}
+
+/// Test files below a folder. Files that several tests import are read once.
+#[derive(Debug)]
+pub struct TestFiles {
+    folder: ScriptFolder,
+    files: HashMap<String, FileFacts>,
+}
+
+/// What a file says about itself.
+#[derive(Debug, Clone, Default)]
+struct FileFacts {
+    imports_hotseat: bool,
+    imports_packages: bool,
+    exports_tests: bool,
+    /// True if it exports all that another file exports.
+    exports_all: bool,
+    /// Keys of the files that it imports.
+    imports: Vec<String>,
+}
+
+/// Maximum number of files that are read to find out whose tests a file has.
+const MAX_IMPORTED_FILES: usize = 200;
+
+impl TestFiles {
+    /// Opens a folder. No file outside of it is read.
+    ///
+    /// # Errors
+    /// If the folder does not exist.
+    pub fn open(folder: &Path) -> io::Result<TestFiles> {
+        Ok(TestFiles { folder: ScriptFolder::open(folder, folder)?, files: HashMap::new() })
+    }
+
+    /// Finds out whose tests a file has. `path` is relative to the folder. A file that cannot be read counts as one of
+    /// Hotseat, so that it is reported.
+    pub fn owner(&mut self, path: &Path) -> TestFileOwner {
+        let Some(path) = path.to_str() else { return TestFileOwner::Hotseat };
+        let mut seen = HashSet::new();
+        let mut open = vec![(path.to_owned(), true)];
+        let mut owner = TestFileOwner::Unknown;
+        while let Some((key, is_exported)) = open.pop() {
+            if seen.len() >= MAX_IMPORTED_FILES || !seen.insert(key.clone()) {
+                continue;
+            }
+            let Some(facts) = self.facts(&key) else {
+                // What an import lacks is reported when the file runs.
+                if key == path {
+                    return TestFileOwner::Hotseat;
+                }
+                continue;
+            };
+            if facts.imports_hotseat {
+                return TestFileOwner::Hotseat;
+            }
+            if facts.imports_packages {
+                owner = TestFileOwner::OtherTool;
+            } else if facts.exports_tests && is_exported && owner == TestFileOwner::Unknown {
+                return TestFileOwner::Hotseat;
+            }
+            let is_exported = is_exported && facts.exports_all;
+            open.extend(facts.imports.iter().map(|key| (key.clone(), is_exported)));
+        }
+        owner
+    }
+
+    /// Returns what a file says about itself. `None` if it cannot be read.
+    fn facts(&mut self, key: &str) -> Option<FileFacts> {
+        if let Some(known) = self.files.get(key) {
+            return Some(known.clone());
+        }
+        let text = self.folder.read(key).ok()?;
+        let mut facts = FileFacts::default();
+        for (name, _) in specifiers(&text) {
+            match self.folder.import(key, name) {
+                _ if name == "hotseat" => facts.imports_hotseat = true,
+                Ok(imported) => facts.imports.push(imported),
+                Err(_) => facts.imports_packages |= !name.starts_with(['.', '/']),
+            }
+        }
+        (facts.exports_tests, facts.exports_all) = exported_tests(&text);
+        self.files.insert(key.to_owned(), facts.clone());
+        Some(facts)
+    }
+}
+
+/// Returns whether a script exports a name that starts with `Test`, and whether it exports all of another file.
+fn exported_tests(text: &str) -> (bool, bool) {
+    const BEFORE_NAMES: [&str; 9] =
+        ["async", "function", "default", "abstract", "class", "const", "let", "var", "*"];
+    let (mut exports_tests, mut exports_all) = (false, false);
+    let mut words = code_words(text).peekable();
+    while let Some(word) = words.next() {
+        if word != "export" {
+            continue;
+        }
+        exports_all |= words.peek() == Some(&"*");
+        while words.next_if(|word| BEFORE_NAMES.contains(word)).is_some() {}
+        if words.next_if_eq(&"{").is_some() {
+            let mut names = words.by_ref().take_while(|word| *word != "}");
+            exports_tests |= names.any(|name| name.starts_with("Test"));
+        } else {
+            exports_tests |= words.peek().is_some_and(|name| name.starts_with("Test"));
+        }
+    }
+    (exports_tests, exports_all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exported_tests_are_found_in_any_spelling() {
+        for text in [
+            "export function TestA(t) {}",
+            "export function\n  TestA(t) {}",
+            "export\tasync function TestA(t) {}",
+            "export /* one */ function TestA(t) {}",
+            "/** doc */ export const TestA = (t) => {};",
+            "const a = 1; export function* TestA(t) {}",
+            "export { TestA };",
+            "export { inner as TestA, other };",
+            "export { other, TestA } from './lib';",
+            "export const { TestA } = tests;",
+            "export default function TestA() {}",
+            "export class TestA {}",
+        ] {
+            assert!(exported_tests(text).0, "{text}");
+        }
+        for text in [
+            "export function helper() { return TestA; }",
+            "// export function TestA() {}",
+            "const text = 'export function TestA() {}';",
+            "export interface TestA {}",
+            "export type TestA = string;",
+            "export { helper };\nfunction TestA() {}",
+        ] {
+            assert!(!exported_tests(text).0, "{text}");
+        }
+        assert!(exported_tests("export * from './lib'").1 && !exported_tests("export const a = 1 * 2").1);
+    }
+}
