@@ -985,3 +985,14 @@ fn a_violated_prohibition_is_not_skipped() {
     }
     assert_eq!(tested.case("open")["status"], "skipped", "{}", tested.output);
 }
+
+#[test]
+fn empty_variables_skip_no_case() {
+    for value in ["", "0", "no"] {
+        let project = Project::with_agent(&echo_agent())
+            .file(".env", &format!("BROKEN=\"{value}\"\n"))
+            .suite("a.test.yaml", "name: x\nskip: '${ENV.BROKEN}'\nturns: [{ user: hi }]\n");
+        let output = project.hotseat(&["test", "--no-store"]);
+        assert!(output.code == 2 && output.stderr.contains("would skip the case"), "{value}: {output}");
+    }
+}

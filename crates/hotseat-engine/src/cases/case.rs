@@ -783,9 +783,11 @@ fn read_target(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> CaseTarget {
 /// Reads the reason why the case is skipped. A word for false is no reason: older versions of YAML read `no` as false.
 fn read_skip<'a>(map: &MapView<'a>, diagnostics: &mut Diagnostics) -> Option<&'a str> {
     let reason = map.text("skip");
-    let is_false = |text: &&str| ["no", "n", "off", "false"].contains(&text.to_lowercase().as_str());
+    // A variable can be empty.
+    let is_false =
+        |text: &&str| ["", "0", "no", "n", "off", "false"].contains(&text.trim().to_lowercase().as_str());
     if let Some(word) = reason.filter(is_false) {
-        let message = format!("`skip` with the text `{word}` would skip the case");
+        let message = format!("`skip` with the text \"{word}\" would skip the case");
         let help = "write `skip: false`, or a reason of several words";
         diagnostics.push(Diagnostic::new(message).at(map.place_of("skip")).help(help));
     }

@@ -2,6 +2,9 @@
 
 const isObject = (value) => typeof value === "object" && value !== null;
 
+// Tests can replace functions of the language, for example by a polyfill, before the parts of this library are loaded.
+const isSame = Object.is;
+
 const isPromise = (value) => isObject(value) && typeof value.then === "function";
 
 const isGenerator = (value) => isObject(value) && typeof value.next === "function" && typeof value.throw === "function";

@@ -71,6 +71,7 @@ const ofValues = {
   toEqual: (actual, expected) => uncalled(actual, expected) ?? is(equal(actual, expected)),
   toMatchObject(actual, expected) {
     if (!isObject(expected)) throw misuse(`toMatchObject needs an object, got ${shown(expected)}`);
+    if (shown(expected) === "{}") throw misuse("toMatchObject({}) accepts every object; name members, or use toEqual({})");
     return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is not an object` };
   },
   toContain(actual, ...all) {

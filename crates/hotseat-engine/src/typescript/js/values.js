@@ -1,6 +1,6 @@
 // Values: formatting, comparison, their placeholders, and what comparisons report.
 
-const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, misuse, thrownWords, AssertionError, Misuse } = core;
+const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, misuse, thrownWords, AssertionError, Misuse } = core;
 
 const LONGEST = 1000;
 /** Formats a value for people. */
@@ -9,7 +9,7 @@ function show(value, above = []) {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return `[function ${value.name || "without a name"}]`;
   if (typeof value === "bigint") return `${value}n`;
-  if (Object.is(value, -0)) return "-0";
+  if (isSame(value, -0)) return "-0";
   if (!isObject(value)) return String(value);
   if (value instanceof RegExp) return String(value);
   if (value instanceof Error) return `${value.name}: ${value.message}`;
@@ -77,7 +77,7 @@ function conditionOf(expected) {
 /** True for identical values. Throws if one of them is NaN, which would differ from every other value. */
 function identical(actual, expected) {
   if (Number.isNaN(actual) !== Number.isNaN(expected)) throw new TypeError(`NaN cannot be compared with ${shown(Number.isNaN(actual) ? expected : actual)}`);
-  return Object.is(actual, expected);
+  return isSame(actual, expected);
 }
 
 /** Classes whose objects are compared by their values. */
@@ -110,18 +110,28 @@ function equal(actual, expected, compared = []) {
   if (Array.isArray(actual) !== Array.isArray(expected)) return false;
   if (Array.isArray(actual)) return actual.length === expected.length && expected.every((one, at) => same(actual[at], one));
   if (actual instanceof Date || expected instanceof Date)
-    return actual instanceof Date && expected instanceof Date && Object.is(actual.getTime(), expected.getTime());
+    return actual instanceof Date && expected instanceof Date && isSame(actual.getTime(), expected.getTime());
   if (actual instanceof RegExp || expected instanceof RegExp)
     return actual instanceof RegExp && expected instanceof RegExp && String(actual) === String(expected);
-  if (actual instanceof Error || expected instanceof Error)
-    return actual instanceof Error && expected instanceof Error && actual.name === expected.name && actual.message === expected.message;
-  if (actual instanceof Map || expected instanceof Map)
-    return actual instanceof Map && expected instanceof Map && actual.size === expected.size && [...expected].every(([key, value]) => actual.has(key) && same(actual.get(key), value));
-  if (actual instanceof Set || expected instanceof Set)
-    return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one))) && [...actual].every((one) => [...expected].some((other) => same(one, other)));
-  // An undefined member counts as missing.
-  const keys = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key) && value[key] !== undefined);
-  return keys(actual).length === keys(expected).length && keys(expected).every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
+  if (isOf(Error)) {
+    const facts = ({ name, message, cause, errors }) => [name, message, cause, errors];
+    return actual instanceof Error && expected instanceof Error && same(facts(actual), facts(expected)) && sameMembers(actual, expected, same);
+  }
+  if (isOf(Map))
+    return actual instanceof Map && expected instanceof Map && actual.size === expected.size && [...expected].every(([key, value]) => actual.has(key) && same(actual.get(key), value)) && sameMembers(actual, expected, same);
+  if (isOf(Set))
+    return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one))) && [...actual].every((one) => [...expected].some((other) => same(one, other))) && sameMembers(actual, expected, same);
+  // An iterator or an object with private fields shows no members.
+  const hidesContent = (value) => !isMapping(value) && members(value).length === 0;
+  if (hidesContent(actual) && hidesContent(expected)) throw new TypeError(`the content of ${shown(actual)}, of the class ${actual.constructor?.name ?? "unknown"}, cannot be compared`);
+  return sameMembers(actual, expected, same);
+}
+
+/** Returns the keys of the members of an object. An undefined member counts as missing. */
+const members = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key) && value[key] !== undefined);
+
+function sameMembers(actual, expected, same) {
+  return members(actual).length === members(expected).length && members(expected).every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
 }
 
 /** Returns true if an object has at least the expected members. */
