@@ -4,11 +4,12 @@
 //! a read ends between the two); an empty line ends an event; several `data` lines are joined by LF; one
 //! space after the colon is dropped; comments and unknown fields are ignored.
 //!
-//! Two rules differ. The standard discards a last event without its empty line, because a browser reconnects
+//! Three rules differ. The standard discards a last event without its empty line, because a browser reconnects
 //! and receives it again. Here no stream is resumed, and some servers omit the final empty line.
 //! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
 //! the stream ended regularly. And the standard replaces bytes that are not UTF-8; here they are an error,
-//! because a check must not read another text than the one that was sent.
+//! because a check must not read another text than the one that was sent. And a decoder made by
+//! [`SseDecoder::with_error_fields`] reads a field `error`, as llama.cpp sends it, as the data of an event of that name.
 
 use std::borrow::Cow;
 
@@ -19,6 +20,8 @@ pub const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub struct SseDecoder {
     max_event_bytes: usize,
+    /// True if a field `error` is read.
+    reads_error_fields: bool,
     /// Part of the current line from earlier chunks.
     line: Vec<u8>,
     /// Data of the current event.
@@ -63,6 +66,7 @@ impl SseDecoder {
     pub fn new(max_event_bytes: usize) -> Self {
         SseDecoder {
             max_event_bytes,
+            reads_error_fields: false,
             line: Vec::new(),
             data: Vec::new(),
             has_data: false,
@@ -70,6 +74,13 @@ impl SseDecoder {
             after_cr: false,
             started: false,
         }
+    }
+
+    /// Makes a field `error` the data of an event named `error`, for streams of language models.
+    #[must_use]
+    pub fn with_error_fields(mut self) -> Self {
+        self.reads_error_fields = true;
+        self
     }
 
     /// Decodes more bytes and passes the data of each completed event to `on_event`. Fails if an event
@@ -187,7 +198,9 @@ impl SseDecoder {
         if field == b"event" {
             self.is_error = value == b"error";
         }
-        if field == b"data" {
+        let is_error = self.reads_error_fields && field == b"error";
+        self.is_error |= is_error;
+        if field == b"data" || is_error {
             if std::mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');
             }
@@ -295,6 +308,20 @@ mod tests {
         assert_eq!(found, expected.map(|(data, is_error)| (data.to_string(), is_error)));
         // Where names do not matter, an event without data is none.
         assert_eq!(events(&[stream]), ["a", "b", "c", "d", ""]);
+    }
+
+    #[test]
+    fn error_fields_are_read_on_request() {
+        let stream = b"error: {}\n\nerrors: a\n\ndata: b\n\n";
+        let read = |mut decoder: SseDecoder| {
+            let mut found = Vec::new();
+            let fed =
+                decoder.feed_events(stream, |event| found.push((event.data.to_string(), event.is_error)));
+            fed.map(|()| found)
+        };
+        let (error, event) = (("{}".to_string(), true), ("b".to_string(), false));
+        assert_eq!(read(SseDecoder::default()), Ok(vec![event.clone()]));
+        assert_eq!(read(SseDecoder::default().with_error_fields()), Ok(vec![error, event]));
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod providers;
 mod pure;
 pub mod recording;
 mod reply_assembler;
+mod reported_error;
 mod retry;
 pub mod script;
 pub mod serve;
@@ -53,6 +54,7 @@ pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};
 pub use reply_assembler::ReplyAssembler;
+pub use reported_error::{is_error_object, reported_error};
 pub use retry::{RetryPolicy, RetryingModel};
 pub use sleep::{Sleep, SleepFuture, TokioSleep};
 pub use types::{

@@ -1,5 +1,6 @@
 //! Language models defined in the project file and the agents that use them.
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
+use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_stream, harmless_stream};
 use hotseat_testkit::completions::{ChatCompletion, chunk};
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
@@ -328,4 +329,29 @@ fn anthropic_gets_its_own_reasoning_and_ids_back() {
     assert_eq!(messages[1]["content"][0], thinking);
     assert_eq!(messages[1]["content"][1]["id"], "toolu_1");
     assert_eq!(messages[2]["content"][0]["tool_use_id"], "toolu_1");
+}
+
+/// A provider that fails within a stream has not replied, however complete the text looks.
+#[test]
+fn provider_errors_in_a_stream_fail_the_turn() {
+    let run = |reply: FakeReply| {
+        let server = FakeAgent::start(move |_| reply.clone());
+        let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+        agent_with_tool(&connector).test(&[])
+    };
+    for (event, _) in PROVIDER_ERRORS {
+        let tested = run(failing_stream(event));
+        let text = tested.failure("a").to_string();
+        assert!(text.contains("ended its reply with an error"), "{event}: {text}");
+    }
+    for reason in FAILURE_REASONS {
+        let tested = run(ChatCompletion::new().text("Paid.").finish(reason).into());
+        let failure = tested.failure("a");
+        assert!(failure.to_string().contains("ended its reply with an error"), "{reason}: {failure}");
+    }
+    run(harmless_stream()).assert_all_passed();
+    let tested = run(ChatCompletion::new().text("Paid.").finish("tired").into());
+    tested.assert_all_passed();
+    let notes = tested.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains("the reply ends with an unknown finish_reason, tired"), "{notes}");
 }

@@ -610,11 +610,62 @@ fn empty_answer_is_an_error() {
 #[test]
 fn event_without_choices_is_ignored_with_a_note() {
     let tested = run_with_reply(|_| {
-        ChatCompletion::new().text("Hello").chunk(json!({"detail": "busy"})).finish("stop")
+        ChatCompletion::new().text("Hello").chunk(json!({"type": "ping", "code": 0})).finish("stop")
     });
     tested.assert_all_passed();
     let notes = tested.case("a")["turns"][0]["notes"].to_string();
     assert!(notes.contains("has no `choices`; it is ignored"), "{notes}");
+}
+
+/// Errors of llama.cpp, vLLM, FastAPI, DashScope and MiniMax in a stream, with words of the message.
+pub const PROVIDER_ERRORS: [(&str, &str); 5] = [
+    (r#"error: {"code":500,"message":"context shift failed"}"#, "context shift failed"),
+    (r#"data: {"object":"error","message":"EngineDeadError","param":null,"code":500}"#, "EngineDeadError"),
+    (r#"data: {"detail":"Internal Server Error"}"#, "Internal Server Error"),
+    (r#"data: {"code":"InternalError","message":"inference failed","request_id":"r"}"#, "inference failed"),
+    (r#"data: {"choices":null,"base_resp":{"status_code":1002,"status_msg":"rate limit"}}"#, "rate limit"),
+];
+
+/// Finish reasons of a provider that failed.
+pub const FAILURE_REASONS: [&str; 6] = [
+    "error",
+    "network_error",
+    "abort",
+    "insufficient_system_resource",
+    "malformed_function_call",
+    "function_call_filter: MALFORMED_FUNCTION_CALL",
+];
+
+/// A stream of a provider that did not fail, although it looks so: Azure's first chunk, and members `error` without an error.
+pub fn harmless_stream() -> FakeReply {
+    let filters = json!({"choices": [], "object": "", "prompt_filter_results": [{"prompt_index": 0}]});
+    let mut completion = ChatCompletion::new().chunk(filters);
+    for error in [json!(null), json!(""), json!({}), json!(false)] {
+        let mut said = chunk(json!({"content": "Paid. ", "error": error}), None);
+        said["choices"][0]["error"] = error.clone();
+        said["error"] = error;
+        completion = completion.chunk(said);
+    }
+    let usage =
+        json!({"object": "chat.completion.chunk", "usage": {"prompt_tokens": 1, "completion_tokens": 1}});
+    completion.chunk(usage).finish("stop").into()
+}
+
+/// A stream with a text, this event and the end marker.
+pub fn failing_stream(event: &str) -> FakeReply {
+    let text = chunk(json!({"role": "assistant", "content": "Paid."}), Some("stop"));
+    FakeReply::sse().event(text).bytes(format!("{event}\n\n")).bytes("data: [DONE]\n\n")
+}
+
+#[test]
+fn an_unknown_finish_reason_is_noted() {
+    for (reason, is_noted) in [("tired", true), ("eos", false), ("length", false)] {
+        let tested = run_with_reply(|_| ChatCompletion::new().text("Hello").finish(reason));
+        tested.assert_all_passed();
+        let notes = tested.case("a")["turns"][0]["notes"].to_string();
+        let noted = notes.contains(&format!("the reply ends with an unknown finish_reason, {reason}"));
+        assert_eq!(noted, is_noted, "{reason}: {notes}");
+    }
 }
 
 #[test]
@@ -637,6 +688,16 @@ fn server_errors_are_agent_errors() {
         });
         assert_failed(&tested, 1, "agent_error", "the agent failed: out of memory");
     }
+    // Further forms of servers and gateways, after the start of a reply that looks complete.
+    for (event, words) in PROVIDER_ERRORS {
+        let tested = run_with_reply(move |_| failing_stream(event));
+        assert_failed(&tested, 1, "agent_error", words);
+    }
+    for reason in FAILURE_REASONS {
+        let tested = run_with_reply(|_| ChatCompletion::new().text("Paid").finish(reason));
+        assert_failed(&tested, 1, "agent_error", &format!("the reply ends with finish_reason {reason}"));
+    }
+    run_with_reply(|_| harmless_stream()).assert_all_passed();
     // Also after the end, and whatever the data.
     for (event, words) in [
         ("event: error\ndata: {\"message\": \"overloaded\"}\n\n", "the agent failed: overloaded"),

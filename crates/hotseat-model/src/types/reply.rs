@@ -87,10 +87,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl StopReason {
-    /// Reads the reason that a provider gives for the end of a reply, in letters of any case.
+    /// Reads the reason that a provider gives for the end of a reply, in letters of any case. Gemini puts the name of a filter
+    /// before some reasons: `function_call_filter: MALFORMED_FUNCTION_CALL`.
     pub fn from_provider(name: &str) -> StopReason {
-        match name.to_ascii_lowercase().as_str() {
-            "stop" | "end_turn" => StopReason::EndTurn,
+        match bare_reason(name).as_str() {
+            "stop" | "end_turn" | "eos" | "eos_token" | "complete" => StopReason::EndTurn,
             "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
             "length"
             | "max_tokens"
@@ -98,11 +99,27 @@ impl StopReason {
             | "model_length"
             | "model_context_window_exceeded" => StopReason::MaxTokens,
             "stop_sequence" => StopReason::StopSequence,
-            "content_filter" | "refusal" | "safety" | "recitation" | "blocklist" | "prohibited_content" => {
-                StopReason::Refusal
-            }
+            "content_filter" | "refusal" | "sensitive" | "safety" | "recitation" | "blocklist"
+            | "prohibited_content" | "spii" => StopReason::Refusal,
             _ => StopReason::Other(name.to_string()),
         }
+    }
+
+    /// Returns true if the reason says that the provider failed, so the reply is incomplete.
+    pub fn is_failure(&self) -> bool {
+        let StopReason::Other(name) = self else { return false };
+        matches!(
+            bare_reason(name).as_str(),
+            "error"
+                | "network_error"
+                | "abort"
+                | "aborted"
+                | "insufficient_system_resource"
+                | "malformed_function_call"
+                | "unexpected_tool_call"
+                | "error_limit"
+                | "timeout"
+        )
     }
 
     /// Returns the name used in recordings, scripts and traces.
@@ -116,6 +133,11 @@ impl StopReason {
             StopReason::Other(name) => name,
         }
     }
+}
+
+/// Returns a reason in lower case, without the name of a filter before it.
+fn bare_reason(name: &str) -> String {
+    name.rsplit(": ").next().unwrap_or(name).to_ascii_lowercase()
 }
 
 impl From<String> for StopReason {

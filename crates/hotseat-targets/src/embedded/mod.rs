@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::FutureExt;
 use hotseat_model::{
     Model, ModelError, ModelErrorKind, ModelRequest, ModelTool, ReplyDelta, ReplyFuture, ReplySink,
+    StopReason,
 };
 use hotseat_runtime::conversation::{
     ApprovalVerdict, ContextEntry, ConversationInput as Told, OperationAddress,
@@ -25,7 +26,8 @@ use hotseat_runtime::live::{
 };
 use hotseat_trace::{
     AgentRunFailed, AttemptFailure, ConversationTurn, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind,
-    FailureKind, InterruptRaised, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvocation,
+    FailureKind, InterruptRaised, Note, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed,
+    ToolInvocation,
 };
 use serde_json::Value;
 
@@ -38,6 +40,7 @@ use crate::message::{
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::message_json;
+use crate::target::unknown_reason_note;
 use crate::target::{
     AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, check_unoffered_call,
     empty_answer, too_many_requests, unanswered_interrupt,
@@ -520,6 +523,13 @@ impl EmbeddedTurn<'_> {
         }
         self.record(record, payload);
         match &record.payload {
+            Payload::LlmCallCompleted(call)
+                if matches!(StopReason::from_provider(&call.stop_reason), StopReason::Other(_)) =>
+            {
+                let message = unknown_reason_note(&call.stop_reason);
+                self.recorder.emit(Note { turn_id: self.id.clone(), message, event: None });
+                Ok(next)
+            }
             Payload::LlmCallFailed(failed) => model_of_test_failed(&failed.error).map_or(Ok(next), Err),
             _ => Ok(next),
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
-    is_reasoning_part, merge_extra_members,
+    AmbiguousName, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, is_call_part,
+    is_error_object, is_reasoning_part, merge_extra_members, reported_error,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::{append_piece, joined, readable};
 use crate::message::{ToolReply, parse_content_output};
-use crate::target::{CallArguments, TurnRecorder, protocol_error};
+use crate::target::{CallArguments, TurnRecorder, protocol_error, unknown_reason_note};
 
 /// A chunk of a stream, or a whole completion.
 #[derive(Debug, Deserialize)]
@@ -70,9 +70,10 @@ struct CompletionWireMessage {
 
 impl CompletionChoice {
     /// Returns the error of the choice or of its messages.
-    fn take_error(&mut self) -> Option<Value> {
-        let mut messages = self.delta.iter_mut().chain(&mut self.message);
-        self.error.take().or_else(|| messages.find_map(|message| message.error.take()))
+    fn error(&self) -> Option<&Value> {
+        let mut messages = self.delta.iter().chain(&self.message);
+        let in_message = || messages.find_map(|message| reported_error(message.error.as_ref()));
+        reported_error(self.error.as_ref()).or_else(in_message)
     }
 
     fn has_misplaced_calls(&self) -> bool {
@@ -200,7 +201,7 @@ impl CompletionReader {
         if self.keep_raw {
             telling.record_raw(told.clone());
         }
-        let mut error = parse_error(told.get("error").filter(|error| !error.is_null()).unwrap_or(&told));
+        let mut error = parse_error(reported_error(told.get("error")).unwrap_or(&told));
         if matches!(error.message.trim(), "" | "[DONE]") {
             error.message = "an event named `error`".to_string();
         }
@@ -229,10 +230,14 @@ impl CompletionReader {
             };
             protocol_error(format!("{what} {words}: {}", excerpt(data, 200)))
         })?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            let error = parse_error(&error);
-            telling.run_failed(&error);
-            return Err(TurnError::Run(error));
+        if let Some(error) = reported_error(chunk.error.as_ref()) {
+            return Err(run_failure(error, telling));
+        }
+        if chunk.choices.as_ref().is_none_or(Vec::is_empty)
+            && let Ok(told) = serde_json::from_str::<Value>(&readable(data))
+            && is_error_object(&told)
+        {
+            return Err(run_failure(&told, telling));
         }
         let is_signal = chunk.usage.is_some() || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
         if chunk.choices.is_none() && !is_signal {
@@ -249,17 +254,15 @@ impl CompletionReader {
         self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
         self.awaiting = chunk.awaiting_input.or(self.awaiting);
         self.hint = chunk.input_hint.or(self.hint.take());
-        for (place, mut choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
+        for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
             // Further choices are alternative replies.
             if choice.index.unwrap_or(place) != 0 {
                 self.has_further_choices = true;
                 continue;
             }
             self.has_choice = true;
-            if let Some(error) = choice.take_error() {
-                let error = parse_error(&error);
-                telling.run_failed(&error);
-                return Err(TurnError::Run(error));
+            if let Some(error) = choice.error() {
+                return Err(run_failure(error, telling));
             }
             if choice.delta.is_some() && choice.message.as_ref().is_some_and(CompletionWireMessage::has_calls)
             {
@@ -271,8 +274,11 @@ impl CompletionReader {
                 self.read_message(message, what, telling)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
-            // A reply that was cut stays so, whatever the stream adds.
-            if self.finish_reason.as_deref().is_none_or(|known| known == "stop") {
+            // A reply that was cut stays so, whatever the stream adds; a failure ends any reply.
+            let is_failure = |reason: &str| StopReason::from_provider(reason).is_failure();
+            if self.finish_reason.as_deref().is_none_or(|known| known == "stop")
+                || reason.as_deref().is_some_and(is_failure)
+            {
                 self.finish_reason = reason.map(Arc::from).or(self.finish_reason.take());
             }
         }
@@ -416,6 +422,11 @@ impl CompletionReader {
             telling.record_note("the reply has further choices; only the first one is read");
         }
         telling.check_finish_reason(self.finish_reason.as_deref())?;
+        if let Some(reason) = self.finish_reason.as_deref()
+            && let StopReason::Other(_) = StopReason::from_provider(reason)
+        {
+            telling.record_note(unknown_reason_note(reason));
+        }
         if let Some(reason @ ("tool_calls" | "function_call")) = self.finish_reason.as_deref()
             && calls.is_empty()
         {
@@ -458,18 +469,30 @@ fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
     }
 }
 
-/// Parses an error of the server: a string, or an object with a `message` and maybe a `code` or `type`.
+/// Records an error of the server and returns it.
+fn run_failure(error: &Value, telling: &mut TurnRecorder<'_>) -> TurnError {
+    let error = parse_error(error);
+    telling.run_failed(&error);
+    TurnError::Run(error)
+}
+
+/// Parses an error of the server: a string, or an object with a `message` or `detail` and maybe a `code` or `type`, or with a
+/// `base_resp`.
 fn parse_error(error: &Value) -> ErrorInfo {
-    let text = |key: &str| match error.get(key) {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Number(number)) => Some(number.to_string()),
+    let text = |value: &Value| match value {
+        Value::String(text) if !text.is_empty() => Some(joined(text.clone())),
+        Value::Number(number) => Some(number.to_string()),
         _ => None,
     };
+    let first = |places: &[&Value]| places.iter().find_map(|value| text(value));
+    let base = &error["base_resp"];
     let message = match error {
-        Value::String(text) => text.clone(),
-        other => text("message").unwrap_or_else(|| other.to_string()),
+        Value::String(text) => joined(text.clone()),
+        other => first(&[&other["message"], &other["detail"], &base["status_msg"]])
+            .unwrap_or_else(|| other.to_string()),
     };
-    ErrorInfo { code: text("code").or_else(|| text("type")), message, retriable: None }
+    let code = first(&[&error["code"], &error["type"], &base["status_code"]]);
+    ErrorInfo { code, message, retriable: None }
 }
 
 #[cfg(test)]

@@ -389,7 +389,7 @@ async fn read_stream(
     reading: &mut CompletionReader,
     telling: &mut TurnRecorder<'_>,
 ) -> Result<(), TurnError> {
-    let mut decoder = SseDecoder::default();
+    let mut decoder = SseDecoder::default().with_error_fields();
     // Reading to the end lets the connection be reused; the time for trailing data is limited.
     let mut grace: Option<TurnLimits<'_>> = None;
     loop {

@@ -57,6 +57,11 @@ pub(crate) enum CallArguments {
     Unread(String),
 }
 
+/// Returns the note on a finish reason that no provider documents.
+pub(crate) fn unknown_reason_note(reason: &str) -> String {
+    format!("the reply ends with an unknown finish_reason, {reason}")
+}
+
 impl<'a> TurnRecorder<'a> {
     pub(crate) fn new(turn_id: Arc<str>, recorder: &'a mut TraceRecorder) -> Self {
         TurnRecorder {
@@ -111,9 +116,9 @@ impl<'a> TurnRecorder<'a> {
     pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
         let Some(reason) = reason else { return Ok(()) };
         match StopReason::from_provider(reason) {
-            StopReason::Other(other) if other.eq_ignore_ascii_case("error") => {
-                let message = "the reply ends with finish_reason error".to_string();
-                let error = ErrorInfo { code: Some("error".to_string()), message, retriable: None };
+            stop if stop.is_failure() => {
+                let message = format!("the reply ends with finish_reason {reason}");
+                let error = ErrorInfo { code: Some(reason.to_string()), message, retriable: None };
                 self.run_failed(&error);
                 return Err(TurnError::Run(error));
             }

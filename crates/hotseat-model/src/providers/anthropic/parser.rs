@@ -292,6 +292,10 @@ impl<'r> AnthropicParser<'r> {
 }
 
 impl ReplyParser for AnthropicParser<'_> {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         let event: AnthropicEvent = serde_json::from_str(&keep_digits(data))
             .map_err(|error| unreadable_reply_error(&self.url, error, data))?;

@@ -6,13 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, pin_mut};
 use hotseat_document::json::JsonReadError;
-use hotseat_http::SseDecoder;
+use hotseat_http::{SseDecoder, SseEvent};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use super::failure;
 use super::http::ProviderConnection;
 use crate::{
-    ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ReplyAssembler, ReplySink, TokenUsage,
+    ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ReplyAssembler, ReplySink,
+    TokenUsage, reported_error,
 };
 
 /// Maximum wait for the end of the body after its last event.
@@ -20,6 +22,9 @@ const BODY_END_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Parses the output of one provider. It does no I/O.
 pub(in crate::providers) trait ReplyParser: Send {
+    /// Returns the URL of the provider, for errors.
+    fn url(&self) -> &str;
+
     /// Handles the data of one event and passes pieces of the reply to `sink`. Returns true for the last
     /// event. Fails if the event is invalid or reports a failure.
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError>;
@@ -92,7 +97,7 @@ pub(in crate::providers) async fn read_events(
     sink: &mut dyn ReplySink,
 ) -> Result<(), ModelError> {
     pin_mut!(pieces);
-    let mut decoder = SseDecoder::default();
+    let mut decoder = SseDecoder::default().with_error_fields();
     while let Some(piece) = pieces.next().await {
         let piece = match piece {
             Ok(piece) => piece,
@@ -102,9 +107,9 @@ pub(in crate::providers) async fn read_events(
         };
         let mut outcome = Ok(false);
         let mut late = Ok(());
-        let fed = decoder.feed(&piece, |data| match outcome {
-            Ok(false) => outcome = reading.handle_event(data, sink),
-            Ok(true) if late.is_ok() => late = reading.check_late_event(data),
+        let fed = decoder.feed_events(&piece, |event| match outcome {
+            Ok(false) => outcome = read_event(reading, event, sink),
+            Ok(true) if late.is_ok() => late = reading.check_late_event(event.data),
             Ok(true) | Err(_) => {}
         });
         let is_last = outcome?;
@@ -130,7 +135,24 @@ pub(in crate::providers) async fn read_events(
             return late;
         }
     }
-    Ok(())
+    // Some servers omit the last empty line.
+    let mut outcome = Ok(());
+    decoder.finish_events(|event| outcome = read_event(reading, event, sink).map(drop));
+    outcome
+}
+
+/// Handles an event. The data of an event named `error` is the error, or contains it as `error`.
+fn read_event(
+    reading: &mut impl ReplyParser,
+    event: SseEvent<'_>,
+    sink: &mut dyn ReplySink,
+) -> Result<bool, ModelError> {
+    if !event.is_error {
+        return reading.handle_event(event.data, sink);
+    }
+    let told: Value = serde_json::from_str(event.data).unwrap_or_else(|_| event.data.into());
+    let error = reported_error(told.get("error")).unwrap_or(&told);
+    Err(failure::from_error_event(reading.url(), error))
 }
 
 /// Returns the messages as a provider accepts them: its calls have the ids that it gave them, and tool results are

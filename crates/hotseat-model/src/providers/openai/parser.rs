@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hotseat_document::json::keep_digits;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::providers::connection::{
     ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
@@ -14,7 +14,7 @@ use crate::providers::optional_member::read_or_absent;
 use crate::{
     AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
     ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
-    is_call_part, is_reasoning_part, merge_extra_members,
+    is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -149,7 +149,7 @@ impl<'r> OpenAiParser<'r> {
         let chunk: ChatCompletionChunk = serde_json::from_str(&keep_digits(data))
             .map_err(|error| unreadable_reply_error(&self.url, error, data))?;
         let in_choice = chunk.choices.iter().flatten().find_map(ChatCompletionChoice::error);
-        if let Some(error) = chunk.error.as_ref().or(in_choice) {
+        if let Some(error) = reported_error(chunk.error.as_ref()).or(in_choice) {
             let choices = chunk.choices.iter().flatten();
             // Some clients ignore the error and carry out the calls.
             return Err(
@@ -159,6 +159,12 @@ impl<'r> OpenAiParser<'r> {
                     false => failure::from_error_event(&self.url, error),
                 },
             );
+        }
+        if chunk.choices.as_ref().is_none_or(Vec::is_empty)
+            && let Ok(error) = serde_json::from_str::<Value>(data)
+            && is_error_object(&error)
+        {
+            return Err(failure::from_error_event(&self.url, &error));
         }
         if chunk.has_misplaced_calls() {
             return Err(invalid_reply_error(&self.url, &format!("it {}", MisplacedCalls::PROBLEM), data));
@@ -187,8 +193,11 @@ impl<'r> OpenAiParser<'r> {
                 self.add_message(message, data, sink)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
-            // A reply that was cut stays so, whatever the stream adds.
-            if self.finish.as_deref().is_none_or(|known| known == "stop") {
+            // A reply that was cut stays so, whatever the stream adds; a failure ends any reply.
+            let is_failure = |reason: &str| StopReason::from_provider(reason).is_failure();
+            if self.finish.as_deref().is_none_or(|known| known == "stop")
+                || reason.as_deref().is_some_and(is_failure)
+            {
                 self.finish = reason.or(self.finish.take());
             }
         }
@@ -280,6 +289,10 @@ impl<'r> OpenAiParser<'r> {
 }
 
 impl ReplyParser for OpenAiParser<'_> {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         if data.trim() == "[DONE]" {
             self.done = true;
@@ -323,8 +336,10 @@ impl ReplyParser for OpenAiParser<'_> {
         if !self.has_ended() {
             return Err(truncated_reply_error(&self.url));
         }
-        if self.finish.as_deref().is_some_and(|finish| finish.eq_ignore_ascii_case("error")) {
-            return Err(failure::from_error_event(&self.url, &Value::Null));
+        if let Some(finish) = &self.finish
+            && StopReason::from_provider(finish).is_failure()
+        {
+            return Err(failure::from_error_event(&self.url, &json!({"finish_reason": finish})));
         }
         if !self.has_choice {
             return Err(invalid_reply_error(&self.url, "it has no choices", ""));
@@ -376,7 +391,8 @@ impl ChatCompletionChoice {
     /// Returns the error of the choice or of its messages.
     fn error(&self) -> Option<&Value> {
         let mut messages = self.delta.iter().chain(&self.message);
-        self.error.as_ref().or_else(|| messages.find_map(|message| message.error.as_ref()))
+        let in_message = || messages.find_map(|message| reported_error(message.error.as_ref()));
+        reported_error(self.error.as_ref()).or_else(in_message)
     }
 
     fn message(&self) -> Option<&ChatCompletionMessage> {

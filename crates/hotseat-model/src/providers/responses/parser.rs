@@ -252,6 +252,10 @@ fn item_key(id: &Value, index: &Value) -> Option<String> {
 }
 
 impl ReplyParser for ResponsesParser {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, data);
         let event: ResponseEvent = serde_json::from_str(data).map_err(invalid)?;
