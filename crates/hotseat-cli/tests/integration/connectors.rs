@@ -1,6 +1,6 @@
 //! Language models defined in the project file and the agents that use them.
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
-use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_stream, harmless_stream};
+use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_stream, harmless_stream, usage_elsewhere};
 use hotseat_testkit::completions::{ChatCompletion, chunk};
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
@@ -354,4 +354,18 @@ fn provider_errors_in_a_stream_fail_the_turn() {
     tested.assert_all_passed();
     let notes = tested.case("a")["turns"][0]["notes"].to_string();
     assert!(notes.contains("the reply ends with an unknown finish_reason, tired"), "{notes}");
+}
+
+/// Budgets need the tokens, wherever a provider reports them.
+#[test]
+fn usage_is_read_where_providers_send_it() {
+    for reply in usage_elsewhere() {
+        let server = FakeAgent::start(move |_| reply.clone());
+        let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+        let tested = agent_with_tool(&connector).test(&[]);
+        tested.assert_all_passed();
+        let spent = &tested.case("a")["spent"];
+        assert_eq!((&spent["input_tokens"], &spent["output_tokens"]), (&json!(9), &json!(12)), "{spent}");
+        assert!(spent.get("estimated").is_none() && spent.get("partial").is_none(), "{spent}");
+    }
 }

@@ -152,6 +152,31 @@ fn records_text_calls_usage_and_finish_reason() {
     assert_eq!(turn["usage"], json!([{"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}]));
 }
 
+/// Streams with their usage where Groq and Moonshot send it: 9 tokens of input and 12 of output.
+pub fn usage_elsewhere() -> [FakeReply; 2] {
+    let usage = json!({"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21});
+    let mut moonshot = chunk(json!({}), Some("stop"));
+    moonshot["choices"][0]["usage"] = usage.clone();
+    let mut groq = chunk(json!({}), Some("stop"));
+    groq["x_groq"] = json!({"id": "req_1", "usage": usage});
+    let mut first = chunk(json!({"role": "assistant", "content": "Hi."}), None);
+    first["x_groq"] = json!({"id": "req_1"});
+    [moonshot, groq].map(|last| FakeReply::sse().event(first.clone()).event(last).bytes("data: [DONE]\n\n"))
+}
+
+/// Budgets need the tokens.
+#[test]
+fn usage_is_read_where_providers_send_it() {
+    for reply in usage_elsewhere() {
+        let server = FakeAgent::start(move |_| reply.clone());
+        let suite = "name: a\nturns: [{ user: hello, assert: { budget: { max_tokens: 21 } } }]\n";
+        let tested = run_hello(&project(&server, "").suite("a", suite));
+        tested.assert_all_passed();
+        let turn = &tested.case("a")["turns"][0];
+        assert_eq!(turn["usage"], json!([{"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}]));
+    }
+}
+
 #[test]
 fn accepts_unstreamed_completion() {
     let call =

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousName, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, is_call_part,
-    is_error_object, is_reasoning_part, merge_extra_members, reported_error,
+    AmbiguousName, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_usage,
+    is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset};
 use serde::Deserialize;
@@ -25,6 +25,8 @@ struct CompletionChunk {
     choices: Option<Vec<CompletionChoice>>,
     #[serde(default, deserialize_with = "optional_value")]
     usage: Option<Value>,
+    #[serde(default, deserialize_with = "optional_value")]
+    x_groq: Option<Value>,
     error: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
@@ -41,6 +43,8 @@ struct CompletionChoice {
     delta: Option<CompletionWireMessage>,
     message: Option<CompletionWireMessage>,
     finish_reason: Option<String>,
+    #[serde(default, deserialize_with = "optional_value")]
+    usage: Option<Value>,
     /// Gateways report here that the provider failed.
     error: Option<Value>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
@@ -239,7 +243,10 @@ impl CompletionReader {
         {
             return Err(run_failure(&told, telling));
         }
-        let is_signal = chunk.usage.is_some() || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
+        let first = chunk.choices.iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0);
+        let in_choice = first.and_then(|choice| choice.usage.as_ref());
+        let usage = completion_usage(chunk.usage, chunk.x_groq.as_ref(), in_choice);
+        let is_signal = usage.is_some() || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
         if chunk.choices.is_none() && !is_signal {
             telling.record_note(format!("{what} has no `choices`; it is ignored: {}", excerpt(data, 200)));
         }
@@ -251,7 +258,7 @@ impl CompletionReader {
             return Err(protocol_error(format!("{what} {}", MisplacedCalls::PROBLEM)));
         }
         // Usage is cumulative: the last chunk with figures counts.
-        self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
+        self.usage = usage.or(self.usage.take());
         self.awaiting = chunk.awaiting_input.or(self.awaiting);
         self.hint = chunk.input_hint.or(self.hint.take());
         for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {

@@ -14,17 +14,15 @@ use crate::providers::optional_member::read_or_absent;
 use crate::{
     AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
     ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
-    is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
+    completion_usage, is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
 };
 
 /// A chunk of a stream, or a complete reply.
 #[derive(Debug, Deserialize)]
 struct ChatCompletionChunk {
     choices: Option<Vec<ChatCompletionChoice>>,
-    #[serde(default, deserialize_with = "read_or_absent")]
-    usage: Option<ChatCompletionUsage>,
-    /// Location of the usage in Groq's API.
-    x_groq: Option<GroqExtension>,
+    usage: Option<Value>,
+    x_groq: Option<Value>,
     #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
     error: Option<Value>,
@@ -33,17 +31,12 @@ struct ChatCompletionChunk {
 }
 
 #[derive(Debug, Deserialize)]
-struct GroqExtension {
-    #[serde(default, deserialize_with = "read_or_absent")]
-    usage: Option<ChatCompletionUsage>,
-}
-
-#[derive(Debug, Deserialize)]
 struct ChatCompletionChoice {
     index: Option<u64>,
     delta: Option<ChatCompletionMessage>,
     message: Option<ChatCompletionMessage>,
     finish_reason: Option<String>,
+    usage: Option<Value>,
     /// Gateways report here that the provider failed.
     error: Option<Value>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
@@ -169,10 +162,11 @@ impl<'r> OpenAiParser<'r> {
         if chunk.has_misplaced_calls() {
             return Err(invalid_reply_error(&self.url, &format!("it {}", MisplacedCalls::PROBLEM), data));
         }
-        if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
-            // If several chunks have usage, each one is the total so far.
-            self.usage = usage.into_usage().or(self.usage);
-        }
+        let in_choice = chunk.choices.iter().flatten().find_map(|choice| choice.usage.as_ref());
+        let usage = completion_usage(chunk.usage, chunk.x_groq.as_ref(), in_choice);
+        // If several chunks have usage, each one is the total so far. Usage of another form is absent.
+        let usage = usage.and_then(|usage| serde_json::from_value::<ChatCompletionUsage>(usage).ok());
+        self.usage = usage.and_then(ChatCompletionUsage::into_usage).or(self.usage);
         self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
         for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
             // Nothing says which of several alternative replies counts.
