@@ -114,10 +114,10 @@ pub struct PlacedPiece {
 
 /// Assigns pieces to calls.
 ///
-/// Servers number pieces differently. A piece belongs to the call with its index, unless it has another id or
-/// name; without an index, to the call with its id; without both, it starts a call if it has a name, and
-/// continues the last call otherwise. The entries of a whole message are different calls, whatever their ids. So calls are
-/// neither lost, duplicated nor merged. Two names of one index
+/// Servers number pieces differently. A piece belongs to the call with its index, unless it has another name, or a name and
+/// another id: some servers send a new id with each piece, of which the first one counts. Without an index, a piece belongs to the
+/// call with its id; without both, it starts a call if it has a name, and continues the last call otherwise. The entries of a
+/// whole message are different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index
 /// without arguments between them are an error: they may be two calls, or the parts of one name.
 #[derive(Debug, Default)]
 pub struct ToolCallPieces {
@@ -208,7 +208,8 @@ impl ToolCallPieces {
         let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
         known.filter(|call| {
             let identity = &self.calls[*call];
-            agree(&identity.id, id) && agree(&identity.name, name)
+            let has_same_id = agree(&identity.id, id) || (index.is_some() && name.is_empty());
+            has_same_id && agree(&identity.name, name)
         })
     }
 

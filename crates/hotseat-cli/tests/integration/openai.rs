@@ -177,6 +177,26 @@ fn usage_is_read_where_providers_send_it() {
     }
 }
 
+/// Some servers give each piece of a call a new id; the first one counts.
+#[test]
+fn pieces_with_new_ids_are_one_call() {
+    let piece = |id: &str, function: Value| {
+        chunk(json!({"tool_calls": [{"index": 0, "id": id, "function": function}]}), None)
+    };
+    let tested = run_with_reply(move |_| {
+        ChatCompletion::new()
+            .chunk(piece("c-1", json!({"name": "pay", "arguments": ""})))
+            .chunk(piece("c-2", json!({"arguments": "{\"amount\""})))
+            .chunk(piece("c-3", json!({"arguments": ":5}"})))
+            .finish("stop")
+    });
+    tested.assert_all_passed();
+    let calls = &tested.case("a")["turns"][0]["tool_calls"];
+    let read = |key: &str| calls[0][key].clone();
+    assert_eq!(calls.as_array().map(Vec::len), Some(1), "{calls}");
+    assert_eq!((read("id"), read("name"), read("args")), (json!("c-1"), json!("pay"), json!({"amount": 5})));
+}
+
 #[test]
 fn accepts_unstreamed_completion() {
     let call =
