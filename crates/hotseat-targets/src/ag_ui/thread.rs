@@ -110,6 +110,12 @@ impl RecordedTexts {
         is_new
     }
 
+    /// Returns true if the message with this id has this text.
+    pub fn has_text_of(&self, id: &str, text: &str) -> bool {
+        let of_message = self.by_id.get(id).and_then(|known| known.get(&self.hasher.hash_one(text.trim())));
+        of_message.is_some_and(|known| known.iter().any(|known| **known == *text))
+    }
+
     /// Returns true if any message has this text, or the message with this id contains it. `searched` counts the searched
     /// bytes: beyond the limit a text is not found inside others.
     pub fn contains(&self, id: &str, text: &str, searched: &mut usize) -> bool {

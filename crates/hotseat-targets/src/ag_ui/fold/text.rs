@@ -53,10 +53,12 @@ impl RunFold<'_> {
         if open.text.is_empty() {
             return;
         }
-        // A reopened message either continues or repeats its text from the beginning.
-        let content: Arc<str> = match open.text.starts_with(&open.earlier_text) {
-            true => open.text.into(),
-            false => (open.earlier_text + &open.text).into(),
+        // A message is also reopened by its id: clients append to the message with that id. Some servers repeat its text from
+        // the beginning instead.
+        let new_text: Arc<str> = open.text.into();
+        let content: Arc<str> = match new_text.starts_with(&open.earlier_text) {
+            true => new_text.clone(),
+            false => (open.earlier_text.clone() + &new_text).into(),
         };
         match message.get("content") {
             // A snapshot received meanwhile already contains the message.
@@ -73,13 +75,16 @@ impl RunFold<'_> {
         }
         // A later call may still belong to this message.
         let has_tool_use = message.contains_key("toolCalls").then_some(true);
-        if !self.thread.turn.recorded_texts.add(id, &content) {
+        let recorded = &mut self.thread.turn.recorded_texts;
+        // The trace has the earlier text, unless a snapshot brought it.
+        let is_continued = recorded.has_text_of(id, &open.earlier_text);
+        if !recorded.add(id, &content) {
             return;
         }
         out(AssistantMessage {
             turn_id: self.turn_id(),
             message_id: id.clone(),
-            content,
+            content: if is_continued { new_text } else { content },
             has_tool_use,
             started_us: Some(open.started),
             origin: Origin::Stream,

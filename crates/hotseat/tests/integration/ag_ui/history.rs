@@ -258,6 +258,34 @@ fn message_repeated_in_snapshot_is_not_duplicated() {
     }
 }
 
+/// Clients append to the message with the id, so each delta counts once.
+#[test]
+fn reopened_message_is_continued() {
+    let say = |run: FakeRun, text: &str| {
+        run.raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": text}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}))
+    };
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        match request.index {
+            0 => say(say(say(run, "Let me see. "), "Found "), "it.").finished(),
+            // A server that resumes a stream sends a text again.
+            1 => say(say(run, "Done."), "Done.").finished(),
+            _ => {
+                let user = messages(request).last().cloned().expect("a message");
+                let known = json!({"id": "m", "role": "assistant", "content": "Hel"});
+                say(run.messages_snapshot(vec![user, known]), "lo").finished()
+            }
+        }
+    });
+    let told =
+        TestConversation::new(&agent).user_says("one").user_says("two").user_says("three").run().passed();
+    assert_eq!(told.texts(), ["1 Let me see. ", "1 Found ", "1 it.", "2 Done.", "3 Hello"]);
+    let sent = messages(&agent.requests()[1]);
+    assert_eq!((sent.len(), &sent[1]["content"]), (3, &json!("Let me see. Found it.")));
+}
+
 /// Simple agents use one id for all answers and restart call ids in each turn.
 #[test]
 fn ids_reused_in_later_turn_are_other_messages() {
