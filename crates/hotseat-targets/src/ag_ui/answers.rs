@@ -58,11 +58,9 @@ impl AgUiSession {
                 payload: payload.clone(),
             });
             match (&interrupt.id, payload) {
-                (Some(id), Some(payload)) => {
-                    answers.resume.push(json!({"interruptId": id, "status": status, "payload": payload}));
-                }
+                (Some(id), payload) => answers.resume.push(resume_entry(id, interrupt, status, payload)),
                 // The older channel cannot cancel; producers with both channels accept it here.
-                (_, None) => {
+                (None, None) => {
                     answers.resume.push(json!({"interruptId": interrupt.trace_id, "status": status}))
                 }
                 (None, Some(payload)) => {
@@ -157,6 +155,19 @@ impl AgUiSession {
         }
         Ok(answered)
     }
+}
+
+/// Returns the entry of `resume` that answers an interrupt. Its metadata is sent back: AG2 recognises by a proof in it that the
+/// answer is to its interrupt.
+fn resume_entry(id: &str, interrupt: &OpenInterrupt, status: &str, payload: Option<Value>) -> Value {
+    let mut entry = json!({"interruptId": id, "status": status});
+    let metadata = interrupt.value.get("metadata").filter(|metadata| !metadata.is_null());
+    for (key, value) in [("payload", payload), ("metadata", metadata.cloned())] {
+        if let Some(value) = value {
+            entry[key] = value;
+        }
+    }
+    entry
 }
 
 /// Returns the failure of answering an expired interrupt.

@@ -100,6 +100,24 @@ fn rejected_interrupt_has_no_payload() {
     assert_eq!(agent.requests()[1].resume(), [json!({"interruptId": "int-1", "status": "cancelled"})]);
 }
 
+/// A406: AG2 recognises by a proof in the metadata that the answer is to its interrupt.
+#[test]
+fn metadata_of_interrupt_is_sent_back() {
+    let mut asked = approval();
+    asked["metadata"] = json!({"proof": "p-1", "deep": {"n": 1}});
+    for answer in [json!({"payload": true}), json!({"status": "cancelled"})] {
+        let agent = asking(vec![asked.clone()]);
+        TestConversation::new(&agent).turn(turn_with_answers(json!([answer]))).run().passed();
+        let sent = &agent.requests()[1].resume()[0];
+        assert_eq!(
+            (&sent["interruptId"], &sent["metadata"]),
+            (&json!("int-1"), &asked["metadata"]),
+            "{sent}"
+        );
+        assert_eq!(sent.get("payload"), answer.get("payload"));
+    }
+}
+
 /// A payload may be any JSON, including falsy values.
 #[test]
 fn payload_may_be_any_json_value() {
