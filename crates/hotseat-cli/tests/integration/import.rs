@@ -21,7 +21,7 @@ fn refund_conversation() -> Value {
             {"id": "c1", "type": "function", "function": {"name": "refund", "arguments": {"id": 7.0, "note": "${N}"}}},
         ]},
         {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "paid"}]},
-        {"role": "assistant", "content": [{"type": "text", "text": "It is"}, {"type": "text", "text": "paid."}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "It is "}, {"type": "text", "text": "paid."}]},
         {"role": "user", "content": "Bye"},
     ])
 }
@@ -69,7 +69,7 @@ fn conversation_becomes_case_and_recording() {
     let turns = &tested.case("conversation-1")["turns"];
     assert_eq!(turns[1]["input"], "Yes, ${please} and $${ thanks");
     assert_eq!(turns[0]["messages"], json!(["Let me see.", "Shall I pay 12.50 back?"]));
-    assert_eq!(turns[1]["messages"], json!(["It is\npaid."]));
+    assert_eq!(turns[1]["messages"], json!(["It is paid."]));
     let calls: Vec<(&Value, &Value, &Value, &Value)> = turns
         .as_array()
         .unwrap()

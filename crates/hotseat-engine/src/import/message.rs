@@ -89,7 +89,8 @@ impl ImportedMessage {
     }
 }
 
-/// Returns the text of a content: a string or text parts. The outer `None` is an error.
+/// Returns the text of a content: a string, or the joined text of its parts, as the target `openai` reads it. The outer `None` is
+/// an error.
 #[allow(clippy::option_option, reason = "a mistake is not the same as nothing")]
 fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Option<String>> {
     let Some(content) = content else { return Some(None) };
@@ -113,7 +114,7 @@ fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Opt
             }
         }
     }
-    Some(Some(texts.join("\n")))
+    Some(Some(texts.concat()))
 }
 
 /// Keys of the arguments of a call.
