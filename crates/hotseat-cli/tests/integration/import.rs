@@ -88,6 +88,23 @@ fn conversation_becomes_case_and_recording() {
     );
 }
 
+/// Programs cut texts between the halves of an emoji; such a half becomes U+FFFD, as in the text of an agent.
+#[test]
+fn lone_surrogates_are_replaced() {
+    let good = r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]"#;
+    let cut = r#"[{"role": "user", "content": "Hi \ude00"}, {"role": "assistant", "content": "Cut \ud83d"}]"#;
+    let whole = r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "\ud83d\ude00"}]"#;
+    let project = Project::empty().file("a.jsonl", &format!("{good}\n{cut}\n{whole}\n"));
+    let output = run_import(&project, &["a.jsonl", "-o", "out"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(cases(&project, "out/a.test.jsonl")[1]["turns"], json!([{"user": "Hi \u{FFFD}"}]));
+    let tested = replay(&project, "out/a.test.jsonl");
+    tested.assert_all_passed();
+    for (case, text) in [("conversation-2", "Cut \u{FFFD}"), ("conversation-3", "😀")] {
+        assert_eq!(tested.case(case)["turns"][0]["messages"], json!([text]));
+    }
+}
+
 #[test]
 fn reads_several_file_formats() {
     let one = |said: &str| json!([{"role": "user", "content": said}, {"role": "assistant", "content": said}]);

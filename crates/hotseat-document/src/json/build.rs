@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::text::LoneSurrogates;
 use super::{number, text};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::duplicates::{duplicate_key_error, find_duplicates};
@@ -10,9 +11,12 @@ use crate::node::{DocumentNode, MapEntry, MapKey, NodeValue};
 use crate::place::{SourceSpan, SourceText};
 use crate::stream::MAX_DEPTH;
 
-pub(super) fn parse_document(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
-    let mut builder =
-        JsonParser { source, text: &source.text, at: 0, token_end: 0, errors: Diagnostics::new() };
+pub(super) fn parse_document(
+    source: &Arc<SourceText>,
+    lone_surrogates: LoneSurrogates,
+) -> Result<DocumentNode, Diagnostics> {
+    let errors = Diagnostics::new();
+    let mut builder = JsonParser { source, text: &source.text, lone_surrogates, at: 0, token_end: 0, errors };
     match builder.document() {
         Ok(node) if builder.errors.is_empty() => Ok(node),
         Ok(_) => Err(builder.into_errors()),
@@ -26,6 +30,7 @@ pub(super) fn parse_document(source: &Arc<SourceText>) -> Result<DocumentNode, D
 struct JsonParser<'s> {
     source: &'s Arc<SourceText>,
     text: &'s str,
+    lone_surrogates: LoneSurrogates,
     /// Offset of the next character.
     at: usize,
     /// End of the last token.
@@ -208,7 +213,7 @@ impl JsonParser<'_> {
             return Err(mistake.help("write a line break in a string as `\\n`"));
         };
         let inner = start + 1..start + length - 1;
-        let text = text::unescape(&self.text[inner.clone()]).map_err(|broken| {
+        let text = text::unescape(&self.text[inner.clone()], self.lone_surrogates).map_err(|broken| {
             let span = inner.start + broken.span.start..inner.start + broken.span.end;
             let mistake = self.error(broken.message.to_owned(), span);
             Diagnostic { help: broken.help.map(str::to_owned), ..mistake }

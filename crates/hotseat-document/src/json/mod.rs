@@ -28,10 +28,17 @@ pub use value::{
 use super::diagnostic::Diagnostics;
 use super::node::DocumentNode;
 use super::place::SourceText;
+use text::LoneSurrogates;
 
 /// Parses one value. An empty source is [`NodeValue::Null`](super::NodeValue::Null).
 pub fn parse(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
-    build::parse_document(source)
+    build::parse_document(source, LoneSurrogates::Refused)
+}
+
+/// Parses one value as [`parse`] does, for data that a program recorded: half of a surrogate pair in a string becomes U+FFFD,
+/// since programs cut texts between the halves.
+pub fn parse_recorded(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
+    build::parse_document(source, LoneSurrogates::Replaced)
 }
 
 /// Splits a stream into its values, reading no further than the next one.

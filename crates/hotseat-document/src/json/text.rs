@@ -9,6 +9,15 @@ pub(super) struct StringError {
     pub(super) help: Option<&'static str>,
 }
 
+/// Treatment of an escape that is half of a surrogate pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoneSurrogates {
+    /// It is an error.
+    Refused,
+    /// It becomes U+FFFD.
+    Replaced,
+}
+
 /// Returns the length of the leading string including quotes, or `None` if it is not closed on its line.
 pub(super) fn string_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
@@ -26,7 +35,7 @@ pub(super) fn string_length(text: &str) -> Option<usize> {
 }
 
 /// Resolves the escapes of the text between the quotes.
-pub(super) fn unescape(inner: &str) -> Result<String, StringError> {
+pub(super) fn unescape(inner: &str, lone_surrogates: LoneSurrogates) -> Result<String, StringError> {
     if !inner.bytes().any(|byte| byte == b'\\' || byte < b' ') {
         return Ok(inner.to_owned());
     }
@@ -35,9 +44,8 @@ pub(super) fn unescape(inner: &str) -> Result<String, StringError> {
     while let Some(character) = inner[at..].chars().next() {
         match character {
             '\\' => {
-                let (unescaped, length) = parse_escape(&inner[at..]).map_err(|broken| StringError {
-                    span: at + broken.span.start..at + broken.span.end,
-                    ..broken
+                let (unescaped, length) = parse_escape(&inner[at..], lone_surrogates).map_err(|broken| {
+                    StringError { span: at + broken.span.start..at + broken.span.end, ..broken }
                 })?;
                 out.push(unescaped);
                 at += length;
@@ -61,7 +69,7 @@ pub(super) fn unescape(inner: &str) -> Result<String, StringError> {
 }
 
 /// Returns the character of an escape and the length of the escape.
-fn parse_escape(text: &str) -> Result<(char, usize), StringError> {
+fn parse_escape(text: &str, lone_surrogates: LoneSurrogates) -> Result<(char, usize), StringError> {
     let unescaped = match text.as_bytes().get(1) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
@@ -71,7 +79,7 @@ fn parse_escape(text: &str) -> Result<(char, usize), StringError> {
         Some(b'n') => '\n',
         Some(b'r') => '\r',
         Some(b't') => '\t',
-        Some(b'u') => return parse_unicode_escape(text),
+        Some(b'u') => return parse_unicode_escape(text, lone_surrogates),
         _ => {
             let length = 1 + text.chars().nth(1).map_or(0, char::len_utf8);
             return Err(StringError {
@@ -85,7 +93,7 @@ fn parse_escape(text: &str) -> Result<(char, usize), StringError> {
 }
 
 /// Returns the character of `\uXXXX` or of a surrogate pair.
-fn parse_unicode_escape(text: &str) -> Result<(char, usize), StringError> {
+fn parse_unicode_escape(text: &str, lone_surrogates: LoneSurrogates) -> Result<(char, usize), StringError> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
         let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -105,6 +113,9 @@ fn parse_unicode_escape(text: &str) -> Result<(char, usize), StringError> {
     let second = unit(6).filter(|second| first < 0xDC00 && (0xDC00..0xE000).contains(second));
     let pair =
         second.and_then(|second| char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)));
+    if pair.is_none() && lone_surrogates == LoneSurrogates::Replaced {
+        return Ok((char::REPLACEMENT_CHARACTER, 6));
+    }
     pair.map(|character| (character, 12)).ok_or(StringError {
         span: 0..6,
         message: "this escape is half of a surrogate pair",

@@ -120,7 +120,7 @@ impl<R: BufRead> TranscriptReader<R> {
                 return Some(Err(mistake.into()));
             }
         };
-        let parsed = json::parse(&source).map(|node| (node, source));
+        let parsed = json::parse_recorded(&source).map(|node| (node, source));
         self.broken |= parsed.is_err();
         Some(parsed)
     }
