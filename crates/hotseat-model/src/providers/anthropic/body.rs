@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::connection::{ConnectorConfig, merge_extra, provider_messages};
+use crate::providers::connection::{ConnectorConfig, ProviderIds, merge_extra, results_first};
 use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ProviderParts};
 
 /// Default maximum length of a reply in tokens. The protocol requires a value, and every model supports this
@@ -41,10 +41,11 @@ fn messages(messages: &[ModelMessage]) -> Value {
         Some((last, blocks)) if *last == role => blocks.push(block),
         _ => turns.push((role, vec![block])),
     };
-    for message in &provider_messages(messages) {
+    let ids = &ProviderIds::new(messages);
+    for message in results_first(messages) {
         match message {
             ModelMessage::User { text } | ModelMessage::Notice { text } => add("user", text_block(text)),
-            ModelMessage::Tool(result) => add("user", tool_result(result)),
+            ModelMessage::Tool(result) => add("user", tool_result(result, ids)),
             ModelMessage::Assistant { text, tool_calls, provider_parts } => {
                 if let Some(ProviderParts::ThinkingBlocks(blocks)) = provider_parts {
                     blocks.iter().for_each(|block| add("assistant", block.clone()));
@@ -54,7 +55,7 @@ fn messages(messages: &[ModelMessage]) -> Value {
                     add("assistant", text_block(text));
                 }
                 for call in tool_calls {
-                    add("assistant", tool_use(call));
+                    add("assistant", tool_use(call, ids));
                 }
             }
         }
@@ -66,17 +67,18 @@ fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn tool_use(call: &ModelToolCall) -> Value {
+fn tool_use(call: &ModelToolCall, ids: &ProviderIds<'_>) -> Value {
     // The API accepts objects only. If the model wrote something else, it sees that text.
     let input = match &call.arguments {
         Value::Object(_) => call.arguments.clone(),
         other => json!({"not_an_object": other}),
     };
-    json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
+    json!({"type": "tool_use", "id": ids.restore(&call.id), "name": call.name, "input": input})
 }
 
-fn tool_result(result: &ModelToolResult) -> Value {
-    let mut block = json!({"type": "tool_result", "tool_use_id": result.call_id, "content": result.text()});
+fn tool_result(result: &ModelToolResult, ids: &ProviderIds<'_>) -> Value {
+    let id = ids.restore(&result.call_id);
+    let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": result.text()});
     if result.is_error {
         block["is_error"] = true.into();
     }

@@ -155,32 +155,27 @@ fn read_event(
     Err(failure::from_error_event(reading.url(), error))
 }
 
-/// Returns the messages as a provider accepts them: its calls have the ids that it gave them, and tool results are
-/// directly behind their calls.
-pub(in crate::providers) fn provider_messages(messages: &[ModelMessage]) -> Vec<ModelMessage> {
-    let calls = messages.iter().flat_map(ModelMessage::tool_calls);
-    let ids: HashMap<&str, &str> =
-        calls.filter_map(|call| Some((call.id.as_str(), call.provider_id.as_deref()?))).collect();
-    let mut messages: Vec<ModelMessage> = results_first(messages).into_iter().cloned().collect();
-    let restore = |id: &mut String| {
-        if let Some(given) = ids.get(id.as_str()) {
-            *id = (*given).to_string();
-        }
-    };
-    for message in &mut messages {
-        match message {
-            ModelMessage::Assistant { tool_calls, .. } => {
-                tool_calls.iter_mut().for_each(|call| restore(&mut call.id));
-            }
-            ModelMessage::Tool(result) => restore(&mut result.call_id),
-            ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
-        }
+/// Ids that a provider gave its calls, by the ids in the messages. A provider accepts the results of its calls under these only.
+pub(in crate::providers) struct ProviderIds<'m>(HashMap<&'m str, &'m str>);
+
+impl<'m> ProviderIds<'m> {
+    /// Collects the ids of the calls in these messages.
+    pub(in crate::providers) fn new(messages: &'m [ModelMessage]) -> Self {
+        let calls = messages.iter().flat_map(ModelMessage::tool_calls);
+        ProviderIds(calls.filter_map(|call| Some((call.id.as_str(), call.provider_id.as_deref()?))).collect())
     }
-    messages
+
+    /// Returns the id that the provider gave a call, or the id itself.
+    pub(in crate::providers) fn restore<'i>(&self, id: &'i str) -> &'i str
+    where
+        'm: 'i,
+    {
+        self.0.get(id).copied().unwrap_or(id)
+    }
 }
 
-/// Returns the messages with tool results moved directly behind their calls.
-fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
+/// Returns the messages with tool results moved directly behind their calls, as providers require.
+pub(in crate::providers) fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
     let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
     let mut ordered: Vec<&ModelMessage> = Vec::with_capacity(messages.len());
     for part in messages.chunk_by(|one, other| !is_reply(one) && !is_reply(other)) {

@@ -9,7 +9,7 @@ mod retry_after;
 #[cfg(any(test, feature = "serve"))]
 pub(super) use call::read_events;
 pub(super) use call::{
-    ReplyParser, call, invalid_reply_error, late_call_error, merge_extra, provider_messages,
+    ProviderIds, ReplyParser, call, invalid_reply_error, late_call_error, merge_extra, results_first,
     truncated_reply_error, unreadable_reply_error, unsupported_call_error,
 };
 pub use config::{ConnectorConfig, Provider, Secret, TimeLimits};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::connection::{ConnectorConfig, merge_extra, provider_messages};
+use crate::providers::connection::{ConnectorConfig, ProviderIds, merge_extra, results_first};
 use crate::{
     ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ProviderParts, ResponseFormat,
 };
@@ -21,10 +21,9 @@ pub(super) fn request_body(
     };
     put("model", Some(connector.model.as_str().into()));
     let system = request.system.as_ref().map(|system| json!({"role": "system", "content": system}));
-    put(
-        "messages",
-        Some(system.into_iter().chain(provider_messages(&request.messages).iter().map(message)).collect()),
-    );
+    let ids = ProviderIds::new(&request.messages);
+    let messages = results_first(&request.messages).into_iter().map(|sent| message(sent, &ids));
+    put("messages", Some(system.into_iter().chain(messages).collect()));
     put("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect()));
     put("response_format", request.response_format.as_ref().map(response_format));
     put("temperature", request.temperature.or(connector.temperature).map(Value::from));
@@ -36,7 +35,7 @@ pub(super) fn request_body(
     merge_extra(body, &connector.extra)
 }
 
-fn message(message: &ModelMessage) -> Value {
+fn message(message: &ModelMessage, ids: &ProviderIds<'_>) -> Value {
     match message {
         ModelMessage::User { text } | ModelMessage::Notice { text } => {
             json!({"role": "user", "content": text})
@@ -46,29 +45,30 @@ fn message(message: &ModelMessage) -> Value {
         }
         ModelMessage::Assistant { text, tool_calls, provider_parts } => {
             let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
-            let calls: Vec<Value> = tool_calls.iter().map(tool_call).collect();
+            let calls: Vec<Value> =
+                tool_calls.iter().map(|call| tool_call(call, ids.restore(&call.id))).collect();
             let mut message = json!({"role": "assistant", "content": content, "tool_calls": calls});
             if let Some(ProviderParts::ChatMembers(members)) = provider_parts {
                 message.as_object_mut().expect("it is an object").extend(members.clone());
             }
             message
         }
-        ModelMessage::Tool(result) => tool_result(result),
+        ModelMessage::Tool(result) => tool_result(result, ids),
     }
 }
 
-pub(super) fn tool_call(call: &ModelToolCall) -> Value {
+pub(super) fn tool_call(call: &ModelToolCall, id: &str) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments_text()});
-    let mut value = json!({"id": call.id, "type": "function", "function": function});
+    let mut value = json!({"id": id, "type": "function", "function": function});
     value.as_object_mut().expect("it is an object").extend(call.extra.clone());
     value
 }
 
-fn tool_result(result: &ModelToolResult) -> Value {
+fn tool_result(result: &ModelToolResult, ids: &ProviderIds<'_>) -> Value {
     // The protocol has no error flag for tool results, so the text says it.
     let content =
         if result.is_error { format!("Error: {}", result.text()) } else { result.text().into_owned() };
-    json!({"role": "tool", "tool_call_id": result.call_id, "content": content})
+    json!({"role": "tool", "tool_call_id": ids.restore(&result.call_id), "content": content})
 }
 
 fn tool(tool: &ModelTool) -> Value {

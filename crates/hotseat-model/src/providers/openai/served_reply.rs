@@ -22,7 +22,10 @@ pub(in crate::providers) fn chat_reply(head: &ReplyHead, reply: &ModelReply) -> 
         message.insert("reasoning_content".to_owned(), reply.reasoning.as_str().into());
     }
     if !reply.tool_calls.is_empty() {
-        message.insert("tool_calls".to_owned(), reply.tool_calls.iter().map(tool_call).collect());
+        message.insert(
+            "tool_calls".to_owned(),
+            reply.tool_calls.iter().map(|call| tool_call(call, &call.id)).collect(),
+        );
     }
     json!({
         "id": head.id,
