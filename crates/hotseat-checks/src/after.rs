@@ -4,7 +4,7 @@ use hotseat_trace::{ConversationTurn, TurnScope};
 
 use super::call_text::format_call;
 use super::calls::{CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
 /// which they started. If both tools are the same, a second call is required.
@@ -42,6 +42,10 @@ fn with_calls(first: &str, calls: &[String]) -> String {
 }
 
 impl CheckBehavior for CalledAfter {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_calls(!negated && self.calls.reads_texts())
+    }
+
     fn describe(&self) -> String {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }

@@ -3,7 +3,7 @@
 use hotseat_trace::{CallComparison, ComparisonLine, MissingCall, TurnScope};
 
 use super::calls::NamedTools;
-use super::{Check, CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{Check, CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// All nested checks pass.
 #[derive(Debug, Clone)]
@@ -52,6 +52,11 @@ impl AllOf {
 }
 
 impl CheckBehavior for AllOf {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        let texts = |check: &Check| check.kind.behavior().forbidden_texts(check.negated != negated);
+        self.checks.iter().map(texts).fold(ForbiddenTexts::default(), ForbiddenTexts::or)
+    }
+
     fn describe(&self) -> String {
         self.text.clone()
     }

@@ -42,6 +42,11 @@ impl CallFilter {
         NamedTools { server: self.server.as_deref(), tools: vec![&self.name] }
     }
 
+    /// Returns true if the filter reads arguments or results.
+    pub(super) fn reads_texts(&self) -> bool {
+        !self.arguments.0.is_empty() || !self.result.is_empty()
+    }
+
     /// Returns true if the call matches.
     pub fn matches(&self, call: &AgentToolCall) -> bool {
         self.is_of_tool(call) && self.arguments_match(call) && self.result_matches(call)

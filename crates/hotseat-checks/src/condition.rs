@@ -116,6 +116,24 @@ pub enum ConditionError {
 }
 
 impl ArgumentCondition {
+    /// Returns true if the condition, or a part of it, is met by values that do not meet another one.
+    pub(super) fn has_negation(&self) -> bool {
+        match self {
+            ArgumentCondition::Not(_) => true,
+            ArgumentCondition::Members(members) => members.iter().any(|(_, member)| member.has_negation()),
+            ArgumentCondition::Entries(parts) | ArgumentCondition::All(parts) => {
+                parts.iter().any(ArgumentCondition::has_negation)
+            }
+            ArgumentCondition::Equals(_)
+            | ArgumentCondition::OneOf(_)
+            | ArgumentCondition::Compared(..)
+            | ArgumentCondition::Matches(..)
+            | ArgumentCondition::Contains(..)
+            | ArgumentCondition::NotNull
+            | ArgumentCondition::Function(_) => false,
+        }
+    }
+
     /// Returns true if the argument meets the condition. A missing argument meets no condition.
     ///
     /// # Errors

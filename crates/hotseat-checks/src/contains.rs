@@ -5,7 +5,7 @@ use hotseat_trace::TurnScope;
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
 use super::call_text::truncate;
-use super::{CheckBehavior, CheckDecision, CheckOutcome};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts};
 
 /// The text of the agent in the last turn contains a text, or does not. Case-sensitive.
 #[derive(Debug, Clone)]
@@ -19,6 +19,10 @@ pub struct ContainsText {
 }
 
 impl CheckBehavior for ContainsText {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_messages(self.must_contain == negated)
+    }
+
     fn describe(&self) -> String {
         let what = if self.must_contain { "to contain" } else { "not to contain" };
         format!("the agent's text {what} {:?}", truncate(&self.text))

@@ -3,7 +3,7 @@
 use hotseat_trace::{TurnScope, format_count};
 
 use super::calls::{CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// A tool is called a given number of times.
 #[derive(Debug, Clone)]
@@ -60,6 +60,10 @@ impl ToolCount {
 }
 
 impl CheckBehavior for ToolCount {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_calls((negated || self.count.max.is_some()) && self.calls.reads_texts())
+    }
+
     fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
         self.count.lasting_outcome(self.count_calls(scope))
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::answer::{answer, format_json, format_text};
 use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json, read_json};
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, ForbiddenTexts};
 
 /// The answer is exactly this text; or the whole answer is JSON that equals this value.
 #[derive(Debug, Clone)]
@@ -16,6 +16,10 @@ pub struct AnswerEquals {
 }
 
 impl CheckBehavior for AnswerEquals {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_messages(negated)
+    }
+
     fn describe(&self) -> String {
         format!("the answer to be {}", format_json(&self.value))
     }

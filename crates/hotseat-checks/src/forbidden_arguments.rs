@@ -4,7 +4,7 @@ use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
 use super::calls::{ArgumentPatterns, CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// No matching call has an argument that matches its pattern.
 #[derive(Debug, Clone)]
@@ -16,6 +16,10 @@ pub struct ForbiddenArguments {
 }
 
 impl CheckBehavior for ForbiddenArguments {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_calls(!negated)
+    }
+
     fn describe(&self) -> String {
         format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
     }

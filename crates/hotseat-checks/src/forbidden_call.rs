@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
 use super::calls::{CallFilter, NamedTools};
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// No matching call is made. A call matches only if both its arguments and its result match.
 #[derive(Debug, Clone)]
@@ -14,6 +14,10 @@ pub struct ForbiddenCall {
 }
 
 impl CheckBehavior for ForbiddenCall {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_calls(!negated && self.calls.reads_texts())
+    }
+
     fn describe(&self) -> String {
         format!("no call of {}", self.calls.describe())
     }

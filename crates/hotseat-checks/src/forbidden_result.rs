@@ -5,7 +5,7 @@ use hotseat_trace::{AgentToolCall, TurnScope};
 use super::call_text::format_call;
 use super::calls::{CallFilter, NamedTools};
 use super::pattern::Pattern;
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// No result of the matching calls matches the pattern; a single bad result fails the check. A call without a
 /// result cannot be decided.
@@ -18,6 +18,10 @@ pub struct ForbiddenResult {
 }
 
 impl CheckBehavior for ForbiddenResult {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_calls(!negated)
+    }
+
     fn describe(&self) -> String {
         format!("no result of {} to match {}", self.calls.describe(), self.pattern)
     }

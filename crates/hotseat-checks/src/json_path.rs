@@ -8,7 +8,7 @@ use super::bounded_path::{BoundedPath, PathTooCostly};
 use super::call_text::truncate;
 use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json};
-use super::{CheckBehavior, CheckDecision};
+use super::{CheckBehavior, CheckDecision, ForbiddenTexts};
 
 /// Parsed JSON path (RFC 9535).
 #[derive(Debug, Clone)]
@@ -157,6 +157,10 @@ pub struct JsonPathCheck {
 }
 
 impl CheckBehavior for JsonPathCheck {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_messages(negated && self.value.is_some())
+    }
+
     fn describe(&self) -> String {
         match &self.value {
             Some(value @ Value::Array(_)) if self.path.is_singular => {

@@ -11,14 +11,18 @@ use super::answer::{answer, format_text};
 use super::call_text::truncate;
 use super::json_answer::{AnswerContent, find_json};
 use super::json_path::{JsonPathQuery, PathSelection};
-use super::{CheckBehavior, CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, ForbiddenTexts, format_list};
 
 /// Maximum number of violations in a check result.
 const MAX_VIOLATIONS: usize = 10;
 
 /// Compiled JSON Schema of a check.
 #[derive(Debug, Clone)]
-pub struct CompiledSchema(JsonSchema);
+pub struct CompiledSchema {
+    schema: JsonSchema,
+    /// True if the schema contains `not`, so that a text can violate what it matches.
+    has_negation: bool,
+}
 
 /// An invalid schema.
 #[derive(Debug, thiserror::Error)]
@@ -66,13 +70,22 @@ impl CompiledSchema {
         if let Some(misspelt) = reader.misspelt_keyword(schema, "", 0) {
             return Err(misspelt);
         }
-        Ok(CompiledSchema(JsonSchema::compile(schema)?))
+        Ok(CompiledSchema { schema: JsonSchema::compile(schema)?, has_negation: has_negation(schema) })
     }
 
     /// Lists the violations of a value. Fails if that takes too long.
     fn violations(&self, value: &Value) -> Result<Vec<String>, JsonSchemaError> {
-        let found = self.0.violations(value, MAX_VIOLATIONS)?;
+        let found = self.schema.violations(value, MAX_VIOLATIONS)?;
         Ok(found.iter().map(|violation| truncate(violation)).collect())
+    }
+}
+
+/// Returns true if a schema contains `not`.
+fn has_negation(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.contains_key("not") || members.values().any(has_negation),
+        Value::Array(entries) => entries.iter().any(has_negation),
+        _ => false,
     }
 }
 
@@ -261,6 +274,10 @@ pub struct JsonSchemaCheck {
 }
 
 impl CheckBehavior for JsonSchemaCheck {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_messages(negated || self.schema.has_negation)
+    }
+
     fn describe(&self) -> String {
         match &self.path {
             Some(path) => format!("{} to match the schema", path.source()),

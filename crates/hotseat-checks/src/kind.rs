@@ -25,6 +25,11 @@ pub(super) trait CheckBehavior {
         false
     }
 
+    /// Returns which texts of the agent could violate the check, or satisfy it if it is negated.
+    fn forbidden_texts(&self, _negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::default()
+    }
+
     /// Returns true if the check measures time.
     fn is_timing(&self) -> bool {
         false
@@ -68,6 +73,29 @@ pub(super) trait CheckBehavior {
 
     /// Reads all turns of the scope, unless the check selects turns itself.
     fn read_all_turns(&mut self) {}
+}
+
+/// Texts of an agent that a check forbids something in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ForbiddenTexts {
+    /// Its messages.
+    pub messages: bool,
+    /// Arguments and results of its tool calls.
+    pub calls: bool,
+}
+
+impl ForbiddenTexts {
+    pub(super) fn in_messages(is_forbidden: bool) -> Self {
+        ForbiddenTexts { messages: is_forbidden, calls: false }
+    }
+
+    pub(super) fn in_calls(is_forbidden: bool) -> Self {
+        ForbiddenTexts { messages: false, calls: is_forbidden }
+    }
+
+    pub(super) fn or(self, other: Self) -> Self {
+        ForbiddenTexts { messages: self.messages || other.messages, calls: self.calls || other.calls }
+    }
 }
 
 /// Defines `CheckKind` from one line per kind.

@@ -85,6 +85,7 @@ pub use judged::{
     FreeFormCriterion, GoalAchieved, GroundedClaims, JudgeCriterion, JudgeSelector, JudgeSettings,
     JudgedCheck, ResponseCriterion,
 };
+pub use kind::ForbiddenTexts;
 pub use no_text_with_tool_calls::NoTextWithToolCalls;
 pub use pattern::{Pattern, PatternError, escape};
 pub use precomputed::PrecomputedCheck;
@@ -280,13 +281,9 @@ impl Check {
         CheckVerdict { comparison, ..CheckVerdict::new(passed, self.describe(), actual) }
     }
 
-    /// Returns true if the check forbids a text in what the agent says.
-    pub fn forbids_text(&self) -> bool {
-        match &self.kind {
-            CheckKind::ContainsText(check) => check.must_contain == self.negated,
-            CheckKind::Regex(_) => self.negated,
-            _ => false,
-        }
+    /// Returns the texts of the agent in which the check forbids something.
+    pub fn forbidden_texts(&self) -> ForbiddenTexts {
+        self.kind.behavior().forbidden_texts(self.negated)
     }
 
     /// Returns true if the check selects all turns of its scope.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
 use super::pattern::Pattern;
-use super::{CheckBehavior, CheckDecision, CheckOutcome};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts};
 
 /// The text of the agent matches one or several patterns.
 #[derive(Debug, Clone)]
@@ -57,6 +57,10 @@ impl MatchMode {
 }
 
 impl CheckBehavior for RegexCheck {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_messages(negated)
+    }
+
     fn describe(&self) -> String {
         format!("the agent's text to match {}", self.mode.describe(&self.patterns))
     }

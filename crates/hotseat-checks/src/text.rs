@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::call_text::truncate;
 use super::pattern::Pattern;
-use super::{CheckBehavior, CheckDecision, CheckOutcome};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts};
 
 /// The text of the agent matches a pattern, or does not. Reasoning is not text. Several messages are joined
 /// by line breaks.
@@ -26,6 +26,10 @@ pub enum TextMatch {
 }
 
 impl CheckBehavior for TextPattern {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_messages((self.expected == TextMatch::Match) == negated)
+    }
+
     fn describe(&self) -> String {
         match self.expected {
             TextMatch::Match => format!("the agent to say something that matches {}", self.pattern),

@@ -13,7 +13,7 @@ use super::count::CallCount;
 use super::differences::{DifferenceList, ExtraMembers};
 use super::equality::{contains_value, json_equal};
 use super::nearest_call::{Similarity, compare_with_nearest};
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 named! {
     /// Comparison of arguments.
@@ -219,6 +219,13 @@ impl ToolCalled {
 }
 
 impl CheckBehavior for ToolCalled {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        let forbids_calls = (negated || self.count.max.is_some())
+            && (self.arguments.is_some() || !self.conditions.is_empty());
+        let forbids_value = self.conditions.iter().any(|(_, condition)| condition.has_negation());
+        ForbiddenTexts::in_calls(forbids_calls || forbids_value)
+    }
+
     fn lasting_outcome(&self, scope: TurnScope<'_>) -> Option<CheckOutcome> {
         self.count.lasting_outcome(self.count_range(scope).least)
     }

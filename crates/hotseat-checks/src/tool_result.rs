@@ -11,7 +11,7 @@ use super::equality::json_equal;
 use super::json_answer::read_json;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::{Pattern, PatternError};
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// Maximum length of a text that is compared with a number.
 const MAX_NUMBER_BYTES: usize = 100;
@@ -206,6 +206,10 @@ pub struct ToolResultCheck {
 }
 
 impl CheckBehavior for ToolResultCheck {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        ForbiddenTexts::in_calls(negated && self.result.is_some())
+    }
+
     fn describe(&self) -> String {
         let tool = calls::describe_tool(&self.name, self.server.as_deref());
         match &self.result {

@@ -11,7 +11,7 @@ use super::calls::{self, NamedTools};
 use super::differences::DifferenceList;
 use super::nearest_call::{Similarity, list_calls, nearest_call};
 use super::tool_called::ArgumentMatch;
-use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
+use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// Maximum number of pairs of an expected and an actual call that are compared to explain a wrong order.
 const MAX_EXPLAINED_PAIRS: usize = 100_000;
@@ -99,6 +99,12 @@ impl ToolSequence {
 }
 
 impl CheckBehavior for ToolSequence {
+    fn forbidden_texts(&self, negated: bool) -> ForbiddenTexts {
+        let reads_arguments = self.arguments != ArgumentMatch::Ignored
+            && self.calls.iter().any(|call| call.arguments.is_some());
+        ForbiddenTexts::in_calls(negated && reads_arguments)
+    }
+
     fn describe(&self) -> String {
         let calls: Vec<String> = self.calls.iter().map(|call| self.format_call(call)).collect();
         let calls = if calls.is_empty() { "none".to_string() } else { calls.join(", ") };

@@ -994,13 +994,25 @@ impl<'a> TurnScope<'a> {
         self.conversation
     }
 
-    /// Copies the turns of the scope as a conversation of its own, with other texts of the agent.
+    /// Copies the conversation, with other texts of the agent in the turns of the scope: in messages, and in arguments and
+    /// results of calls.
     pub fn with_texts(self, text: impl Fn(&str) -> String) -> TracedConversation {
-        let mut turns = self.turns().to_vec();
-        for message in turns.iter_mut().flat_map(|turn| &mut turn.messages) {
-            message.content = text(&message.content).into();
+        let mut copy = self.conversation.clone();
+        for turn in &mut copy.turns[self.first..self.end] {
+            for message in &mut turn.messages {
+                message.content = text(&message.content).into();
+            }
+            for call in &mut turn.tool_calls {
+                map_json_texts(&mut call.arguments, &text);
+                call.result.iter_mut().for_each(|result| map_json_texts(&mut result.value, &text));
+            }
         }
-        TracedConversation { turns, ..TracedConversation::default() }
+        copy
+    }
+
+    /// The same scope of a copy of the conversation.
+    pub fn of_copy<'b>(self, copy: &'b TracedConversation) -> TurnScope<'b> {
+        TurnScope { conversation: copy, first: self.first, end: self.end, is_condition: self.is_condition }
     }
 
     /// Marks the scope as that of a condition, which decides how the conversation goes on.
@@ -1103,6 +1115,22 @@ impl AgentClock {
         let started = self.spans.partition_point(|span| span.started <= at);
         let Some(span) = started.checked_sub(1).map(|last| self.spans[last]) else { return Duration::ZERO };
         span.before + (at - span.started).min(span.length)
+    }
+}
+
+/// Replaces all strings of a JSON value, also the names of members.
+fn map_json_texts(value: &mut Value, text: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(string) => *string = text(string),
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| map_json_texts(entry, text)),
+        Value::Object(members) => {
+            let entries = std::mem::take(members);
+            members.extend(entries.into_iter().map(|(name, mut member)| {
+                map_json_texts(&mut member, text);
+                (text(&name), member)
+            }));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -1063,6 +1063,60 @@ assert:
     );
 }
 
+/// Whatever compares texts finds a secret that it forbids: criteria, patterns for arguments and results, conditions. A secret
+/// that the assertion names is compared by its mark.
+#[test]
+fn every_assertion_finds_forbidden_texts_in_secrets() {
+    let secret = "sk-abcdefgh12345";
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = run.tool("c1", "send", &json!({"text": secret}), Some(json!({"sent": secret})));
+        run.text(&format!("your key is {secret}")).finished().reply()
+    });
+    let config = format!(
+        "target: {{ endpoint: '{}' }}\ncriteria:\n  says_key: {{ description: It reveals a key, match: [{{ type: regex, pattern: sk- }}] }}\n  \
+         says_none: {{ description: It reveals no key, match: [{{ type: not_contains, value: sk- }}] }}\n  \
+         says_own: {{ description: It says the key, match: [{{ type: contains, value: '${{ENV.MY_API_KEY}}' }}] }}\n",
+        agent.url()
+    );
+    let forbidding = [
+        "{ type: satisfy, criteria: says_key, negate: true }",
+        "{ type: satisfy, criteria: says_none }",
+        "{ type: equals, value: 'your key is ${ENV.OTHER}', negate: true }",
+        "{ type: tool_result, name: send, result: { sent: 'regex:^sk-' }, negate: true }",
+        "{ type: tool_called, name: send, where: { text: { not: { regex: '^sk-' } } } }",
+        "{ type: tool_called, name: send, where: { text: { contains: sk- } }, negate: true }",
+    ];
+    let allowed = [
+        "{ type: satisfy, criteria: says_own }",
+        "{ type: contains, value: '${ENV.MY_API_KEY}' }",
+        "{ type: tool_called, name: send, where: { text: { not: { equals: other } } } }",
+        "{ type: tool_called, name: send, arguments: { text: '${ENV.MY_API_KEY}' } }",
+    ];
+    let tools = [
+        "text: { must_not_match: sk- }",
+        "tools: { forbid_calls: [{ name: send, args_match: { text: ^sk- } }] }",
+        "tools: { require: [{ name: send, args_not_match: { text: ^sk- } }] }",
+        "tools: { require: [{ name: send, result_not_match: sk- }] }",
+        "tools: { require: [{ name: send, result_match: sk-, count: { exact: 0 } }] }",
+    ];
+    let mut project = Project::with_config(&config);
+    let lists = forbidding.iter().chain(&allowed).map(|assertion| format!("[{assertion}]"));
+    for (index, assertions) in lists.chain(tools.map(|assertion| format!("{{ {assertion} }}"))).enumerate() {
+        let case = format!("name: a{index:02}\nturns: [{{ user: go }}]\nassert: {assertions}\n");
+        project = project.suite(&format!("a{index:02}"), &case);
+    }
+    let env = [("MY_API_KEY", secret), ("OTHER", secret)];
+    let tested = project.test_in(&env, &[]);
+    for index in 0..forbidding.len() + allowed.len() + tools.len() {
+        let is_allowed = (forbidding.len()..forbidding.len() + allowed.len()).contains(&index);
+        let expected = if is_allowed { "passed" } else { "failed" };
+        assert_eq!(tested.case(&format!("a{index:02}"))["status"], expected, "{index}: {}", tested.output);
+    }
+    let all = format!("{}{}", tested.report, tested.output);
+    assert!(!all.contains("sk-abcdefgh"), "{all}");
+}
+
 #[test]
 fn answers_with_secret_numbers_remain_json() {
     let agent = FakeAgent::start(agent_saying(r#"{"ok": true, "session": 12345678}"#));

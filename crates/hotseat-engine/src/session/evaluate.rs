@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{AttemptFailure, CheckVerdict, ConversationTurn, FailureKind, TurnScope};
+use hotseat_trace::{AgentToolCall, AttemptFailure, CheckVerdict, ConversationTurn, FailureKind, TurnScope};
+use serde_json::Value;
 
 use super::checkpoints::{self, CheckpointResult};
 use super::script_check::{ScriptInput, ScriptVerdict, run_script_check};
@@ -10,7 +11,7 @@ use crate::cases::TestCase;
 use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
 use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
 use crate::threads::compute_aside;
-use hotseat_checks::{Check, JudgedCheck, ScriptCheck, ScriptInputKind};
+use hotseat_checks::{Check, ForbiddenTexts, JudgedCheck, ScriptCheck, ScriptInputKind};
 use hotseat_targets::recorder::{REDACTION_MARK, SecretRedactor, TraceRecorder};
 
 /// Size of conversations whose checks may take long. A check reads some hundred megabytes a second.
@@ -227,28 +228,59 @@ impl CheckEvaluator<'_> {
 /// Decides a check that needs neither a judge nor a script.
 fn decide(check: &Check, scope: TurnScope<'_>, redactor: &SecretRedactor) -> CheckResult {
     let decided = decide_recorded(check, scope);
-    if !decided.verdict.passed || !check.forbids_text() || !scope.turns().iter().any(has_redacted_text) {
+    let forbidden = check.forbidden_texts();
+    let is_redacted = |text: &str| text.contains(REDACTION_MARK);
+    if !decided.verdict.passed || !any_text(scope, forbidden, &is_redacted) {
         return decided;
     }
-    // The secret itself may be what the check forbids.
-    let original = scope.with_texts(|text| redactor.reveal(text));
-    match original.turns.iter().any(has_redacted_text) {
+    // The secret itself may be what the check forbids. A secret that the check names is compared by its mark.
+    let named = format!("{:?}", check.kind);
+    let is_unnamed = |mark: &str| !named.contains(mark) && !named.contains(&hotseat_checks::escape(mark));
+    let original = scope.with_texts(|text| redactor.reveal(text, is_unnamed));
+    let is_unknown = |text: &str| redaction_marks(text).any(is_unnamed);
+    match any_text(scope.of_copy(&original), forbidden, &is_unknown) {
         true => CheckResult::errored(
             check,
             "a secret is redacted in the text (`[redacted:NAME]`), and its value is unknown here: what is forbidden may be a part of it".to_string(),
         ),
         // The report shows the recorded text.
         false => {
-            let revealed = decide_recorded(check, original.scope());
+            let revealed = decide_recorded(check, scope.of_copy(&original));
             let verdict = CheckVerdict { passed: revealed.verdict.passed, ..decided.verdict };
             CheckResult { verdict, ..revealed }
         }
     }
 }
 
-/// True if the agent's text in a turn contains a redacted secret.
-fn has_redacted_text(turn: &ConversationTurn) -> bool {
-    turn.messages.iter().any(|message| message.content.contains(REDACTION_MARK))
+/// Returns true if one of the selected texts of the scope meets a condition.
+fn any_text(scope: TurnScope<'_>, selected: ForbiddenTexts, is_met: &impl Fn(&str) -> bool) -> bool {
+    let in_message = |turn: &ConversationTurn| turn.messages.iter().any(|message| is_met(&message.content));
+    let in_call = |call: &AgentToolCall| {
+        any_json_text(&call.arguments, is_met)
+            || call.result.as_ref().is_some_and(|result| any_json_text(&result.value, is_met))
+    };
+    (selected.messages && scope.turns().iter().any(in_message))
+        || (selected.calls && scope.calls().any(|(_, call)| in_call(call)))
+}
+
+/// Returns true if a string or a name of a member in a JSON value meets a condition.
+fn any_json_text(value: &Value, is_met: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_met(text),
+        Value::Array(entries) => entries.iter().any(|entry| any_json_text(entry, is_met)),
+        Value::Object(members) => {
+            members.iter().any(|(name, member)| is_met(name) || any_json_text(member, is_met))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Returns the marks of redacted secrets in a text, the last of them perhaps without its end.
+fn redaction_marks(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices(REDACTION_MARK).map(|(start, _)| {
+        let rest = &text[start..];
+        rest.find(']').map_or(rest, |end| &rest[..=end])
+    })
 }
 
 /// Decides a check on the recorded conversation.

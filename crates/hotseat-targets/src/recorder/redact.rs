@@ -183,8 +183,8 @@ impl SecretRedactor {
         clean
     }
 
-    /// Returns a redacted text with the secrets in place of their marks. An encoded secret is returned as plain text.
-    pub fn reveal(&self, text: &str) -> String {
+    /// Returns a redacted text with the secrets in place of the selected marks. An encoded secret is returned as plain text.
+    pub fn reveal(&self, text: &str, is_selected: impl Fn(&str) -> bool) -> String {
         let Some(secrets) = &self.secrets else { return text.to_string() };
         let mut original = String::with_capacity(text.len());
         let mut rest = text;
@@ -194,7 +194,9 @@ impl SecretRedactor {
             let end = rest.as_bytes()[start..].iter().take(longest).position(|byte| *byte == b']');
             let mark = end.map_or(REDACTION_MARK, |end| &rest[start..=start + end]);
             original.push_str(&rest[..start]);
-            original.push_str(secrets.values.0.get(mark).map_or(mark, String::as_str));
+            original.push_str(
+                secrets.values.0.get(mark).filter(|_| is_selected(mark)).map_or(mark, String::as_str),
+            );
             rest = &rest[start + mark.len()..];
         }
         original + rest
@@ -740,10 +742,11 @@ mod tests {
     fn reveals_known_secrets_only() {
         let redactor = SecretRedactor::new([("KEY".to_string(), "sk-abc".to_string())]);
         let text = "a [redacted:KEY], [redacted:OTHER] [redacted:KEY";
-        assert_eq!(redactor.reveal(text), "a sk-abc, [redacted:OTHER] [redacted:KEY");
+        assert_eq!(redactor.reveal(text, |_| true), "a sk-abc, [redacted:OTHER] [redacted:KEY");
+        assert_eq!(redactor.reveal(text, |mark| mark != "[redacted:KEY]"), text);
         // The cost is linear.
         let many = REDACTION_MARK.repeat(200_000);
-        assert_eq!(redactor.reveal(&many), many);
+        assert_eq!(redactor.reveal(&many, |_| true), many);
     }
 
     #[test]
