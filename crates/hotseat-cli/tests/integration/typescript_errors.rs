@@ -226,6 +226,10 @@ fn matchers_validate_their_arguments() {
             ("expect(agent).toMatch('')", "toMatch needs"),
             ("expect(agent).toHold([])", "toHold needs at least one assertion"),
             ("expect(agent).toHold({})", "this assertion is empty"),
+            (
+                "expect(agent).toHold({ type: 'contains', value: 'x', turns: 'all' })",
+                "so `turns: all` has no effect here",
+            ),
             ("expect(agent).toHold({ tools: {} })", "asserts nothing"),
             (
                 "expect(agent).toHold({ type: 'tool_called', name: agent.x })",

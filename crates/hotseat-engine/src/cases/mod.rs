@@ -42,7 +42,7 @@ mod variables;
 pub use agent_name::{AgentName, unknown_agent};
 pub use assertions::{
     ASSERT_KIND, ASSERTION, AssertionBlock, CRITERIA_KIND, CheckVocabulary, OWN_ASSERT_KIND, assertion_label,
-    criterion_check,
+    criterion_check, refuse_all_turns,
 };
 pub use awaiting_markers::AwaitingMarkers;
 pub use brief::{

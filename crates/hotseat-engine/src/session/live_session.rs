@@ -20,7 +20,9 @@ use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rer
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
 use super::turn::{DeadlineSource, TurnInput, execute_turn, failure_info, judge_turn_end};
-use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase};
+use crate::cases::{
+    CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase, refuse_all_turns,
+};
 use crate::scripts::ScriptCapabilities;
 use crate::session::{CheckResult, ConversationResult, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
@@ -322,6 +324,11 @@ impl<'a> Session<'a> {
         let mut diagnostics = self.resolve_references(checks.iter_mut());
         diagnostics.extend(self.unknown_topics(checks.iter()));
         diagnostics.extend(checks.iter().filter_map(|check| self.undecidable_calls(check)));
+        if subject == CheckSubject::LastTurn {
+            diagnostics.extend(checks.iter().filter_map(|check| {
+                Some(refuse_all_turns(check)?.help("expect it of `conversation`, or leave `turns` out"))
+            }));
+        }
         if let Some(wrong) = diagnostics.first() {
             let undecided =
                 checks.iter().map(|check| CheckResult::errored(check, wrong.message().to_string()));

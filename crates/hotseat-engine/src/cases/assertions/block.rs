@@ -53,6 +53,12 @@ struct BudgetChecks {
     calls: Option<Check>,
 }
 
+/// Returns the error of a check that is evaluated on one turn, and selects all turns.
+pub fn refuse_all_turns(check: &Check) -> Option<Diagnostic> {
+    let message = "assertions of a turn evaluate that turn only, so `turns: all` has no effect here";
+    check.selects_all_turns().then(|| Diagnostic::new(message).at(check.place.clone()))
+}
+
 impl AssertionBlock {
     /// Decodes a value that matches its shape: `false`, a block, a typed assertion, or a list of these.
     /// `None` inherits everything.
@@ -82,11 +88,9 @@ impl AssertionBlock {
     pub fn read_of_turn(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> AssertionBlock {
         let block = AssertionBlock::read(view, diagnostics);
         let typed = if let BlockPart::Added(typed) = &block.typed { typed.as_slice() } else { &[] };
-        for check in typed.iter().filter(|check| check.selects_all_turns()) {
-            let message = "assertions of a turn evaluate that turn only, so `turns: all` has no effect here";
-            let wrong = Diagnostic::new(message).at(check.place.clone());
-            diagnostics.push(wrong.help("move it to `assert` of the case, or leave `turns` out"));
-        }
+        diagnostics.extend(typed.iter().filter_map(|check| {
+            Some(refuse_all_turns(check)?.help("move it to `assert` of the case, or leave `turns` out"))
+        }));
         block
     }
 

@@ -234,9 +234,9 @@ fn impossible_and_empty_numbers_of_calls_are_errors_of_the_test() {
     }
 }
 
-/// None of them, or not all?
+/// None of them, or not all? Of a turn, or of all?
 #[test]
-fn negations_of_several_are_errors_of_the_test() {
+fn ambiguous_assertions_are_errors_of_the_test() {
     let ran = run_examples(|s| {
         echo_agent(s);
         s.it("texts", async |t| {
@@ -255,6 +255,10 @@ fn negations_of_several_are_errors_of_the_test() {
             t.user.says("a room").await;
             expect!(t.agent, holds(json!({})));
         });
+        s.it("all turns of one", async |t| {
+            t.user.says("a room").await;
+            expect!(t.agent, holds(json!({"type": "contains", "value": "room", "turns": "all"})));
+        });
         s.it("one of several, or each", async |t| {
             t.user.says("a room").await;
             expect!(t.agent.text(), not(contains_any(["error", "nothing of this"])));
@@ -266,6 +270,7 @@ fn negations_of_several_are_errors_of_the_test() {
         ("patterns", "`not` of several assertions is ambiguous"),
         ("arguments", "`not` of several is ambiguous"),
         ("nothing", "{} asserts nothing"),
+        ("all turns of one", "so `turns: all` has no effect here"),
     ] {
         let (kind, message) = ran.failure(case);
         assert!(kind == "test_error" && message.contains(words), "{case}: {kind} {message}");
