@@ -1,6 +1,6 @@
 //! `hotseat schema`: JSON Schemas for editors and reference pages for the documentation.
 
-use hotseat_document::{Shape, json_schema, reference_markdown};
+use hotseat_document::{SchemaVariable, Shape, json_schema, reference_markdown};
 use hotseat_engine::cases::shape::CASE;
 use hotseat_engine::config::CONTEXT_FILE;
 use hotseat_engine::config::shape::PROJECT;
@@ -11,6 +11,13 @@ use hotseat_targets::recording::RECORDING;
 use crate::args::{SchemaArgs, SchemaKind};
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
+
+/// The value of a scenario, which may stand in place of every value of a case.
+const SCENARIO_VARIABLE: SchemaVariable = SchemaVariable {
+    name: "ScenarioVariable",
+    doc: "A value of the scenario, in a case with `scenarios`.",
+    pattern: r"^\$\{scenario[^}]*\}$",
+};
 
 /// Prints a schema or a reference page.
 pub fn run(args: SchemaArgs, context: &CliContext) -> ExitStatus {
@@ -37,7 +44,8 @@ fn schema_file(of: SchemaKind) -> (&'static Shape, &'static str, &'static str, &
 /// Returns the JSON Schema of a file format.
 pub fn schema_text(of: SchemaKind) -> String {
     let (shape, title, id, _) = schema_file(of);
-    serde_json::to_string_pretty(&json_schema(shape, title, id)).unwrap_or_default()
+    let variable = (of == SchemaKind::Suite).then_some(SCENARIO_VARIABLE);
+    serde_json::to_string_pretty(&json_schema(shape, title, id, variable)).unwrap_or_default()
 }
 
 fn reference_page(of: SchemaKind) -> String {

@@ -31,7 +31,7 @@ pub use file::{open_file, read_file, read_text_file};
 pub use node::{DocumentNode, MapEntry, MapKey, NodeValue};
 pub use place::{SourceLine, SourceSpan, SourceText};
 pub use reader::{MapView, NodeView};
-pub use schema::{json_schema, reference_markdown};
+pub use schema::{SchemaVariable, json_schema, reference_markdown};
 pub use secrets::{address_password, is_secret_header, is_secret_name};
 pub use shape::{Field, Kind, Shape, TaggedShapes};
 pub use stream::source_from_bytes;

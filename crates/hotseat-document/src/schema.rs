@@ -6,30 +6,54 @@ use serde_json::{Map, Value, json};
 
 use super::shape::{Field, Kind, Shape};
 
-/// Returns the JSON Schema (draft 2020-12) of a shape. Referenced shapes become `$defs` under their names.
-pub fn json_schema(shape: &'static Shape, title: &str, id: &str) -> Value {
+/// Variables that may stand in place of values that are no text.
+#[derive(Debug, Clone, Copy)]
+pub struct SchemaVariable {
+    /// Name of its definition in the schema. No shape has this name.
+    pub name: &'static str,
+    /// Description for the reader of the schema.
+    pub doc: &'static str,
+    /// Regular expression of a text that is such a variable.
+    pub pattern: &'static str,
+}
+
+/// What the schemas of kinds depend on.
+#[derive(Clone, Copy)]
+struct SchemaContext<'s> {
+    root: &'s Shape,
+    variable: Option<SchemaVariable>,
+}
+
+/// Returns the JSON Schema (draft 2020-12) of a shape. Referenced shapes become `$defs` under their names. A variable is
+/// accepted in place of every value.
+pub fn json_schema(shape: &'static Shape, title: &str, id: &str, variable: Option<SchemaVariable>) -> Value {
+    let context = SchemaContext { root: shape, variable };
     let mut schema = Map::new();
     schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("$id".into(), json!(id));
     schema.insert("title".into(), json!(title));
-    schema.append(&mut shape_schema(shape, shape));
+    schema.append(&mut shape_schema(shape, context));
     let inner = shape.all().into_iter().skip(1);
-    let definitions: Map<_, _> =
-        inner.map(|inner| (inner.name.to_owned(), Value::Object(shape_schema(inner, shape)))).collect();
+    let mut definitions: Map<_, _> =
+        inner.map(|inner| (inner.name.to_owned(), Value::Object(shape_schema(inner, context)))).collect();
+    if let Some(SchemaVariable { name, doc, pattern }) = variable {
+        let definition = json!({ "description": doc, "type": "string", "pattern": pattern });
+        definitions.insert(name.to_owned(), definition);
+    }
     if !definitions.is_empty() {
         schema.insert("$defs".into(), Value::Object(definitions));
     }
     Value::Object(schema)
 }
 
-fn shape_schema(shape: &Shape, root: &Shape) -> Map<String, Value> {
+fn shape_schema(shape: &Shape, context: SchemaContext<'_>) -> Map<String, Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
     let mut rules = Vec::new();
     for field in shape.fields {
-        properties.insert(field.key.to_owned(), field_schema(field, root));
+        properties.insert(field.key.to_owned(), field_schema(field, context));
         for alias in field.aliases {
-            let mut schema = kind_schema(&field.kind, root);
+            let mut schema = kind_schema(&field.kind, context);
             schema.insert("description".into(), json!(format!("Another spelling of `{}`.", field.key)));
             properties.insert((*alias).to_owned(), Value::Object(schema));
         }
@@ -63,8 +87,8 @@ fn shape_schema(shape: &Shape, root: &Shape) -> Map<String, Value> {
     schema
 }
 
-fn field_schema(field: &Field, root: &Shape) -> Value {
-    let mut schema = kind_schema(&field.kind, root);
+fn field_schema(field: &Field, context: SchemaContext<'_>) -> Value {
+    let mut schema = kind_schema(&field.kind, context);
     schema.insert("description".into(), json!(field.doc));
     if let Some(default) = field.default_json() {
         schema.insert("default".into(), default);
@@ -72,7 +96,35 @@ fn field_schema(field: &Field, root: &Shape) -> Value {
     Value::Object(schema)
 }
 
-fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
+/// Returns the schema of a kind, with the variable in place of its values.
+fn kind_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
+    let mut schema = value_schema(kind, context);
+    let Some(variable) = context.variable.filter(|_| needs_variable(kind)) else { return schema };
+    let variable = json!({ "$ref": format!("#/$defs/{}", variable.name) });
+    match schema.get_mut("anyOf") {
+        Some(Value::Array(kinds)) => kinds.push(variable),
+        _ => schema = Map::from_iter([("anyOf".to_owned(), json!([schema, variable]))]),
+    }
+    schema
+}
+
+/// Returns true if variables need a schema of their own. Editors tell shapes apart by their constants, so these stay as they
+/// are.
+fn needs_variable(kind: &Kind) -> bool {
+    !accepts_variables(kind) && !matches!(kind, Kind::Choice([_]))
+}
+
+fn accepts_variables(kind: &Kind) -> bool {
+    match kind {
+        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Json | Kind::Url => true,
+        Kind::OneOf(kinds) => kinds.iter().any(accepts_variables),
+        _ => false,
+    }
+}
+
+/// Returns the schema of the values of a kind.
+fn value_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
+    let root = context.root;
     let schema = match kind {
         Kind::Null => json!({ "type": "null" }),
         Kind::Bool => json!({ "type": "boolean" }),
@@ -97,19 +149,19 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Url => json!({ "type": "string", "pattern": URL_PATTERN }),
         Kind::Choice([word]) => json!({ "const": word }),
         Kind::Choice(words) => json!({ "enum": words }),
-        Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, root) }),
+        Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, context) }),
         Kind::NonEmptyList(kind) => {
-            json!({ "type": "array", "items": kind_schema(kind, root), "minItems": 1 })
+            json!({ "type": "array", "items": kind_schema(kind, context), "minItems": 1 })
         }
-        Kind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, root) }),
+        Kind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, context) }),
         Kind::Shape(shape) if std::ptr::eq(*shape, root) => json!({ "$ref": "#" }),
         Kind::Shape(shape) => json!({ "$ref": format!("#/$defs/{}", shape.name) }),
         Kind::Tagged(tagged) => {
-            let shapes = tagged.all().map(|shape| kind_schema(&Kind::Shape(shape), root));
+            let shapes = tagged.all().map(|shape| value_schema(&Kind::Shape(shape), context));
             json!({ "anyOf": shapes.collect::<Vec<_>>() })
         }
         Kind::OneOf(kinds) => {
-            json!({ "anyOf": kinds.iter().map(|kind| kind_schema(kind, root)).collect::<Vec<_>>() })
+            json!({ "anyOf": kinds.iter().map(|kind| value_schema(kind, context)).collect::<Vec<_>>() })
         }
     };
     match schema {

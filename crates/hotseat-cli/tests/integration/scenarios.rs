@@ -1,5 +1,6 @@
 //! Scenario sets: one case per scenario with its data; ids; and errors with their location.
 
+use hotseat_schema::JsonSchema;
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
@@ -218,4 +219,62 @@ simulate:
         (&told["goal"], &told["context"], &told["personality"]),
         (&json!("g1"), &json!(["Acme", "Budget"]), &json!("Calm"))
     );
+}
+
+/// Pointers to all values below `value`.
+fn all_pointers(value: &Value, at: &str, pointers: &mut Vec<String>) {
+    let mut add = |key: &str, member: &Value| {
+        let pointer = format!("{at}/{key}");
+        all_pointers(member, &pointer, pointers);
+        pointers.push(pointer);
+    };
+    match value {
+        Value::Object(members) => members.iter().for_each(|(key, member)| add(key, member)),
+        Value::Array(entries) => entries.iter().enumerate().for_each(|(n, entry)| add(&n.to_string(), entry)),
+        _ => {}
+    }
+}
+
+/// A value of a scenario may stand in place of any value. What the program accepts, the schema accepts.
+#[test]
+fn the_schema_accepts_scenario_values_where_the_program_does() {
+    let project = Project::empty();
+    let schema = project.hotseat(&["schema", "suite"]).stdout;
+    let schema = JsonSchema::compile(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let case = json!({
+        "name": "a",
+        "tags": ["x", "y"],
+        "retries": 2,
+        "skip": false,
+        "timeout": "10s",
+        "turns": [{
+            "user": "hi",
+            "timeout_ms": 5000,
+            "assert": [
+                {"type": "contains", "value": "x", "turns": "last"},
+                {"type": "tool_called", "name": "t", "arguments": {"a": 1}, "match": "exact", "count": {"min": 1}},
+                {"tools": {"require": [{"name": "t", "count": {"exact": 1}, "args_match": {"n": 1}}], "forbid": ["u"]}, "timing": {"max_duration_ms": 5}},
+            ],
+        }],
+        "checkpoints": [{"id": "c", "assertion": {"type": "contains", "value": "x"}}],
+        "final_assertions": [{"type": "contains", "value": "x", "negate": true}],
+    });
+    let mut pointers = Vec::new();
+    all_pointers(&case, "", &mut pointers);
+    let mut accepted = 0;
+    for pointer in pointers {
+        let mut case = case.clone();
+        let value = case.pointer_mut(&pointer).unwrap();
+        let value = std::mem::replace(value, json!("${scenario.value}"));
+        case["scenarios"] = json!([{"name": "One", "goal": "g", "value": value}]);
+        let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n");
+        let project = project.file("a.test.json", &case.to_string());
+        if project.hotseat(&["test", "--dry-run"]).code == 0 {
+            accepted += 1;
+            // Editors tell shapes apart by this constant.
+            let wrong = schema.violations(&case, 9).unwrap();
+            assert!(wrong.is_empty() || pointer.ends_with("/type"), "{pointer}: {wrong:?}");
+        }
+    }
+    assert!(accepted > 40, "{accepted}");
 }

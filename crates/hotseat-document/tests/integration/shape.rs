@@ -174,7 +174,9 @@ fn other_names_are_rejected_with_the_key() {
             ["2:20: unknown key `loud` in an entry of `turns` [it is called `verbose`]"]
         );
     }
-    assert!(!json_schema(&SUITE, "A suite", "https://example.org/suite.json").to_string().contains("loud"));
+    assert!(
+        !json_schema(&SUITE, "A suite", "https://example.org/suite.json", None).to_string().contains("loud")
+    );
 }
 
 #[test]
@@ -375,7 +377,7 @@ fn getters_of_other_types_return_none() {
 #[test]
 fn json_schema_agrees_with_validation() {
     assert_eq!(
-        json_schema(&SUITE, "A suite", "https://example.org/suite.json"),
+        json_schema(&SUITE, "A suite", "https://example.org/suite.json", None),
         json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "https://example.org/suite.json",
@@ -474,7 +476,7 @@ fn json_schema_agrees_with_validation() {
 
 #[test]
 fn recursive_shape_refers_to_root() {
-    let schema = json_schema(&TURN, "A turn", "https://example.org/turn.json");
+    let schema = json_schema(&TURN, "A turn", "https://example.org/turn.json", None);
     assert_eq!(schema["properties"]["sub"]["items"], json!({ "$ref": "#" }));
     assert!(schema["$defs"].get("turn").is_none() && schema["$defs"].get("checks").is_some());
 }
@@ -661,7 +663,7 @@ fn selected_shape_is_used_for_decoding() {
     let figure = MapView::from_node(&node, &source, &DRAWING).unwrap().map("figure").unwrap();
     assert_eq!((figure.shape().name, figure.integer("side")), ("square", Some(2)));
     assert_eq!(DRAWING.problems(), Vec::<String>::new());
-    let schema = json_schema(&DRAWING, "drawing", "urn:drawing");
+    let schema = json_schema(&DRAWING, "drawing", "urn:drawing", None);
     assert_eq!(schema["properties"]["figure"]["anyOf"][1], json!({"$ref": "#/$defs/square"}));
     assert!(schema["$defs"]["circle"].is_object());
     assert!(reference_markdown(&DRAWING).contains("[circle](#circle) or [square](#square)"));
