@@ -278,7 +278,7 @@ fn size_limits_apply_to_conversations_and_runs() {
     for (limits, limit, failed) in [
         ("conversation: { bytes: 30000 }", "conversation.bytes", ["a", "b"]),
         ("conversation: { events: 10 }", "conversation.events", ["a", "b"]),
-        ("run: { bytes: 70000 }", "run.bytes", ["b", "b"]),
+        ("run: { bytes: 70000 }", "run.bytes", ["a", "a"]),
     ] {
         let target = format!("target:\n  endpoint: {}\nparallel: 1\nlimits:\n  {limits}\n", agent.url());
         let project = Project::with_config(&target)
@@ -291,6 +291,35 @@ fn size_limits_apply_to_conversations_and_runs() {
             assert!(failure["message"].as_str().unwrap_or_default().contains(limit), "{failure:#}");
         }
     }
+}
+
+/// After a limit of the run is exceeded, no case starts: it would fail for what other agents did.
+#[test]
+fn an_exceeded_limit_of_the_run_leaves_cases_out() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let calls = if request.last_user_text() == "call" { 2 } else { 0 };
+        (0..calls)
+            .fold(run, |run, n| run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))))
+            .text("Done.")
+            .finished()
+    });
+    let config = format!(
+        "target: {{ endpoint: '{}' }}\nparallel: 1\nlimits: {{ run: {{ calls: 1 }} }}\n",
+        agent.url()
+    );
+    let project = Project::with_config(&config)
+        .suite("a", "name: a\nturns: [{ user: call }]\n")
+        .suite("b", "name: b\nturns: [{ user: hello }]\n");
+    let tested = project.test(&[]);
+    assert_eq!(tested.failure("a")["kind"], "limit", "{}", tested.output);
+    let left_out = tested.case("b");
+    assert_eq!(left_out["status"], "skipped", "{}", tested.output);
+    let reason = left_out["skip_reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("`limits.run.calls` of the project is exceeded"), "{left_out:#}");
+    assert_eq!(agent.requests().len(), 1);
+    let runs = project.hotseat(&["runs"]);
+    assert!(runs.stdout.contains("incomplete"), "{runs}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(super) struct DispatchState {
     options: ExecutionOptions,
     control: RunControl,
     first_failure: Option<String>,
+    /// Key of the limit of the whole run that its agents have exceeded.
+    exceeded_limit: Option<String>,
     /// Started, unfinished cases by index in the run. A new case starts only if no open case needs another
     /// attempt, so there are never more open cases than running attempts.
     open_cases: BTreeMap<usize, Box<OpenCase>>,
@@ -69,6 +71,7 @@ impl DispatchState {
             options,
             control: RunControl::Run,
             first_failure: None,
+            exceeded_limit: None,
             open_cases: BTreeMap::new(),
             ready: BTreeSet::new(),
             running_attempts: 0,
@@ -107,8 +110,13 @@ impl DispatchState {
         self.running_attempts > 0
     }
 
-    /// Reason why no further cases start, if any. Open cases finish after a failure, but not after a stop
-    /// request.
+    /// Records that the agents have exceeded a limit of the whole run.
+    pub(super) fn exceed_limit(&mut self, key: Option<String>) {
+        self.exceeded_limit = key;
+    }
+
+    /// Reason why no further cases start, if any. Open cases finish after a failure or an exceeded limit of the run, but not
+    /// after a stop request.
     pub(super) fn skip_reason(&self) -> Option<String> {
         match (self.control, &self.first_failure) {
             (RunControl::Finish | RunControl::Cancel, _) => {
@@ -117,7 +125,9 @@ impl DispatchState {
             (RunControl::Run, Some(case)) if self.options.fail_fast => {
                 Some(format!("not run: `{case}` failed (--fail-fast)"))
             }
-            (RunControl::Run, _) => None,
+            (RunControl::Run, _) => {
+                self.exceeded_limit.as_ref().map(|key| format!("not run: `{key}` of the project is exceeded"))
+            }
         }
     }
 

@@ -167,6 +167,7 @@ pub async fn execute(
                 let repetition = options.attempt_policy(&selected);
                 let attempt = Arc::new(attempt);
                 report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
+                dispatch.exceed_limit(outside.traffic.exceeded_limit());
                 if let Some(outcome) = dispatch.finish_attempt(attempt) {
                     report(RunEvent::CaseEnded(Arc::new(outcome)));
                 }

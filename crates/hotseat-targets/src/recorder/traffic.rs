@@ -57,6 +57,12 @@ impl RunTraffic {
     pub fn new(limits: TrafficLimits) -> Self {
         RunTraffic { limits, totals: TrafficTotals::default() }
     }
+
+    /// Returns the key of the limit of the run that is exceeded, if one is.
+    pub fn exceeded_limit(&self) -> Option<String> {
+        let name = self.totals.exceeded(&self.limits.run, None).next()?.name;
+        Some(format!("limits.run.{name}"))
+    }
 }
 
 /// Counts the traffic of one conversation.
@@ -66,6 +72,15 @@ pub struct TrafficMeter {
     conversation: TrafficTotals,
     turn: TrafficTotals,
     is_counting: AtomicBool,
+}
+
+/// A limit that is exceeded.
+struct ExceededBound {
+    /// Its key in the project file.
+    name: &'static str,
+    maximum: u64,
+    /// What the agent did; `{}` stands for the limit.
+    description: &'static str,
 }
 
 /// Counted traffic.
@@ -118,7 +133,10 @@ impl TrafficMeter {
         }
         let bytes = size.bytes + VALUE_OVERHEAD_BYTES * size.values;
         let scopes = self.scopes();
-        let may = scopes.iter().all(|(totals, bounds)| totals.is_within(&bounds.doubled()));
+        let [(turn, _), (conversation, _), (run, _)] = scopes;
+        let owners = [(turn, None), (conversation, None), (run, Some(turn))];
+        let mut bounds = scopes.iter().map(|(_, bounds)| bounds.doubled()).zip(owners);
+        let may = bounds.all(|(bounds, (totals, own))| totals.exceeded(&bounds, own).next().is_none());
         for (totals, _) in &scopes {
             totals.events.fetch_add(1, Ordering::Relaxed);
             totals.recorded.fetch_add(bytes, Ordering::Relaxed);
@@ -129,16 +147,19 @@ impl TrafficMeter {
 
     /// Returns true if a limit is exceeded.
     pub fn is_exceeded(&self) -> bool {
-        self.is_counting() && !self.scopes().iter().all(|(totals, bounds)| totals.is_within(bounds))
+        self.is_counting() && self.exceeded().next().is_some()
     }
 
     /// Returns the failure if recorded events exceed a limit. Bytes already received are still processed.
     pub fn exceeded_record_limit(&self) -> Option<AttemptFailure> {
+        // Of the run, only what this turn has added counts.
+        let turn = &self.turn;
         let within = |(totals, bounds): (&TrafficTotals, &TrafficBounds)| totals.are_records_within(bounds);
-        if !self.is_counting() || self.scopes().into_iter().all(within) {
-            None
-        } else {
-            self.exceeded_limit()
+        let [_, _, (run, bounds)] = self.scopes();
+        let is_within_run = run.are_records_within(bounds) || turn.has_no_records();
+        match !self.is_counting() || (self.scopes()[..2].iter().copied().all(within) && is_within_run) {
+            true => None,
+            false => self.exceeded_limit(),
         }
     }
 
@@ -147,31 +168,22 @@ impl TrafficMeter {
         if !self.is_exceeded() {
             return None;
         }
-        let scopes = self.scopes().into_iter().zip([
-            ("turn", "in one turn"),
-            ("conversation", "in one conversation"),
-            ("run", "in all conversations of the run"),
-        ]);
-        for ((totals, bounds), (key, within)) in scopes {
-            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-            for (name, counted, most, what) in [
-                (
-                    "bytes",
-                    totals.bytes(),
-                    bounds.bytes,
-                    "sent more than {} bytes, or data that takes as much memory,",
-                ),
-                ("calls", load(&totals.calls), bounds.calls, "called tools more than {} times"),
-                ("events", load(&totals.events), bounds.events, "caused more than {} events"),
-            ] {
-                if counted > most {
-                    let what = what.replace("{}", &most.to_string());
-                    let message = format!("the agent {what} {within} (`limits.{key}.{name}`)");
-                    return Some(AttemptFailure::new(FailureKind::Limit, message));
-                }
-            }
-        }
-        None
+        let (key, within, ExceededBound { name, maximum, description }) = self.exceeded().next()?;
+        let what = description.replace("{}", &maximum.to_string());
+        let message = format!("the agent {what} {within} (`limits.{key}.{name}`)");
+        Some(AttemptFailure::new(FailureKind::Limit, message))
+    }
+
+    /// Returns the exceeded limits, each with its scope. A turn exceeds a limit of the run only by traffic of its own: other
+    /// conversations may have caused all the rest.
+    fn exceeded(&self) -> impl Iterator<Item = (&'static str, &'static str, ExceededBound)> {
+        let [(turn, turn_bounds), (conversation, conversation_bounds), (run, run_bounds)] = self.scopes();
+        let of = |key, within| move |bound| (key, within, bound);
+        let in_turn = turn.exceeded(turn_bounds, None).map(of("turn", "in one turn"));
+        let in_conversation =
+            conversation.exceeded(conversation_bounds, None).map(of("conversation", "in one conversation"));
+        let in_run = run.exceeded(run_bounds, Some(turn)).map(of("run", "in all conversations of the run"));
+        in_turn.chain(in_conversation).chain(in_run)
     }
 
     fn is_counting(&self) -> bool {
@@ -199,8 +211,31 @@ impl TrafficBounds {
 }
 
 impl TrafficTotals {
-    fn is_within(&self, bounds: &TrafficBounds) -> bool {
-        self.received.load(Ordering::Relaxed) <= bounds.bytes && self.are_records_within(bounds)
+    /// Returns the limits that these counts exceed. With `own` counts, only those to which these contribute.
+    fn exceeded(
+        &self,
+        bounds: &TrafficBounds,
+        own: Option<&TrafficTotals>,
+    ) -> impl Iterator<Item = ExceededBound> {
+        let counts = |totals: &TrafficTotals| {
+            let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            [totals.bytes(), load(&totals.calls), load(&totals.events)]
+        };
+        let own = own.map_or([u64::MAX; 3], counts);
+        let named = [
+            ("bytes", bounds.bytes, "sent more than {} bytes, or data that takes as much memory,"),
+            ("calls", bounds.calls, "called tools more than {} times"),
+            ("events", bounds.events, "caused more than {} events"),
+        ];
+        counts(self).into_iter().zip(own).zip(named).filter_map(
+            |((counted, own), (name, maximum, description))| {
+                (counted > maximum && own > 0).then_some(ExceededBound { name, maximum, description })
+            },
+        )
+    }
+
+    fn has_no_records(&self) -> bool {
+        self.events.load(Ordering::Relaxed) == 0
     }
 
     fn are_records_within(&self, bounds: &TrafficBounds) -> bool {
@@ -259,6 +294,28 @@ mod tests {
                 assert!(failure.message.contains(&format!("`limits.{scope}.{name}`")), "{}", failure.message);
             }
         }
+    }
+
+    #[test]
+    fn a_conversation_exceeds_limits_of_the_run_only_by_its_own_traffic() {
+        let mut limits = TrafficLimits::default();
+        limits.run.calls = 1;
+        let run = Arc::new(RunTraffic::new(limits));
+        let (caller, talker) = (TrafficMeter::new(run.clone()), TrafficMeter::new(run.clone()));
+        caller.begin_turn();
+        talker.begin_turn();
+        for _ in 0..9 {
+            assert!(run.exceeded_limit().is_none() || caller.exceeded_limit().is_some());
+            caller.count_event(JsonSize::default(), true);
+        }
+        assert!(caller.end_turn().is_some());
+        assert_eq!(run.exceeded_limit().as_deref(), Some("limits.run.calls"));
+        assert!(talker.count_event(JsonSize::default(), false), "an event is lost");
+        assert!(!talker.is_exceeded() && talker.exceeded_record_limit().is_none());
+        assert!(talker.end_turn().is_none());
+        talker.begin_turn();
+        talker.count_event(JsonSize::default(), true);
+        assert!(talker.exceeded_record_limit().is_some() && talker.end_turn().is_some());
     }
 
     #[test]
