@@ -88,6 +88,17 @@ fn describe_import(imported: &ImportSummary, args: &TranscriptArgs) -> String {
         "tool call",
         " without a result: assertions about the results of these calls always fail",
     );
+    note(left_out.early_reasoning, "reasoning text", " before the first user message omitted");
+    note(
+        left_out.early_arguments,
+        "tool call",
+        " before the first user message imported without arguments: they are not valid JSON",
+    );
+    note(
+        left_out.early_expected,
+        "expected call",
+        " not asserted: the agent made it before the first user message",
+    );
     note(left_out.empty, "message", " of the agent omitted: no text and no tool call");
     note(
         imported.expect_unknown,

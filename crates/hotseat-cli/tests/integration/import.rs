@@ -445,3 +445,46 @@ fn unknown_times_fail_time_assertions() {
         assert_eq!(tested.case("t")["turns"].as_array().unwrap().len(), turns, "{script}");
     }
 }
+
+/// What the agent says and does before the first user message is history. What does not fit there is named.
+#[test]
+fn messages_before_the_first_user_message_become_history() {
+    let call = |id: &str, name: &str, arguments: &str| {
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}},
+        ]})
+    };
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "ok"});
+    let says = |role: &str, text: &str| json!({"role": role, "content": text});
+    let conversations = [
+        json!({"id": "calls", "messages": [
+            says("assistant", "Welcome!"), call("c1", "load", "{\"id\": 7}"), result("c1"), says("user", "hi"),
+            call("c2", "find", "{}"), result("c2"), says("assistant", "Found."),
+        ], "expected_calls": [{"name": "load", "arguments": {"id": 7}}, {"name": "find", "arguments": {}}]}),
+        json!({"id": "thought", "messages": [
+            {"role": "assistant", "content": null, "reasoning_content": "A new user."}, says("user", "hi"), says("assistant", "Yes?"),
+        ]}),
+        json!({"id": "late", "messages": [
+            call("c1", "load", "{\"id\":"), says("user", "hi"), result("c1"), says("assistant", "Yes?"),
+        ]}),
+    ];
+    let project = Project::empty().file("early.json", &json!(conversations).to_string());
+    let output = run_import(&project, &["early.json", "-o", "out"]);
+    insta::assert_snapshot!(output.stdout, @r"
+    3 conversations with 3 turns from early.json
+    - 1 reasoning text before the first user message omitted
+    - 1 tool call before the first user message imported without arguments: they are not valid JSON
+    - 1 expected call not asserted: the agent made it before the first user message
+    - 2 conversations: the data lists no expected calls, so nothing is asserted
+
+    Next:
+      hotseat test -n replay:out/recordings out/early.test.jsonl
+    ");
+    let cases = cases(&project, "out/early.test.jsonl");
+    assert_eq!(cases[0]["messages"][0], says("assistant", "Welcome!"));
+    assert_eq!(cases[0]["messages"].as_array().map(Vec::len), Some(3));
+    assert_eq!(cases[0]["assert"][0]["calls"], json!([{"name": "find", "arguments": {}}]));
+    assert_eq!(cases[1].get("messages"), None);
+    assert_eq!(cases[2]["messages"][1], result("c1"));
+    replay(&project, "out/early.test.jsonl").assert_all_passed();
+}

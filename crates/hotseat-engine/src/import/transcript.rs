@@ -9,6 +9,7 @@ use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeVie
 use serde_json::{Map, Value, json as value};
 
 use super::message::{ImportedMessage, MessageContent, call_arguments, member};
+use hotseat_checks::json_equal;
 use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
@@ -35,6 +36,12 @@ pub struct OmittedParts {
     pub empty: usize,
     /// Tool calls without a result. They are imported without one.
     pub no_result: usize,
+    /// Reasoning of the agent before the first user message.
+    pub early_reasoning: usize,
+    /// Calls before the first user message whose arguments are not valid JSON. They are imported without arguments.
+    pub early_arguments: usize,
+    /// Expected calls that the agent made before the first user message.
+    pub early_expected: usize,
 }
 
 impl OmittedParts {
@@ -43,6 +50,9 @@ impl OmittedParts {
         self.unanswered += other.unanswered;
         self.empty += other.empty;
         self.no_result += other.no_result;
+        self.early_reasoning += other.early_reasoning;
+        self.early_arguments += other.early_arguments;
+        self.early_expected += other.early_expected;
     }
 }
 
@@ -217,12 +227,32 @@ fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<C
         let message = format!("`{first}` and `{other}` both give the expected calls");
         mistakes.push(Diagnostic::new(message).at(list.place()).help("remove one of them"));
     }
+    let mut expected = expected.and_then(|(_, view)| expected_calls(view, mistakes));
+    let mut omitted = transcript.omitted;
+    omitted.early_expected = expected.as_mut().map_or(0, |all| remove_early_calls(all, &transcript.before));
     Some(ConversationTranscript {
         id: id_of(view),
-        expected: expected.and_then(|(_, view)| expected_calls(view, mistakes)),
+        expected,
         metadata: metadata_of(view),
+        omitted,
         ..transcript
     })
+}
+
+/// Removes expected calls that messages before the first user message contain: no turn makes them again. Returns their number.
+fn remove_early_calls(expected: &mut Vec<TranscriptCall>, before: &[Value]) -> usize {
+    let number = expected.len();
+    for call in before.iter().filter_map(|message| message["tool_calls"].as_array()).flatten() {
+        let arguments = call["arguments"].as_str().and_then(|text| text.parse::<Value>().ok());
+        let is_call = |expected: &TranscriptCall| {
+            let mut pairs = expected.arguments.iter().zip(&arguments);
+            call["name"] == *expected.name && pairs.all(|(expected, made)| json_equal(expected, made))
+        };
+        if let Some(place) = expected.iter().position(is_call) {
+            expected.remove(place);
+        }
+    }
+    number - expected.len()
 }
 
 /// Returns a text, or a number as text.
@@ -283,6 +313,8 @@ struct TranscriptBuilder {
     open: Vec<(String, String)>,
     /// Ids of all calls.
     calls: HashSet<String>,
+    /// Unique ids of the calls before the first user message.
+    early_calls: HashSet<String>,
     omitted: OmittedParts,
 }
 
@@ -330,7 +362,17 @@ impl TranscriptBuilder {
                     .map(|call| (self.unique_call_id(&call.id), call.tool, call.arguments))
                     .collect();
                 match self.turns.last_mut() {
-                    None => self.before.push(initial_agent_message(text, &calls)),
+                    None => {
+                        let is_broken =
+                            |arguments: &RecordedArguments| matches!(arguments, RecordedArguments::Broken(_));
+                        self.omitted.early_reasoning += usize::from(reasoning.is_some());
+                        self.omitted.early_arguments +=
+                            calls.iter().filter(|(_, _, arguments)| is_broken(arguments)).count();
+                        self.early_calls.extend(calls.iter().map(|(id, ..)| id.clone()));
+                        if text.is_some() || !calls.is_empty() {
+                            self.before.push(initial_agent_message(text, &calls));
+                        }
+                    }
                     Some(turn) => {
                         let has_calls = !calls.is_empty();
                         let thought = reasoning.map(|text| RecordedEventKind::Reasoning { text });
@@ -355,7 +397,9 @@ impl TranscriptBuilder {
                     return;
                 };
                 let (_, id) = self.open.remove(at);
-                match self.turns.last_mut() {
+                // A late result belongs to its call: no turn of the recording makes that.
+                let is_early = self.early_calls.contains(&id);
+                match self.turns.last_mut().filter(|_| !is_early) {
                     None => {
                         let said = match parse_content_output(&content) {
                             Value::String(text) => text,
