@@ -216,10 +216,39 @@ fn rejects_input_without_template_placeholder() {
         assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
         assert!(output.stderr.contains(help) && output.stderr.contains("a.test.json:1:"), "{help}: {output}");
     }
+    // The message points at the key.
+    let suite = "name: a\nturns: [{ user: x }]\nforwardedProps: { a: 1 }\n";
+    let output = project(&server, plain).suite("a", suite).hotseat(&["test"]);
+    assert!(output.stderr.contains("a.test.yaml:3:1"), "{output}");
     // Report-only keys of a case are not sent to the agent.
     let case = json!({"id": "a", "input": "x", "metadata": {"owner": "me"}, "options": {"connector": "a"}});
     project(&server, plain).file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
     assert_eq!(server.requests()[0].json(), json!({"m": "x", "c": "a"}));
+}
+
+/// A template that names a member of an option drops the others.
+#[test]
+fn refuses_members_of_options_that_the_template_drops() {
+    let server = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "fine"})));
+    let body = "  body: { m: '{{message}}', mode: '{{options.mode.name}}', first: '{{options.list.0}}' }\n  map: { reply: $.reply }\n";
+    for (options, dropped) in [
+        (json!({"mode": {"name": "fast", "level": 3}}), &["mode.level"][..]),
+        (json!({"mode": "fast"}), &["mode"]),
+        (json!({"list": ["a", "b"], "other": 1}), &["list.1", "other"]),
+    ] {
+        let case = json!({"id": "a", "input": "x", "options": options});
+        let output = project(&server, body).file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        for path in dropped {
+            let words = format!("this case sets `options.{path}`, which its agent does not support");
+            let help =
+                format!("add `{{{{options}}}}` or `{{{{options.{path}}}}}` to the template of the agent");
+            assert!(output.stderr.contains(&words) && output.stderr.contains(&help), "{path}: {output}");
+        }
+    }
+    let case = json!({"id": "a", "input": "x", "options": {"mode": {"name": "fast"}, "list": ["a"]}});
+    project(&server, body).file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
+    assert_eq!(server.requests()[0].json(), json!({"m": "x", "mode": "fast", "first": "a"}));
 }
 
 #[test]

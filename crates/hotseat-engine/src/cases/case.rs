@@ -149,6 +149,8 @@ pub struct CaseTarget {
     pub team: Option<String>,
     /// User identity, once resolved.
     pub identity: RequestIdentity,
+    /// Positions of the keys that the case sets.
+    pub places: BTreeMap<&'static str, SourceSpan>,
 }
 
 /// Options sent to the agent with the user's input.
@@ -767,7 +769,9 @@ fn check_turn_counts(
 
 /// Reads what the target receives with the case.
 fn read_target(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> CaseTarget {
+    let keys = ["threadId", "state", "context", "forwardedProps", "tools", "messages", "user", "team"];
     CaseTarget {
+        places: keys.into_iter().filter_map(|key| Some((key, map.key_place(key)?))).collect(),
         thread_id: map.text("threadId").map(str::to_string),
         state: map.json("state"),
         context: map.json("context"),

@@ -49,8 +49,8 @@ pub(in crate::config) struct TargetCapabilities {
 #[derive(Debug, Clone)]
 pub(super) enum SupportedOptions {
     All,
-    /// Only these members.
-    Only(Vec<String>),
+    /// Only the values at these paths.
+    Only(Vec<Vec<String>>),
 }
 
 /// Case keys that targets may support.
@@ -112,10 +112,9 @@ impl TargetCapabilities {
             told.iter().any(|reference| reference.overlaps(*to, path))
         });
         let options = told.iter().filter(|reference| reference.placeholder == Placeholder::Options);
-        let members = options.clone().filter_map(|reference| reference.path.first().cloned());
         let options = match options.clone().any(|reference| reference.path.is_empty()) {
             true => SupportedOptions::All,
-            false => SupportedOptions::Only(members.collect()),
+            false => SupportedOptions::Only(options.map(|reference| reference.path.clone()).collect()),
         };
         let keys = places.map(|(key, ..)| *key).collect();
         TargetCapabilities { keys, options, ..TargetCapabilities::all() }
@@ -127,7 +126,7 @@ impl TargetCapabilities {
             attachments: self.supports("attachments"),
             options: match &self.options {
                 SupportedOptions::All => true,
-                SupportedOptions::Only(members) => !members.is_empty(),
+                SupportedOptions::Only(paths) => !paths.is_empty(),
             },
             calls: match self.shows_calls {
                 true => CallVisibility::Protocol,
@@ -148,7 +147,9 @@ impl TargetCapabilities {
     pub(in crate::config) fn supports_option(&self, name: &str) -> bool {
         match &self.options {
             SupportedOptions::All => true,
-            SupportedOptions::Only(members) => members.iter().any(|member| member == name),
+            SupportedOptions::Only(paths) => {
+                paths.iter().any(|path| path.first().is_some_and(|first| first == name))
+            }
         }
     }
 
@@ -187,16 +188,17 @@ impl TargetCapabilities {
             return vec![wrong];
         }
         let attached = attached.first().map(|media| media.place.clone());
+        let place = |key: &str| target.places.get(key).unwrap_or(&case.place).clone();
         let wanted = [
-            ("threadId", target.thread_id.is_some().then(|| case.place.clone())),
-            ("state", target.state.is_some().then(|| case.place.clone())),
-            ("context", target.context.is_some().then(|| case.place.clone())),
-            ("forwardedProps", target.forwarded_props.is_some().then(|| case.place.clone())),
-            ("tools", (!target.tools.is_empty()).then(|| case.place.clone())),
-            ("messages", (!opening.is_empty()).then(|| case.place.clone())),
+            ("threadId", target.thread_id.is_some().then(|| place("threadId"))),
+            ("state", target.state.is_some().then(|| place("state"))),
+            ("context", target.context.is_some().then(|| place("context"))),
+            ("forwardedProps", target.forwarded_props.is_some().then(|| place("forwardedProps"))),
+            ("tools", (!target.tools.is_empty()).then(|| place("tools"))),
+            ("messages", (!opening.is_empty()).then(|| place("messages"))),
             ("attachments", attached),
-            ("user", target.user.is_some().then(|| case.place.clone())),
-            ("team", target.team.is_some().then(|| case.place.clone())),
+            ("user", target.user.is_some().then(|| place("user"))),
+            ("team", target.team.is_some().then(|| place("team"))),
         ];
         let unheard = wanted.into_iter().filter_map(|(key, place)| {
             let place = place.filter(|_| !self.supports(key))?;
@@ -220,16 +222,26 @@ impl TargetCapabilities {
 
     fn unsupported_options<'a>(&'a self, options: &'a CallOptions) -> impl Iterator<Item = Diagnostic> + 'a {
         let members = options.value.as_object().into_iter().flatten();
-        members.filter_map(|(name, value)| {
+        members.flat_map(|(name, value)| {
             if let Some(decided) = (self.option_error)(name, value) {
-                return decided.err().map(|wrong| wrong.at(options.place.clone()));
+                return decided.err().map(|wrong| wrong.at(options.place.clone())).into_iter().collect();
             }
-            if self.supports_option(name) {
-                return None;
-            }
-            let message = format!("this case sets `options.{name}`, which its agent does not support");
-            Some(Diagnostic::new(message).at(options.place.clone()).help(self.help_for_option(name)))
+            let unsupported = |path: String| {
+                let message = format!("this case sets `options.{path}`, which its agent does not support");
+                Diagnostic::new(message).at(options.place.clone()).help(self.help_for_option(&path))
+            };
+            self.unsupported_values(name, value).into_iter().map(unsupported).collect::<Vec<_>>()
         })
+    }
+
+    /// Paths of the values below an option that do not reach the agent.
+    fn unsupported_values(&self, name: &str, value: &Value) -> Vec<String> {
+        let SupportedOptions::Only(paths) = &self.options else { return Vec::new() };
+        let below = paths.iter().filter(|path| path.first().is_some_and(|first| first == name));
+        let below: Vec<&[String]> = below.map(|path| &path[1..]).collect();
+        let mut unsupported = Vec::new();
+        collect_uncovered(&below, value, name.to_string(), &mut unsupported);
+        unsupported
     }
 
     /// Diagnostic of a connector of the command line that the agent does not support.
@@ -260,5 +272,27 @@ impl TargetCapabilities {
     /// Help for an option that the agent does not support.
     pub(in crate::config) fn help_for_option(&self, name: &str) -> String {
         (self.option_help)(name).unwrap_or_else(|| "leave it out".to_string())
+    }
+}
+
+/// Collects the paths of the values below `value` that none of `paths` reaches, relative to `value`. A value that is no object or
+/// list is reached by its own path only.
+fn collect_uncovered(paths: &[&[String]], value: &Value, at: String, uncovered: &mut Vec<String>) {
+    if paths.iter().any(|path| path.is_empty()) {
+        return;
+    }
+    let mut collect_member = |name: &str, member: &Value| {
+        let below = paths.iter().filter(|path| path.first().is_some_and(|first| first == name));
+        let below: Vec<&[String]> = below.map(|path| &path[1..]).collect();
+        collect_uncovered(&below, member, format!("{at}.{name}"), uncovered);
+    };
+    match value {
+        Value::Object(members) if !paths.is_empty() => {
+            members.iter().for_each(|(name, member)| collect_member(name, member));
+        }
+        Value::Array(entries) if !paths.is_empty() => {
+            entries.iter().enumerate().for_each(|(place, entry)| collect_member(&place.to_string(), entry));
+        }
+        _ => uncovered.push(at),
     }
 }

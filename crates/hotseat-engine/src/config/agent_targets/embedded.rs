@@ -27,7 +27,9 @@ impl AgentTarget for EmbeddedTarget {
     fn capabilities(_: &DocumentNode) -> TargetCapabilities {
         TargetCapabilities {
             keys: vec!["threadId", "state", "context", "tools", "messages", "user", "team", "locale"],
-            options: SupportedOptions::Only(embedded::SUPPORTED_OPTIONS.map(str::to_string).to_vec()),
+            options: SupportedOptions::Only(
+                embedded::SUPPORTED_OPTIONS.map(|name| vec![name.to_string()]).to_vec(),
+            ),
             own_connectors: true,
             uses_connectors: true,
             option_error,
