@@ -521,6 +521,52 @@ fn no_retry_after_ctrl_c() {
     assert_eq!(output.code, 130);
 }
 
+/// Under the tree of several turns stands the result of the case, too.
+#[test]
+fn a_missing_retry_of_several_turns_is_shown_as_skipped() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().gate("open").text("bad").finished()
+    });
+    let suite =
+        "id: a\nretries: 5\nturns: [{ user: hi, assert: { text: { must_match: good } } }, { user: ho }]\n";
+    let project = project(&agent, suite);
+    let mut running = project.command(&["test"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    running.press_ctrl_c();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    let output = running.wait();
+    assert!(output.stdout.contains("SKIPPED retry 1 not run: the run was interrupted"), "{output}");
+    assert!(output.stdout.contains("\n  SKIPPED (") && !output.stdout.contains("\n  FAILED ("), "{output}");
+}
+
+/// A retry that the second Ctrl-C cancels might have passed.
+#[test]
+fn a_cancelled_retry_leaves_the_case_undecided() {
+    let agent = FakeAgent::start(|request| {
+        let run = FakeRun::for_request(request).started();
+        let run = if request.index == 0 { run } else { run.gate("open") };
+        run.text("bad").finished()
+    });
+    let project = project(&agent, &with("a", "retries: 1\n"));
+    let mut running = project.command(&["test", "-o", "out.json"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    running.press_ctrl_c();
+    running.wait_for_stdout("no new cases");
+    running.press_ctrl_c();
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    let case = &report["results"][0];
+    assert_eq!(case["status"], "skipped", "{case:#}");
+    assert_eq!(case["skip_reason"], "retry 1 cancelled: the run was interrupted", "{case:#}");
+    agent.release("open");
+    let resumed = project.hotseat(&["resume"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
+}
+
 #[test]
 fn fail_fast_waits_for_last_attempt() {
     let agent = letter_agent();

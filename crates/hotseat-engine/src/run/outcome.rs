@@ -43,7 +43,7 @@ pub struct CaseOutcome {
     pub stability: Option<CaseStability>,
     /// True if the case never started.
     pub never_started: bool,
-    /// True if the case failed and a retry was still due when the run stopped.
+    /// True if the case failed and the run stopped before its retry ended.
     pub retry_pending: bool,
     /// Index of the representative attempt.
     representative_index: usize,
@@ -78,6 +78,11 @@ pub(super) fn is_retryable(verdict: &Verdict) -> bool {
     }
 }
 
+/// True if the run was cancelled during an attempt.
+fn is_cancelled(attempt: &Attempt) -> bool {
+    attempt.verdict.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
+}
+
 impl CaseOutcome {
     /// Outcome of a case with optional retries; `attempts` must not be empty. `untried` is true if a retry
     /// was due but did not start.
@@ -92,9 +97,16 @@ impl CaseOutcome {
         let last_decided = attempts.iter().rposition(|attempt| decides(attempt.status()));
         let last_valid = || attempts.iter().rposition(|attempt| attempt.status().is_valid());
         let telling = last_decided.or_else(last_valid).unwrap_or(attempts.len() - 1);
-        let verdict = match untried {
-            true => Verdict::skipped(format!("retry {} not run: the run was interrupted", attempts.len())),
-            false => attempts[telling].verdict.clone(),
+        // A retry that was cancelled might have passed, as one that did not start.
+        let is_cut_short = last_decided.is_some() && attempts.last().is_some_and(|last| is_cancelled(last));
+        let verdict = match (untried, is_cut_short) {
+            (true, _) => {
+                Verdict::skipped(format!("retry {} not run: the run was interrupted", attempts.len()))
+            }
+            (false, true) => {
+                Verdict::skipped(format!("retry {} cancelled: the run was interrupted", attempts.len() - 1))
+            }
+            (false, false) => attempts[telling].verdict.clone(),
         };
         CaseOutcome {
             case_ref: selected,
@@ -102,7 +114,7 @@ impl CaseOutcome {
             attempts,
             stability: None,
             never_started: false,
-            retry_pending: untried,
+            retry_pending: untried || is_cut_short,
             representative_index: telling,
         }
     }
@@ -185,12 +197,12 @@ impl CaseOutcome {
     /// True if the case has to run when the run is resumed: it never started, or was interrupted before its
     /// outcome was known.
     pub fn is_incomplete(&self) -> bool {
-        let cancelled = |attempt: &Arc<Attempt>| {
-            attempt.verdict.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
-        };
         let cut_short = self.stability.as_ref().is_some_and(|stability| stability.not_run > 0);
         let has_to_start = self.never_started && self.case_ref.case.skip.is_none();
-        has_to_start || self.retry_pending || cut_short || self.attempts.iter().any(cancelled)
+        has_to_start
+            || self.retry_pending
+            || cut_short
+            || self.attempts.iter().any(|attempt| is_cancelled(attempt))
     }
 
     /// The representative attempt: the last valid retry, or the first repeat whose status matches the case,

@@ -31,7 +31,7 @@ pub(super) fn repeated_case(
     if look.verbose {
         for attempt in &outcome.attempts {
             let _ = writeln!(text, "{}", attempt_line(look, attempt, "Run"));
-            write_conversation(look, attempt, DetailLevel::Full, &mut text);
+            write_conversation(look, attempt, &attempt.verdict, DetailLevel::Full, &mut text);
         }
         write_warnings(look, outcome, &mut text);
         return RenderedCase { text, is_tree: true };
@@ -43,7 +43,7 @@ pub(super) fn repeated_case(
         if not_passed > 1 {
             let _ = writeln!(text, "\n  Run {}:", told.number);
         }
-        write_conversation(look, told, DetailLevel::Full, &mut text);
+        write_conversation(look, told, &told.verdict, DetailLevel::Full, &mut text);
     }
     let warned = write_warnings(look, outcome, &mut text);
     RenderedCase { text, is_tree: not_passed > 0 || warned }

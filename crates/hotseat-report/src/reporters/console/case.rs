@@ -51,11 +51,13 @@ pub(super) fn render_case(
         VerdictStatus::Passed | VerdictStatus::Failed | VerdictStatus::Skipped => CaseExtent::Line,
     };
     let before = attempts::other_attempts(look, outcome);
-    let mut text =
-        headline(look, outcome, setting, extent == CaseExtent::Line || mode == ConversationMode::Standard);
+    // The reason why a retry did not run is not below the tree.
+    let has_result =
+        extent == CaseExtent::Line || mode == ConversationMode::Standard || outcome.retry_pending;
+    let mut text = headline(look, outcome, setting, has_result);
     text.push_str(&before);
     match extent {
-        CaseExtent::Tree(detail) => write_conversation(look, attempt, detail, &mut text),
+        CaseExtent::Tree(detail) => write_conversation(look, attempt, &outcome.verdict, detail, &mut text),
         CaseExtent::Line => {
             if let Some(failure) = &verdict.failure {
                 failure::write_failure(look, failure, attempt, &mut text);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::{TurnOutcome, VerdictStatus};
+use hotseat_trace::{TurnOutcome, Verdict, VerdictStatus};
 
 use super::failure;
 use super::label::verdict_word;
@@ -38,10 +38,11 @@ pub(super) fn write_warnings(look: &ConsoleOptions, outcome: &CaseOutcome, text:
     !said.is_empty()
 }
 
-/// Writes a conversation as a tree with its result below.
+/// Writes a conversation as a tree with the result below: that of the attempt, or of its case.
 pub(super) fn write_conversation(
     look: &ConsoleOptions,
     attempt: &Attempt,
+    result: &Verdict,
     detail: DetailLevel,
     text: &mut String,
 ) {
@@ -66,7 +67,7 @@ pub(super) fn write_conversation(
                     ConversationMode::Standard | ConversationMode::MultiTurn => tree.multi_turn(text),
                 }
                 if !skipped {
-                    let (word, tone) = verdict_word(verdict);
+                    let (word, tone) = verdict_word(result);
                     let head = 2 + columns(word) + 1;
                     let lines =
                         wrap(&tree_footer(attempt, mode), look.columns_left(head), look.columns_left(4));
