@@ -27,6 +27,29 @@ fn suite_error(suite: &str) -> ProgramOutput {
 
 // Suites.
 
+/// JSON has no documents.
+#[test]
+fn advice_about_cases_fits_the_format() {
+    let case = r#"{"name": "a", "turns": [{"user": "hi"}]}"#;
+    for (text, help) in [
+        (
+            format!(r#"{{"name": "x", "cases": [{case}]}}"#),
+            "write the cases as the entries of a list: `[{…}, {…}]`",
+        ),
+        (
+            format!(r#"{{"suite": {{}}, "cases": [{case}]}}"#),
+            "the head of a suite is a value of its own, such as the first of a list: `[{\"suite\": {…}}, {…}]`",
+        ),
+    ] {
+        let output = offline_project().file("a.test.json", &text).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(help), "{output}");
+        assert!(!output.stderr.contains("`---`") && !output.stderr.contains("document"), "{output}");
+    }
+    let list = format!(r#"[{{"suite": {{}}}}, {case}]"#);
+    let output = offline_project().file("a.test.json", &list).hotseat(&["test", "--dry-run"]);
+    assert_eq!(output.code, 0, "{output}");
+}
+
 #[test]
 fn reports_errors_of_all_files() {
     let project = offline_project()

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use hotseat_document::Diagnostics;
+use hotseat_document::{Diagnostic, Diagnostics};
 
 use super::assertions::ASSERTION;
 
 const CASES_ARE_DOCUMENTS: &str = "each case is a document of its own; separate them by a line `---`";
+const CASES_ARE_ENTRIES: &str = "write the cases as the entries of a list: `[{…}, {…}]`";
 
 /// Keys of other tools.
 const PEER_KEYS: [(&[&str], &str); 10] = [
@@ -75,10 +76,22 @@ const PEER_TYPES: [(&[&str], &str); 11] = [
 pub fn explain_peer_words(mistakes: Diagnostics) -> Diagnostics {
     let mut explained = Diagnostics::new();
     explained.extend(mistakes.into_iter().map(|mistake| match advice(&mistake.message) {
+        Some(advice) if advice == CASES_ARE_DOCUMENTS && is_in_json(&mistake) => {
+            mistake.help(CASES_ARE_ENTRIES)
+        }
         Some(advice) => mistake.help(advice),
         None => mistake,
     }));
     explained
+}
+
+fn is_in_json(mistake: &Diagnostic) -> bool {
+    mistake.place.as_ref().is_some_and(|place| is_json_name(place.file()))
+}
+
+/// Returns true for the name of a file with JSON, which has no documents.
+pub(super) fn is_json_name(name: &str) -> bool {
+    name.ends_with(".json") || name.ends_with(".jsonl")
 }
 
 fn advice(message: &str) -> Option<Cow<'static, str>> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::case::TestCase;
 use super::decoding::{DecodeContext, DecodeSettings, ParseSource};
-use super::peer_words::explain_peer_words;
+use super::peer_words::{explain_peer_words, is_json_name};
 use super::shape::CASE;
 use super::shared_settings::SharedSettings;
 use crate::threads::CORE_COUNT;
@@ -345,10 +345,14 @@ fn read_head(
 /// Diagnostics for keys next to `suite`.
 fn keys_next_to_suite(node: &DocumentNode, source: &Arc<SourceText>) -> Vec<Diagnostic> {
     let entries = NodeView::new(node, source).entries().into_iter().flatten();
+    let help = match is_json_name(&source.name) {
+        true => {
+            "the head of a suite is a value of its own, such as the first of a list: `[{\"suite\": {…}}, {…}]`; put shared settings under `suite`"
+        }
+        false => "the head of a suite is a separate document; put shared settings under `suite`",
+    };
     let others = entries.filter(|(key, ..)| *key != "suite").map(|(key, place, _)| {
-        Diagnostic::new(format!("`{key}` is not allowed next to `suite`"))
-            .at(place)
-            .help("the head of a suite is a separate document; put shared settings under `suite`")
+        Diagnostic::new(format!("`{key}` is not allowed next to `suite`")).at(place).help(help)
     });
     others.collect()
 }
