@@ -1,5 +1,6 @@
 //! Environment of the process: variables, working folder, terminal.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -272,6 +273,21 @@ impl CliContext {
     /// Reports an error that is one sentence.
     pub fn report_error(&self, message: impl ToString) {
         self.report_errors([Diagnostic::new(message)]);
+    }
+
+    /// Reports an error whose first line is the message. Further lines, such as an excerpt of a script, follow below it.
+    pub fn report_error_lines(&self, text: &str) {
+        let text = self.redactor.get().map_or(Cow::Borrowed(text), |redactor| redactor.text(text));
+        let (message, more) = text.split_once('\n').unwrap_or((&text, ""));
+        let error = Diagnostic::new(message);
+        match (more, self.message_format) {
+            ("", _) => self.report_errors([error]),
+            (more, MessageFormat::JsonEvents) => self.report_errors([error.help(more)]),
+            (more, MessageFormat::Text) => {
+                self.report_errors([error]);
+                self.print_with_prefix("  ", more);
+            }
+        }
     }
 
     /// Prints the help, the version, or the error of the arguments.

@@ -94,7 +94,7 @@ impl ReportWriter {
     ) -> Result<String, Box<dyn Error + Send + Sync>> {
         let report: Value = serde_json::from_str(text)?;
         let words = |found: hotseat_document::Diagnostics| {
-            found.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>().join("; ")
+            found.into_iter().map(|mistake| mistake.to_string()).collect::<Vec<_>>().join("\n")
         };
         let project = &outside.project;
         let whose = ScriptScope { folder: &project.root, agent: None };

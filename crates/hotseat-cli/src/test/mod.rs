@@ -382,7 +382,7 @@ fn conclude(
             Err(ExitStatus::RunError)
         }
         Ok(_) if !not_written.is_empty() => {
-            not_written.into_iter().for_each(|words| context.report_error(words));
+            not_written.iter().for_each(|words| context.report_error_lines(words));
             Err(ExitStatus::RunError)
         }
         Ok(summary) => Ok(ExitStatus::from_summary(&summary)),

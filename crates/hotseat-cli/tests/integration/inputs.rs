@@ -467,6 +467,28 @@ fn role_can_write_report() {
     assert!(printed.stdout.ends_with("# All is well\n␛[31mred\n"), "{printed}");
 }
 
+/// Each line of a script error is a line of the message.
+#[test]
+fn errors_of_report_writers_keep_their_lines() {
+    let agent = echo_agent();
+    let script = "export function report(): string {\n  throw new Error('out of paper');\n}\n";
+    let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
+    let project = project(&[("mock", agent.url())]).file("a.test.jsonl", suite).file("w.ts", script);
+    let output = project.hotseat(&["test", "-n", "mock", "-r", "scripts:w.report"]);
+    assert_exit_code(&output, 3);
+    let message = "error: scripts:w.report wrote no report: w.ts:2:13: Error: out of paper\n";
+    assert!(output.stderr.contains(message), "{output}");
+    assert!(output.stderr.contains("\n  2 |   throw new Error("), "{output}");
+    assert!(!output.stderr.contains('␊'), "{output}");
+    // In the stream of events they are one event.
+    let output =
+        project.hotseat(&["test", "--json", "-n", "mock", "-r", "scripts:w.report", "-o", "report.md"]);
+    let is_error = |line: &&str| line.contains("wrote no report");
+    let [event] = output.stdout.lines().filter(is_error).collect::<Vec<_>>()[..] else { panic!("{output}") };
+    let event: Value = serde_json::from_str(event).expect("an event");
+    assert!(event.to_string().contains("throw new Error("), "{event}");
+}
+
 #[test]
 fn report_exists_if_report_writer_fails() {
     let agent = echo_agent();
