@@ -55,7 +55,8 @@ impl CheckDecision {
 
     /// Decision of a check that no call meets for certain, but that `unknown` calls with invalid arguments might meet.
     pub(super) fn unmet(mut comparison: CallComparison, unknown: usize) -> Self {
-        comparison.summary += &format!(", undecided for {unknown} whose arguments are not valid JSON");
+        comparison.summary +=
+            &format!(", undecided for {unknown} whose arguments are unknown or no JSON object");
         CheckDecision { outcome: CheckOutcome::NotApplicable, ..CheckDecision::violated(comparison) }
     }
 

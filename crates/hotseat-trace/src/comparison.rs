@@ -203,7 +203,7 @@ impl fmt::Display for NearestCall {
             f.write_str(if number == 0 { ", where " } else { " and " })?;
             match (expected, got, difference.reason) {
                 (_, _, DifferenceReason::InvalidJson) => {
-                    f.write_str("the arguments are not valid JSON")?;
+                    f.write_str("the arguments are unknown or no JSON object")?;
                 }
                 (Some(expected), Some(got), DifferenceReason::Type) => {
                     write!(f, "{subject} is {got}, not {expected}")?;

@@ -503,6 +503,12 @@ fn silent_slow_and_endless_processes_time_out() {
     assert_failed(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
     let asks =
         "read -r message\nwhile :; do echo '{\"type\":\"tool_call\",\"name\":\"t\"}'; read -r answer; done\n";
+    let listed = "read -r message\necho '{\"type\":\"tool_call\",\"name\":\"t\",\"arguments\":[1],\"result\":1}'\necho '{\"type\":\"done\"}'\n";
+    let suite =
+        "name: a\nturns: [{ user: hello, assert: { type: tool_called, name: t, arguments: { a: 1 } } }]\n";
+    let tested = script_project(listed).suite("a", suite).test(&[]);
+    let words = "undecided for 1 whose arguments are unknown or no JSON object";
+    assert!(tested.output.stdout.contains(words), "{}", tested.output);
     for (case, words) in [
         (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
         (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options.mode`"),
