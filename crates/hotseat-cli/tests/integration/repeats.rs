@@ -783,6 +783,39 @@ fn junit_uses_surefire_elements() {
     assert!(xml.contains(r#"tests="2" skipped="0" failures="1" errors="0""#), "{xml}");
 }
 
+/// Names that differ only in characters that XML cannot contain are equal in it.
+#[test]
+fn junit_names_are_unique_as_they_are_written() {
+    let agent = letter_agent();
+    let suite = [
+        ("p", "one", r#""ab""#),
+        ("pp", r#""x""#, r#""a\u0001b""#),
+        ("ppp", r#""\u0001x""#, r#""a\u0002b""#),
+        ("pppp", "four", "ab [one]"),
+    ];
+    let suite = suite.map(|(text, id, name)| {
+        with(text, &format!("name: {name}\n")).replace(&format!("id: {text}\n"), &format!("id: {id}\n"))
+    });
+    let project = project(&agent, &suite.join("---\n"));
+    project.test(&["-o", "out.xml"]).assert_all_passed();
+    let xml = project.workspace.read("out.xml");
+    let names = xml.split("<testcase name=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let names: Vec<&str> = names.collect();
+    assert_eq!(names, ["ab [one] #1", "ab [x] #2", "ab [x] #3", "ab [one] [four] #4"], "{xml}");
+}
+
+/// An attempt that says nothing about the agent makes no passed case flaky.
+#[test]
+fn junit_shows_invalid_attempts_of_passed_cases_as_properties() {
+    let agent = letter_agent();
+    let hook = "hooks: [{ cmd: [sh, -c, 'echo x >> ran; test $(wc -l < ran) -gt 1'] }]\nretries: 1\n";
+    let project = project(&agent, &with("p", hook));
+    let tested = project.test(&["-o", "out.xml"]);
+    tested.assert_all_passed();
+    let xml = project.workspace.read("out.xml");
+    assert!(!xml.contains("flaky") && xml.contains(r#"<property name="invalid_attempt_1" value=""#), "{xml}");
+}
+
 #[test]
 fn junit_separates_passed_and_failed_runs() {
     let agent = letter_agent();

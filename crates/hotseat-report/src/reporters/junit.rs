@@ -37,13 +37,17 @@ struct SuiteElement {
 /// The element of a case.
 struct CaseElement {
     index: usize,
-    /// Hash of the name, to find equal ones.
-    name_hash: u64,
     start: SpoolPiece,
-    /// The name, alone and with the id, of which one is written.
-    name: SpoolPiece,
-    name_with_id: SpoolPiece,
+    /// The name: alone, with the id, and with id and number. The first that no other case has is written.
+    names: [CaseName; 3],
     rest: SpoolPiece,
+}
+
+/// A possible name of a case, as written.
+struct CaseName {
+    /// Its hash, to find equal ones.
+    hash: u64,
+    attribute: SpoolPiece,
 }
 
 /// Numbers of cases.
@@ -82,11 +86,11 @@ impl JUnitReporter {
     }
 
     /// Adds the element of a case, which lacks its name. Readers tell cases apart by their names: if two cases of
-    /// a suite have the same one, both have their ids beside it.
+    /// a suite have the same one in XML, both have their ids beside it, and also their numbers if that is not enough.
     fn add_case(
         &mut self,
         suite: &str,
-        (index, (name, name_with_id)): (usize, (&str, &str)),
+        (index, (name_alone, name_with_id)): (usize, (&str, &str)),
         case: &XmlElement,
         status: Option<&'static str>,
         time: Duration,
@@ -102,14 +106,14 @@ impl JUnitReporter {
         suite.time += time;
         let (start, rest) = case.to_parts(CASE_DEPTH);
         let mut spooled = |text: &str| self.spool.add(text.as_bytes());
-        suite.cases.push(CaseElement {
-            index,
-            name_hash: hash(name),
-            start: spooled(&start)?,
-            name: spooled(&attribute_text("name", name))?,
-            name_with_id: spooled(&attribute_text("name", name_with_id))?,
-            rest: spooled(&rest)?,
-        });
+        let start = spooled(&start)?;
+        let mut name = |name: &str| {
+            let attribute = attribute_text("name", name);
+            Ok::<_, io::Error>(CaseName { hash: hash(&attribute), attribute: spooled(&attribute)? })
+        };
+        let with_number = format!("{name_with_id} #{}", index.saturating_add(1));
+        let names = [name(name_alone)?, name(name_with_id)?, name(&with_number)?];
+        suite.cases.push(CaseElement { index, start, names, rest: spooled(&rest)? });
         Ok(())
     }
 
@@ -140,14 +144,9 @@ impl JUnitReporter {
         for (name, mut suite) in suites {
             write!(out, "{}", counted("testsuite", &name, suite.counts, suite.time).start_tag(1))?;
             suite.cases.sort_unstable_by_key(|case| case.index);
-            let mut equal_names: HashMap<u64, usize> = HashMap::new();
-            for case in &suite.cases {
-                *equal_names.entry(case.name_hash).or_default() += 1;
-            }
-            for case in suite.cases {
-                let is_unique = equal_names[&case.name_hash] == 1;
-                let name = if is_unique { case.name } else { case.name_with_id };
-                for piece in [case.start, name, case.rest] {
+            let names = unique_names(&suite.cases);
+            for (case, name) in suite.cases.into_iter().zip(names) {
+                for piece in [case.start, case.names[name].attribute, case.rest] {
                     spool.copy(piece, &mut out)?;
                 }
             }
@@ -156,6 +155,23 @@ impl JUnitReporter {
         out.write_all(b"\n</testsuites>\n")?;
         out.flush()
     }
+}
+
+/// Returns for each case which of its names is written.
+fn unique_names(cases: &[CaseElement]) -> Vec<usize> {
+    let mut selected = vec![0; cases.len()];
+    for longest in 1..3 {
+        let mut equal_names: HashMap<u64, usize> = HashMap::new();
+        for (case, name) in cases.iter().zip(&selected) {
+            *equal_names.entry(case.names[*name].hash).or_default() += 1;
+        }
+        for (case, name) in cases.iter().zip(&mut selected) {
+            if equal_names[&case.names[*name].hash] > 1 {
+                *name = longest;
+            }
+        }
+    }
+    selected
 }
 
 fn hash(text: &str) -> u64 {
@@ -232,19 +248,27 @@ fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
         .attribute("file", case.place.file())
         .attribute("line", case.place.line())
         .attribute("timestamp", rfc3339(told.started_at));
+    let status_name = status.as_ref().map(XmlElement::name);
+    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == VerdictStatus::Passed);
+    // An attempt that says nothing about the agent makes no passed case flaky.
+    let (reruns, invalid): (Vec<&Attempt>, Vec<&Attempt>) =
+        failed.into_iter().partition(|attempt| !has_passed || !attempt.is_invalid());
     let mut properties: Vec<XmlElement> = Vec::new();
     properties.extend((case.id != case.name).then(|| property("id", &case.id)));
     properties.extend(outcome.stability.iter().flat_map(stability_properties));
+    let invalid = invalid.into_iter().filter_map(|attempt| {
+        let message = labelled_message(attempt.verdict.failure.as_ref()?);
+        Some(property(format!("invalid_attempt_{}", attempt.number), message))
+    });
+    properties.extend(invalid);
     let soft = told.checks.iter().filter(|finding| !finding.check.is_hard());
     properties.extend(soft.map(soft_check_property));
     if !properties.is_empty() {
         element =
             element.child(properties.into_iter().fold(XmlElement::new("properties"), XmlElement::child));
     }
-    let status_name = status.as_ref().map(XmlElement::name);
     element = status.into_iter().fold(element, XmlElement::child);
-    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == VerdictStatus::Passed);
-    let reruns = failed.into_iter().filter_map(|attempt| rerun_element(attempt, has_passed));
+    let reruns = reruns.into_iter().filter_map(|attempt| rerun_element(attempt, has_passed));
     element = reruns.fold(element, XmlElement::child);
     if verdict.status == VerdictStatus::Failed {
         element = element.child(XmlElement::new("system-out").text(transcript(told)));
