@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use hotseat_document::json::read_record;
 use hotseat_document::json::to_line;
 use hotseat_serve::TextCleaner;
 use hotseat_trace::{RecordedRequest, canonical_text, nearest_request};
@@ -42,6 +43,8 @@ pub struct McpRecording {
     pub server: String,
     /// The exchanges.
     pub exchanges: Vec<McpExchange>,
+    /// Lines of the exchanges, if they are those of a file.
+    pub lines: Vec<usize>,
 }
 
 /// A recording to answer from.
@@ -158,9 +161,7 @@ impl McpRecording {
     pub fn read(text: &str) -> Result<McpRecording, RecordingLineError> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let wrong = |index: usize, problem| RecordingLineError { line: index + 1, problem };
-        let parse = |index: usize, line: &str| {
-            serde_json::from_str::<Value>(line).map_err(|error| wrong(index, error.into()))
-        };
+        let parse = |index: usize, line: &str| read_record(line).map_err(|error| wrong(index, error.into()));
         let Some((index, head)) = lines.next() else {
             return Err(wrong(0, RecordingProblem::Empty));
         };
@@ -172,12 +173,13 @@ impl McpRecording {
             return Err(wrong(index, RecordingProblem::NewerVersion));
         }
         let server = head["server"].as_str().unwrap_or_default().to_string();
-        let mut exchanges = Vec::new();
+        let (mut exchanges, mut numbers) = (Vec::new(), Vec::new());
         for (index, line) in lines {
+            numbers.push(index + 1);
             let exchange = McpExchange::from_json(&parse(index, line)?);
             exchanges.push(exchange.map_err(|problem| wrong(index, problem))?);
         }
-        Ok(McpRecording { server, exchanges })
+        Ok(McpRecording { server, exchanges, lines: numbers })
     }
 
     /// Writes the recording as JSON lines, without secrets.
@@ -278,8 +280,8 @@ impl ReplayTable {
             Some((index, change)) => {
                 let change = change
                     .unwrap_or_else(|| "the recording has no further answer to this request".to_string());
-                // The first line of a file is its head.
-                format!("exchange in line {}: {change}", index + 2)
+                let line = self.source.recording.lines.get(index).copied().unwrap_or_default();
+                format!("exchange in line {line}: {change}")
             }
             None => match &self.source.conversation {
                 Some(name) => format!("the recording has no request `{method}` of the conversation `{name}`"),

@@ -271,6 +271,32 @@ fn questions_to_judges_depend_neither_on_pace_nor_on_the_order_of_parallel_calls
     project.test(&["--cassettes", "cassettes"]).assert_failure("a", "judge_error", &missing);
 }
 
+/// Line numbers are those of an edited file, and a key that is written twice is a mistake.
+#[test]
+fn edited_cassettes_are_read_line_by_line() {
+    let agent = agent();
+    let (project, _) = recorded(&agent, SUITE);
+    let edit = |change: &dyn Fn(&str) -> String| {
+        for folder in folders(&project) {
+            for file in ["roles.jsonl", "models.jsonl"] {
+                let path = folder.join(file);
+                let Ok(text) = std::fs::read_to_string(&path) else { continue };
+                std::fs::write(&path, change(&text)).expect("the cassette");
+            }
+        }
+    };
+    edit(&|text| text.replace('\n', "\n\n"));
+    let changed = SUITE.replace("Is brief", "Is very brief").replace("Pay all orders", "Pay one order");
+    project.workspace.file("a.test.yaml", &changed);
+    let run = project.test(&["--cassettes", "cassettes"]);
+    run.assert_failure("a", "simulator_error", &["the nearest one is in line 3: "]);
+    project.workspace.file("a.test.yaml", SUITE);
+    project.test(&["--cassettes", "cassettes"]).assert_all_passed();
+    edit(&|text| text.replace("{\"role\":", "{\"role\":\"x\",\"role\":"));
+    let run = project.test(&["--cassettes", "cassettes"]);
+    run.assert_failure("a", "test_error", &["jsonl: line 3: duplicate key"]);
+}
+
 #[test]
 fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_question() {
     let agent = agent();

@@ -22,7 +22,8 @@ pub use line::to_line;
 pub use size::JsonSize;
 pub use split::JsonStream;
 pub use value::{
-    JsonReadError, any_value, may_have_more_values, objects, optional_value, read_bytes, read_value,
+    JsonReadError, any_value, may_have_more_values, objects, optional_value, read_bytes, read_record,
+    read_value,
 };
 
 use super::diagnostic::Diagnostics;

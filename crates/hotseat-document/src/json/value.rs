@@ -91,6 +91,14 @@ pub fn read_value(text: &str) -> Result<Value, Error> {
     }
 }
 
+/// Like [`read_value`], but reads numbers as `serde_json` does.
+///
+/// # Errors
+/// If the text is not one JSON value, or has a duplicate key.
+pub fn read_record(text: &str) -> Result<Value, Error> {
+    serde_json::from_str(text).map(|StrictValue(value)| value)
+}
+
 /// Reads a member that holds any value; for `deserialize_with`. Duplicate keys within the value are errors.
 ///
 /// # Errors

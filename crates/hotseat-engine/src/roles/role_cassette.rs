@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hotseat_document::json::read_record;
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{RecordedRequest, nearest_request, optional_members};
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,9 @@ struct RecordedAnswer {
     /// True if the answer was given in this conversation.
     #[serde(skip)]
     is_used: bool,
+    /// Its line in the file, if it was read from one.
+    #[serde(skip)]
+    line: usize,
 }
 
 optional_members! {
@@ -84,7 +88,9 @@ impl RoleCassette {
             return Err(RoleCassetteError::NoRecording);
         }
         let read = |(index, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|source| RoleCassetteError::Line { number: index + 1, source })
+            let answer = read_record(line).and_then(serde_json::from_value::<RecordedAnswer>);
+            let answer = answer.map(|answer| RecordedAnswer { line: index + 1, ..answer });
+            answer.map_err(|source| RoleCassetteError::Line { number: index + 1, source })
         };
         let mut answers = lines.map(read).collect::<Result<Vec<RecordedAnswer>, _>>()?;
         // Earlier versions kept more of a question.
@@ -109,9 +115,8 @@ impl RoleCassette {
     /// Describes the answers of a replay that no question used.
     pub fn unused_answers(&self) -> Vec<String> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let unused = answers.iter().enumerate().filter(|(_, answer)| self.is_replay && !answer.is_used);
-        // The first line of a file is its header.
-        unused.map(|(place, answer)| format!("{} in line {}", answer.role, place + 2)).collect()
+        let unused = answers.iter().filter(|answer| self.is_replay && !answer.is_used);
+        unused.map(|answer| format!("{} in line {}", answer.role, answer.line)).collect()
     }
 
     /// True if roles are not asked.
@@ -139,7 +144,14 @@ impl RoleCassetteHandle {
         let place = {
             let mut answers = self.cassette.answers.lock().unwrap_or_else(PoisonError::into_inner);
             let (role, question) = (role.to_string(), compared);
-            answers.push(RecordedAnswer { role, question, reply: None, error: None, is_used: false });
+            answers.push(RecordedAnswer {
+                role,
+                question,
+                reply: None,
+                error: None,
+                is_used: false,
+                line: 0,
+            });
             answers.len() - 1
         };
         let outcome = ask(question).await;
@@ -219,8 +231,7 @@ fn describe_miss(answers: &[RecordedAnswer], role: &str, question: &Value) -> St
         None => format!("{missing}, and none to another one"),
         Some((index, change)) => {
             let change = change.unwrap_or_else(|| "it has no further answer to this question".to_string());
-            // The first line of a file is its header.
-            format!("{missing}; the nearest one is in line {}: {change}", index + 2)
+            format!("{missing}; the nearest one is in line {}: {change}", answers[index].line)
         }
     }
 }

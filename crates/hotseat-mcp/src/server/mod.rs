@@ -243,7 +243,11 @@ impl McpConversation {
     /// Returns the recorded exchanges of a proxied server, if [`McpOptions::record`] or [`ServerDefinition::record`] is set.
     pub fn recording(&self, server: &str) -> Option<McpRecording> {
         let server = self.state.servers.get(server).filter(|server| self.state.records(server))?;
-        Some(McpRecording { server: server.name().to_string(), exchanges: server.recorded() })
+        Some(McpRecording {
+            server: server.name().to_string(),
+            exchanges: server.recorded(),
+            lines: Vec::new(),
+        })
     }
 
     /// Returns why the recording of a server is incomplete, so that its replay would miss an answer.

@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hotseat_document::json::read_record;
 use hotseat_serve::TextCleaner;
 use hotseat_trace::{RecordedRequest, nearest_request};
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,8 @@ pub struct RelayedExchange {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelCassette {
     exchanges: Vec<RelayedExchange>,
+    /// Lines of the exchanges, if they are those of a file.
+    lines: Vec<usize>,
 }
 
 /// Error of a recording.
@@ -103,23 +106,31 @@ impl ModelCassette {
     pub fn parse(text: &str) -> Result<ModelCassette, CassetteLineError> {
         let wrong = |line: usize, problem| CassetteLineError { line, problem };
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let (_, head) = lines.next().ok_or_else(|| wrong(1, CassetteProblem::Empty))?;
+        let (first, head) = lines.next().ok_or_else(|| wrong(1, CassetteProblem::Empty))?;
         let head: Value = serde_json::from_str(head).unwrap_or_default();
         if head["format"] != FORMAT_NAME {
-            return Err(wrong(1, CassetteProblem::NoRecording));
+            return Err(wrong(first + 1, CassetteProblem::NoRecording));
         }
         if head["version"].as_u64().is_none_or(|version| version > FORMAT_VERSION) {
-            return Err(wrong(1, CassetteProblem::NewerVersion));
+            return Err(wrong(first + 1, CassetteProblem::NewerVersion));
         }
-        let read = |(index, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error: serde_json::Error| wrong(index + 1, error.into()))
-        };
-        Ok(ModelCassette { exchanges: lines.map(read).collect::<Result<_, _>>()? })
+        let mut cassette = ModelCassette::default();
+        for (index, line) in lines {
+            let exchange = read_record(line).and_then(serde_json::from_value);
+            cassette.exchanges.push(exchange.map_err(|error| wrong(index + 1, error.into()))?);
+            cassette.lines.push(index + 1);
+        }
+        Ok(cassette)
     }
 
     /// Returns the exchanges, in the order of the file.
     pub fn exchanges(&self) -> &[RelayedExchange] {
         &self.exchanges
+    }
+
+    /// Returns the line of an exchange in the file.
+    fn line(&self, index: usize) -> usize {
+        self.lines.get(index).copied().unwrap_or_default()
     }
 
     fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
@@ -161,7 +172,8 @@ impl CassetteFile {
             None => self.read()?,
         };
         lanes.insert((lane.to_owned(), model.to_owned()), exchanges);
-        let cassette = ModelCassette { exchanges: lanes.values().flatten().cloned().collect() };
+        let cassette =
+            ModelCassette { exchanges: lanes.values().flatten().cloned().collect(), lines: Vec::new() };
         *known = Some(lanes);
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
@@ -269,7 +281,8 @@ impl ReplayTable {
     /// Describes the exchanges that no request used.
     pub(super) fn unused(&self) -> Vec<String> {
         let unused = self.lane.iter().filter(|(_, is_used)| !is_used);
-        unused.map(|(index, _)| format!("the exchange in line {}", index + 2)).collect()
+        let line = |index: &usize| self.source.cassette.line(*index);
+        unused.map(|(index, _)| format!("the exchange in line {}", line(index))).collect()
     }
 
     fn canonical(&self, request: &Value) -> Value {
@@ -306,8 +319,8 @@ impl ReplayTable {
                     _ => "the recording has no further answer to this request".to_owned(),
                 }
             });
-            // The first line of a file is its header.
-            return format!("the nearest recorded request is in line {}: {change}", index + 2);
+            let line = self.source.cassette.line(index);
+            return format!("the nearest recorded request is in line {line}: {change}");
         }
         if !self.lane.is_empty() {
             return format!("the recording has no request to `{path}` in this conversation");
