@@ -543,6 +543,31 @@ fn pruning_frees_disk_space() {
 }
 
 #[test]
+fn merge_names_different_contexts_and_limits() {
+    let agent = echo_agent();
+    let suite = "name: a\nturns: [{ user: Hello }]\n---\nname: b\nturns: [{ user: Hello }]\n";
+    let project = Project::with_agent(&agent)
+        .suite("a", suite)
+        .file("one.json", r#"{"metadata": {"tenant": "one"}}"#)
+        .file("two.json", r#"{"metadata": {"tenant": "two"}}"#);
+    project.hotseat(&["test", "--shard", "1/2", "--ctx", "one.json"]);
+    project.hotseat(&["test", "--shard", "2/2", "--ctx", "two.json"]);
+    let words = "used different context files (`--ctx`), or different `limits` of the project";
+    let output = project.hotseat(&["merge", "last~1", "last"]);
+    assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    project.hotseat(&["test", "--shard", "2/2", "--ctx", "one.json"]);
+    let output = project.hotseat(&["merge", "last~2", "last"]);
+    assert_eq!(output.code, 0, "{output}");
+
+    project.hotseat(&["test", "--shard", "1/2"]);
+    let config = project.workspace.read("hotseat.yaml");
+    project.workspace.file("hotseat.yaml", &format!("{config}limits: {{ turn: {{ calls: 5 }} }}\n"));
+    project.hotseat(&["test", "--shard", "2/2"]);
+    let output = project.hotseat(&["merge", "last~1", "last"]);
+    assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+}
+
+#[test]
 fn merge_names_a_missing_file() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", "name: greets\nturns: [{ user: Hello }]\n");

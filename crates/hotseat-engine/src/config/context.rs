@@ -92,6 +92,11 @@ pub struct ContextFile {
 }
 
 impl ContextFile {
+    /// Returns the content.
+    pub fn members(&self) -> &Value {
+        &self.members
+    }
+
     /// Reads a context file, displayed as `shown`. Fails if it cannot be read or is invalid.
     pub fn read(path: &Path, shown: &str, environment: &Environment) -> Result<ContextFile, Diagnostics> {
         let text = std::fs::read(path)

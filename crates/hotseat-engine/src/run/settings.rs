@@ -10,10 +10,13 @@ use url::Url;
 use super::results::{CaseInfo, CaseRef};
 use super::{ExecutionOptions, RunContext, RunModes, RunPlan};
 use crate::cases::OnMissingInput;
-use crate::config::ProjectAgent;
+use crate::config::{Project, ProjectAgent};
+use crate::digest::short_digest;
 use hotseat_checks::RoleReference;
 use hotseat_http::is_loopback;
 use hotseat_targets::message::RequestIdentity;
+use hotseat_targets::recorder::TrafficLimits;
+use hotseat_trace::canonical_text;
 
 /// Settings of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct RunSettings {
     pub turn_timeout: Option<Duration>,
     /// Default user identity.
     pub environment: UserIdentity,
+    /// Digest of the context file and of the `limits` of the project; absent without both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context_digest: Option<Arc<str>>,
     /// Currency of costs, if the project names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Arc<str>>,
@@ -114,6 +120,17 @@ pub struct TestedAgent {
     pub shown: String,
 }
 
+/// Returns the digest of the context file and of the limits of a project, if it has one of them.
+fn context_digest(project: &Project) -> Option<Arc<str>> {
+    let context = project.call_settings().context.as_ref().map(|file| file.members().clone());
+    if context.is_none() && project.limits == TrafficLimits::default() {
+        return None;
+    }
+    // Machines may have different secrets.
+    let context = canonical_text(&project.redactor().json(context.unwrap_or_default()));
+    Some(short_digest(&format!("{context}\n{:?}", project.limits), 8).into())
+}
+
 impl RunSettings {
     /// Creates the settings of a run.
     pub fn new(plan: &RunPlan, outside: &RunContext, choices: RunChoices) -> Self {
@@ -136,6 +153,7 @@ impl RunSettings {
                 team: clean(&team.text),
                 locale: clean(&locale.text),
             },
+            context_digest: context_digest(&outside.project),
             currency: outside.project.currency.as_deref().map(clean),
             choices: RunChoices {
                 run: choices.run.map(|run| clean(&run).to_string()),
@@ -161,6 +179,7 @@ impl RunSettings {
             case_timeout: kept.case_timeout,
             turn_timeout: kept.turn_timeout,
             environment: kept.environment.clone(),
+            context_digest: kept.context_digest.clone(),
             rechecked: Some(of.into()),
             ..self
         }
@@ -169,6 +188,11 @@ impl RunSettings {
     /// The tested agents, in the order of the suites.
     pub fn agents(&self) -> impl ExactSizeIterator<Item = &TestedAgent> {
         self.agents.iter()
+    }
+
+    /// True if the agents got the same context and were limited alike.
+    pub fn has_context_of(&self, other: &RunSettings) -> bool {
+        self.context_digest == other.context_digest
     }
 
     /// True if other settings give the same cases the same verdicts. The number of parallel conversations and

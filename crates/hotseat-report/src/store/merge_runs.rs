@@ -136,6 +136,11 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
                     "the runs {one} and {id} do not have the same cases: their suites or patterns differ, or the suites have changed"
                 )
             }
+            _ if !head.metadata.setting.has_context_of(&first.metadata.setting) => {
+                format!(
+                    "the runs {one} and {id} used different context files (`--ctx`), or different `limits` of the project"
+                )
+            }
             _ if !head.metadata.setting.decides_like(&first.metadata.setting) => {
                 format!(
                     "the runs {one} and {id} used different options, such as --runs, --retries or --timeout"
