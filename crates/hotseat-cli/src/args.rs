@@ -484,8 +484,8 @@ pub struct ShowArgs {
     /// Show every conversation in full, including passed cases.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Print the events of the run or of the case as JSON lines.
-    #[arg(long, conflicts_with = "verbose")]
+    /// Print the events of the run or of the case as JSON lines. They are the same with `--verbose`.
+    #[arg(long)]
     pub json: bool,
 }
 

@@ -100,6 +100,8 @@ fn saved_run_reproduces_reports_exactly() {
 
         let live = project.hotseat(&[&["test", "--json"], more].concat());
         let shown = project.hotseat(&["show", "--json"]);
+        let verbose = project.hotseat(&["show", "--json", "-v"]);
+        assert!(verbose.code == 0 && verbose.stdout == shown.stdout, "{verbose}");
         // Warnings about suites precede the run and do not belong to it.
         let events = live.stdout.lines().filter(|line| !line.contains(r#""type":"log""#));
         let (shown, live): (Vec<&str>, Vec<&str>) = (shown.stdout.lines().collect(), events.collect());
