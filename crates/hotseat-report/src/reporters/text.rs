@@ -66,6 +66,22 @@ pub fn columns(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.width() }
 }
 
+/// Selects the form of the character before it that has colors and takes two columns.
+const EMOJI_SELECTOR: char = '\u{fe0f}';
+
+/// Returns the display width of a character before another one.
+fn shown_columns(c: char, next: Option<char>) -> usize {
+    match next {
+        Some(EMOJI_SELECTOR) => String::from_iter([c, EMOJI_SELECTOR]).width(),
+        _ => c.width().unwrap_or(0),
+    }
+}
+
+/// Returns the characters of a text, each with the one after it.
+fn with_next(text: &str) -> impl Iterator<Item = (char, Option<char>)> {
+    text.chars().zip(text.chars().skip(1).map(Some).chain([None]))
+}
+
 /// Formats a text on one line of at most `width` columns, safe to print.
 pub fn one_line(text: &str, width: usize) -> String {
     let text = text.trim();
@@ -83,7 +99,7 @@ pub fn one_line(text: &str, width: usize) -> String {
             c => visible_char(c),
         };
         // One column is reserved for the ellipsis.
-        let columns = shown.width().unwrap_or(0);
+        let columns = shown_columns(shown, characters.peek().copied());
         let is_full = used + columns > width.saturating_sub(usize::from(characters.peek().is_some()));
         if is_full || out.len() > MAX_COLUMN_BYTES.saturating_mul(width.saturating_add(1)) {
             out.push('…');
@@ -119,11 +135,11 @@ pub fn preview(text: &str, width: usize) -> String {
     }
     let room = width.saturating_sub(CUT.len());
     let mut used = 0;
-    let begin = text.chars().take_while(|c| {
-        used += c.width().unwrap_or(0);
+    let begin = with_next(&text).take_while(|(c, next)| {
+        used += shown_columns(*c, *next);
         used <= room
     });
-    begin.collect::<String>().trim_end().to_string() + CUT
+    begin.map(|(c, _)| c).collect::<String>().trim_end().to_string() + CUT
 }
 
 /// Splits a text into lines that are safe to print.
@@ -150,8 +166,8 @@ pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
     for piece in line.split_inclusive([' ', ',']) {
         let word = piece.trim_end().width();
         let mut next_line = used + word > room && word <= rest;
-        for c in piece.chars() {
-            let columns = c.width().unwrap_or(0);
+        for (c, next) in with_next(piece) {
+            let columns = shown_columns(c, next);
             next_line |= used + columns > room;
             if next_line {
                 // White space at the end of a line is invisible, and at the start of a line it is unwanted.
@@ -182,6 +198,15 @@ pub fn not_run_turns(attempt: &Attempt, noun: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn emoji_with_a_selector_take_two_columns() {
+        let hearts = "❤\u{fe0f}".repeat(6);
+        assert_eq!(columns(&hearts), 12);
+        assert_eq!(columns(&one_line(&hearts, 8)), 7);
+        assert_eq!(columns(&preview(&hearts, 9)), 9);
+        assert!(wrap(&hearts, 4, 4).iter().all(|line| columns(line) == 4));
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell() {
