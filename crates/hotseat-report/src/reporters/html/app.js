@@ -99,7 +99,8 @@ function drawOverview() {
   cases.show(rows);
   const { summary, start, kept } = source.run;
   const goesOn = kept?.state === 'running' || source.isLoading ? '… ' : '';
-  document.title = `${goesOn}${(summary || start)?.agent_id || 'Hotseat'} · ${tally(source.rows).failed} failed of ${source.rows.length}`;
+  const { failed, running } = tally(source.rows);
+  document.title = `${goesOn}${(summary || start)?.agent_id || 'Hotseat'} · ${failed} failed of ${source.rows.length - running}`;
   searchConversations();
   drawFound(rows);
 }
