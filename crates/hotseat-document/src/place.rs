@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use super::line_index::LineIndex;
+use super::position_index::PositionIndex;
 use super::secrets::mask_literal_secrets;
 
 /// Text of a file, or of one document of a file with several.
@@ -17,7 +17,7 @@ pub struct SourceText {
     pub first_line: u32,
     /// Column at which the text starts, counted in characters from 1.
     pub first_column: u32,
-    lines: LineIndex,
+    lines: PositionIndex,
 }
 
 impl SourceText {
@@ -43,7 +43,7 @@ impl SourceText {
             text,
             first_line,
             first_column,
-            lines: LineIndex::default(),
+            lines: PositionIndex::default(),
         })
     }
 

@@ -75,8 +75,8 @@ fn next_piece(text: &str, at: usize) -> Option<SourcePiece> {
     let first = rest.chars().next()?;
     let (kind, length) = if rest.starts_with("//") {
         (PieceKind::Comment, rest.find('\n').unwrap_or(rest.len()))
-    } else if rest.starts_with("/*") {
-        (PieceKind::Comment, rest[2..].find("*/").map_or(rest.len(), |end| end + 4))
+    } else if let Some(comment) = rest.strip_prefix("/*") {
+        (PieceKind::Comment, comment.find("*/").map_or(rest.len(), |end| end + "/**/".len()))
     } else if let Some(length) = quoted_length(rest) {
         (PieceKind::Quoted, length)
     } else if first == '`' {

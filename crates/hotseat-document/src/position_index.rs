@@ -8,7 +8,7 @@ const STEP: usize = 4096;
 
 /// Lines and columns at every [`STEP`] bytes of a text. Computed at the first use. A text below one step needs none.
 #[derive(Debug, Default)]
-pub(super) struct LineIndex {
+pub(super) struct PositionIndex {
     steps: OnceLock<Vec<LinePosition>>,
 }
 
@@ -41,7 +41,7 @@ impl LinePosition {
     }
 }
 
-impl LineIndex {
+impl PositionIndex {
     /// Returns the position of the last character boundary not after `offset`.
     pub(super) fn position(&self, text: &str, offset: usize) -> LinePosition {
         let offset = text.floor_char_boundary(offset);
@@ -82,7 +82,7 @@ mod tests {
 
     /// Compares every offset of a text with a search from its start.
     fn check_all_offsets(text: &str) {
-        let index = LineIndex::default();
+        let index = PositionIndex::default();
         for offset in (0..text.len() + 2).step_by(7) {
             let place = text.floor_char_boundary(offset);
             let before = &text[..place];
