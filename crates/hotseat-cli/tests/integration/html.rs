@@ -130,8 +130,8 @@ fn page_contains_source_lines_and_rerun_command() {
     for member in ["file", "line", "column"] {
         assert_eq!(source[member], check[member], "{source}");
     }
-    assert_eq!((&source["first"], &source["marked"]), (&json!(5), &json!([34, 39])));
-    assert_eq!(source["lines"], json!(["    assert: { text: { must_match: never } }"]));
+    assert_eq!((&source["line"], &source["marked"]), (&json!(5), &json!([34, 39])));
+    assert_eq!(source["text"], "    assert: { text: { must_match: never } }");
     let rerun = case["rerun"].as_str().expect("a command");
     let file = check["file"].as_str().expect("a file");
     assert_eq!(rerun, format!("hotseat test {file} --run '^it'\\''s one$'"));
