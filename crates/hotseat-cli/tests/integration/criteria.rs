@@ -962,6 +962,54 @@ fn groundedness_is_judged_from_tool_results() {
 }
 
 #[test]
+fn grounded_claim_needs_a_source() {
+    let agent = booking_agent();
+    let check = |name: &str, tools: Value| match tools {
+        Value::Null => json!({"type": "grounded", "types": [name]}),
+        tools => json!({"type": "grounded", "types": [name], "from_tools": tools}),
+    };
+    let judge = judge_model(|message| {
+        let source = match text_outside_evidence(message) {
+            told if told.contains("empty") => " ",
+            told if told.contains("late") => "Turn 7, check_availability: 500",
+            told if told.contains("quoted") => "the result says 500",
+            _ => "turn 1, check_availability: 500",
+        };
+        let claim = json!({"type": "prices", "claim": "500 EUR", "grounded": true, "source": source});
+        text_reply(
+            &json!({"reasoning": "r", "claims_found": [claim], "violations": [], "grounded": true})
+                .to_string(),
+        )
+    });
+    let case = |name: &str, input: &str, tools: Value| json!({"id": name, "input": input, "assert": [check(name, tools)]});
+    let room = "The Blue Room";
+    let tested = run_cases(
+        project(&agent, &judge, ""),
+        &[
+            case("exact", room, json!(["check_availability"])),
+            case("quoted", room, Value::Null),
+            case("empty", room, Value::Null),
+            case("late", room, Value::Null),
+            case("other tool", room, json!(["book_room"])),
+            case("no call", "Hi", Value::Null),
+        ],
+        &[],
+    );
+    for name in ["exact", "quoted"] {
+        assert_eq!(tested.case(name)["status"], "passed", "{name}: {:#}", tested.case(name));
+    }
+    for (name, words) in [
+        ("empty", "its `source` names no tool result"),
+        ("late", "its `source` names turn 7, and the last turn is 1"),
+        ("other tool", "the evidence has no tool result of book_room"),
+        ("no call", "the evidence has no tool result"),
+    ] {
+        assert_eq!(tested.failure(name)["kind"], "judge_error", "{name}: {:#}", tested.case(name));
+        assert!(tested.failure(name).to_string().contains(words), "{name}: {}", tested.failure(name));
+    }
+}
+
+#[test]
 fn forbidden_claims_are_conditional_by_default() {
     let agent = booking_agent();
     let claim = |violated: bool| json!({"reasoning": "It says that the room is free.", "claims_found": [{"type": "availability", "claim": "The Blue Room is free", "grounded": true}], "violated": violated});

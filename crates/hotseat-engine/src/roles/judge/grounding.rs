@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Judgement, RoleError, reasoning};
+use super::{JudgeEvidence, Judgement, RoleError, reasoning, with_tools};
 use hotseat_checks::GroundedClaims;
+use hotseat_targets::message::MessageRole;
 
 pub(super) fn instructions(grounded: &GroundedClaims) -> String {
     let mut told = format!("# Kinds of claims\n{}", grounded.types.join(", "));
@@ -16,8 +17,12 @@ pub(super) fn instructions(grounded: &GroundedClaims) -> String {
     told
 }
 
-/// Fails if the verdict contradicts the listed claims.
-pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
+/// Fails if the verdict contradicts the listed claims, or the evidence shows nothing that grounds one.
+pub(super) fn parse_judgement(
+    grounded: &GroundedClaims,
+    seen: JudgeEvidence<'_>,
+    answer: &Value,
+) -> Result<Judgement, RoleError> {
     let passed = answer["grounded"] == true;
     let claims = answer["claims_found"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = |key: &str| -> Vec<String> {
@@ -33,6 +38,14 @@ pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
             violations.len()
         )));
     }
+    for claim in claims.iter().filter(|claim| claim["grounded"] == true) {
+        if let Some(why) = refute_source(grounded, seen, claim["source"].as_str().unwrap_or_default()) {
+            let claim = claim["claim"].as_str().unwrap_or_default();
+            return Err(RoleError::InvalidAnswer(format!(
+                "the judge's answer is invalid: the claim {claim:?} is said to be grounded, but {why}"
+            )));
+        }
+    }
     let reasoning = reasoning(answer);
     let words = match (passed, claims.len()) {
         (true, 0) => format!("no such claim is made: {reasoning}"),
@@ -43,4 +56,41 @@ pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, RoleError> {
         (false, _) => format!("not grounded: {}", violations.join("; ")),
     };
     Ok(Judgement { passed, score: None, reasoning: Some(reasoning), words })
+}
+
+/// Returns why nothing grounds a claim. Sources are not read further: judges quote results in words of their own.
+fn refute_source(grounded: &GroundedClaims, seen: JudgeEvidence<'_>, source: &str) -> Option<String> {
+    if !source.contains(char::is_alphanumeric) {
+        return Some("its `source` names no tool result".to_string());
+    }
+    if !has_result(grounded, seen) {
+        let of_tools = match grounded.from_tools.as_slice() {
+            [] => String::new(),
+            tools => format!(" of {}", tools.join(", ")),
+        };
+        return Some(format!("the evidence has no tool result{of_tools}"));
+    }
+    let last = seen.turns.last().map_or(0, |turn| turn.number);
+    let turn = named_turn(source).filter(|turn| *turn > last)?;
+    Some(format!("its `source` names turn {turn}, and the last turn is {last}"))
+}
+
+/// True if the evidence has a result of a tool that counts.
+fn has_result(grounded: &GroundedClaims, seen: JudgeEvidence<'_>) -> bool {
+    let counts = |is_named: &dyn Fn(&str) -> bool| {
+        grounded.from_tools.is_empty() || grounded.from_tools.iter().any(|tool| is_named(tool))
+    };
+    let mut calls = seen.turns.iter().flat_map(|turn| &turn.tool_calls);
+    let mut opening = with_tools(seen.opening);
+    calls.any(|call| call.result.is_some() && counts(&|tool| call.is_named(tool)))
+        || opening.any(|(message, name)| message.role == MessageRole::Tool && counts(&|tool| tool == name))
+}
+
+/// The turn that a source of the form `turn N, TOOL: …` names.
+fn named_turn(source: &str) -> Option<usize> {
+    let source = source.trim().to_lowercase();
+    let rest = source.strip_prefix("turn ")?.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (number, rest) = rest.split_at(end);
+    rest.trim_start().starts_with([',', ':']).then(|| number.parse().ok())?
 }

@@ -29,6 +29,7 @@ pub use topic::{TopicCandidate, TopicClassification, TopicConfidence, TopicQuest
 pub(super) use self::evidence::escape_unsafe;
 use self::evidence::{EvidenceBudget, EvidenceScope, EvidenceText, EvidenceTooLong};
 use self::prompt::JudgePrompt;
+use super::dialogue::with_tools;
 use super::recorded_answers::{NOT_ASKED, RecordedAnswers, RecordedQuestion};
 use super::{RetryAdvice, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, role_options};
 use hotseat_checks::{JudgeCriterion, JudgeSettings};
@@ -255,7 +256,7 @@ impl JudgeRole {
             let judgement = match matter {
                 JudgeCriterion::FreeForm(_) => return free_form::parse_judgement(text),
                 JudgeCriterion::Criterion(_) => criterion::parse_judgement(&answer),
-                JudgeCriterion::Grounded(_) => grounding::parse_judgement(&answer)?,
+                JudgeCriterion::Grounded(grounded) => grounding::parse_judgement(grounded, seen, &answer)?,
                 JudgeCriterion::Claims(claims) => claims::parse_judgement(claims, &answer)?,
                 JudgeCriterion::Intent(_) => intent::parse_judgement(&answer)?,
                 JudgeCriterion::Goal(_) => goal::parse_judgement(&answer),
