@@ -203,6 +203,8 @@ fn unreported_tokens_of_embedded_agents_decide_no_budget() {
             }
             "half" => json!({"completion_tokens": 100}),
             "first" => json!({"prompt_tokens": 1000}),
+            "uncounted" => json!({"prompt_tokens": 9, "completion_tokens": 0}),
+            "zero" => json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
             _ => Value::Null,
         };
         let message = json!({"role": "assistant", "content": "Hi."});
@@ -217,7 +219,7 @@ fn unreported_tokens_of_embedded_agents_decide_no_budget() {
         model.url()
     );
     let mut suite = String::new();
-    for said in ["full", "half", "first", "none"] {
+    for said in ["full", "half", "first", "zero", "uncounted", "none"] {
         suite += &format!(
             "name: {said}\nturns: [{{ user: {said}, assert: {{ budget: {{ max_tokens: 1100, max_cost: 0.0035 }} }} }}]\n---\n"
         );
@@ -229,8 +231,33 @@ fn unreported_tokens_of_embedded_agents_decide_no_budget() {
         .test(&[]);
     assert_eq!(tested.case("full")["status"], "passed", "{}", tested.output);
     assert_eq!(tested.case("full")["spent"]["cost"], 0.0035);
-    for name in ["half", "first", "none", "not exceeded"] {
+    for name in ["half", "first", "zero", "uncounted", "none", "not exceeded"] {
         tested.assert_failure(name, "usage_error", &["a part of the usage of turn 1 is unknown"]);
+    }
+}
+
+/// Servers that do not count report zero; a reply with a text has tokens.
+#[test]
+fn zero_tokens_for_a_reply_leave_budgets_undecided() {
+    for usage in [
+        json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
+        json!({"prompt_tokens": 9, "completion_tokens": 0}),
+        json!({"total_tokens": 0, "cost": 0}),
+    ] {
+        let shown = usage.to_string();
+        let server = FakeAgent::start(move |_| {
+            let message = json!({"role": "assistant", "content": "Hi."});
+            let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+            FakeReply::json(200, &json!({"choices": [choice], "usage": usage}))
+        });
+        let config = format!("target: {{ type: openai, base_url: '{}v1', model: m }}\n", server.url());
+        let suite = "name: a\nturns: [{ user: hi, assert: { budget: { max_tokens: 100 } } }]\n---\nname: b\nturns: [{ user: hi, assert: { budget: { max_cost: 1 } } }]\n";
+        let tested = Project::with_config(&config).suite("a", suite).test(&[]);
+        for name in ["a", "b"] {
+            assert_eq!(tested.failure(name)["kind"], "usage_error", "{shown}: {}", tested.output);
+        }
+        let notes = tested.case("a").to_string();
+        assert!(notes.contains("counts no token of the reply"), "{shown}: {notes}");
     }
 }
 

@@ -28,7 +28,10 @@ impl TokenUsage {
         request: &ModelRequest,
         reply: &ModelReply,
     ) -> Self {
-        reported.unwrap_or_else(|| TokenUsage { unreported: true, ..TokenUsage::estimate(request, reply) })
+        // A reply that is not empty has tokens: servers that do not count report zero.
+        let is_empty = reply.text.is_empty() && reply.tool_calls.is_empty();
+        let counted = reported.filter(|usage| usage.output_tokens > 0 || is_empty);
+        counted.unwrap_or_else(|| TokenUsage { unreported: true, ..TokenUsage::estimate(request, reply) })
     }
 }
 

@@ -179,7 +179,16 @@ impl ChatSession {
         let reply = reading.finish(telling);
         read?;
         let reply = reply?;
-        telling.run_finished(&run_id, reply.usage.clone(), reply.finish_reason.clone());
+        let is_empty = reply.text.is_empty() && reply.calls.is_empty();
+        let uncounted = |usage: &Value| !is_empty && crate::recorder::reports_no_output(usage);
+        let usage = match reply.usage.clone() {
+            Some(usage) if uncounted(&usage) => {
+                telling.record_note("the usage counts no token of the reply, so it is not known");
+                None
+            }
+            usage => usage,
+        };
+        telling.run_finished(&run_id, usage, reply.finish_reason.clone());
         Ok(reply)
     }
 

@@ -181,6 +181,15 @@ pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
     })
 }
 
+/// True if a usage report counts no token of a reply.
+pub(crate) fn reports_no_output(usage: &Value) -> bool {
+    let reports = UsageReport::parse_all(usage);
+    let is_zero = |report: &Option<UsageReport>| {
+        report.as_ref().is_some_and(|report| report.output == Some(0) || report.total == Some(0))
+    };
+    !reports.is_empty() && reports.iter().all(is_zero)
+}
+
 /// Reads the counts of a report.
 struct TokenCounts {
     /// True if a count has another form than a whole number.
