@@ -76,6 +76,15 @@ fn rejects_invalid_connectors_with_location() {
             "loud: { type: openai, model: m, api_key: '${ENV.NOT_SET}' }",
             "environment variable `NOT_SET` is not set",
         ),
+        ("loud: { type: openai, model: m, extra: { messages: [] } }", "hotseat.yaml:3:44"),
+        (
+            "loud: { type: openai, model: m, extra: { tools: null } }",
+            "`extra.tools` would overwrite a member",
+        ),
+        ("loud: { type: openai, model: m, extra: { model: n } }", "set `model` of the connector"),
+        ("loud: { type: openai, model: m, extra: { stream: false } }", "set `stream` of the connector"),
+        ("loud: { type: openai, model: m, extra: { stream_options: {} } }", "`extra.stream_options` would"),
+        ("loud: { type: anthropic, model: m, extra: { system: x } }", "`extra.system` would overwrite"),
     ] {
         let text = format!("target: {{ type: embedded, agent: agent.yaml }}\nconnectors:\n  {connectors}\n");
         let project = Project::with_config(&text).file("agent.yaml", AGENT).suite("a", HELLO);

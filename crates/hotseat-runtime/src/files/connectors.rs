@@ -274,6 +274,7 @@ fn decode_connector(
                 },
                 ..usual
             };
+            report_reserved_members(map, kind, mistakes);
             if mistakes.is_empty()
                 && let Err(error) = connector.clone().open()
             {
@@ -281,6 +282,22 @@ fn decode_connector(
             }
             Some(ModelConnector::Provider(Box::new(connector)))
         }
+    }
+}
+
+/// Reports members of `extra` that would replace what the request is about.
+fn report_reserved_members(map: &MapView<'_>, kind: &str, mistakes: &mut Diagnostics) {
+    for (name, place, value) in map.get("extra").and_then(NodeView::entries).into_iter().flatten() {
+        let help = match name {
+            "model" | "stream" => format!("set `{name}` of the connector"),
+            // Some servers reject this member.
+            "stream_options" if value.json().is_null() => continue,
+            "messages" | "tools" | "stream_options" => "remove it".to_owned(),
+            "system" if kind == "anthropic" => "remove it".to_owned(),
+            _ => continue,
+        };
+        let message = format!("`extra.{name}` would overwrite a member that Hotseat sets");
+        mistakes.push(Diagnostic::new(message).at(Some(place)).help(help));
     }
 }
 

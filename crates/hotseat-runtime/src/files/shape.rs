@@ -149,7 +149,8 @@ macro_rules! provider {
                 optional "max_tokens" = ONE_OR_MORE,
                 /// True if replies are streamed.
                 optional "stream" = Kind::Bool, shown "true",
-                /// Additional members of the request body; `null` removes one.
+                /// Additional members of the request body; `null` removes one. Members that Hotseat sets are refused: `model`,
+                /// `messages`, `tools`, `stream`, `stream_options` (except `null`).
                 optional "extra" = Kind::JsonMap,
                 /// Time limit for opening the connection.
                 optional "connect_timeout_ms" = TIME_LIMIT, shown "10000",
