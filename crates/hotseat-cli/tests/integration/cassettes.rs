@@ -297,6 +297,39 @@ fn edited_cassettes_are_read_line_by_line() {
     run.assert_failure("a", "test_error", &["jsonl: line 3: duplicate key"]);
 }
 
+/// The votes of a recording are no majority of more votes.
+#[test]
+fn a_vote_that_was_not_recorded_is_an_error_of_the_judge() {
+    let config = |votes: usize| {
+        format!(
+            "target: {{ type: command, command: [sh, agent.sh] }}\nconnectors: {{ judge: {{ type: scripted, script: judge.yaml }} }}\njudge: {{ use: connectors:judge, votes: {votes} }}\n"
+        )
+    };
+    let agent = r#"read -r message
+echo '{"type": "text", "text": "Hello"}'
+echo '{"type": "done"}'
+"#;
+    let check = "- { type: satisfy, criteria: It is kind. }";
+    let suite = format!(
+        "name: once\nturns:\n  - user: Hi\n    assert: [{{ type: satisfy, criteria: It is kind. }}]\n---\nname: repeated\nturns:\n  - user: Hi\n    assert:\n    {check}\n    {check}\n"
+    );
+    let project = Project::with_config(&config(2))
+        .file(
+            "judge.yaml",
+            "use: always\nrules: [{ reply: '{\"reasoning\": \"r\", \"satisfied\": true}' }]\n",
+        )
+        .file("agent.sh", agent)
+        .suite("a", &suite);
+    project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    project.test(&["--cassettes", "cassettes"]).assert_all_passed();
+    project.workspace.file("hotseat.yaml", &config(3));
+    let tested = project.test(&["--cassettes", "cassettes"]);
+    for name in ["once", "repeated"] {
+        let missing = "the cassette has no answer of connectors:judge to this question";
+        tested.assert_failure(name, "judge_error", &[missing, "it has no further answer to this question"]);
+    }
+}
+
 #[test]
 fn what_a_cassette_does_not_contain_is_an_error_with_the_nearest_recorded_question() {
     let agent = agent();

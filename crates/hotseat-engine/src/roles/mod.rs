@@ -158,6 +158,17 @@ pub enum RoleError {
     },
 }
 
+impl RoleError {
+    /// True if a replayed cassette has no answer to the question, also to a repeated one.
+    fn is_not_recorded(&self) -> bool {
+        match self {
+            RoleError::NotRecorded(_) => true,
+            RoleError::Repeated { last, .. } => last.is_not_recorded(),
+            _ => false,
+        }
+    }
+}
+
 /// Advice for repeating a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RetryAdvice {

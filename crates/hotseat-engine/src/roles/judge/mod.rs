@@ -284,9 +284,13 @@ impl JudgeRole {
             votes.into_iter().map(|vote| (vote.result, vote.exchanges)).unzip();
         let count = (self.votes > 1).then(|| count_votes(&found));
         let exchanges: Vec<RoleExchange> = exchanges.into_iter().flatten().collect();
+        // The other votes are those of the recording: they say nothing about this question.
+        let missing =
+            found.iter().filter_map(|vote| vote.as_ref().err()).find(|error| error.is_not_recorded());
+        let missing = missing.cloned();
         let took = if self.answers.is_some() { longest } else { begun.elapsed() };
         let by = JudgeUsage { votes: count, took, ..self.usage(&put, &exchanges) };
-        JudgeResponse { outcome: majority(found), usage: by, exchanges }
+        JudgeResponse { outcome: missing.map_or_else(|| majority(found), Err), usage: by, exchanges }
     }
 
     /// Asks for the topic of a turn. The judge is not asked if there is only one candidate. An unknown topic
