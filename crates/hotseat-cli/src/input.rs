@@ -139,6 +139,12 @@ impl TestInput {
                     &folder,
                     http,
                 ))?;
+                let asked = parameters.get("count").and_then(Value::as_u64).unwrap_or(0);
+                if (cases.len() as u64) < asked {
+                    let written = cases.len();
+                    let note = format!("{reference} wrote {written} of {asked} cases");
+                    context.print_notes(&[Diagnostic::new(note)]);
+                }
                 let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
                 Some(vec![Suite::from_text(lines.join("\n"), reference.to_string(), folder)])
             }

@@ -250,6 +250,26 @@ fn generated_cases_get_no_rights() {
     assert_eq!(agent.requests().len(), 1);
 }
 
+/// Cases that are skipped would let a run pass without any test.
+#[test]
+fn generated_cases_are_run() {
+    let agent = echo_agent();
+    let skipped = constant_agent(
+        r#"{"cases": [{"id": "G1", "input": "hi", "skip": false}, {"id": "G2", "input": "hi", "skip": "later"}]}"#,
+    );
+    let few = constant_agent(
+        r#"{"cases": [{"id": "G1", "input": "hi", "assert": [{"type": "contains", "value": "hi"}]}]}"#,
+    );
+    let project = project(&[("mock", agent.url()), ("skipped", skipped.url()), ("few", few.url())]);
+    let output = project.hotseat(&["test", "-i", "agents:skipped", "-n", "mock"]);
+    assert_exit_code(&output, 3);
+    assert!(output.stderr.contains("agents:skipped wrote a case with `skip`"), "{output}");
+    assert!(agent.requests().is_empty());
+    let output = project.hotseat(&["test", "-i", "agents:few?count=3", "-n", "mock"]);
+    assert_exit_code(&output, 0);
+    assert!(output.stderr.contains("note: agents:few wrote 1 of 3 cases"), "{output}");
+}
+
 #[test]
 fn failing_generators_end_run() {
     let agent = echo_agent();

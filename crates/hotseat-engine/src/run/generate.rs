@@ -95,6 +95,11 @@ pub async fn generate_cases(
     match helper {
         ResolvedRole::Script(_) => Ok(cases),
         // What an agent or a model writes is data: it runs nothing, reads no file, and learns no variable.
+        ResolvedRole::Agent(_) | ResolvedRole::Connector(_) if cases.iter().any(is_skipped) => {
+            let message = format!("{generator} wrote a case with `skip`, which tests nothing");
+            let help = "such cases come from files, or from functions of scripts (`scripts:…`)";
+            Err(Diagnostic::new(message).help(help).into())
+        }
         ResolvedRole::Agent(_) | ResolvedRole::Connector(_) => match cases.iter().find_map(trusted_part) {
             None => Ok(cases.into_iter().map(escape_variables).collect()),
             Some(part) => {
@@ -106,6 +111,11 @@ pub async fn generate_cases(
             }
         },
     }
+}
+
+/// True if a case is not run.
+fn is_skipped(case: &Value) -> bool {
+    case.get("skip").is_some_and(|skip| *skip != Value::Bool(false))
 }
 
 /// Returns a part of a case that only people and their scripts may write.
