@@ -525,6 +525,7 @@ fn invalid_judge_answer_is_judge_error() {
         ("prose", constant_judge("It is fine, passed.")),
         ("silent", constant_judge(r#"{"score": 1}"#)),
         ("texts", constant_judge(r#"{"passed": "true"}"#)),
+        ("contradictory", constant_judge(r#"{"passed": true, "pass": false}"#)),
         ("failing", FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"))),
     ];
     let helpers: Vec<(&str, &FakeAgent)> = judges.iter().map(|(name, agent)| (*name, agent)).collect();
@@ -548,6 +549,10 @@ fn invalid_judge_answer_is_judge_error() {
         ("prose", "judge error: invalid response format"),
         ("silent", "judge error: validator response missing 'passed' field"),
         ("texts", "judge error: validator response missing 'passed' field"),
+        (
+            "contradictory",
+            "judge error: invalid response format: the answer contradicts itself: `passed` is true, and `pass` is false",
+        ),
         ("failing", "judge error: "),
     ] {
         for negate in [false, true] {

@@ -73,6 +73,15 @@ pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), RoleErro
         None => return no_verdict(&format!("; {}", excerpt(text))),
         Some(other) => return no_verdict(&format!(": {other} is neither true nor false")),
     };
+    match answer.get("pass") {
+        None => {}
+        Some(Value::Bool(other)) if *other == passed => {}
+        Some(other) => {
+            return invalid(format!(
+                "the answer contradicts itself: `passed` is {passed}, and `pass` is {other}"
+            ));
+        }
+    }
     let score = match answer.get("score") {
         None | Some(Value::Null) => None,
         Some(Value::Number(score)) => score.as_f64(),
@@ -129,6 +138,7 @@ mod tests {
             (r#"{"passed": false, "passed": true}"#, "invalid response format"),
             (r#"{"score": 1}"#, "validator response missing 'passed' field"),
             (r#"{"passed": "yes"}"#, "validator response missing 'passed' field"),
+            (r#"{"passed": true, "pass": false}"#, "`passed` is true, and `pass` is false"),
             (r#"{"passed": true, "score": "high"}"#, "`score`"),
             (r#"{"passed": true, "reason": 3}"#, "`reason`"),
         ] {
