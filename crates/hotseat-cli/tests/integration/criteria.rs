@@ -654,6 +654,25 @@ fn rate_limited_judge_is_retried() {
 }
 
 #[test]
+fn answer_of_a_paused_model_is_no_judgement() {
+    let agent = booking_agent();
+    let judge = FakeAgent::start(|_| {
+        let text = json!({"reasoning": "r", "satisfied": true}).to_string();
+        let content = json!([{"type": "text", "text": text}]);
+        FakeReply::json(
+            200,
+            &json!({"type": "message", "role": "assistant", "model": "m", "content": content, "stop_reason": "pause_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}),
+        )
+    });
+    let project = project(&agent, &judge, CRITERIA);
+    let text = project.workspace.read("hotseat.yaml").replace("type: openai", "type: anthropic");
+    let case = json!({"id": "a", "input": "Hi", "assert": [satisfy(json!("friendly"))]});
+    let tested = run_cases(Project::with_config(&text), &[case], &[]);
+    let words = "it did not finish its answer (stop reason `pause_turn`) (asked 3 times)";
+    tested.assert_failure("a", "judge_error", &[words]);
+}
+
+#[test]
 fn unusable_judge_answer_is_retried() {
     let agent = booking_agent();
     let asked = AtomicUsize::new(0);

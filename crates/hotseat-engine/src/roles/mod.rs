@@ -356,6 +356,9 @@ async fn ask_agent(
     if stop == Some(StopReason::Refusal) {
         return unusable(refused(turn.answer().unwrap_or_default()));
     }
+    if let Some(stop) = stop.as_ref().filter(|stop| stop.is_unfinished()) {
+        return unusable(unfinished(stop));
+    }
     if stop == Some(StopReason::ToolUse) {
         return unusable("it called a tool and did not wait for the result".to_string());
     }
@@ -508,6 +511,9 @@ async fn ask_model(
         Ok(Ok(reply)) if reply.stop == StopReason::Refusal => {
             Err((RoleError::Failed(refused(&reply.text)), RetryAdvice::Now))
         }
+        Ok(Ok(reply)) if reply.stop.is_unfinished() => {
+            Err((RoleError::Failed(unfinished(&reply.stop)), RetryAdvice::Now))
+        }
         // What it says beside a call is not its answer yet.
         Ok(Ok(reply)) if !reply.tool_calls.is_empty() => {
             let words = format!("it called the tool `{}`, but it has no tools", reply.tool_calls[0].name);
@@ -593,6 +599,10 @@ impl RoleExchange {
             duration_us: u64::try_from(self.said.duration.as_micros()).unwrap_or(u64::MAX),
         }))
     }
+}
+
+fn unfinished(stop: &StopReason) -> String {
+    format!("it did not finish its answer (stop reason `{}`)", stop.as_str())
 }
 
 fn refused(text: &str) -> String {

@@ -122,6 +122,12 @@ impl StopReason {
         )
     }
 
+    /// Returns true if the reason says that the reply is not finished: the model continues it if it is asked again.
+    pub fn is_unfinished(&self) -> bool {
+        let StopReason::Other(name) = self else { return false };
+        matches!(bare_reason(name).as_str(), "pause_turn" | "incomplete")
+    }
+
     /// Returns the name used in recordings, scripts and traces.
     pub fn as_str(&self) -> &str {
         match self {
