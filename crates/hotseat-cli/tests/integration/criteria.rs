@@ -653,6 +653,21 @@ fn rate_limited_judge_is_retried() {
     assert!(judgement["duration_ms"].as_f64().unwrap() >= 1000.0, "{judgement}");
 }
 
+/// The wait counts towards the time limit of the answer.
+#[test]
+fn rate_limit_beyond_the_time_limit_fails_at_once() {
+    let (agent, judge) =
+        (booking_agent(), judge_model(|_| FakeReply::text(429, "too many").header("retry-after", "300")));
+    let project = project(&agent, &judge, CRITERIA);
+    let settings = "judge: { use: connectors:judge, timeout: 20s }\n";
+    let text = project.workspace.read("hotseat.yaml").replace("judge: connectors:judge\n", settings);
+    let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
+    let tested = run_cases(Project::with_config(&text), &[case], &[]);
+    let words = "the next call may be made after 300000 ms, which exceeds the time limit of 20000 ms";
+    tested.assert_failure("a", "judge_error", &["429", words]);
+    assert_eq!(judge.requests().len(), 1);
+}
+
 #[test]
 fn answer_of_a_paused_model_is_no_judgement() {
     let agent = booking_agent();

@@ -174,7 +174,7 @@ impl RoleError {
 enum RetryAdvice {
     /// Repeat immediately.
     Now,
-    /// Repeat after a pause, because of rate limiting.
+    /// Repeat after a pause, because of rate limiting. Pauses longer than [`MAX_RETRY_PAUSE`] are shortened.
     After(Duration),
     /// Do not repeat.
     Never,
@@ -311,6 +311,17 @@ impl RoleClient {
         };
         match answer {
             Ok(said) => Ok(RoleReply { duration: begun.elapsed(), ..said }),
+            // The pause counts towards the time limit of the answer.
+            Err((error, RetryAdvice::After(pause)))
+                if pause > deadline.saturating_duration_since(Instant::now()) =>
+            {
+                let words = format!(
+                    "{error}; the next call may be made after {} ms, which exceeds the time limit of {} ms",
+                    pause.as_millis(),
+                    deadline.saturating_duration_since(begun).as_millis()
+                );
+                Err((RoleError::Failed(words), RetryAdvice::Never))
+            }
             Err((RoleError::Deadline, _)) if !of_conversation => {
                 let words = format!("no answer after {} ms", self.timeout.as_millis());
                 Err((RoleError::Failed(words), RetryAdvice::Now))
@@ -485,10 +496,11 @@ async fn ask_model(
         let again = match (error.can_retry(), error.retry_after) {
             (false, _) => RetryAdvice::Never,
             (true, None) if error.kind == ModelErrorKind::RateLimit => {
-                RetryAdvice::After(DEFAULT_RETRY_PAUSE)
+                let left = deadline.saturating_duration_since(Instant::now());
+                RetryAdvice::After(DEFAULT_RETRY_PAUSE.min(left / 2))
             }
             (true, None) => RetryAdvice::Now,
-            (true, Some(pause)) => RetryAdvice::After(pause.min(MAX_RETRY_PAUSE)),
+            (true, Some(pause)) => RetryAdvice::After(pause),
         };
         (error.into(), again)
     };

@@ -31,7 +31,9 @@ use self::evidence::{EvidenceBudget, EvidenceScope, EvidenceText, EvidenceTooLon
 use self::prompt::JudgePrompt;
 use super::dialogue::with_tools;
 use super::recorded_answers::{NOT_ASKED, RecordedAnswers, RecordedQuestion};
-use super::{RetryAdvice, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, role_options};
+use super::{
+    MAX_RETRY_PAUSE, RetryAdvice, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, role_options,
+};
 use hotseat_checks::{JudgeCriterion, JudgeSettings};
 use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::reported_tokens;
@@ -442,7 +444,7 @@ impl JudgeRole {
                 };
             }
             if let RetryAdvice::After(pause) = again {
-                tokio::time::sleep(pause).await;
+                tokio::time::sleep(pause.min(MAX_RETRY_PAUSE)).await;
             }
             attempt += 1;
         }
