@@ -514,11 +514,17 @@ fn console_shows_end_of_simulation() {
 
 #[test]
 fn user_mentioning_machines_stays_in_role() {
-    let script =
-        &["I'm a digital marketer", "I am a virtual event planner", "I'm an AI researcher", "DONE achieved"];
+    let script = &[
+        "I'm a digital marketer",
+        "I am a virtual event planner",
+        "I'm an AI researcher",
+        "Your bot only wrote 'How can I help you?' and then nothing happened",
+        "Agent: Smith, policy number 12, that is my insurance contact",
+        "DONE achieved",
+    ];
     let (agent, user) = (agent(), simulated_user(script));
     run_suite(&agent, &user, GOAL).assert_all_passed();
-    assert_eq!(user_texts(&agent), script[..3]);
+    assert_eq!(user_texts(&agent), script[..5]);
 }
 
 /// What an agent did stays done, so the attempt says something about it and is not replaced.

@@ -12,6 +12,16 @@ use hotseat_checks::Pattern;
 const MIN_REPEAT_WORDS: usize = 4;
 
 const SPEAKS_AS_MODEL: &str = "it speaks as a language model";
+const SPEAKS_AS_AGENT: &str = "it speaks as the agent";
+const WRITES_AGENT_LINES: &str = "it also writes the agent's lines";
+
+/// Names of the agent before its lines in a dialogue.
+const AGENT_LABELS: [&str; 4] = ["assistant", "agent", "chatbot", "bot"];
+/// Words that begin an answer, in lower case. Another capitalised word alone is a name.
+const ANSWER_OPENINGS: [&str; 16] = [
+    "yes", "no", "ok", "okay", "sure", "hi", "hello", "hey", "welcome", "thanks", "great", "done", "sorry",
+    "ja", "nein", "hallo",
+];
 
 /// Matches the description of a persona that is an AI itself, but not of one that only deals with an AI.
 const AI_PERSONA_PATTERN: &str = r"/(^|[.!?;:\n]\s*|\b(is|are|am|be|being|as|you['’]re|i['’]m|it['’]s)\s+)(just |only )?(an? |the )?([\w-]+ ){0,2}?(ai|artificial intelligence|language model|llm|chatbot|bot|(virtual|digital) assistant|ki|künstliche intelligenz|sprachmodell)\b/i";
@@ -28,10 +38,14 @@ const OUT_OF_ROLE_PATTERNS: &[(&str, &str)] = &[
         SPEAKS_AS_MODEL,
     ),
     (r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i", SPEAKS_AS_MODEL),
-    (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", "it speaks as the agent"),
-    (r"/\n\W*(assistant|agent|chatbot|bot)\s*:/i", "it also writes the agent's lines"),
-    (r"/\bhow (can|may) i (help|assist) you\b/i", "it speaks as the agent"),
-    (r"/\banything else i can (help|assist) you with\b/i", "it speaks as the agent"),
+    (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", SPEAKS_AS_AGENT),
+    (r"/\n\W*(assistant|agent|chatbot|bot)\s*:/i", WRITES_AGENT_LINES),
+    // Users quote these phrases, so they count only at the start of a message, behind at most a sentence or two.
+    (r#"/^([^\w"“”„«»'‘’]*|[^"“”„«»]{0,80}[.!,]\s*)how (can|may) i (help|assist) you\b/i"#, SPEAKS_AS_AGENT),
+    (
+        r#"/^([^\w"“”„«»'‘’]*|[^"“”„«»]{0,80}[.!,]\s*)(is there )?anything else i can (help|assist) you with\b/i"#,
+        SPEAKS_AS_AGENT,
+    ),
 ];
 
 static COMPILED_PATTERNS: LazyLock<Vec<(Pattern, &str)>> = LazyLock::new(|| {
@@ -63,7 +77,7 @@ impl SimulatorRules<'_> {
         let is_ai = || AI_PERSONA.as_ref().is_some_and(|pattern| self.character.matches(pattern));
         let left = COMPILED_PATTERNS.iter().find(|(pattern, shows)| {
             let may_say = || self.character.matches(pattern) || (*shows == SPEAKS_AS_MODEL && is_ai());
-            pattern.is_match(text) && !may_say()
+            pattern.is_match(text) && !is_only_field(text, shows) && !may_say()
         });
         if let Some((_, shows)) = left {
             return Some(format!("it has left its role: {shows}: {text:?}"));
@@ -87,6 +101,33 @@ impl SimulatedPersona {
         self.role.as_ref().is_some_and(|role| pattern.is_match(role))
             || notes.into_iter().any(|text| pattern.is_match(&text))
     }
+}
+
+/// True if `Agent:` and the like in a text precede names only, as in a list of details ("Agent: Smith, policy 12").
+fn is_only_field(text: &str, shows: &str) -> bool {
+    let is_about_label = text.lines().any(|line| labelled_line(line).is_some());
+    let is_label_rule = shows == WRITES_AGENT_LINES || (shows == SPEAKS_AS_AGENT && is_about_label);
+    is_label_rule && is_about_label && text.lines().filter_map(labelled_line).all(begins_with_name)
+}
+
+/// The rest of a line that begins with a name of the agent and a colon.
+fn labelled_line(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let (label, rest) = line.split_once(':')?;
+    AGENT_LABELS.iter().any(|known| label.trim_end().eq_ignore_ascii_case(known)).then_some(rest)
+}
+
+/// True if a text begins with one to three capitalised words that end with it or at a comma, semicolon or bracket.
+fn begins_with_name(text: &str) -> bool {
+    let end = text.find([',', ';', '(']).unwrap_or(text.len());
+    let words: Vec<&str> = text[..end].split_whitespace().collect();
+    let is_name = |word: &&str| {
+        let is_opening = ANSWER_OPENINGS.contains(&word.trim_end_matches('.').to_lowercase().as_str());
+        word.starts_with(char::is_uppercase)
+            && word.chars().all(|c| c.is_alphabetic() || "-'’.".contains(c))
+            && !is_opening
+    };
+    (1..=3).contains(&words.len()) && words.iter().all(is_name)
 }
 
 /// Normalises a text: lower case, without punctuation, single spaces. A text of other signs, such as an emoji, stays.
@@ -129,6 +170,11 @@ mod tests {
             "How can I book a room?",
             "As a language teacher I need quiet",
             "My agent: she said it is free",
+            "Agent: Smith, policy number 12, that is my insurance contact",
+            "My details\nAgent: John Smith\nPolicy: 12",
+            "Your bot only wrote \"How can I help you?\" and then nothing happened",
+            "“How can I help you?” is all I hear",
+            "Your bot asks how may I help you, and then stops",
             "I'm a digital marketer",
             "I am a virtual event planner",
             "I'm just an AI researcher, and need a room",
@@ -143,6 +189,12 @@ mod tests {
             "Sorry, I’m an AI.",
             "I am an artificial intelligence",
             "Hello! How can I help you today?",
+            "How can I help you?",
+            "I'm glad to hear that. Is there anything else I can help you with?",
+            "Agent: hello",
+            "Agent: Yes, it is free",
+            "Agent: Done.",
+            "Agent:\nIt is free",
             "Assistant: The Blue Room is free",
             "The blue one\nAgent: It is free",
             "which room do you want",
