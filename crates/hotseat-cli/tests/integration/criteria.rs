@@ -688,6 +688,14 @@ fn answer_of_a_paused_model_is_no_judgement() {
 }
 
 #[test]
+fn byte_order_mark_before_a_judgement_is_ignored() {
+    let agent = booking_agent();
+    let judge = constant_model("\u{feff}{\"reasoning\": \"r\", \"satisfied\": true}");
+    let case = json!({"id": "a", "input": "Hi", "assert": [satisfy(json!("friendly"))]});
+    run_cases(project(&agent, &judge, CRITERIA), &[case], &[]).assert_all_passed();
+}
+
+#[test]
 fn unusable_judge_answer_is_retried() {
     let agent = booking_agent();
     let asked = AtomicUsize::new(0);
