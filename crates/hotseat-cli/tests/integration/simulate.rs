@@ -196,6 +196,16 @@ fn simulation_without_input_fails() {
     assert!(agent.requests().is_empty());
 }
 
+/// A user who is done before the first input says nothing about the agent either.
+#[test]
+fn user_that_is_done_before_the_first_input_is_an_error_of_the_simulator() {
+    let (agent, user) = (agent(), simulated_user(&["DONE achieved"]));
+    let tested = run_suite(&agent, &user, &format!("{GOAL}assert: {{ text: {{ must_not_match: x }} }}\n"));
+    let words = "it reports its goal as achieved before its first input";
+    tested.assert_failure("s", "simulator_error", &[words]);
+    assert!(agent.requests().is_empty());
+}
+
 #[test]
 fn script_function_can_end_simulation() {
     let (agent, user) = (agent(), simulated_user(&["Hello", "In Stuttgart", "Book it", "More"]));
