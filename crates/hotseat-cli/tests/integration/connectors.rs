@@ -367,6 +367,19 @@ fn provider_errors_in_a_stream_fail_the_turn() {
 
 /// Budgets need the tokens, wherever a provider reports them.
 #[test]
+fn a_document_of_another_type_in_place_of_a_stream_is_named() {
+    let server = FakeAgent::start(|_| FakeReply::text(200, r#"{"choices": []}"#));
+    let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+    let tested = agent_with_tool(&connector).test(&[]);
+    let words = [
+        "closed the stream without an end marker",
+        "its content type is \"text/plain\", expected \"text/event-stream\" or \"application/json\"",
+    ];
+    let failure = tested.failure("a").to_string().replace("\\\"", "\"");
+    assert!(words.iter().all(|words| failure.contains(words)), "{failure}");
+}
+
+#[test]
 fn usage_is_read_where_providers_send_it() {
     for reply in usage_elsewhere() {
         let server = FakeAgent::start(move |_| reply.clone());

@@ -56,7 +56,16 @@ pub(in crate::providers) async fn call(
 ) -> Result<ModelReply, ModelError> {
     let read = read(connection, body, &mut reading, sink).await;
     let whole = match read {
-        Ok(()) => reading.reply(),
+        Ok(content_type) => {
+            let has_ended = reading.has_ended();
+            let mut reply = reading.reply();
+            if let (false, Err(error), Some(content_type)) = (has_ended, &mut reply, content_type) {
+                error.message.push_str(&format!(
+                    "; its content type is {content_type:?}, expected \"text/event-stream\" or \"application/json\""
+                ));
+            }
+            reply
+        }
         Err(error) => Err(error),
     };
     match whole {
@@ -75,19 +84,23 @@ pub(in crate::providers) async fn call(
     }
 }
 
+/// Reads the reply. Returns the content type of a stream that is of another one than a stream has.
 async fn read(
     connection: &ProviderConnection,
     body: &Value,
     reading: &mut impl ReplyParser,
     sink: &mut dyn ReplySink,
-) -> Result<(), ModelError> {
+) -> Result<Option<String>, ModelError> {
     let answer = connection.post(body).await?;
     // Servers without streaming answer with a JSON document, even if a stream was requested.
     if body["stream"] != true || answer.is_json() {
-        return reading.handle_complete(&answer.text().await?, sink);
+        reading.handle_complete(&answer.text().await?, sink)?;
+        return Ok(None);
     }
     answer.ensure_stream()?;
-    read_events(answer.pieces(), reading, sink).await
+    let content_type = answer.content_type();
+    read_events(answer.pieces(), reading, sink).await?;
+    Ok(Some(content_type).filter(|content_type| content_type != "text/event-stream"))
 }
 
 /// Reads a stream of server-sent events up to the last one.

@@ -174,7 +174,7 @@ pub(in crate::providers) struct StreamingResponse {
 
 impl StreamingResponse {
     /// Returns the content type without parameters; empty if absent.
-    fn content_type(&self) -> String {
+    pub(in crate::providers) fn content_type(&self) -> String {
         let value = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         value.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
     }
