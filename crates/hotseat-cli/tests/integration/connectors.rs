@@ -1,7 +1,7 @@
 //! Language models defined in the project file and the agents that use them.
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
 use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_stream, harmless_stream, usage_elsewhere};
-use hotseat_testkit::completions::{ChatCompletion, chunk};
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
@@ -76,6 +76,7 @@ fn rejects_invalid_connectors_with_location() {
             "loud: { type: openai, model: m, api_key: '${ENV.NOT_SET}' }",
             "environment variable `NOT_SET` is not set",
         ),
+        ("loud: { type: openai, model: m, base_url: 'http://x.example/v1#part' }", "has a fragment (`#…`)"),
         ("loud: { type: openai, model: m, extra: { messages: [] } }", "hotseat.yaml:3:44"),
         (
             "loud: { type: openai, model: m, extra: { tools: null } }",
@@ -366,6 +367,21 @@ fn provider_errors_in_a_stream_fail_the_turn() {
 }
 
 /// Budgets need the tokens, wherever a provider reports them.
+/// Paths of servers often end with slashes, and a member that a server rejects can be left out.
+#[test]
+fn address_and_body_of_a_connector_fit_the_server() {
+    let server =
+        FakeAgent::start(|_| complete_reply(json!({"role": "assistant", "content": "Hello."}), "stop"));
+    let connector = format!(
+        "{{ type: openai, base_url: '{}v1//', model: m, extra: {{ stream_options: null }} }}",
+        server.url()
+    );
+    agent_with_tool(&connector).test(&[]).assert_all_passed();
+    let request = &server.requests()[0];
+    assert_eq!(request.path, "/v1/chat/completions");
+    assert!(request.json().get("stream_options").is_none(), "{}", request.json());
+}
+
 #[test]
 fn a_document_of_another_type_in_place_of_a_stream_is_named() {
     let server = FakeAgent::start(|_| FakeReply::text(200, r#"{"choices": []}"#));

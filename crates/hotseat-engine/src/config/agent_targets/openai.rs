@@ -113,7 +113,13 @@ impl AgentTarget for ChatTarget {
             ];
             check_placeholders(body, &refused, mistakes);
         }
-        let endpoint = append_route(read_url(map, "base_url", mistakes)?);
+        let base = read_url(map, "base_url", mistakes)?;
+        if base.fragment().is_some() {
+            let wrong = Diagnostic::new("`base_url` has a fragment (`#…`), which is not sent");
+            mistakes.push(wrong.at(map.place_of("base_url")).help("remove it"));
+            return None;
+        }
+        let endpoint = append_route(base);
         input.secrets.extend(url_password(&endpoint));
         Some(ChatTarget {
             endpoint,

@@ -54,6 +54,11 @@ impl ProviderConnection {
             return Err(wrong("is not an HTTP URL"));
         }
         check_encryption(&url)?;
+        if url.fragment().is_some() {
+            return Err(wrong("has a fragment (`#…`), which is not sent; remove it"));
+        }
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
         let path: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
         let there = (0..=route.len()).rev().find(|count| path.ends_with(&route[..*count])).unwrap_or(0);
         let rest = &route[there..];
