@@ -696,6 +696,22 @@ fn byte_order_mark_before_a_judgement_is_ignored() {
 }
 
 #[test]
+fn rejects_a_criterion_that_is_listed_twice() {
+    let (agent, judge) = (booking_agent(), judge_model(|_| verdict_reply(true)));
+    for criteria in [
+        json!(["friendly", "friendly"]),
+        json!(["It is kind.", " It is kind. "]),
+        json!([{"description": "It is kind."}, "friendly", {"description": "It is kind."}]),
+    ] {
+        let case = json!({"id": "a", "input": "Hi", "assert": [satisfy(criteria)]});
+        let project = project_with_cases(project(&agent, &judge, CRITERIA), &[case]);
+        let output = assert_rejected(&project, &[&agent, &judge]);
+        assert!(output.stderr.contains("this criterion is listed twice"), "{output}");
+        assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
+    }
+}
+
+#[test]
 fn unusable_judge_answer_is_retried() {
     let agent = booking_agent();
     let asked = AtomicUsize::new(0);

@@ -159,7 +159,18 @@ fn read_satisfy(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<
         Arc::new(written)
     };
     let mut checks = Vec::new();
-    for view in several {
+    for (index, view) in several.iter().copied().enumerate() {
+        let is_same = |other: &&NodeView<'_>| match (view.text(), other.text()) {
+            (Some(text), Some(other)) => text.trim() == other.trim(),
+            _ => view.json() == other.json(),
+        };
+        if several[..index].iter().any(|other| is_same(&other)) {
+            let wrong = Diagnostic::new("this criterion is listed twice").at(view.place());
+            diagnostics.push(
+                wrong.help("remove one of them; `judge: { votes: … }` has a criterion judged several times"),
+            );
+            continue;
+        }
         if let Some(mut check) = read_criterion_use(view, &own, diagnostics) {
             check.definition = Some(as_written(view));
             checks.push(check);
