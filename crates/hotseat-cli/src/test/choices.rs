@@ -40,7 +40,13 @@ pub fn run_options(
         fail_on_skip: args.fail_on_skip,
         may_ask_human: may_ask_human(args, plan, input),
     };
-    requested.resolve(project)
+    let options = requested.resolve(project)?;
+    // Cases with a declared reliability are repeated, too.
+    if args.max_invalid.is_some() && options.runs == 1 && plan.declared_count(&options) == 0 {
+        let message = "--max-invalid requires repeated cases, and each case runs once";
+        return Err(Diagnostic::new(message).help("pass `--runs N` to run each case N times"));
+    }
+    Ok(options)
 }
 
 /// Default maximum number of conversations of a sweep.

@@ -51,7 +51,9 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
         let is_written = |flag: &str, path: &Path| {
             flag == "-o" && ReportFormat::from_path(path) == Some(ReportFormat::JsonLines)
         };
-        for (flag, path) in output_files(args).filter(|(flag, path)| !is_written(flag, path)) {
+        let folders = [("--record", &args.record), ("--record-cassettes", &args.record_cassettes)];
+        let folders = folders.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        for (flag, path) in output_files(args).filter(|(flag, path)| !is_written(flag, path)).chain(folders) {
             let message = format!("{flag} {}: a dry run has no results to write", path.display());
             let help = "leave it out; `-o FILE.jsonl` writes the cases";
             diagnostics.push(Diagnostic::new(message).help(help));
@@ -97,7 +99,7 @@ pub fn cassettes(args: &TestArgs, context: &CliContext) -> Result<Option<RunCass
         let message = format!("--cassettes {shown}: no such folder");
         return Err(Diagnostic::new(message).help(format!("record it with `--record-cassettes {shown}`")));
     }
-    if mode == CassetteMode::Record && !args.dry_run {
+    if mode == CassetteMode::Record {
         std::fs::create_dir_all(&folder)
             .map_err(|error| Diagnostic::new(format!("--record-cassettes {shown}: {error}")))?;
     }

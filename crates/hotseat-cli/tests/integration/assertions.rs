@@ -196,6 +196,10 @@ fn assertions_that_cannot_fail_are_refused() {
     }
     let any_number = "`min: 0` allows any number of calls";
     assert_rejected_assertion(r#"{"type": "tool_called", "name": "pay", "count": {"min": 0}}"#, any_number);
+    let no_argument = r#"{"type": "tool_called", "name": "pay", "where": {}, "count": {"max": 1}}"#;
+    assert_rejected_assertion(no_argument, "`where` names no argument");
+    let any_turns = r#"{"type": "value", "of": "turn_count", "at_least": 0}"#;
+    assert_rejected_assertion(any_turns, "every number is at least 0, so nothing is asserted");
     let require = json!({"tools": {"require": [{"name": "pay", "count": {"min": 0}}]}});
     assert_rejected(&json!({"id": "a", "input": "go", "assert": require}), "1:", any_number);
     assert_table(

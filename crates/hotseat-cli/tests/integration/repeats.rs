@@ -366,6 +366,11 @@ fn rejects_contradictory_options() {
      |
      = help: pass `--runs N` to run each case N times
     ");
+    assert_snapshot!(said(&["--max-invalid", "3"]), @"
+    error: --max-invalid requires repeated cases, and each case runs once
+     |
+     = help: pass `--runs N` to run each case N times
+    ");
     assert_snapshot!(said(&["--runs", "3", "--retries", "1"]), @"
     error: --retries cannot be used with 3 runs of each case
      |

@@ -212,6 +212,10 @@ fn dry_run_contacts_no_agent_and_writes_nothing() {
         "trace.jsonl",
         "-o",
         "cases.jsonl",
+        "--record",
+        "recordings",
+        "--record-cassettes",
+        "cassettes",
     ]);
     assert_snapshot!(refused, @"
     exit code: 2
@@ -225,8 +229,17 @@ fn dry_run_contacts_no_agent_and_writes_nothing() {
     error: --trace trace.jsonl: a dry run has no results to write
      |
      = help: leave it out; `-o FILE.jsonl` writes the cases
+
+    error: --record recordings: a dry run has no results to write
+     |
+     = help: leave it out; `-o FILE.jsonl` writes the cases
+
+    error: --record-cassettes cassettes: a dry run has no results to write
+     |
+     = help: leave it out; `-o FILE.jsonl` writes the cases
     ");
-    let files = ["hook-ran", "agent-ran", "out.json", "trace.jsonl", "cases.jsonl"];
+    let files =
+        ["hook-ran", "agent-ran", "out.json", "trace.jsonl", "cases.jsonl", "recordings", "cassettes"];
     assert!(files.iter().all(|file| !exists(&project.workspace, file)));
     assert_eq!(agent.requests().len(), 0);
 }

@@ -78,6 +78,9 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
     if map.has("match") && arguments.is_none() {
         diagnostics.report(map.key_place("match"), "`match` applies to `arguments`, and there are none");
     }
+    if map.get("where").and_then(NodeView::entries).is_some_and(|entries| entries.len() == 0) {
+        diagnostics.report(map.place_of("where"), "`where` names no argument");
+    }
     let check = ToolCalled {
         names: names.into_iter().map(str::to_string).collect(),
         server: map.text("server").map(str::to_string),

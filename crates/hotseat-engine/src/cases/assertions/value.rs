@@ -64,6 +64,9 @@ fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
         let wrong = Diagnostic::new(message).at(map.key_place("negate"));
         diagnostics.push(wrong.help("write one assertion for each entry"));
     }
+    if let Some(ConversationValue::TurnCount(NumberComparison::AtLeast(0))) = compared {
+        diagnostics.report(map.place_of(key), "every number is at least 0, so nothing is asserted");
+    }
     if compared.is_none() {
         diagnostics.report(map.place_of(key), suits);
     }
