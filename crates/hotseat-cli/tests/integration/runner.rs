@@ -665,6 +665,30 @@ fn hook_survives_first_ctrl_c_but_not_second() {
     assert_eq!(agent.requests().len(), 0);
 }
 
+#[test]
+fn second_ctrl_c_ends_the_hook_before_the_run() {
+    let agent = echo_agent();
+    let hook = "exec 3>alive\necho started > started\nsh -c 'sleep 1000 & wait'\n";
+    let config = format!(
+        "target: {{ endpoint: '{}' }}\nhooks:\n  slow: {{ cmd: [sh, hook.sh] }}\n  last: {{ cmd: [touch, after-ran] }}\n",
+        agent.url()
+    );
+    let project =
+        Project::with_config(&config).file("hook.sh", hook).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let alive = Lifeline::new(&project.workspace, "alive");
+    let running = project.command(&["test", "-o", "out.json", "--before", "slow", "--after", "last"]).spawn();
+    alive.wait_for_start();
+    // Two signals of one kind may arrive as one.
+    running.press_ctrl_c();
+    assert_eq!(project.workspace.run("kill", &["-TERM", &running.id().to_string()]).code, 0);
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+    alive.wait_for_end();
+    assert!(exists(&project.workspace, "after-ran"), "{output}");
+    assert_eq!(report(&project.workspace)["summary"]["interrupted"], true, "{output}");
+    assert_eq!(agent.requests().len(), 0);
+}
+
 // target.start
 
 /// A project that starts the example agent with a script observed by a lifeline.

@@ -54,9 +54,12 @@ impl RunBuilder {
             }
         };
         let cancellation = CancellationSignal::new(control.clone());
-        let before = match run_before(&plan, hooks.before.as_deref(), &context).await {
-            Ok(before) => before,
-            Err(diagnostics) => {
+        let before = run_before(&plan, hooks.before.as_deref(), &context);
+        let before = match cancellation.run_until_cancelled(before).await {
+            Some(Ok(before)) => before,
+            // No case starts, and the hook after the run still cleans up.
+            None => HookOutput::default(),
+            Some(Err(diagnostics)) => {
                 run::stop_agents(agents).await;
                 let why = diagnostics.first().map(|mistake| mistake.message.as_str());
                 forwarder.report(RunEvent::Ended(Box::new(nothing_ran(why))));
