@@ -76,9 +76,11 @@ pub fn open_store(at: &StoreArgs, context: &CliContext) -> Result<RunStore, Exit
 
 /// Prints an error of the run store and returns its exit status.
 pub fn report_store_error(error: &RunStoreError, context: &CliContext) -> ExitStatus {
-    context.report_error(error.to_string());
+    context.report_errors([error.to_diagnostic()]);
     match error {
-        RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) => ExitStatus::Usage,
+        RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) | RunStoreError::SeveralCases { .. } => {
+            ExitStatus::Usage
+        }
         RunStoreError::Unusable(_) => ExitStatus::RunError,
     }
 }

@@ -137,6 +137,7 @@ fn case_with_id_of_another_suite_is_shown_by_its_place() {
     assert_eq!(project.hotseat(&["test"]).code, 0);
     let output = project.hotseat(&["show", "last", "asks"]);
     assert!(output.code == 2 && output.stderr.contains("several cases `asks`"), "{output}");
+    assert!(output.stderr.contains("\n = help: name one by its place: `hotseat show "), "{output}");
     assert!(output.stderr.contains("name one by its place: `hotseat show"), "{output}");
     let output = project.hotseat(&["show", "last", "b.test.yaml:1"]);
     assert!(output.code == 0 && output.stdout.contains("in the second"), "{output}");

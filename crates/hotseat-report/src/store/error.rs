@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use hotseat_document::Diagnostic;
 use rusqlite::ErrorCode;
 
 /// What to do about a damaged file.
@@ -16,11 +17,29 @@ pub enum RunStoreError {
     NoRuns(String),
     /// No run matches a selector, or several runs match.
     NoSuchRun(String),
+    /// Several cases of a run have an id.
+    #[error("{message}; {help}")]
+    SeveralCases {
+        /// The id, with the places of the cases.
+        message: String,
+        /// How to name one of them.
+        help: String,
+    },
     /// The file cannot be used.
     Unusable(String),
 }
 
 impl RunStoreError {
+    /// Returns the error with its advice, as the command line shows it.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        match self {
+            RunStoreError::SeveralCases { message, help } => Diagnostic::new(message).help(help),
+            RunStoreError::NoRuns(message)
+            | RunStoreError::NoSuchRun(message)
+            | RunStoreError::Unusable(message) => Diagnostic::new(message),
+        }
+    }
+
     /// Error of SQLite for a file.
     pub(super) fn from_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let is_damaged =

@@ -235,8 +235,9 @@ impl RunStore {
                     .map(|place| Ok(self.case_ref(&parts, *place)?.0.case.place.to_string()));
                 let places: Vec<String> = of.collect::<Result<_, RunStoreError>>()?;
                 let (run, all) = (head.short_id(), places.join(", "));
-                let hint = format!("name one by its place: `hotseat show {run} {}`", places[0]);
-                Err(RunStoreError::NoSuchRun(format!("run {run} has several cases `{id}`: {all}\n{hint}")))
+                let help = format!("name one by its place: `hotseat show {run} {}`", places[0]);
+                let message = format!("run {run} has several cases `{id}`: {all}");
+                Err(RunStoreError::SeveralCases { message, help })
             }
         }
     }

@@ -112,7 +112,9 @@ impl ViewState {
         self.report_error(read.as_ref().err());
         read.map_err(|error| {
             let status = match error {
-                RunStoreError::NoSuchRun(_) | RunStoreError::NoRuns(_) => StatusCode::NOT_FOUND,
+                RunStoreError::NoSuchRun(_)
+                | RunStoreError::SeveralCases { .. }
+                | RunStoreError::NoRuns(_) => StatusCode::NOT_FOUND,
                 RunStoreError::Unusable(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
             ApiError { status, message: error.to_string() }
@@ -123,7 +125,7 @@ impl ViewState {
     fn report_error(&self, error: Option<&RunStoreError>) {
         let trouble = match error {
             // An unknown run concerns only the requesting page.
-            Some(RunStoreError::NoSuchRun(_)) => return,
+            Some(RunStoreError::NoSuchRun(_) | RunStoreError::SeveralCases { .. }) => return,
             Some(RunStoreError::NoRuns(_) | RunStoreError::Unusable(_)) => error.cloned(),
             None => None,
         };

@@ -16,7 +16,7 @@ impl Harness {
         let store = RunStore::open(&store_path(&project.root));
         let failed = store.and_then(|store| store.failed_cases(Some(self.file), None));
         let failed = failed.map_err(|error| match error {
-            RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) => {
+            RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) | RunStoreError::SeveralCases { .. } => {
                 self.usage_error([Diagnostic::new(error.to_string())])
             }
             RunStoreError::Unusable(_) => self.run_error(error.to_string()),
