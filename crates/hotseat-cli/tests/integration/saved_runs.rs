@@ -596,13 +596,14 @@ fn merge_rejects_different_configurations() {
     project.hotseat(&["test", "--shard", "1/2"]);
     let elsewhere = agent.url().replace("127.0.0.1", "localhost");
     for (args, words) in [
-        (&["--retries", "2"][..], "used different options"),
-        (&["--timeout", "90s"], "used different options"),
-        (&["--user", "bob"], "used different options"),
-        (&["--team", "red"], "used different options"),
-        (&["--locale", "de-de"], "used different options"),
-        (&["--on-missing-input", "skip"], "used different options"),
-        (&["--skip-interactive"], "used different options"),
+        (&["--retries", "2"][..], "used different options: --retries\n"),
+        (&["--timeout", "90s"], "used different options: --timeout\n"),
+        (&["--user", "bob"], "used different options: --user\n"),
+        (&["--team", "red"], "used different options: --team\n"),
+        (&["--locale", "de-de"], "used different options: --locale\n"),
+        (&["--on-missing-input", "skip"], "used different options: --on-missing-input\n"),
+        (&["--skip-interactive"], "used different options: --skip-interactive\n"),
+        (&["--runs", "2", "--fail-fast"], "used different options: --runs, --fail-fast\n"),
         (&["--endpoint", &elsewhere], "did not test the same agent: one at http://127.0.0.1:"),
         (&["--agent", "other"], "did not test the same agent: one and other"),
     ] {

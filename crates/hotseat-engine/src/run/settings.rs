@@ -195,19 +195,43 @@ impl RunSettings {
         self.context_digest == other.context_digest
     }
 
-    /// True if other settings give the same cases the same verdicts. The number of parallel conversations and
-    /// the folders of agents do not matter, and machines differ in them.
-    pub fn decides_like(&self, other: &RunSettings) -> bool {
-        fn deciding(of: &RunSettings) -> impl PartialEq + '_ {
-            let RunChoices { options, connector, on_missing_input, skip_interactive, .. } = &of.choices;
-            (
-                ExecutionOptions { parallel: 1, ..*options },
-                (connector, on_missing_input, skip_interactive),
-                (of.case_timeout, of.turn_timeout),
-                (&of.environment, &of.simulator),
-            )
-        }
-        deciding(self) == deciding(other)
+    /// Names of the options that differ and can give the same cases other verdicts. The number of parallel conversations
+    /// and the folders of agents do not matter, and machines differ in them.
+    pub fn differing_options(&self, other: &RunSettings) -> Vec<&'static str> {
+        let (choices, others) = (&self.choices, &other.choices);
+        let ExecutionOptions {
+            parallel: _,
+            fail_fast,
+            runs,
+            min_pass_rate,
+            as_declared,
+            reliability,
+            max_invalid,
+            retries,
+            default_retries,
+            fail_on_skip,
+        } = choices.options;
+        let (theirs, identity, their_identity) = (others.options, &self.environment, &other.environment);
+        let same = [
+            ("--runs", (runs, as_declared) == (theirs.runs, theirs.as_declared)),
+            ("--min-pass-rate", min_pass_rate == theirs.min_pass_rate),
+            ("--max-invalid", max_invalid == theirs.max_invalid),
+            ("--retries", retries == theirs.retries),
+            ("`retries` of the project", default_retries == theirs.default_retries),
+            ("`reliability` of the project", reliability == theirs.reliability),
+            ("--fail-fast", fail_fast == theirs.fail_fast),
+            ("--fail-on-skip", fail_on_skip == theirs.fail_on_skip),
+            ("--connector", choices.connector == others.connector),
+            ("--on-missing-input", choices.on_missing_input == others.on_missing_input),
+            ("--skip-interactive", choices.skip_interactive == others.skip_interactive),
+            ("--timeout", self.case_timeout == other.case_timeout),
+            ("the timeout of turns", self.turn_timeout == other.turn_timeout),
+            ("--user", identity.user == their_identity.user),
+            ("--team", identity.team == their_identity.team),
+            ("--locale", identity.locale == their_identity.locale),
+            ("--simulator", self.simulator == other.simulator),
+        ];
+        same.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name).collect()
     }
 
     /// The agent tested by a case.

@@ -141,10 +141,10 @@ fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Resu
                     "the runs {one} and {id} used different context files (`--ctx`), or different `limits` of the project"
                 )
             }
-            _ if !head.metadata.setting.decides_like(&first.metadata.setting) => {
-                format!(
-                    "the runs {one} and {id} used different options, such as --runs, --retries or --timeout"
-                )
+            _ if let differing = head.metadata.setting.differing_options(&first.metadata.setting)
+                && !differing.is_empty() =>
+            {
+                format!("the runs {one} and {id} used different options: {}", differing.join(", "))
             }
             (_, RunState::Running) => format!("run {id} is still running"),
             _ if sweeps_faults(head) != sweeps_faults(first) => {
