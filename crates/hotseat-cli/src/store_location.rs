@@ -81,7 +81,7 @@ pub fn report_store_error(error: &RunStoreError, context: &CliContext) -> ExitSt
         RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) | RunStoreError::SeveralCases { .. } => {
             ExitStatus::Usage
         }
-        RunStoreError::Unusable(_) => ExitStatus::RunError,
+        RunStoreError::Unusable(_) | RunStoreError::Damaged(_) => ExitStatus::RunError,
     }
 }
 

@@ -582,6 +582,29 @@ fn merge_names_a_missing_file() {
     }
 }
 
+/// A damaged file is no wrong argument: the run it holds cannot be read.
+#[test]
+fn merge_reports_a_damaged_file() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    assert_eq!(project.hotseat(&["show", "last", "--export", "part.hotseat"]).code, 0);
+    let path = project.workspace.path("part.hotseat");
+    let whole = std::fs::read(&path).expect("the exported run");
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("a truncated file");
+    let cut = project.hotseat(&["merge", "part.hotseat"]);
+    assert!(cut.code == 3 && cut.stderr.contains("part.hotseat is damaged: "), "{cut}");
+    assert!(cut.stderr.contains("\n = help: restore it from a backup, or export the run again"), "{cut}");
+    // The summary of the run is JSON.
+    let member = b"\"skipped\":";
+    let place = whole.windows(member.len()).position(|part| part == member).expect("a summary");
+    let mut altered = whole;
+    altered[place + 1..place + 8].copy_from_slice(b"passed\"");
+    std::fs::write(&path, &altered).expect("an altered file");
+    let altered = project.hotseat(&["merge", "part.hotseat"]);
+    assert!(altered.code == 3 && altered.stderr.contains("part.hotseat is damaged: "), "{altered}");
+}
+
 #[test]
 fn merge_rejects_different_configurations() {
     let agent = agent();

@@ -7,7 +7,8 @@ use hotseat_document::Diagnostic;
 use rusqlite::ErrorCode;
 
 /// What to do about a damaged file.
-const DAMAGE_HELP: &str = "restore the file from a backup or move it away; the next run creates a new one";
+const DAMAGE_HELP: &str = "restore it from a backup, or export the run again; if it is the store of a project, you can move it \
+                           away, and the next run creates a new one";
 
 /// Error while saving or reading runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum RunStoreError {
     },
     /// The file cannot be used.
     Unusable(String),
+    /// The file is damaged.
+    #[error("{0}; {DAMAGE_HELP}")]
+    Damaged(String),
 }
 
 impl RunStoreError {
@@ -34,6 +38,7 @@ impl RunStoreError {
     pub fn to_diagnostic(&self) -> Diagnostic {
         match self {
             RunStoreError::SeveralCases { message, help } => Diagnostic::new(message).help(help),
+            RunStoreError::Damaged(message) => Diagnostic::new(message).help(DAMAGE_HELP),
             RunStoreError::NoRuns(message)
             | RunStoreError::NoSuchRun(message)
             | RunStoreError::Unusable(message) => Diagnostic::new(message),
@@ -42,23 +47,24 @@ impl RunStoreError {
 
     /// Error of SQLite for a file.
     pub(super) fn from_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
-        let is_damaged =
-            matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
-        let help = if is_damaged { format!("; {DAMAGE_HELP}") } else { String::new() };
-        RunStoreError::Unusable(format!("{}: {error}{help}", path.display()))
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt) => Self::damaged(path, error),
+            // It may as well be a file of something else.
+            Some(ErrorCode::NotADatabase) => {
+                RunStoreError::Unusable(format!("{}: {error}; {DAMAGE_HELP}", path.display()))
+            }
+            _ => RunStoreError::Unusable(format!("{}: {error}", path.display())),
+        }
     }
 
     /// The file contains data that cannot be parsed.
-    pub(super) fn unreadable(path: &Path, words: impl fmt::Display) -> Self {
-        RunStoreError::Unusable(format!("{}: the saved runs cannot be read: {words}", path.display()))
+    pub(super) fn damaged(path: &Path, words: impl fmt::Display) -> Self {
+        RunStoreError::Damaged(format!("{} is damaged: {words}", path.display()))
     }
 
     /// The stored rows of a run were altered.
     pub(super) fn damaged_run(path: &Path, run: &str, words: &str) -> Self {
-        RunStoreError::Unusable(format!(
-            "{}: the store is damaged at run {run}: {words}; {DAMAGE_HELP}",
-            path.display()
-        ))
+        RunStoreError::Damaged(format!("{} is damaged at run {run}: {words}", path.display()))
     }
 
     /// A file or folder cannot be created or used.

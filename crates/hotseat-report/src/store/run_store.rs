@@ -176,7 +176,7 @@ impl RunStore {
                 }
                 _ => {
                     let wish = wish.unwrap_or_default();
-                    let wish = serde_json::from_str(&wish).map_err(|error| self.unreadable(error))?;
+                    let wish = serde_json::from_str(&wish).map_err(|error| self.damaged(error))?;
                     report(RunEvent::Stopping(wish));
                 }
             }
@@ -402,7 +402,7 @@ impl RunStore {
             .map_err(|error| self.sqlite_error(&error))?;
         let (id, began, about, summary, commit, dirty) = row;
         let summary: Option<RunSummary> = match summary {
-            Some(text) => Some(serde_json::from_str(&text).map_err(|error| self.unreadable(error))?),
+            Some(text) => Some(serde_json::from_str(&text).map_err(|error| self.damaged(error))?),
             None => None,
         };
         let counts = self.case_counts(number)?;
@@ -441,7 +441,7 @@ impl RunStore {
                 "passed" => counts.passed = count,
                 "failed" => counts.failed = count,
                 "skipped" => counts.skipped = count,
-                other => return Err(self.unreadable(format!("a case has the status `{other}`"))),
+                other => return Err(self.damaged(format!("a case has the status `{other}`"))),
             }
             counts.left += usize::try_from(left).unwrap_or(0);
         }
@@ -463,8 +463,8 @@ impl RunStore {
         };
         for row in select.query_map([run, SAMPLE_SOURCE], row).map_err(|error| self.sqlite_error(&error))? {
             let (name, text, line, column) = row.map_err(|error| self.sqlite_error(&error))?;
-            let text = decompress(&text, None).map_err(|error| self.unreadable(error))?;
-            let text = String::from_utf8(text).map_err(|error| self.unreadable(error))?;
+            let text = decompress(&text, None).map_err(|error| self.damaged(error))?;
+            let text = String::from_utf8(text).map_err(|error| self.damaged(error))?;
             sources.push(SourceText::starting_at(name, text, line, column));
         }
         let mut select = self.prepare("SELECT path, shown FROM suite WHERE run = ?1 ORDER BY number")?;
@@ -489,7 +489,7 @@ impl RunStore {
         let found = self.prepare(select)?.query_row([parts.run, place], row);
         let (suite, facts) = found.map_err(|error| self.sqlite_error(&error))?;
         let suite = usize::try_from(suite - 1).ok().and_then(|number| parts.suites.get(number));
-        let suite = suite.ok_or_else(|| self.unreadable("a suite is missing"))?;
+        let suite = suite.ok_or_else(|| self.damaged("a suite is missing"))?;
         let case: StoredCase = self.decode_text(parts, &facts)?;
         let repetition = case.repetition.unwrap_or(AttemptPolicy::Retried { retries: 0 });
         Ok((case.into_case_ref(usize::try_from(place).unwrap_or(0), suite.clone()), repetition))
@@ -507,10 +507,10 @@ impl RunStore {
         let found = self.prepare(select)?.query_row([parts.run, place, number], row);
         let (facts, events) = found.map_err(|error| self.sqlite_error(&error))?;
         let kept: StoredAttempt = self.decode_text(parts, &facts)?;
-        let events = decode_events(&self.unpack(parts, &events)?).map_err(|error| self.unreadable(error))?;
+        let events = decode_events(&self.unpack(parts, &events)?).map_err(|error| self.damaged(error))?;
         let number = usize::try_from(number).unwrap_or(0);
         let attempt = kept.into_attempt(told.clone(), number, events, &parts.sources);
-        attempt.ok_or_else(|| self.unreadable("a source is missing"))
+        attempt.ok_or_else(|| self.damaged("a source is missing"))
     }
 
     /// Returns the outcome of a finished case, with its attempts if they were read already.
@@ -534,13 +534,13 @@ impl RunStore {
                 read.collect::<Result<Vec<_>, _>>()?
             }
         };
-        let first = attempts.first().ok_or_else(|| self.unreadable("an attempt is missing"))?;
+        let first = attempts.first().ok_or_else(|| self.damaged("an attempt is missing"))?;
         let select = "SELECT outcome FROM cases WHERE run = ?1 AND place = ?2";
         let found = self.prepare(select)?.query_row([parts.run, place], |row| row.get::<_, Vec<u8>>(0));
         let kept: StoredOutcome =
             self.decode_text(parts, &found.map_err(|error| self.sqlite_error(&error))?)?;
         kept.into_outcome(first.case_ref.clone(), attempts)
-            .ok_or_else(|| self.unreadable("an attempt is missing"))
+            .ok_or_else(|| self.damaged("an attempt is missing"))
     }
 
     pub(super) fn query_numbers(
@@ -558,13 +558,13 @@ impl RunStore {
     }
 
     fn decode<T: DeserializeOwned>(&self, packed: &[u8]) -> Result<T, RunStoreError> {
-        let text = decompress(packed, None).map_err(|error| self.unreadable(error))?;
-        serde_json::from_slice(&text).map_err(|error| self.unreadable(error))
+        let text = decompress(packed, None).map_err(|error| self.damaged(error))?;
+        serde_json::from_slice(&text).map_err(|error| self.damaged(error))
     }
 
     /// Decodes a text of a case.
     fn decode_text<T: DeserializeOwned>(&self, parts: &RunParts, packed: &[u8]) -> Result<T, RunStoreError> {
-        serde_json::from_slice(&self.unpack(parts, packed)?).map_err(|error| self.unreadable(error))
+        serde_json::from_slice(&self.unpack(parts, packed)?).map_err(|error| self.damaged(error))
     }
 
     /// Decompresses a text of a case.
@@ -572,18 +572,18 @@ impl RunStore {
         if needs_sample(packed) && parts.dictionary.get().is_none() {
             let dictionary = read_dictionary(&self.connection, parts.run)
                 .map_err(|error| self.sqlite_error(&error))?
-                .ok_or_else(|| self.unreadable("the sample of a run is missing"))?;
-            let _ = parts.dictionary.set(dictionary.map_err(|error| self.unreadable(error))?);
+                .ok_or_else(|| self.damaged("the sample of a run is missing"))?;
+            let _ = parts.dictionary.set(dictionary.map_err(|error| self.damaged(error))?);
         }
-        decompress(packed, parts.dictionary.get()).map_err(|error| self.unreadable(error))
+        decompress(packed, parts.dictionary.get()).map_err(|error| self.damaged(error))
     }
 
     pub(super) fn sqlite_error(&self, error: &rusqlite::Error) -> RunStoreError {
         RunStoreError::from_sqlite(&self.path, error)
     }
 
-    fn unreadable(&self, words: impl Display) -> RunStoreError {
-        RunStoreError::unreadable(&self.path, words)
+    fn damaged(&self, words: impl Display) -> RunStoreError {
+        RunStoreError::damaged(&self.path, words)
     }
 }
 

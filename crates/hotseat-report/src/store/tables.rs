@@ -161,7 +161,7 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
     }
     // Read-only access changes nothing and supports all versions of the tables.
     if version < 1 && !is_new {
-        return Err(RunStoreError::unreadable(path, format!("its tables have version {version}")));
+        return Err(RunStoreError::damaged(path, format!("its tables have version {version}")));
     }
     if purpose != OpenMode::Read && version < latest_version() {
         migrate(&mut connection).map_err(fail)?;

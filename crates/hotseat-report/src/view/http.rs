@@ -115,7 +115,7 @@ impl ViewState {
                 RunStoreError::NoSuchRun(_)
                 | RunStoreError::SeveralCases { .. }
                 | RunStoreError::NoRuns(_) => StatusCode::NOT_FOUND,
-                RunStoreError::Unusable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                RunStoreError::Unusable(_) | RunStoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
             ApiError { status, message: error.to_string() }
         })
@@ -126,7 +126,9 @@ impl ViewState {
         let trouble = match error {
             // An unknown run concerns only the requesting page.
             Some(RunStoreError::NoSuchRun(_) | RunStoreError::SeveralCases { .. }) => return,
-            Some(RunStoreError::NoRuns(_) | RunStoreError::Unusable(_)) => error.cloned(),
+            Some(RunStoreError::NoRuns(_) | RunStoreError::Unusable(_) | RunStoreError::Damaged(_)) => {
+                error.cloned()
+            }
             None => None,
         };
         let mut known = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);

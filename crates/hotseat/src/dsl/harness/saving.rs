@@ -19,7 +19,7 @@ impl Harness {
             RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) | RunStoreError::SeveralCases { .. } => {
                 self.usage_error([Diagnostic::new(error.to_string())])
             }
-            RunStoreError::Unusable(_) => self.run_error(error.to_string()),
+            RunStoreError::Unusable(_) | RunStoreError::Damaged(_) => self.run_error(error.to_string()),
         })?;
         if failed.is_empty() {
             self.print_remark("no examples selected: every example passed when it last ran");
