@@ -305,6 +305,8 @@ assert:
        |
     13 |     require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
        |                                                                              ^
+       |
+       = help: write `count: { exact: 1 }`, or `min` and `max`
 
     error: `max_duration_ms` must be a whole number from 1 to 604800000, found the number 1.5
       --> a.test.yaml:14:30
