@@ -476,6 +476,31 @@ fn variables_in_expected_values_are_texts() {
     }
 }
 
+/// As a text, the number would be compared with no number.
+#[test]
+fn number_of_a_hook_is_a_limit_of_a_condition() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .tool("c", "book", &json!({"seats": 6}), Some(json!("ok")))
+            .text("hi")
+            .finished()
+    });
+    for (variable, condition, status) in [
+        ("5", "at_least: '${N}'", "passed"),
+        ("7", "at_least: '${N}'", "failed"),
+        ("6.5", "less_than: '${N}'", "passed"),
+        ("6", "equals: '${N}'", "passed"),
+    ] {
+        let suite = format!(
+            "name: a\nhooks: [{{ cmd: [echo, '{{\"N\": {variable}}}'] }}]\nturns: [{{ user: hi, assert: {{ type: tool_called, name: book, where: {{ seats: {{ {condition} }} }} }} }}]\n"
+        );
+        let tested = Project::with_agent(&agent).suite("a", &suite).test(&[]);
+        assert_eq!(tested.case("a")["status"], status, "{}", tested.output);
+        assert_ne!(tested.case("a")["failure"]["kind"], "test_error", "{}", tested.output);
+    }
+}
+
 /// An argument with another name would be missing in every call, so a prohibition of its value would hold.
 #[test]
 fn variables_in_names_of_arguments_are_filled_in() {

@@ -97,8 +97,9 @@ pub fn interpolate(
     source: &Arc<SourceText>,
     diagnostics: &mut Diagnostics,
 ) {
-    let fill = |text: &str, kind: &Kind, text_use: TextUse| {
-        fill_variables(text, text_kind(kind), text_use, variables)
+    let fill = |text: &str, kind: &Kind, text_use: TextUse| match hook_number(text, kind, variables) {
+        Some(number) => Ok(FilledValue::Json(number.clone())),
+        None => fill_variables(text, text_kind(kind), text_use, variables),
     };
     fill_texts(node, kind, &fill, source, diagnostics);
     redact_assertions(node, kind, variables.redactor);
@@ -319,6 +320,20 @@ pub(super) enum FilledValue {
     Text(String),
     /// A value.
     Json(Json),
+}
+
+/// Returns the number of a text that consists of one variable, where a number or a text is expected.
+fn hook_number<'v>(text: &str, kind: &Kind, variables: VariableScope<'v>) -> Option<&'v Json> {
+    let Kind::OneOf(kinds) = kind else { return None };
+    if !kinds.iter().any(|kind| matches!(kind, Kind::Number))
+        || !matches!(text_kind(kind), Kind::NonEmptyText)
+    {
+        return None;
+    }
+    match parse_parts(text).ok()?.as_slice() {
+        [part] => hook_variable(part, variables).filter(|value| value.is_number()),
+        _ => None,
+    }
 }
 
 fn fill_variables(
