@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args as ClapArgs, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -174,7 +173,7 @@ pub struct SelectionArgs {
     /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. FILE:LINE and FILE::NAME
     /// select cases of a file; any other word selects the cases with this word in their name, suite or tags.
     /// Default: `suites` of the project file.
-    #[arg(value_name = "PATH|NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_name = "PATH|NAME", value_parser = non_empty)]
     pub paths: Vec<String>,
     /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE", help_heading = CASES)]
@@ -236,7 +235,7 @@ pub struct TestArgs {
     /// Run this instead of suites: a suite file, a message to the agent, a case generator
     /// (agents:ID?count=10&focus=errors, connectors:NAME or scripts:path.function), or `-` to read user
     /// messages from standard input.
-    #[arg(short, long, value_name = "INPUT", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["paths", "last_failed", "cases"], allow_hyphen_values = true, help_heading = CASES)]
+    #[arg(short, long, value_name = "INPUT", value_parser = non_empty, conflicts_with_all = ["paths", "last_failed", "cases"], allow_hyphen_values = true, help_heading = CASES)]
     pub input: Option<String>,
     /// Validate suites and project file without contacting any agent.
     #[arg(long, help_heading = CASES)]
@@ -362,16 +361,16 @@ pub enum FaultsArg {
 #[derive(Debug, ClapArgs)]
 pub struct CallArgs {
     /// Use this connector for every turn, overriding `options.connector` of cases and turns.
-    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
+    #[arg(short, long, value_name = "NAME", value_parser = non_empty, help_heading = CONVERSATIONS)]
     pub connector: Option<String>,
     /// Call agents on behalf of this user. Default: test-user.
-    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
+    #[arg(short, long, value_name = "ID", value_parser = non_empty, help_heading = CONVERSATIONS)]
     pub user: Option<String>,
     /// Team of the user. Default: test-team.
-    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
+    #[arg(short, long, value_name = "ID", value_parser = non_empty, help_heading = CONVERSATIONS)]
     pub team: Option<String>,
     /// Language and region of the user. Default: en-us.
-    #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
+    #[arg(long, value_name = "LOCALE", value_parser = non_empty, help_heading = CONVERSATIONS)]
     pub locale: Option<String>,
     /// Read user identity and metadata from this JSON file. Flags and cases take precedence.
     #[arg(long, value_name = "FILE", help_heading = CONVERSATIONS)]
@@ -574,7 +573,7 @@ pub struct RecheckArgs {
     pub run: String,
     /// Suites whose assertions are evaluated, FILE:LINE, FILE::NAME, or words in names of cases. Default: the
     /// suites of the run, in their current state.
-    #[arg(value_name = "SUITE|NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(value_name = "SUITE|NAME", value_parser = non_empty)]
     pub suites: Vec<String>,
     #[command(flatten)]
     pub filter: FilterArgs,
@@ -733,7 +732,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Use this connector instead of the agent's own.
-    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(short, long, value_name = "NAME", value_parser = non_empty)]
     pub connector: Option<String>,
     /// Read requests from standard input and write replies to standard output as JSON lines, the protocol of
     /// `type: command` agents. Opens no port.
@@ -898,6 +897,13 @@ fn reporter(text: &str) -> Result<RoleReference, String> {
     match format {
         Some((_, flag)) => Err(format!("formats of reports are chosen by file: write `{flag}`")),
         None => RoleReference::parse(text).map_err(|error| error.to_string()),
+    }
+}
+
+fn non_empty(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty, perhaps because a variable of the shell is not set".to_string()),
+        text => Ok(text.to_string()),
     }
 }
 
