@@ -688,14 +688,6 @@ fn answer_of_a_paused_model_is_no_judgement() {
 }
 
 #[test]
-fn byte_order_mark_before_a_judgement_is_ignored() {
-    let agent = booking_agent();
-    let judge = constant_model("\u{feff}{\"reasoning\": \"r\", \"satisfied\": true}");
-    let case = json!({"id": "a", "input": "Hi", "assert": [satisfy(json!("friendly"))]});
-    run_cases(project(&agent, &judge, CRITERIA), &[case], &[]).assert_all_passed();
-}
-
-#[test]
 fn rejects_a_criterion_that_is_listed_twice() {
     let (agent, judge) = (booking_agent(), judge_model(|_| verdict_reply(true)));
     for criteria in [

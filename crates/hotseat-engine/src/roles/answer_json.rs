@@ -4,13 +4,10 @@ use serde_json::Value;
 
 use hotseat_checks::{JsonAnswerError, read_json};
 
-/// The mark that some programs put before a text.
-const BYTE_ORDER_MARK: char = '\u{feff}';
-
 /// Parses the answer of a role. Unescaped line breaks and tabs within strings, a common error of models, are
-/// accepted since they are unambiguous, and so is a byte order mark before the value. Fails if the answer is not exactly one JSON value.
+/// accepted since they are unambiguous. Fails if the answer is not exactly one JSON value.
 pub(super) fn read_answer(text: &str) -> Result<Value, JsonAnswerError> {
-    read_json(&escape_controls(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)))
+    read_json(&escape_controls(text))
 }
 
 /// True if a text is an answer in the form of an object.
