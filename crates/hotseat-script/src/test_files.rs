@@ -12,8 +12,8 @@ use crate::imports::{code_words, specifiers};
 pub enum TestFileOwner {
     /// It imports `hotseat`, also through other files, or exports a name that starts with `Test`.
     Hotseat,
-    /// It imports packages, which Hotseat does not support.
-    OtherTool,
+    /// None of Hotseat: it imports packages, which Hotseat does not support, or exports other functions, as scripts of hooks and judges do.
+    Others,
     /// It has neither.
     Unknown,
 }
@@ -30,11 +30,20 @@ pub struct TestFiles {
 struct FileFacts {
     imports_hotseat: bool,
     imports_packages: bool,
-    exports_tests: bool,
-    /// True if it exports all that another file exports.
-    exports_all: bool,
+    exports: FileExports,
     /// Keys of the files that it imports.
     imports: Vec<String>,
+}
+
+/// What a file exports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct FileExports {
+    /// True if it exports a name that starts with `Test`.
+    tests: bool,
+    /// True if it exports all that another file exports.
+    all_of_another: bool,
+    /// True if it exports anything.
+    any: bool,
 }
 
 /// Maximum number of files that are read to find out whose tests a file has.
@@ -55,7 +64,7 @@ impl TestFiles {
         let Some(path) = path.to_str() else { return TestFileOwner::Hotseat };
         let mut seen = HashSet::new();
         let mut open = vec![(path.to_owned(), true)];
-        let mut owner = TestFileOwner::Unknown;
+        let (mut has_packages, mut exports_tests, mut exports_any) = (false, false, false);
         while let Some((key, is_exported)) = open.pop() {
             if seen.len() >= MAX_IMPORTED_FILES || !seen.insert(key.clone()) {
                 continue;
@@ -70,15 +79,19 @@ impl TestFiles {
             if facts.imports_hotseat {
                 return TestFileOwner::Hotseat;
             }
-            if facts.imports_packages {
-                owner = TestFileOwner::OtherTool;
-            } else if facts.exports_tests && is_exported && owner == TestFileOwner::Unknown {
-                return TestFileOwner::Hotseat;
+            has_packages |= facts.imports_packages;
+            if is_exported {
+                exports_tests |= facts.exports.tests;
+                exports_any |= facts.exports.any;
             }
-            let is_exported = is_exported && facts.exports_all;
+            let is_exported = is_exported && facts.exports.all_of_another;
             open.extend(facts.imports.iter().map(|key| (key.clone(), is_exported)));
         }
-        owner
+        match (has_packages, exports_tests, exports_any) {
+            (true, ..) | (false, false, true) => TestFileOwner::Others,
+            (false, true, _) => TestFileOwner::Hotseat,
+            (false, false, false) => TestFileOwner::Unknown,
+        }
     }
 
     /// Returns what a file says about itself. `None` if it cannot be read.
@@ -95,32 +108,32 @@ impl TestFiles {
                 Err(_) => facts.imports_packages |= !name.starts_with(['.', '/']),
             }
         }
-        (facts.exports_tests, facts.exports_all) = exported_tests(&text);
+        facts.exports = find_exports(&text);
         self.files.insert(key.to_owned(), facts.clone());
         Some(facts)
     }
 }
 
-/// Returns whether a script exports a name that starts with `Test`, and whether it exports all of another file.
-fn exported_tests(text: &str) -> (bool, bool) {
+fn find_exports(text: &str) -> FileExports {
     const BEFORE_NAMES: [&str; 9] =
         ["async", "function", "default", "abstract", "class", "const", "let", "var", "*"];
-    let (mut exports_tests, mut exports_all) = (false, false);
+    let mut exports = FileExports::default();
     let mut words = code_words(text).peekable();
     while let Some(word) = words.next() {
         if word != "export" {
             continue;
         }
-        exports_all |= words.peek() == Some(&"*");
+        exports.any = true;
+        exports.all_of_another |= words.peek() == Some(&"*");
         while words.next_if(|word| BEFORE_NAMES.contains(word)).is_some() {}
         if words.next_if_eq(&"{").is_some() {
             let mut names = words.by_ref().take_while(|word| *word != "}");
-            exports_tests |= names.any(|name| name.starts_with("Test"));
+            exports.tests |= names.any(|name| name.starts_with("Test"));
         } else {
-            exports_tests |= words.peek().is_some_and(|name| name.starts_with("Test"));
+            exports.tests |= words.peek().is_some_and(|name| name.starts_with("Test"));
         }
     }
-    (exports_tests, exports_all)
+    exports
 }
 
 #[cfg(test)]
@@ -143,7 +156,7 @@ mod tests {
             "export default function TestA() {}",
             "export class TestA {}",
         ] {
-            assert!(exported_tests(text).0, "{text}");
+            assert!(find_exports(text).tests, "{text}");
         }
         for text in [
             "export function helper() { return TestA; }",
@@ -153,8 +166,10 @@ mod tests {
             "export type TestA = string;",
             "export { helper };\nfunction TestA() {}",
         ] {
-            assert!(!exported_tests(text).0, "{text}");
+            assert!(!find_exports(text).tests, "{text}");
         }
-        assert!(exported_tests("export * from './lib'").1 && !exported_tests("export const a = 1 * 2").1);
+        assert!(find_exports("export * from './lib'").all_of_another);
+        assert!(!find_exports("export const a = 1 * 2").all_of_another);
+        assert!(!find_exports("// export\nconst text = 'export';").any);
     }
 }

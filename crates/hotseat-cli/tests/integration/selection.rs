@@ -256,7 +256,8 @@ fn folders_lose_no_test_in_typescript() {
         ("lib.ts", "export function TestLibrary(t) { t.assert.True(false); }\n"),
         ("fixtures.ts", "export { it, user } from 'hotseat';\n"),
         ("vitest_test.ts", "import { test } from 'vitest';\nimport './lib';\ntest('x', () => {});\n"),
-        ("helper_test.ts", "export const rate = 3;\n"),
+        ("hooks_test.ts", "export function Before() { return {}; }\n"),
+        ("lost_test.ts", "function TestLost(t) { t.assert.True(false); }\n"),
         ("checkout.test.ts", "import { it } from 'hotseat';\nit('x', () => {});\n"),
         ("vitest.test.ts", "import { test } from 'vitest';\n"),
         ("UPPER.Test.yaml", "name: x\nturns: [{ user: hi }]\n"),
@@ -271,14 +272,14 @@ fn folders_lose_no_test_in_typescript() {
             assert!(output.stdout.contains(&format!("tests/{name}:")), "{name}: {output}");
         }
         assert!(
-            output.stderr.contains("left out: tests/helper_test.ts, without an import of `hotseat`"),
+            output.stderr.contains("left out: tests/lost_test.ts, without an import of `hotseat`"),
             "{output}"
         );
         assert!(output.stderr.contains("names: tests/UPPER.Test.yaml, tests/checkout.test.ts;"), "{output}");
-        assert!(!output.stderr.contains("vitest"), "{output}");
+        assert!(!output.stderr.contains("vitest") && !output.stderr.contains("hooks_test"), "{output}");
     }
     let output = project.hotseat(&["list", "tests/*_test.ts"]);
-    assert!(output.stderr.contains("tests/helper_test.ts") && output.code == 2, "{output}");
+    assert!(output.stderr.contains("tests/lost_test.ts") && output.code == 2, "{output}");
 }
 
 #[test]

@@ -38,8 +38,8 @@ pub struct DiscoveredSuites {
 struct WalkRemarks {
     /// Diagnostics of files that cannot be read.
     mistakes: Vec<Diagnostic>,
-    /// Display paths of files with names of test files that have no tests of Hotseat, and import no packages, as tests of other
-    /// tools do.
+    /// Display paths of files with names of test files that have no tests of Hotseat. Tests of other tools import packages, and scripts of hooks
+    /// export functions.
     without_tests: BTreeSet<String>,
     /// Display paths of suites with names of other tools.
     misnamed: BTreeSet<String>,
@@ -68,7 +68,7 @@ const WRITTEN_SUITES: [&str; 4] = [".test.yaml", ".test.yml", ".test.json", ".te
 /// True if the name of a file is like those of suites, or is that of a test script of other tools.
 fn is_misnamed(path: &Path) -> bool {
     let name = lowercase_name(path);
-    let written = name.replace(".tests.", ".test.").replace("_test.", ".test.");
+    let written = name.replace(".tests.", ".test.");
     WRITTEN_SUITES.iter().any(|ending| written.ends_with(ending)) || is_test_script(&name)
 }
 
@@ -422,7 +422,7 @@ fn walk_suites_with(
             }
             (TestFileOwner::Hotseat, FileFit::Misnamed) => drop(remarks.misnamed.insert(shown)),
             (TestFileOwner::Unknown, FileFit::Pattern) => drop(remarks.without_tests.insert(shown)),
-            (TestFileOwner::OtherTool | TestFileOwner::Unknown, _) => {}
+            (TestFileOwner::Others | TestFileOwner::Unknown, _) => {}
         }
     }
     suites

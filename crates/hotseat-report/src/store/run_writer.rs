@@ -84,6 +84,9 @@ struct EndColumns<'a> {
 #[derive(Default)]
 struct KnownSources {
     sources: HashMap<u64, usize>,
+    /// The source of the last place and its row number. Tests of one script share it, and reading it for each test would
+    /// take time that grows with both.
+    last_source: Option<(Arc<SourceText>, usize)>,
     /// Last row number of a source from before the resume.
     first_source: usize,
     suites: HashMap<u64, usize>,
@@ -496,6 +499,11 @@ impl WriteState {
 
 impl SourceNumbers for TransactionSources<'_> {
     fn number(&mut self, source: &Arc<SourceText>) -> rusqlite::Result<usize> {
+        if let Some((last, number)) = &self.known.last_source
+            && Arc::ptr_eq(last, source)
+        {
+            return Ok(*number);
+        }
         let SourceText { name, text, first_line, first_column, .. } = &**source;
         let KnownSources { sources, first_source, .. } = &mut *self.known;
         let new = *first_source + sources.len() + 1;
@@ -507,6 +515,7 @@ impl SourceNumbers for TransactionSources<'_> {
                 params![self.run, to_i64(number), &**name, packed, first_line, first_column],
             )?;
         }
+        self.known.last_source = Some((Arc::clone(source), number));
         Ok(number)
     }
 }
