@@ -12,7 +12,7 @@ use crate::imports::{code_words, specifiers};
 pub enum TestFileOwner {
     /// It imports `hotseat`, also through other files, or exports a name that starts with `Test`.
     Hotseat,
-    /// None of Hotseat: it imports packages, which Hotseat does not support, or exports other functions, as scripts of hooks and judges do.
+    /// It imports packages, as tests of other tools do, or exports other names, as scripts of hooks and judges do.
     Others,
     /// It has neither.
     Unknown,
@@ -87,10 +87,11 @@ impl TestFiles {
             let is_exported = is_exported && facts.exports.all_of_another;
             open.extend(facts.imports.iter().map(|key| (key.clone(), is_exported)));
         }
-        match (has_packages, exports_tests, exports_any) {
-            (true, ..) | (false, false, true) => TestFileOwner::Others,
-            (false, true, _) => TestFileOwner::Hotseat,
-            (false, false, false) => TestFileOwner::Unknown,
+        match (exports_tests, has_packages || exports_any) {
+            // Also with packages: that they are not supported is an error when the file runs.
+            (true, _) => TestFileOwner::Hotseat,
+            (false, true) => TestFileOwner::Others,
+            (false, false) => TestFileOwner::Unknown,
         }
     }
 

@@ -278,6 +278,9 @@ fn folders_lose_no_test_in_typescript() {
         assert!(output.stderr.contains("names: tests/UPPER.Test.yaml, tests/checkout.test.ts;"), "{output}");
         assert!(!output.stderr.contains("vitest") && !output.stderr.contains("hooks_test"), "{output}");
     }
+    let test = "import assert from 'node:assert';\nexport function TestPackage(t) { assert(false); }\n";
+    let output = self::project().file("tests/package_test.ts", test).hotseat(&["list"]);
+    assert!(output.stderr.contains("tests/package_test.ts:1:20") && output.code == 2, "{output}");
     let output = project.hotseat(&["list", "tests/*_test.ts"]);
     assert!(output.stderr.contains("tests/lost_test.ts") && output.code == 2, "{output}");
 }
