@@ -80,8 +80,8 @@ impl PositionIndex {
 mod tests {
     use super::*;
 
-    /// Compares every offset of a text with a search from its start.
-    fn check_all_offsets(text: &str) {
+    /// Compares offsets of a text with a search from its start.
+    fn check_offsets(text: &str) {
         let index = PositionIndex::default();
         for offset in (0..text.len() + 2).step_by(7) {
             let place = text.floor_char_boundary(offset);
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn finds_what_a_search_from_the_start_finds() {
-        check_all_offsets("");
-        check_all_offsets("one\r\ntwo\n\nthrée");
-        check_all_offsets(&"a line of text\n".repeat(1_000));
-        check_all_offsets(&"ä€😀\r\n".repeat(2_000));
-        check_all_offsets(&"ä€😀".repeat(3_000));
-        check_all_offsets(&format!("{}\n{}", "x".repeat(3 * STEP - 1), "y".repeat(STEP)));
+        check_offsets("");
+        check_offsets("one\r\ntwo\n\nthrée");
+        check_offsets(&"a line of text\n".repeat(1_000));
+        check_offsets(&"ä€😀\r\n".repeat(2_000));
+        check_offsets(&"ä€😀".repeat(3_000));
+        check_offsets(&format!("{}\n{}", "x".repeat(3 * STEP - 1), "y".repeat(STEP)));
     }
 }

@@ -41,7 +41,7 @@ struct WalkRemarks {
     /// Display paths of files with names of test files that have no tests of Hotseat. Tests of other tools import packages, and scripts of hooks
     /// export functions.
     without_tests: BTreeSet<String>,
-    /// Display paths of suites with names of other tools.
+    /// Display paths of suites that have other names than those that are looked for.
     misnamed: BTreeSet<String>,
 }
 

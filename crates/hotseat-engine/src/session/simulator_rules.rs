@@ -11,9 +11,37 @@ use hotseat_checks::Pattern;
 /// Texts with fewer words than this may be repeated.
 const MIN_REPEAT_WORDS: usize = 4;
 
-const SPEAKS_AS_MODEL: &str = "it speaks as a language model";
-const SPEAKS_AS_AGENT: &str = "it speaks as the agent";
-const WRITES_AGENT_LINES: &str = "it also writes the agent's lines";
+/// How a message leaves the role of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RoleBreach {
+    /// It speaks as a language model.
+    LanguageModel,
+    /// It has a phrase of the agent.
+    AgentPhrase,
+    /// It starts with the name of the agent and a colon.
+    AgentLabel,
+    /// A later line does.
+    AgentLines,
+}
+
+impl RoleBreach {
+    fn description(self) -> &'static str {
+        match self {
+            RoleBreach::LanguageModel => "it speaks as a language model",
+            RoleBreach::AgentPhrase | RoleBreach::AgentLabel => "it speaks as the agent",
+            RoleBreach::AgentLines => "it also writes the agent's lines",
+        }
+    }
+
+    /// True if a text only looks like this: a persona that is an AI may say so, and a name may follow `Agent:`.
+    fn is_excused(self, text: &str, is_ai: impl FnOnce() -> bool) -> bool {
+        match self {
+            RoleBreach::LanguageModel => is_ai(),
+            RoleBreach::AgentPhrase => false,
+            RoleBreach::AgentLabel | RoleBreach::AgentLines => only_labels_names(text),
+        }
+    }
+}
 
 /// Names of the agent before its lines in a dialogue.
 const AGENT_LABELS: [&str; 4] = ["assistant", "agent", "chatbot", "bot"];
@@ -29,26 +57,29 @@ const AI_PERSONA_PATTERN: &str = r"/(^|[.!?;:\n]\s*|\b(is|are|am|be|being|as|you
 static AI_PERSONA: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::compile(AI_PERSONA_PATTERN).ok());
 
 /// Patterns of texts that are out of role, with the reason.
-const OUT_OF_ROLE_PATTERNS: &[(&str, &str)] = &[
-    (r"/\bas an? (artificial intelligence|ai)( language)? (model|assistant)\b/i", SPEAKS_AS_MODEL),
-    (r"/\bas a (large )?language model\b/i", SPEAKS_AS_MODEL),
-    (r"/\bals (ki|künstliche intelligenz|sprachmodell)\b/i", SPEAKS_AS_MODEL),
+const OUT_OF_ROLE_PATTERNS: &[(&str, RoleBreach)] = &[
+    (r"/\bas an? (artificial intelligence|ai)( language)? (model|assistant)\b/i", RoleBreach::LanguageModel),
+    (r"/\bas a (large )?language model\b/i", RoleBreach::LanguageModel),
+    (r"/\bals (ki|künstliche intelligenz|sprachmodell)\b/i", RoleBreach::LanguageModel),
     (
         r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence|virtual|digital|large language)( language)? (model|assistant|agent|chatbot)\b/i",
-        SPEAKS_AS_MODEL,
+        RoleBreach::LanguageModel,
     ),
-    (r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i", SPEAKS_AS_MODEL),
-    (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", SPEAKS_AS_AGENT),
-    (r"/\n\W*(assistant|agent|chatbot|bot)\s*:/i", WRITES_AGENT_LINES),
+    (r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i", RoleBreach::LanguageModel),
+    (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", RoleBreach::AgentLabel),
+    (r"/\n\W*(assistant|agent|chatbot|bot)\s*:/i", RoleBreach::AgentLines),
     // Users quote these phrases, so they count only at the start of a message, behind at most a sentence or two.
-    (r#"/^([^\w"“”„«»'‘’]*|[^"“”„«»]{0,80}[.!,]\s*)how (can|may) i (help|assist) you\b/i"#, SPEAKS_AS_AGENT),
+    (
+        r#"/^([^\w"“”„«»'‘’]*|[^"“”„«»]{0,80}[.!,]\s*)how (can|may) i (help|assist) you\b/i"#,
+        RoleBreach::AgentPhrase,
+    ),
     (
         r#"/^([^\w"“”„«»'‘’]*|[^"“”„«»]{0,80}[.!,]\s*)(is there )?anything else i can (help|assist) you with\b/i"#,
-        SPEAKS_AS_AGENT,
+        RoleBreach::AgentPhrase,
     ),
 ];
 
-static COMPILED_PATTERNS: LazyLock<Vec<(Pattern, &str)>> = LazyLock::new(|| {
+static COMPILED_PATTERNS: LazyLock<Vec<(Pattern, RoleBreach)>> = LazyLock::new(|| {
     let compiled = OUT_OF_ROLE_PATTERNS
         .iter()
         .filter_map(|(pattern, shows)| Some((Pattern::compile(pattern).ok()?, *shows)));
@@ -73,14 +104,12 @@ impl SimulatorRules<'_> {
         if let Some(pattern) = self.character.never_says.iter().find(|pattern| pattern.is_match(text)) {
             return Some(format!("it states a false fact (`never_says` matches {pattern}): {text:?}"));
         }
-        // A simulated user whose persona is an AI may say so.
         let is_ai = || AI_PERSONA.as_ref().is_some_and(|pattern| self.character.matches(pattern));
-        let left = COMPILED_PATTERNS.iter().find(|(pattern, shows)| {
-            let may_say = || self.character.matches(pattern) || (*shows == SPEAKS_AS_MODEL && is_ai());
-            pattern.is_match(text) && !is_only_field(text, shows) && !may_say()
+        let left = COMPILED_PATTERNS.iter().find(|(pattern, breach)| {
+            pattern.is_match(text) && !self.character.matches(pattern) && !breach.is_excused(text, is_ai)
         });
-        if let Some((_, shows)) = left {
-            return Some(format!("it has left its role: {shows}: {text:?}"));
+        if let Some((_, breach)) = left {
+            return Some(format!("it has left its role: {}: {text:?}", breach.description()));
         }
         let words = normalize(text);
         if words.split(' ').count() >= MIN_REPEAT_WORDS && words == normalize(self.last_response) {
@@ -103,11 +132,10 @@ impl SimulatedPersona {
     }
 }
 
-/// True if `Agent:` and the like in a text precede names only, as in a list of details ("Agent: Smith, policy 12").
-fn is_only_field(text: &str, shows: &str) -> bool {
-    let is_about_label = text.lines().any(|line| labelled_line(line).is_some());
-    let is_label_rule = shows == WRITES_AGENT_LINES || (shows == SPEAKS_AS_AGENT && is_about_label);
-    is_label_rule && is_about_label && text.lines().filter_map(labelled_line).all(begins_with_name)
+/// True if only names follow `Agent:` and the like in a text, as in a list of details ("Agent: Smith, policy 12").
+fn only_labels_names(text: &str) -> bool {
+    let mut labelled = text.lines().filter_map(labelled_line).peekable();
+    labelled.peek().is_some() && labelled.all(begins_with_name)
 }
 
 /// The rest of a line that begins with a name of the agent and a colon.
@@ -190,6 +218,7 @@ mod tests {
             "I am an artificial intelligence",
             "Hello! How can I help you today?",
             "How can I help you?",
+            "How can I help you?\nAgent: Smith",
             "I'm glad to hear that. Is there anything else I can help you with?",
             "Agent: hello",
             "Agent: Yes, it is free",

@@ -61,6 +61,8 @@ pub struct ThreadTurn {
     pub user_text: String,
     /// Agent texts that are in the trace.
     pub recorded_texts: RecordedTexts,
+    /// Bytes of the texts that continued an earlier text of their message. The trace has only what they added.
+    pub continued_bytes: usize,
     /// Wire ids of the calls, in order.
     pub calls: Vec<Arc<str>>,
     /// Canonical arguments of the earlier calls whose id was used again, by id.
@@ -80,6 +82,9 @@ const MAX_REPLACED_MESSAGES: usize = 10_000_000;
 pub struct TooManySnapshots;
 /// Maximum number of bytes searched in one run for texts repeated as parts of others.
 pub(super) const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
+
+/// Maximum number of bytes of such texts in a turn. Later ones are recorded whole, so that the limits of the turn count them.
+pub(super) const MAX_CONTINUED_BYTES: usize = 64 * 1024 * 1024;
 
 /// Recorded texts of the agent, indexed for lookup. A text may be large: the trace and both indexes share it, and it is hashed
 /// only once.

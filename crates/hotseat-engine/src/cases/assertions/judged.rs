@@ -1,5 +1,6 @@
 //! Assertions that a judge decides: `agent`, `satisfy`, `grounded`, `claims`, `intent`, `goal`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::criteria::read_criterion_use;
@@ -10,6 +11,7 @@ use hotseat_checks::{
     AgentIntent, ForbiddenClaims, FreeFormCriterion, GoalAchieved, GroundedClaims, JudgeCriterion,
     JudgeSettings, JudgedCheck,
 };
+use hotseat_trace::canonical_text;
 
 document_shape! {
     /// Options passed on to the judge: `metadata`, `connector`.
@@ -159,12 +161,10 @@ fn read_satisfy(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<
         Arc::new(written)
     };
     let mut checks = Vec::new();
-    for (index, view) in several.iter().copied().enumerate() {
-        let is_same = |other: &&NodeView<'_>| match (view.text(), other.text()) {
-            (Some(text), Some(other)) => text.trim() == other.trim(),
-            _ => view.json() == other.json(),
-        };
-        if several[..index].iter().any(|other| is_same(&other)) {
+    let mut listed = HashSet::new();
+    for view in several {
+        let written = view.text().map_or_else(|| view.json(), |text| text.trim().into());
+        if !listed.insert(canonical_text(&written)) {
             let wrong = Diagnostic::new("this criterion is listed twice").at(view.place());
             diagnostics.push(
                 wrong.help("remove one of them; `judge: { votes: … }` has a criterion judged several times"),

@@ -38,8 +38,10 @@ pub(super) fn parse_judgement(
             violations.len()
         )));
     }
+    let has_result = has_result(grounded, seen);
     for claim in claims.iter().filter(|claim| claim["grounded"] == true) {
-        if let Some(why) = refute_source(grounded, seen, claim["source"].as_str().unwrap_or_default()) {
+        let source = claim["source"].as_str().unwrap_or_default();
+        if let Some(why) = refute_source(grounded, seen, has_result, source) {
             let claim = claim["claim"].as_str().unwrap_or_default();
             return Err(RoleError::InvalidAnswer(format!(
                 "the judge's answer is invalid: the claim {claim:?} is said to be grounded, but {why}"
@@ -59,11 +61,16 @@ pub(super) fn parse_judgement(
 }
 
 /// Returns why nothing grounds a claim. Sources are not read further: judges quote results in words of their own.
-fn refute_source(grounded: &GroundedClaims, seen: JudgeEvidence<'_>, source: &str) -> Option<String> {
+fn refute_source(
+    grounded: &GroundedClaims,
+    seen: JudgeEvidence<'_>,
+    has_result: bool,
+    source: &str,
+) -> Option<String> {
     if !source.contains(char::is_alphanumeric) {
         return Some("its `source` names no tool result".to_string());
     }
-    if !has_result(grounded, seen) {
+    if !has_result {
         let of_tools = match grounded.from_tools.as_slice() {
             [] => String::new(),
             tools => format!(" of {}", tools.join(", ")),

@@ -1,6 +1,6 @@
 // Matchers for plain values.
 
-const { isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse } = core;
+const { isMapping, isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse } = core;
 const { Matcher, compare, equal, fits, holds, identical, isNumber, judged, show, shown, tried } = part("values");
 
 const is = (holds) => ({ holds });
@@ -71,7 +71,7 @@ const ofValues = {
   toEqual: (actual, expected) => uncalled(actual, expected) ?? is(equal(actual, expected)),
   toMatchObject(actual, expected) {
     if (!isObject(expected)) throw misuse(`toMatchObject needs an object, got ${shown(expected)}`);
-    if (shown(expected) === "{}") throw misuse("toMatchObject({}) accepts every object; name members, or use toEqual({})");
+    if (isMapping(expected) && Object.keys(expected).length === 0) throw misuse("toMatchObject({}) accepts every object; name members, or use toEqual({})");
     return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is not an object` };
   },
   toContain(actual, ...all) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, ReasoningMessage, TimeOffset};
 use serde_json::Value;
 
+use super::super::thread::MAX_CONTINUED_BYTES;
 use super::super::wire::{self, merge_metadata};
 use super::run::{OpenReasoning, OpenText, PayloadSink, RunFold};
 use crate::message::json_text::{append_piece, joined};
@@ -75,11 +76,15 @@ impl RunFold<'_> {
         }
         // A later call may still belong to this message.
         let has_tool_use = message.contains_key("toolCalls").then_some(true);
-        let recorded = &mut self.thread.turn.recorded_texts;
+        let turn = &mut self.thread.turn;
         // The trace has the earlier text, unless a snapshot brought it.
-        let is_continued = recorded.has_text_of(id, &open.earlier_text);
-        if !recorded.add(id, &content) {
+        let is_continued = turn.continued_bytes < MAX_CONTINUED_BYTES
+            && turn.recorded_texts.has_text_of(id, &open.earlier_text);
+        if !turn.recorded_texts.add(id, &content) {
             return;
+        }
+        if is_continued {
+            turn.continued_bytes = turn.continued_bytes.saturating_add(content.len());
         }
         out(AssistantMessage {
             turn_id: self.turn_id(),

@@ -2,6 +2,7 @@
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_trace::FailureKind;
 use serde_json::{Value, json};
 
 use super::fixture::{RunScript, TestConversation, messages, roles, scripted_agent};
@@ -284,6 +285,23 @@ fn reopened_message_is_continued() {
     assert_eq!(told.texts(), ["1 Let me see. ", "1 Found ", "1 it.", "2 Done.", "3 Hello"]);
     let sent = messages(&agent.requests()[1]);
     assert_eq!((sent.len(), &sent[1]["content"]), (3, &json!("Let me see. Found it.")));
+}
+
+/// Each reopening keeps the whole text, though the trace has only what is new.
+#[test]
+fn endlessly_reopened_message_hits_limit() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let mut run = FakeRun::for_request(request).started();
+        for index in 0..1_200 {
+            let delta = format!("{index:>1000}");
+            run = run
+                .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}))
+                .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": delta}))
+                .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}));
+        }
+        run.finished()
+    });
+    TestConversation::new(&agent).user_says("one").run().failed(FailureKind::Limit, "`limits.turn.bytes`");
 }
 
 /// Simple agents use one id for all answers and restart call ids in each turn.
