@@ -6,7 +6,6 @@ mod recheck;
 mod reporters;
 mod saving;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -307,25 +306,19 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
     let reporters = reporters::open_reporters(&args, context, &project, look, files, &setting);
     let OpenReporters { set: mut reporters, events, writer } =
         reporters.map_err(|error| broken(error.to_string()))?;
-    let mut attempts = BTreeMap::new();
-    let keeping = match &resumed {
-        None => {
-            let about = match &rechecking {
-                Some(rechecking) => rechecking.run_metadata(&project, &plan, &setting),
-                None => saving::run_metadata(&args, &project, &plan, &setting, context),
-            };
-            saving::start_saving(&args, &project, about, &mut reporters.warnings)
-        }
+    let metadata = || match &rechecking {
+        Some(rechecking) => rechecking.run_metadata(&project, &plan, &setting),
+        None => saving::run_metadata(&args, &project, &plan, &setting, context),
+    };
+    let (keeping, earlier) = match resumed {
+        None => (saving::start_saving(&args, &project, metadata(), &mut reporters.warnings), None),
         // A resumed run that cannot be saved does not start.
         Some(resumed) => {
-            let saver = saving::resume_saving(resumed, &project);
-            let (saver, kept) = saver.map_err(|error| report_store_error(&error, context))?;
-            attempts = kept;
-            Some(saver)
+            let (saver, earlier) = saving::resume_saving(resumed, &project)
+                .map_err(|error| report_store_error(&error, context))?;
+            (Some(saver), Some(earlier))
         }
     };
-    let earlier = resumed.map(|resumed| saving::completed_cases(resumed, attempts)).transpose();
-    let earlier = earlier.map_err(|error| report_store_error(&error, context))?;
     let viewing = if args.view { saving::serve_page(keeping.as_ref(), &project, context)? } else { None };
     let builder = RunBuilder::new(plan, outside, options, reporters)
         .saved_by(keeping.map(|saver| -> Box<dyn RunSaver> { Box::new(saver) }))

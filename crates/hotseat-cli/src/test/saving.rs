@@ -1,11 +1,10 @@
 //! Saving a run to the run store.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
-use hotseat_engine::run::{Attempt, ResumeState, RunPlan, RunSettings};
+use hotseat_engine::run::{ResumeState, RunPlan, RunSettings};
 use hotseat_report::store::{RunMetadata, RunStoreError, RunWriter, store_path};
 
 use super::ResumedRun;
@@ -100,27 +99,18 @@ pub fn check_unchanged(
     Ok(())
 }
 
-/// Prepares to save the remaining cases of a run. Returns also their attempts that had ended, by index.
+/// Prepares to save the remaining cases of an interrupted run. Returns also what it had completed.
 pub fn resume_saving(
-    resumed: &ResumedRun,
+    resumed: ResumedRun,
     project: &Project,
-) -> Result<(RunWriter, BTreeMap<usize, Vec<Attempt>>), RunStoreError> {
+) -> Result<(RunWriter, ResumeState), RunStoreError> {
     let ResumedRun { path, store, head, .. } = resumed;
     let limits = prune_limits(&project.store);
-    let (keeping, attempts) =
-        RunWriter::resume(path, head.clone(), limits, |head| store.kept_attempts(head))?;
-    Ok((keeping.with_redactor(project.redactor()), attempts))
-}
-
-/// Returns the completed cases of an interrupted run. `attempts` are those of the other cases.
-pub fn completed_cases(
-    resumed: ResumedRun,
-    attempts: BTreeMap<usize, Vec<Attempt>>,
-) -> Result<ResumeState, RunStoreError> {
-    let ResumedRun { store, head, .. } = resumed;
+    let (writer, attempts) =
+        RunWriter::resume(&path, head.clone(), limits, |head| store.kept_attempts(head))?;
     let finished = store.finished_cases(&head)?;
     let outcomes = store.into_outcomes(&head)?;
-    Ok(ResumeState {
+    let earlier = ResumeState {
         finished,
         attempts,
         outcomes: Box::new(
@@ -128,5 +118,6 @@ pub fn completed_cases(
         ),
         started_at: head.started_at,
         duration: head.summary.as_ref().map(|summary| summary.duration),
-    })
+    };
+    Ok((writer.with_redactor(project.redactor()), earlier))
 }

@@ -104,46 +104,76 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
     let mut found = DiscoveredSuites { words, ..DiscoveredSuites::default() };
     let mut remarks = WalkRemarks::default();
     if paths.is_empty() {
-        let mut any = Vec::new();
-        for pattern in &project.suites {
-            match compile_glob(pattern) {
-                Ok(glob) => any.push((glob, fit_of(pattern))),
-                Err(diagnostic) => found.mistakes.push(diagnostic),
-            }
-        }
-        let uses_default = project.suites == default_suites();
-        let fits = |path: &Path| {
-            let fit = any.iter().filter(|(glob, _)| glob.is_match(path)).map(|(_, fit)| *fit).max();
-            fit.or_else(|| (uses_default && is_misnamed(path)).then_some(FileFit::Misnamed))
-        };
-        let bases = glob_bases(&project.suites);
-        let suites = walk_suites(&project.root, folder, bases, fits, &mut remarks);
-        found.suites.extend(suites);
-        found.mistakes.append(&mut remarks.mistakes);
-        if !found.suites.is_empty() {
-            found.mistakes.extend(lost_entries(&found.suites, project));
-        } else if found.mistakes.is_empty() {
-            let message = format!(
-                "no suites found: no file under {} matches {}",
-                display_path(&project.root, folder),
-                project.suites.join(", ")
-            );
-            let bases = glob_bases(&project.suites);
-            let first_note = remarks.notes().next().map(|note| note.message);
-            let mut remarks = WalkRemarks::default();
-            let ignored =
-                walk_suites_with(&project.root, folder, bases, fits, IgnoredFiles::Included, &mut remarks);
-            let ignored = ignored.iter().map(|suite| &suite.shown).min();
-            let ignored = ignored
-                .map(|shown| format!("a `.gitignore` names {shown}; pass it as an argument to run it"));
-            let help = ignored
-                .or(first_note)
-                .unwrap_or_else(|| "pass a file, or run `hotseat init` to create an example".to_string());
-            found.mistakes.push(Diagnostic::new(message).help(help));
+        find_by_patterns(folder, project, &mut found, &mut remarks);
+    }
+    find_written(&paths, folder, project, &mut found, &mut remarks);
+    found.mistakes.append(&mut remarks.mistakes);
+    found.suites.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut seen = HashSet::new();
+    found
+        .suites
+        .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
+    found.notes = nested_projects(&seen, folder, project);
+    found.notes.extend(remarks.notes());
+    found
+}
+
+/// Adds the suites that the patterns of the project file find.
+fn find_by_patterns(
+    folder: &Path,
+    project: &Project,
+    found: &mut DiscoveredSuites,
+    remarks: &mut WalkRemarks,
+) {
+    let mut any = Vec::new();
+    for pattern in &project.suites {
+        match compile_glob(pattern) {
+            Ok(glob) => any.push((glob, fit_of(pattern))),
+            Err(diagnostic) => found.mistakes.push(diagnostic),
         }
     }
+    let uses_default = project.suites == default_suites();
+    let fits = |path: &Path| {
+        let fit = any.iter().filter(|(glob, _)| glob.is_match(path)).map(|(_, fit)| *fit).max();
+        fit.or_else(|| (uses_default && is_misnamed(path)).then_some(FileFit::Misnamed))
+    };
+    let bases = glob_bases(&project.suites);
+    let suites = walk_suites(&project.root, folder, bases, fits, remarks);
+    found.suites.extend(suites);
+    found.mistakes.append(&mut remarks.mistakes);
+    if !found.suites.is_empty() {
+        found.mistakes.extend(lost_entries(&found.suites, project));
+    } else if found.mistakes.is_empty() {
+        let message = format!(
+            "no suites found: no file under {} matches {}",
+            display_path(&project.root, folder),
+            project.suites.join(", ")
+        );
+        let bases = glob_bases(&project.suites);
+        let first_note = remarks.notes().next().map(|note| note.message);
+        let mut unread = WalkRemarks::default();
+        let ignored =
+            walk_suites_with(&project.root, folder, bases, fits, IgnoredFiles::Included, &mut unread);
+        let ignored = ignored.iter().map(|suite| &suite.shown).min();
+        let ignored =
+            ignored.map(|shown| format!("a `.gitignore` names {shown}; pass it as an argument to run it"));
+        let help = ignored
+            .or(first_note)
+            .unwrap_or_else(|| "pass a file, or run `hotseat init` to create an example".to_string());
+        found.mistakes.push(Diagnostic::new(message).help(help));
+    }
+}
+
+/// Adds the suites at the paths of the command line: files, their lines and cases, folders and globs.
+fn find_written(
+    paths: &[String],
+    folder: &Path,
+    project: &Project,
+    found: &mut DiscoveredSuites,
+    remarks: &mut WalkRemarks,
+) {
     let mut whole: HashSet<PathBuf> = HashSet::new();
-    for written in &paths {
+    for written in paths {
         let path = folder.join(written);
         if !path.exists()
             && let Some((file, part)) = split_part(written)
@@ -162,7 +192,7 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 true => Some(FileFit::Pattern),
                 false => is_misnamed(path).then_some(FileFit::Misnamed),
             };
-            walk_suites(&path, folder, vec![PathBuf::new()], named, &mut remarks)
+            walk_suites(&path, folder, vec![PathBuf::new()], named, remarks)
         } else if path.is_file() {
             vec![Suite::new(path.clone(), display_path(&path, folder))]
         } else if has_wildcard(written) {
@@ -170,7 +200,7 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
                 Ok(glob) => {
                     // As if the shell had replaced the glob by the names of the files.
                     let fits = |path: &Path| glob.is_match(path).then_some(FileFit::Name);
-                    walk_suites(folder, folder, glob_bases([written]), fits, &mut remarks)
+                    walk_suites(folder, folder, glob_bases([written]), fits, remarks)
                 }
                 Err(diagnostic) => {
                     found.mistakes.push(diagnostic);
@@ -193,18 +223,9 @@ pub fn discover_suites(written: &[String], folder: &Path, project: &Project) -> 
         whole.extend(suites.iter().map(|suite| suite.path.clone()));
         found.suites.extend(suites);
     }
-    found.mistakes.append(&mut remarks.mistakes);
     // A file that is also named without a line or name is meant as a whole.
     found.lines.retain(|(path, _)| !whole.contains(path));
     found.named.retain(|(path, _)| !whole.contains(path));
-    found.suites.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut seen = HashSet::new();
-    found
-        .suites
-        .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
-    found.notes = nested_projects(&seen, folder, project);
-    found.notes.extend(remarks.notes());
-    found
 }
 
 impl WalkRemarks {

@@ -136,20 +136,8 @@ pub async fn execute(
                         Some(recheck) => recheck.attach_saved(selected),
                         None => selected,
                     };
-                    let repetition = options.attempt_policy(&selected);
-                    let case = selected.case_ref.clone();
-                    report(RunEvent::CaseStarted { case: case.clone(), repetition });
-                    dispatch.start_case(selected);
-                    let kept = kept_attempts.remove(&case.index).unwrap_or_default();
-                    for (number, attempt) in (1..).zip(kept) {
-                        // Attempts that were running have no result, so the others get new numbers.
-                        let attempt = Arc::new(Attempt { case_ref: case.clone(), number, ..attempt });
-                        report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
-                        if let Some(outcome) = dispatch.keep_attempt(attempt) {
-                            report(RunEvent::CaseEnded(Arc::new(outcome)));
-                            break;
-                        }
-                    }
+                    let kept = kept_attempts.remove(&selected.case_ref.index).unwrap_or_default();
+                    start_case(selected, kept, options, &mut dispatch, report);
                 }
                 Some(Err(diagnostics)) => (all_begun, unreadable) = (true, Some(diagnostics)),
                 None => all_begun = true,
@@ -185,6 +173,29 @@ pub async fn execute(
     summary.duration = earlier_duration + started.elapsed();
     report(RunEvent::Ended(Box::new(summary.clone())));
     unreadable.map_or(Ok(summary), Err)
+}
+
+/// Starts a case with the results of its attempts before an interruption.
+fn start_case(
+    selected: SelectedCase,
+    kept: Vec<Attempt>,
+    options: ExecutionOptions,
+    dispatch: &mut DispatchState,
+    report: &mut (dyn FnMut(RunEvent) + Send),
+) {
+    let repetition = options.attempt_policy(&selected);
+    let case = selected.case_ref.clone();
+    report(RunEvent::CaseStarted { case: case.clone(), repetition });
+    dispatch.start_case(selected);
+    for (number, attempt) in (1..).zip(kept) {
+        // Attempts that were running have no result, so the others get new numbers.
+        let attempt = Arc::new(Attempt { case_ref: case.clone(), number, ..attempt });
+        report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
+        if let Some(outcome) = dispatch.keep_attempt(attempt) {
+            report(RunEvent::CaseEnded(Arc::new(outcome)));
+            break;
+        }
+    }
 }
 
 /// Reports the outcomes of a run before its interruption. Returns its duration and the indices of the finished cases.

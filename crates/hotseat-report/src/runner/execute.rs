@@ -103,16 +103,7 @@ impl RunBuilder {
             results.sort_by_key(|(index, _)| *index);
             let results: Vec<Value> = results.into_iter().map(|(_, result)| result).collect();
             let input = json!({"results": results, "before_data": before.data});
-            let after = cancellation.clean_up(context.run_project_hook(name, input, &plan)).await;
-            match after
-                .map_err(|error| error.to_string())
-                .and_then(|after| after.map_err(|failure| failure.message))
-            {
-                Ok(after) => forwarder.remark(RunRemark::Log, after.console),
-                Err(words) => {
-                    forwarder.remark(RunRemark::Warning, [format!("--after {name} failed: {words}")])
-                }
-            }
+            run_after(name, input, &plan, &context, &cancellation, forwarder).await;
         }
         if let Some(write_reports) = report_writing {
             forwarder.flush().await;
@@ -122,6 +113,23 @@ impl RunBuilder {
         }
         run::stop_agents(agents).await;
         ended
+    }
+}
+
+/// Runs the hook after the run, also of a cancelled one.
+async fn run_after(
+    name: &str,
+    input: Value,
+    plan: &Arc<RunPlan>,
+    context: &Arc<RunContext>,
+    cancellation: &CancellationSignal,
+    forwarder: &EventForwarder,
+) {
+    let after = cancellation.clean_up(context.run_project_hook(name, input, plan)).await;
+    match after.map_err(|error| error.to_string()).and_then(|after| after.map_err(|failure| failure.message))
+    {
+        Ok(after) => forwarder.remark(RunRemark::Log, after.console),
+        Err(words) => forwarder.remark(RunRemark::Warning, [format!("--after {name} failed: {words}")]),
     }
 }
 
