@@ -476,18 +476,20 @@ fn reads_answer_formats() {
 
 #[test]
 fn warns_if_tool_call_path_matches_nothing() {
-    let tested = run_with_answer(
-        "{ reply: $.reply, tool_calls: $.toolCalls }",
-        json!({"reply": "Hi", "tool_calls": []}),
-    );
-    tested.assert_all_passed();
-    let notes = tested.case("a")["turns"][0]["notes"].to_string();
-    assert!(notes.contains("`map.tool_calls` ($.toolCalls) selects nothing"), "{notes}");
-    let tested = run_with_answer(
-        "{ reply: $.reply, tool_calls: $.tool_calls }",
-        json!({"reply": "Hi", "tool_calls": []}),
-    );
-    assert!(tested.case("a")["turns"][0].get("notes").is_none());
+    for selector in ["", "[*]", "[?@.kind == 'tool']", "[0:5]", "[*].name", ".*"] {
+        let notes = |path: &str| {
+            let map =
+                format!("{{ reply: $.reply, tool_calls: {{ path: \"{path}{selector}\", name: $.name }} }}");
+            let tested = run_with_answer(&map, json!({"reply": "Hi", "tool_calls": []}));
+            tested.assert_all_passed();
+            tested.case("a")["turns"][0]["notes"].to_string()
+        };
+        for wrong in ["$.toolCalls", "$..toolCalls"] {
+            let found = notes(wrong);
+            assert!(found.contains(&format!("({wrong}{selector}) selects nothing in the answer")), "{found}");
+        }
+        assert_eq!(notes("$.tool_calls"), "null", "{selector}");
+    }
 }
 
 // Streams.

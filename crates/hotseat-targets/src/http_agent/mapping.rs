@@ -23,6 +23,8 @@ pub struct MappingPath {
     path: BoundedPath,
     /// Path of the list of which the path selects all entries.
     list: Option<BoundedPath>,
+    /// The path up to the first part that may select nothing in a right answer: entries of a list, or what a filter selects.
+    container: Option<BoundedPath>,
 }
 
 /// Paths of the values in a response.
@@ -138,7 +140,8 @@ impl MappingPath {
             Ok(path) => {
                 let list = text.strip_suffix("[*]").filter(|list| selects_one(list));
                 let list = list.and_then(|list| BoundedPath::parse(list).ok());
-                Ok(MappingPath { key, text: text.to_string(), path, list })
+                let container = BoundedPath::parse(container_path(text)).ok();
+                Ok(MappingPath { key, text: text.to_string(), path, list, container })
             }
             Err(source) => Err(MappingPathError { text: text.to_string(), source }),
         }
@@ -147,6 +150,12 @@ impl MappingPath {
     /// Returns all selected values. [`ResponseMapping::check_cost`] has found that they are not too many.
     fn all<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         self.path.query(value).unwrap_or_default()
+    }
+
+    /// True if the value lacks what the path selects from: the path may be wrong.
+    fn misses_container(&self, value: &Value) -> bool {
+        let selected = self.container.as_ref().map(|container| container.query(value));
+        selected.is_some_and(|selected| selected.is_ok_and(|found| found.is_empty()))
     }
 
     /// Returns a text, a number or a boolean in place of the list whose entries the path selects.
@@ -216,8 +225,7 @@ impl ResponseMapping {
         self.check_cost(&answer)?;
         self.read_members(&answer, &mut heard, telling)?;
         if let Some(calls) = &self.calls
-            && calls.calls.all(&answer).is_empty()
-            && selects_one(&calls.calls.text)
+            && calls.calls.misses_container(&answer)
         {
             // A wrong path must not look like an agent that made no calls.
             let named = calls.calls.describe();
@@ -585,6 +593,16 @@ fn collect_unread<'v>(value: &'v Value, read: &HashSet<*const Value>, unread: &m
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     is_read
+}
+
+/// Returns the path before the first wildcard, filter, slice or list of selectors.
+fn container_path(path: &str) -> &str {
+    match path.find(['*', '?', ':', ',']) {
+        Some(several) => {
+            path[..several].rfind(['[', '.']).map_or(path, |end| path[..end].trim_end_matches('.'))
+        }
+        None => path,
+    }
 }
 
 /// Returns true if a path selects at most one value.
