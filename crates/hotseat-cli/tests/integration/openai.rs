@@ -900,6 +900,10 @@ fn rejects_invalid_settings_before_sending() {
             "unknown placeholder `{{conversation}}`",
         ),
         (
+            "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, body: { messages: [] } }",
+            "`messages` of `body` would replace the messages of the conversation",
+        ),
+        (
             "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, api_key: k, headers: { authorization: b } }",
             "`api_key` and the header `Authorization` cannot be combined",
         ),

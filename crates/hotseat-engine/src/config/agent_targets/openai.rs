@@ -112,6 +112,14 @@ impl AgentTarget for ChatTarget {
                 Placeholder::ForwardedProps,
             ];
             check_placeholders(body, &refused, mistakes);
+            let members = body.entries().into_iter().flatten();
+            for (_, place, _) in members.filter(|(key, ..)| *key == "messages") {
+                let wrong =
+                    Diagnostic::new("`messages` of `body` would replace the messages of the conversation");
+                mistakes.push(
+                    wrong.at(place).help("remove it; `system` begins the conversation with a system message"),
+                );
+            }
         }
         let base = read_url(map, "base_url", mistakes)?;
         if base.fragment().is_some() {
