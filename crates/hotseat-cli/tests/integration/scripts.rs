@@ -364,6 +364,20 @@ fn functions_run_before_and_after_case() {
     }
 }
 
+/// Test files end in `_test` too, and cannot be loaded as scripts.
+#[test]
+fn hooks_are_found_beside_test_files() {
+    let agent = echo_agent();
+    let test_file = "import { it, user } from 'hotseat';\nit('a', () => { user.says('hi'); });\n";
+    let project = |before: &str| {
+        project_with_hooks(&agent, before, "After").file("a_test.ts", test_file).file("z_test.ts", ENV_TEST)
+    };
+    project("Before").test(&["-k", "T001"]).assert_all_passed();
+    let misspelt = project("Befor").hotseat(&["test", "-k", "T001"]);
+    assert_eq!(misspelt.code, 2, "{misspelt}");
+    assert!(misspelt.stderr.contains("unknown hook `Befor`"), "{misspelt}");
+}
+
 #[test]
 fn functions_run_before_and_after_run() {
     let agent = echo_agent();

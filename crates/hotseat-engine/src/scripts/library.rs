@@ -302,6 +302,8 @@ impl ScriptLibrary {
         reference: &str,
     ) -> Result<Option<ScriptFunction>, Diagnostic> {
         let mut found: Vec<(ScriptFunction, String)> = Vec::new();
+        // A file that cannot be loaded, such as a test file of other functions, matters only if no other file has the function.
+        let mut broken = None;
         for base in bases {
             let entries = fs::read_dir(&base.folder).into_iter().flatten().flatten();
             let mut names: Vec<String> =
@@ -315,13 +317,20 @@ impl ScriptLibrary {
                     continue;
                 }
                 let Ok(module) = base.scripts.find(&format!("{}{file}", base.within)) else { continue };
-                if let Ok(function) = self.load_function(&base.scripts, module, name)? {
-                    found.push((function, base.shown.join(file).display().to_string()));
+                match self.load_function(&base.scripts, module, name) {
+                    Ok(Ok(function)) => found.push((function, base.shown.join(file).display().to_string())),
+                    Ok(Err(_)) => {}
+                    Err(error) => {
+                        let names_it = |text: String| text.contains(name);
+                        if fs::read_to_string(base.folder.join(file)).is_ok_and(names_it) {
+                            broken.get_or_insert(error);
+                        }
+                    }
                 }
             }
         }
         match found.as_slice() {
-            [] => Ok(None),
+            [] => broken.map_or(Ok(None), Err),
             [(function, _)] => Ok(Some(function.clone())),
             several => {
                 let files: Vec<&str> = several.iter().map(|(_, file)| file.as_str()).collect();
