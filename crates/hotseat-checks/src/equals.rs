@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer::{answer, format_json, format_text};
 use super::equality::json_equal;
-use super::json_answer::{AnswerContent, find_json, read_json};
+use super::json_answer::{AnswerContent, find_json, has_no_object, read_json};
 use super::{CheckBehavior, CheckDecision, ForbiddenTexts};
 
 /// The answer is exactly this text; or the whole answer is JSON that equals this value.
@@ -36,7 +36,7 @@ impl CheckBehavior for AnswerEquals {
             _ if answer.is_empty() => CheckDecision::not_applicable(format_text(answer)),
             Ok(value) => CheckDecision::new(json_equal(&value, &self.value), format_json(&value)),
             // Plain text never equals another value; an answer with broken JSON cannot be decided.
-            Err(_) if find_json(answer) == AnswerContent::Text && !answer.contains(['{', '}']) => {
+            Err(_) if find_json(answer) == AnswerContent::Text && has_no_object(answer) => {
                 CheckDecision::new(false, format!("the answer is not JSON: {}", format_text(answer)))
             }
             Err(why) => CheckDecision::not_applicable(format!(

@@ -109,6 +109,21 @@ pub fn find_json(text: &str) -> AnswerContent {
     }
 }
 
+/// Returns true if all braces of a text are those of placeholders, such as `{name}` and `{{user.name}}`: others may be a broken
+/// object.
+pub fn has_no_object(text: &str) -> bool {
+    let is_name = |part: &str| {
+        !part.is_empty() && part.chars().all(|char| char.is_alphanumeric() || "_.-".contains(char))
+    };
+    let mut parts = text.split('{');
+    let begins_without = parts.next().is_none_or(|first| !first.contains('}'));
+    begins_without
+        && parts.filter(|part| !part.is_empty()).all(|part| {
+            let name = part.split_once('}').filter(|(name, _)| is_name(name));
+            name.is_some_and(|(_, after)| !after.trim_start_matches('}').contains('}'))
+        })
+}
+
 /// Finds the only object or list in a text without code blocks. `whole` is the reason why the whole text is
 /// not a value.
 fn find_in_prose(text: &str, whole: String) -> AnswerContent {
