@@ -32,6 +32,14 @@ impl<'a> NodeView<'a> {
         self.node.place(self.source)
     }
 
+    /// Returns the text of the source that stands for the value. None for values without a source, and for names of values:
+    /// variables and aliases.
+    pub fn written(self) -> Option<&'a str> {
+        let written = self.source.text.get(self.node.span.clone())?;
+        let is_name = written.contains("${") || written.starts_with('*');
+        (!written.is_empty() && !is_name).then_some(written)
+    }
+
     /// Returns true if the value is null.
     pub fn is_null(self) -> bool {
         self.node.value == NodeValue::Null

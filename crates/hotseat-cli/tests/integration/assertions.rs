@@ -169,6 +169,7 @@ fn contains_and_not_contains() {
             (json!({"type": "contains", "value": "a & b"}), Passes),
             (json!({"type": "contains", "value": 42}), Passes),
             (json!({"type": "contains", "value": 43}), Fails),
+            (json!({"type": "not_contains", "value": {"n": 42}}), Passes),
             (json!({"type": "contains", "value": "H.*i"}), Fails),
             (json!({"type": "not_contains", "value": "hi"}), Passes),
             (json!({"type": "not_contains", "value": "Hi"}), Fails),
@@ -181,6 +182,12 @@ fn contains_and_not_contains() {
     for value in ["null", r#"["a", null]"#] {
         let null = format!(r#"{{"type": "not_contains", "value": {value}}}"#);
         assert_rejected_assertion(&null, "null is not a text");
+    }
+    for (value, searched) in
+        [("42.50", "42.5"), (r#"{"n": 42}"#, r#"{\"n\":42}"#), (r#"["a", 1.0e1]"#, "10.0")]
+    {
+        let rewritten = format!(r#"{{"type": "not_contains", "value": {value}}}"#);
+        assert_rejected_assertion(&rewritten, &format!("this searches for \"{searched}\""));
     }
     assert_rejected_assertion(r#"{"type": "contains"}"#, "has no `value`");
     assert_rejected_assertion(r#"{"type": "contains", "pattern": "x"}"#, "unknown key `pattern`");
@@ -232,6 +239,11 @@ fn equals() {
             (json!({"type": "equals", "value": true}), Fails),
         ],
     );
+    for (placeholder, expected) in
+        [("Dear {name}", Fails), ("Hi {{user.name}}!", Fails), ("Dear {name: 1}", Undecidable)]
+    {
+        assert_table(agent_saying(placeholder), &[(json!({"type": "equals", "value": {"a": 1}}), expected)]);
+    }
     // An empty answer neither equals nor differs from any value.
     let silent = |request: &FakeRequest| FakeRun::for_request(request).started().finished();
     assert_table(

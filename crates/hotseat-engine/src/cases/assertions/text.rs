@@ -14,7 +14,7 @@ document_shape! {
 assertion_type! {
     /// The agent's text contains a text, or all of several (case-sensitive).
     CONTAINS "Contains" "contains" {
-        /// The text, or a list of them; anything else as compact JSON.
+        /// The text, or a list of them. Anything else is searched as compact JSON and must be written like that.
         required "value" = Kind::Json,
         ..TURNS_READ,
     }
@@ -25,7 +25,7 @@ assertion_type! {
 assertion_type! {
     /// The agent's text does not contain a text, or any of several (case-sensitive).
     NOT_CONTAINS "NotContains" "not_contains" {
-        /// The text, or a list of them; anything else as compact JSON.
+        /// The text, or a list of them. Anything else is searched as compact JSON and must be written like that.
         required "value" = Kind::Json,
         ..TURNS_READ,
     }
@@ -70,6 +70,11 @@ fn read_contains(map: &MapView<'_>, must_contain: bool, diagnostics: &mut Diagno
                 diagnostics.report(view.place(), "an empty text is contained in every answer");
             } else if value.is_null() {
                 diagnostics.report(view.place(), "null is not a text; write \"null\" for the word");
+            } else if view.text().is_none()
+                && let Some(literal) = view.written().filter(|literal| *literal != text)
+            {
+                let wrong = Diagnostic::new(format!("this searches for {text:?}, not for what is written"));
+                diagnostics.push(wrong.at(view.place()).help(format!("write {literal:?} to mean text")));
             }
             let mut definition = written.clone();
             definition["value"] = value;
