@@ -322,6 +322,11 @@ fn focused_tests_run_alone() {
     let tested = run_script(script);
     assert_eq!(statuses(&tested), ["a skipped", "b passed", "g > c passed"]);
     assert_eq!(tested.case("a")["skip_reason"], "another test of this file is marked `only`");
+
+    // Nobody asked to skip `a`, but `d`.
+    let script = "it('a', () => { throw 1; }); it.only('b', () => {}); it.skip('d', () => {});";
+    let tested = project(&echo_agent(), script).test(&["a_test.ts", "--fail-on-skip"]);
+    assert_eq!((tested.output.code, tested.count("unasked_skips")), (1, 1), "{}", tested.output);
 }
 
 #[test]

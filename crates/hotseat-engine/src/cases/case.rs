@@ -59,8 +59,8 @@ pub struct TestCase {
     pub place: SourceSpan,
     /// Reason for skipping the case, if it is skipped.
     pub skip: Option<String>,
-    /// True if the case is marked `only`, which skips the other tests of its file.
-    pub only: bool,
+    /// What marks with `only` in its file say of the case.
+    pub focus: TestFocus,
     /// True if a sweep of faults runs the case.
     pub is_swept: bool,
     /// Time limit for all turns.
@@ -126,6 +126,18 @@ pub struct TestCase {
     /// Definitions for resolving assertions. The checks above are already resolved.
     pub vocabulary: Arc<CheckVocabulary>,
     document: Arc<CaseDocument>,
+}
+
+/// Whether a test runs because of marks with `only`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TestFocus {
+    /// No test of the file is marked.
+    #[default]
+    Unmarked,
+    /// The test or its group is marked.
+    Marked,
+    /// Other tests of the file are marked, so this one is skipped.
+    LeftOut,
 }
 
 /// Settings of a case for the target. Unset values are those of the target.
@@ -709,7 +721,7 @@ fn read_case(
         name: shown(name.or(id).unwrap_or_default()),
         named: name.is_some(),
         skip: read_skip(map, diagnostics).map(shown),
-        only: false,
+        focus: TestFocus::Unmarked,
         is_swept: false,
         timeout: read_timeout(map, diagnostics),
         retries: map.size("retries"),

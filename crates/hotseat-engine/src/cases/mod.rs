@@ -50,6 +50,7 @@ pub use brief::{
 };
 pub use case::{
     CallOptions, CaseProgram, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, OnComplete, TestCase,
+    TestFocus,
 };
 pub use case_lines::test_lines;
 pub use checkpoints::Checkpoint;

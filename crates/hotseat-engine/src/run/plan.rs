@@ -13,7 +13,7 @@ use super::mcp_servers::SweptFault;
 use super::mode::RunModes;
 use super::results::{CaseInfo, CaseRef, JudgingDigests};
 use super::shard::{PlanDigest, Shard};
-use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase};
+use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase, TestFocus};
 use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
 use crate::session::{CaseBody, DrivenCase};
 use crate::typescript;
@@ -187,7 +187,7 @@ impl RunPlan {
                 match case.map_err(Vec::from_iter).and_then(|driven| resolve_agent(driven, agent, project)) {
                     Ok((DrivenCase { case, body }, agent)) => {
                         let agent = agent.as_ref();
-                        if case.only && plan.selection.forbid_only {
+                        if case.focus == TestFocus::Marked && plan.selection.forbid_only {
                             let message = format!(
                                 "`{}` is marked `only`: all other tests of its file are skipped",
                                 case.name

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::mode::ConversationMode;
-use crate::cases::{AwaitingMarkers, CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
+use crate::cases::{
+    AwaitingMarkers, CaseScenario, ParseSource, Suite, TestCase, TestFocus, parser_for, stable_id,
+};
 use hotseat_checks::RoleReference;
 
 /// Reference to a case of a run.
@@ -52,6 +54,8 @@ optional_members! {
         pub place: SourceSpan,
         /// Reason for skipping the case, if it is skipped.
         pub skip?: Option<String>,
+        /// True if the case is skipped because other tests of its file are marked `only`.
+        pub left_out?: bool,
         /// Tags for grouping.
         pub tags?: Vec<String>,
         /// Additional data for reports.
@@ -126,6 +130,7 @@ impl CaseInfo {
             named: case.named,
             place: case.place.clone(),
             skip: case.skip.clone(),
+            left_out: case.focus == TestFocus::LeftOut,
             tags: case.tags.clone(),
             metadata: case.metadata.clone(),
             input: case.opening.input.clone(),

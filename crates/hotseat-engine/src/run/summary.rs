@@ -141,7 +141,9 @@ impl RunSummary {
             VerdictStatus::Passed => self.passed += 1,
             VerdictStatus::Skipped => {
                 self.skipped += 1;
-                self.unasked_skips += usize::from(outcome.case_ref.case.skip.is_none());
+                let case = &outcome.case_ref.case;
+                let is_unasked = case.skip.is_none() || case.left_out;
+                self.unasked_skips += usize::from(is_unasked);
             }
             VerdictStatus::Failed => self.failed += 1,
         }

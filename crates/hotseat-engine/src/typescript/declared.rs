@@ -15,8 +15,8 @@ use super::keys::to_case_keys;
 use super::program::TypeScriptTest;
 use crate::cases::shape::CASE;
 use crate::cases::{
-    CaseProgram, CaseScenario, CheckVocabulary, DecodeSettings, GRAPH_TOPIC, Suite, TestCase, USER,
-    validate_simulated_user, validate_topic,
+    CaseProgram, CaseScenario, CheckVocabulary, DecodeSettings, GRAPH_TOPIC, Suite, TestCase, TestFocus,
+    USER, validate_simulated_user, validate_topic,
 };
 use crate::scripts::{ScriptLibrary, ScriptSearchPath};
 use crate::session::DrivenCase;
@@ -88,8 +88,7 @@ struct DeclaredTest {
     place: Option<SourceSpan>,
     /// Source text of its function.
     source: String,
-    /// True if marked `only`.
-    only: bool,
+    focus: TestFocus,
     /// Scenario that the test is declared for.
     scenario: Option<CaseScenario>,
     /// The test as a case of a case file.
@@ -207,7 +206,11 @@ impl DeclaredTest {
             name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
             place,
             source: text("source").to_string(),
-            only: one["only"].as_bool() == Some(true),
+            focus: match one["focus"].as_str() {
+                Some("marked") => TestFocus::Marked,
+                Some("leftOut") => TestFocus::LeftOut,
+                Some(_) | None => TestFocus::Unmarked,
+            },
             scenario: serde_json::from_value(one["scenario"].clone()).ok(),
             written: to_case_keys(&one["case"], &Kind::Shape(&CASE)),
         }
@@ -216,14 +219,14 @@ impl DeclaredTest {
     fn case(self, file: &TestFile, decoding: DecodeSettings<'_>) -> Decoded {
         // A test starts simulated users itself.
         let decoding = DecodeSettings { default_simulator: false, ..decoding };
-        let DeclaredTest { kind, number, excerpt, name, place, source, only, scenario, written } = self;
+        let DeclaredTest { kind, number, excerpt, name, place, source, focus, scenario, written } = self;
         let place = place.unwrap_or_else(|| {
             SourceSpan::new(&SourceText::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
         let body = TypeScriptTest { file: file.clone(), excerpt, kind, place: number, name };
         let program = CaseProgram { source: Some(source.into()) };
         let mut case = TestCase::from_program(&written, program, &place, decoding)?;
-        case.only = only;
+        case.focus = focus;
         if let Some(scenario) = scenario {
             case = case.with_scenario(scenario, decoding.redactor);
         }

@@ -138,8 +138,10 @@ function declared(namespace) {
   const marked = (written, skip) => withSources(skip === undefined ? written : { ...written, skip });
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
-    const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
-    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
+    const marks = skipped(test);
+    const focus = chosen ? "marked" : focused && marks === undefined ? "leftOut" : "unmarked";
+    const skip = focus === "leftOut" ? UNMARKED : marks;
+    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), focus, scenario: test.known, case: marked(asCase(test), skip) };
   });
   const named = Object.keys(namespace).filter((name) => name !== "default").map((name) => namespace[name]);
   const unnamed = namespace.default;
@@ -151,7 +153,7 @@ function declared(namespace) {
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
     // Failed assertions are recorded and the function continues, as in Go.
-    .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
+    .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), focus: focused ? "leftOut" : "unmarked", case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
   // Criteria that a group declares after a topic apply to the topic too.
   const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
   return { tests: [...functions, ...cases], groups, hooks, stated: stated.map(known) };
