@@ -4,8 +4,7 @@
 //!   call, serialisable for recordings.
 //! * [`Model`]: answers requests; [`ReplySink`]: receives the streamed [`ReplyDelta`]s; [`ReplyAssembler`]: assembles them
 //!   into a reply.
-//! * [`ConnectorConfig`]: a model behind chat completions or Anthropic's messages API. [`RetryingModel`] retries failed
-//!   calls.
+//! * [`ConnectorConfig`]: a model behind chat completions or Anthropic's messages API.
 //! * [`script`]: a model that answers from a file. [`recording`]: records the traffic of a model and replays
 //!   it.
 //! * [`serve`]: models served over HTTP, for agents that expect a provider.
@@ -39,11 +38,9 @@ mod pure;
 pub mod recording;
 mod reply_assembler;
 mod reported_error;
-mod retry;
 pub mod script;
 pub mod serve;
 mod setters;
-mod sleep;
 mod types;
 
 pub use call_pieces::{
@@ -57,8 +54,6 @@ pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};
 pub use reply_assembler::ReplyAssembler;
 pub use reported_error::{is_error_object, reported_error};
-pub use retry::{RetryPolicy, RetryingModel};
-pub use sleep::{Sleep, SleepFuture, TokioSleep};
 pub use types::{
     CallPosition, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool,
     ModelToolCall, ModelToolResult, ProviderParts, ReplyDelta, ResponseFormat, StopReason, TimedValue,

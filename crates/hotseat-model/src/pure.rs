@@ -1,13 +1,10 @@
 //! Deterministic models: the answer depends only on the requests.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{
-    Model, ModelError, ModelReply, ModelRequest, ReplyDelta, ReplyFuture, ReplySink, Sleep, TimedValue,
-    TokioSleep,
-};
+use crate::{Model, ModelError, ModelReply, ModelRequest, ReplyDelta, ReplyFuture, ReplySink, TimedValue};
 
 /// A deterministic model without clock or network: the same requests in the same order get the same answers.
 /// Simulators call it directly; [`LiveModel`] makes a [`Model`] of it.
@@ -72,45 +69,34 @@ impl<F> fmt::Debug for FunctionModel<F> {
 pub struct LiveModel<P> {
     name: String,
     inner: Mutex<P>,
-    sleep: Arc<dyn Sleep>,
 }
 
 impl<P: PureModel> LiveModel<P> {
     /// Creates the model with tokio's timer.
     pub fn new(pure: P) -> Self {
-        LiveModel { name: pure.name().to_owned(), inner: Mutex::new(pure), sleep: Arc::new(TokioSleep) }
-    }
-
-    /// Replaces the timer.
-    pub fn with_sleep(self, sleep: Arc<dyn Sleep>) -> Self {
-        LiveModel { sleep, ..self }
-    }
-
-    /// Gives access to the inner model, for instance to list unused rules.
-    pub fn inspect<T>(&self, look: impl FnOnce(&P) -> T) -> T {
-        look(&self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+        LiveModel { name: pure.name().to_owned(), inner: Mutex::new(pure) }
     }
 
     /// Streams the pieces of a reply over the given time.
-    async fn stream(&self, reply: Option<&ModelReply>, time: Duration, sink: &mut dyn ReplySink) {
+    async fn stream(reply: Option<&ModelReply>, time: Duration, sink: &mut dyn ReplySink) {
         let deltas: Vec<ReplyDelta> = reply.map(ModelReply::deltas).unwrap_or_default();
         let pieces = u32::try_from(deltas.len().max(1)).unwrap_or(u32::MAX);
         let each = time / pieces;
         // The remainder of the division is waited first, so that the total is exactly `time`.
-        self.wait(time - each * pieces).await;
+        wait(time - each * pieces).await;
         if deltas.is_empty() {
-            self.wait(each).await;
+            wait(each).await;
         }
         for delta in deltas {
-            self.wait(each).await;
+            wait(each).await;
             sink.delta(delta);
         }
     }
+}
 
-    async fn wait(&self, time: Duration) {
-        if !time.is_zero() {
-            self.sleep.sleep(time).await;
-        }
+async fn wait(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
     }
 }
 
@@ -120,7 +106,7 @@ impl<P: PureModel> Model for LiveModel<P> {
     }
 
     fn unused(&self) -> Vec<String> {
-        self.inspect(PureModel::unused)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).unused()
     }
 
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
@@ -131,7 +117,7 @@ impl<P: PureModel> Model for LiveModel<P> {
                 Ok(reply) => Some(reply),
                 Err(error) => error.partial.as_deref(),
             };
-            self.stream(shown, delay, sink).await;
+            Self::stream(shown, delay, sink).await;
             value
         })
     }

@@ -50,7 +50,6 @@ impl ReplyAssembler {
                     call.arguments.push_str(text);
                 }
             }
-            ReplyDelta::Restarted => *self = ReplyAssembler::default(),
         }
     }
 

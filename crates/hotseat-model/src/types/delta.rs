@@ -34,6 +34,4 @@ pub enum ReplyDelta {
         /// A piece of JSON text.
         text: String,
     },
-    /// All pieces so far are void: the call failed and is retried.
-    Restarted,
 }

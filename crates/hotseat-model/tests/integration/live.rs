@@ -1,34 +1,16 @@
-//! Deterministic models in real time, and retries.
+//! Deterministic models in real time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_model::script::{ModelScript, Rule, ScriptedModel};
 use hotseat_model::{
-    DiscardSink, FunctionModel, LiveModel, Model, ModelError, ModelErrorKind, ModelMessage, ModelReply,
-    ModelRequest, ModelToolCall, ReplyAssembler, ReplyDelta, RetryPolicy, RetryingModel, Sleep, SleepFuture,
-    TimedValue,
+    DiscardSink, FunctionModel, LiveModel, Model, ModelErrorKind, ModelMessage, ModelReply, ModelRequest,
+    ModelToolCall, ReplyAssembler, ReplyDelta, TimedValue,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-
-/// Returns immediately and records the requested durations.
-#[derive(Clone, Default)]
-struct InstantTimer(Arc<Mutex<Vec<u128>>>);
-
-impl InstantTimer {
-    fn recorded_waits(&self) -> Vec<u128> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl Sleep for InstantTimer {
-    fn sleep(&self, time: Duration) -> SleepFuture {
-        self.0.lock().unwrap().push(time.as_millis());
-        Box::pin(async {})
-    }
-}
 
 fn scripted(rules: impl IntoIterator<Item = Rule>) -> LiveModel<ScriptedModel> {
     let script = rules.into_iter().fold(ModelScript::builder("s"), |script, rule| script.rule(rule));
@@ -40,7 +22,6 @@ fn models_and_scripts_are_send_and_sync() {
     fn shared<T: Send + Sync>() {}
     shared::<ModelScript>();
     shared::<LiveModel<ScriptedModel>>();
-    shared::<RetryingModel<LiveModel<ScriptedModel>>>();
 }
 
 /// A request with a position.
@@ -84,7 +65,7 @@ async fn output_before_failure_is_delivered() {
 async fn used_rules_are_inspectable_while_model_lives() {
     let model = scripted([Rule::new().say("a"), Rule::new().turn(9).say("b")]);
     model.call(&request(), &mut DiscardSink).await.unwrap();
-    assert_eq!(model.inspect(|scripted| scripted.unused().len()), 1);
+    assert_eq!(model.unused().len(), 1);
     assert_eq!(format!("{model:?}"), "LiveModel { name: \"s\", .. }");
 }
 
@@ -99,114 +80,6 @@ async fn models_work_behind_pointers() {
     for model in models {
         assert_eq!(model.call(&request(), &mut DiscardSink).await.unwrap().text, "a");
     }
-}
-
-/// A model that fails with these errors in order and then replies, and the attempts it received.
-fn failing_model(errors: Vec<ModelError>) -> (impl Model, Arc<Mutex<Vec<u32>>>) {
-    let attempts = Arc::new(Mutex::new(Vec::new()));
-    let (asked, mut errors) = (Arc::clone(&attempts), errors.into_iter());
-    let answer = move |request: &ModelRequest| {
-        asked.lock().unwrap().push(request.position.attempt);
-        TimedValue::now(errors.next().map_or_else(|| Ok(ModelReply::text("fine")), Err))
-    };
-    (LiveModel::new(FunctionModel::new("failing", answer)), attempts)
-}
-
-fn error(kind: ModelErrorKind) -> ModelError {
-    ModelError::new(kind, "broken")
-}
-
-#[tokio::test]
-async fn retryable_errors_are_retried_with_backoff() {
-    let policy = RetryPolicy { max_attempts: 6, max_delay: Duration::from_secs(3), ..RetryPolicy::default() };
-    let kinds = [
-        ModelErrorKind::Network,
-        ModelErrorKind::Timeout,
-        ModelErrorKind::RateLimit,
-        ModelErrorKind::Server,
-        ModelErrorKind::Server,
-    ];
-    let (model, attempts) = failing_model(kinds.map(error).to_vec());
-    let sleep = InstantTimer::default();
-    let model = RetryingModel::new(model, policy).with_sleep(Arc::new(sleep.clone()));
-    assert_eq!(model.call(&request(), &mut DiscardSink).await.unwrap().text, "fine");
-    assert_eq!(sleep.recorded_waits(), [500, 1000, 2000, 3000, 3000]);
-    assert_eq!(*attempts.lock().unwrap(), [1, 2, 3, 4, 5, 6]);
-}
-
-#[tokio::test]
-async fn retries_are_limited() {
-    let (model, attempts) = failing_model(vec![error(ModelErrorKind::Server); 9]);
-    let model =
-        RetryingModel::new(model, RetryPolicy::default()).with_sleep(Arc::new(InstantTimer::default()));
-    assert_eq!(model.call(&request(), &mut DiscardSink).await.unwrap_err().kind, ModelErrorKind::Server);
-    assert_eq!(attempts.lock().unwrap().len(), 3);
-}
-
-#[tokio::test]
-async fn permanent_errors_are_not_retried() {
-    let kinds = [
-        ModelErrorKind::Auth,
-        ModelErrorKind::BadRequest,
-        ModelErrorKind::ContextTooLong,
-        ModelErrorKind::Decode,
-        ModelErrorKind::Configuration,
-        ModelErrorKind::Unanswered,
-    ];
-    for kind in kinds {
-        let (model, attempts) = failing_model(vec![error(kind)]);
-        let model =
-            RetryingModel::new(model, RetryPolicy::default()).with_sleep(Arc::new(InstantTimer::default()));
-        assert_eq!(model.call(&request(), &mut DiscardSink).await.unwrap_err().kind, kind);
-        assert_eq!(attempts.lock().unwrap().len(), 1);
-    }
-}
-
-#[tokio::test]
-async fn retry_after_is_respected() {
-    let asks = |millis| ModelError {
-        retry_after: Some(Duration::from_millis(millis)),
-        ..error(ModelErrorKind::RateLimit)
-    };
-    let (model, _) = failing_model(vec![asks(1), asks(4000)]);
-    let sleep = InstantTimer::default();
-    let model = RetryingModel::new(model, RetryPolicy::default()).with_sleep(Arc::new(sleep.clone()));
-    assert!(model.call(&request(), &mut DiscardSink).await.is_ok());
-    assert_eq!(sleep.recorded_waits(), [500, 4000]);
-
-    // Longer than the policy allows: the error is returned immediately.
-    let (model, attempts) = failing_model(vec![asks(30_001)]);
-    let model =
-        RetryingModel::new(model, RetryPolicy::default()).with_sleep(Arc::new(InstantTimer::default()));
-    assert!(model.call(&request(), &mut DiscardSink).await.is_err());
-    assert_eq!(attempts.lock().unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn partial_output_is_not_retried_by_default() {
-    let after_output = || {
-        vec![ModelError {
-            partial: Some(Box::new(ModelReply::text("Let me "))),
-            ..error(ModelErrorKind::Network)
-        }]
-    };
-    let (model, attempts) = failing_model(after_output());
-    let model =
-        RetryingModel::new(model, RetryPolicy::default()).with_sleep(Arc::new(InstantTimer::default()));
-    assert!(model.call(&request(), &mut DiscardSink).await.is_err());
-    assert_eq!(attempts.lock().unwrap().len(), 1);
-
-    let (model, _) = failing_model(after_output());
-    let policy = RetryPolicy { after_output: true, ..RetryPolicy::default() };
-    let model = RetryingModel::new(model, policy).with_sleep(Arc::new(InstantTimer::default()));
-    let (mut seen, mut assembly) = (Vec::new(), ReplyAssembler::default());
-    let mut sink = |delta: ReplyDelta| {
-        assembly.add(&delta);
-        seen.push(delta);
-    };
-    assert_eq!(model.call(&request(), &mut sink).await.unwrap().text, "fine");
-    assert_eq!(seen[2], ReplyDelta::Restarted);
-    assert_eq!(assembly.into_reply().text, "fine");
 }
 
 fn arguments() -> impl Strategy<Value = Value> {
@@ -258,20 +131,5 @@ proptest! {
         }
         prop_assert_eq!(assembly.is_empty(), reply == ModelReply::default());
         prop_assert_eq!(assembly.into_reply(), reply);
-    }
-
-    #[test]
-    fn backoff_grows_up_to_maximum(first in 0u64..5000, longest in 0u64..60_000, attempts in 1u32..80) {
-        let policy = RetryPolicy {
-            max_attempts: attempts,
-            initial_delay: Duration::from_millis(first),
-            max_delay: Duration::from_millis(longest),
-            after_output: false,
-        };
-        let error = error(ModelErrorKind::Server);
-        let waits: Vec<Duration> = (1..).map_while(|attempt| policy.delay_after(attempt, &error, false)).collect();
-        prop_assert_eq!(waits.len(), attempts as usize - 1);
-        prop_assert!(waits.is_sorted());
-        prop_assert!(waits.iter().all(|wait| *wait <= policy.max_delay));
     }
 }

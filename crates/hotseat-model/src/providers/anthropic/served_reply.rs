@@ -143,7 +143,6 @@ impl ReplyWriter for AnthropicReplyWriter {
                     self.write(json!({"type": "input_json_delta", "partial_json": text}), out);
                 }
             }
-            ReplyDelta::Restarted => {}
         }
     }
 

@@ -107,7 +107,6 @@ impl ReplyWriter for ChatReplyWriter {
             ReplyDelta::ToolCallArguments { index, text } => {
                 json!({"tool_calls": [{"index": index, "function": {"arguments": text}}]})
             }
-            ReplyDelta::Restarted => return,
         };
         self.write(delta, None, out);
     }

@@ -286,7 +286,6 @@ impl ReplyWriter for ResponsesReplyWriter {
                     arguments.push_str(text);
                 }
             }
-            ReplyDelta::Restarted => {}
         }
     }
 

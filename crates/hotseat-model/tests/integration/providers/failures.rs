@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::common::{BOTH, call, connector, hello};
 use hotseat_model::{
-    ConnectorConfig, DiscardSink, Model, ModelError, ModelErrorKind, Provider, RetryPolicy, RetryingModel,
-    Secret, TimeLimits,
+    ConnectorConfig, DiscardSink, Model, ModelError, ModelErrorKind, Provider, Secret, TimeLimits,
 };
 use hotseat_testkit::{FakeAgent, FakeReply as Answer, ReplyStep};
 use serde_json::json;
@@ -253,22 +252,6 @@ async fn https_uses_encrypted_connection() {
     let error = call(connector, &hello()).await.0.unwrap_err();
     // The server does not encrypt, and the machine may have no certificates.
     assert!(matches!(error.kind, ModelErrorKind::Network | ModelErrorKind::Configuration), "{error}");
-}
-
-#[tokio::test]
-async fn recovering_provider_is_retried() {
-    for provider in BOTH {
-        let server = FakeAgent::start(move |request| match request.index {
-            0 => Answer::text(503, "busy"),
-            1 => Answer::text(429, "slow down").header("retry-after-ms", "1"),
-            2 => Answer::refused(),
-            _ => complete_reply(provider),
-        });
-        let policy = RetryPolicy { max_attempts: 4, initial_delay: Duration::ZERO, ..RetryPolicy::default() };
-        let model = RetryingModel::new(connector(provider, &server).open().unwrap(), policy);
-        assert_eq!(model.call(&hello(), &mut DiscardSink).await.unwrap().text, "Hi.");
-        assert_eq!(server.requests().len(), 4);
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

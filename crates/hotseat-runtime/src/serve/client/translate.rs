@@ -335,10 +335,6 @@ impl TurnTranslator {
             ReplyDelta::ToolCallStarted { .. } => reply.close_reasoning(&message, updates),
             // Calls are sent when they are made. Until then the reply may be withdrawn and the call refused.
             ReplyDelta::ToolCallArguments { .. } => {}
-            ReplyDelta::Restarted => {
-                reply.close_reasoning(&message, updates);
-                reply.restart();
-            }
         }
     }
 
@@ -550,14 +546,8 @@ impl StreamedReply {
             *self = StreamedReply { call, attempt, ..StreamedReply::default() };
         } else if self.attempt != attempt {
             self.attempt = attempt;
-            self.restart();
-        }
-    }
-
-    /// Starts to compare new text with the text that was already sent.
-    fn restart(&mut self) {
-        if !self.sent_text.is_empty() {
-            self.repeated_bytes = Some(0);
+            // New text is compared with the text that was already sent.
+            self.repeated_bytes = (!self.sent_text.is_empty()).then_some(0);
         }
     }
 
@@ -763,27 +753,17 @@ mod tests {
 
     #[test]
     fn streamed_text_is_sent_exactly_once() {
-        let restart = || delta("c", 1, ReplyDelta::Restarted);
         for (mut signals, withdrawn) in [
             (vec![text_delta(1, "Good "), text_delta(1, "day")], 0),
             // Without streaming.
             (vec![], 0),
-            // Restarted by the provider client, and by the state machine.
-            (vec![text_delta(1, "Good "), restart(), text_delta(1, "Go"), text_delta(1, "od day")], 0),
+            // Restarted by the state machine.
+            (vec![text_delta(1, "Good "), text_delta(2, "Go"), text_delta(2, "od day")], 0),
             (vec![text_delta(1, "Good "), text_delta(2, "Good day")], 0),
             (vec![text_delta(1, "Good day to"), text_delta(2, "Good day")], 1),
             (vec![text_delta(1, "Hello"), text_delta(2, "Good day")], 1),
             (vec![text_delta(1, "Go away"), text_delta(2, "Go"), text_delta(2, "od day")], 1),
-            (
-                vec![
-                    text_delta(1, "Hello"),
-                    restart(),
-                    text_delta(1, "Hel"),
-                    restart(),
-                    text_delta(1, "Good day"),
-                ],
-                1,
-            ),
+            (vec![text_delta(1, "Hello"), text_delta(2, "Hel"), text_delta(3, "Good day")], 1),
             // A watcher that starts in the middle.
             (vec![text_delta(1, "day")], 1),
         ] {
@@ -795,7 +775,7 @@ mod tests {
     #[test]
     fn an_empty_restarted_reply_withdraws_its_text() {
         assert_eq!(
-            replay(&[text_delta(1, "Hello"), delta("c", 1, ReplyDelta::Restarted), call_completed()]),
+            replay(&[text_delta(1, "Hello"), text_delta(2, ""), call_completed()]),
             (String::new(), 1)
         );
     }

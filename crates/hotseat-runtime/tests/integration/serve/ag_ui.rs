@@ -424,12 +424,14 @@ async fn different_reply_replaces_interrupted_one() {
         [
             "TEXT_MESSAGE_START t-t1-r1",
             "TEXT_MESSAGE_CONTENT t-t1-r1 Hello ",
+            "STEP_FINISHED turn 1, model call 1",
+            "STEP_STARTED turn 1, model call 1, attempt 2",
             "TEXT_MESSAGE_END t-t1-r1",
             "MESSAGES_SNAPSHOT u1",
             "TEXT_MESSAGE_START t-t1-r1",
             "TEXT_MESSAGE_CONTENT t-t1-r1 Good day",
             "TEXT_MESSAGE_END t-t1-r1",
-            "STEP_FINISHED turn 1, model call 1",
+            "STEP_FINISHED turn 1, model call 1, attempt 2",
             r#"RUN_FINISHED {"type":"success"}"#,
         ]
     );

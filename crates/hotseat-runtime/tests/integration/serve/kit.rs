@@ -1,12 +1,15 @@
 //! Servers with scripted agents, and a client that keeps its history and resends it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hotseat_http::{HttpClients, IncomingResponse, OutgoingRequest};
 use hotseat_model::script::{ModelScript, Rule, ScriptedModel};
-use hotseat_model::{LiveModel, Model, ModelRequest, ReplyDelta, ReplyFuture, ReplySink};
+use hotseat_model::{
+    LiveModel, Model, ModelError, ModelErrorKind, ModelRequest, ReplyDelta, ReplyFuture, ReplySink,
+};
 use hotseat_runtime::definition::schema::{number, object, string};
 use hotseat_runtime::definition::{Definitions, Persona, mock, persona, step, task, tool};
 use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
@@ -350,12 +353,15 @@ pub fn abbreviate(events: &[Value]) -> Vec<String> {
 /// A model whose output the test controls piece by piece.
 pub struct ControlledModel {
     pieces: watch::Receiver<Vec<OutputPiece>>,
+    /// Index of the first piece of the next call.
+    start: AtomicUsize,
 }
 
 /// Next output of a controlled model.
 #[derive(Clone)]
 pub enum OutputPiece {
     Text(&'static str),
+    /// The call fails, and the next one goes on with the pieces after it.
     Restart,
     Done,
 }
@@ -365,7 +371,7 @@ pub struct ModelControl(watch::Sender<Vec<OutputPiece>>);
 
 pub fn controlled_model() -> (ModelControl, ControlledModel) {
     let (teller, pieces) = watch::channel(Vec::new());
-    (ModelControl(teller), ControlledModel { pieces })
+    (ModelControl(teller), ControlledModel { pieces, start: AtomicUsize::new(0) })
 }
 
 impl ModelControl {
@@ -407,7 +413,7 @@ impl Model for ControlledModel {
     fn call<'a>(&'a self, _request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         let mut pieces = self.pieces.clone();
         Box::pin(async move {
-            let (mut text, mut next) = (String::new(), 0);
+            let (mut text, mut next) = (String::new(), self.start.load(Ordering::SeqCst));
             loop {
                 let known = pieces.wait_for(|pieces| pieces.len() > next).await.unwrap()[next].clone();
                 next += 1;
@@ -417,8 +423,8 @@ impl Model for ControlledModel {
                         sink.delta(ReplyDelta::Text { text: more.to_string() });
                     }
                     OutputPiece::Restart => {
-                        text.clear();
-                        sink.delta(ReplyDelta::Restarted);
+                        self.start.store(next, Ordering::SeqCst);
+                        return Err(ModelError::new(ModelErrorKind::Server, "restarted"));
                     }
                     OutputPiece::Done => return Ok(hotseat_model::ModelReply::text(text)),
                 }
