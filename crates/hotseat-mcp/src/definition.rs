@@ -127,8 +127,6 @@ pub enum DefinitionProblem {
     ServerName,
     #[error("two servers have this name")]
     DuplicateServer,
-    #[error("there is no such server")]
-    UnknownServer,
     #[error("the command of the server is empty")]
     EmptyCommand,
     #[error("the URL of the server is invalid: {0}")]

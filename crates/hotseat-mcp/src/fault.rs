@@ -136,29 +136,3 @@ impl fmt::Display for FaultKind {
         }
     }
 }
-
-/// A fault rule that selected no call of a conversation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnreachedFault {
-    /// Name of the server.
-    pub server: String,
-    /// Index of the rule among [`ServerDefinition::faults`](crate::ServerDefinition::faults).
-    pub rule: usize,
-    /// Name of the tool of the rule.
-    pub tool: Option<String>,
-    /// The fault.
-    pub kind: FaultKind,
-    /// Number of calls that matched tool and arguments.
-    pub matching_calls: u64,
-}
-
-impl fmt::Display for UnreachedFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tool = self.tool.as_deref().unwrap_or("any tool");
-        write!(
-            f,
-            "fault `{}` on {tool} of server `{}` was not reached: {} matching calls",
-            self.kind, self.server, self.matching_calls
-        )
-    }
-}

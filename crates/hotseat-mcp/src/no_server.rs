@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::answer::ToolAnswerer;
 use crate::definition::{McpOptions, ServerDefinition};
 use crate::event::McpEvent;
-use crate::fault::UnreachedFault;
 use crate::recording::{McpExchange, McpRecording};
 
 /// Reason why no server starts.
@@ -66,10 +65,6 @@ impl McpConversation {
         match self.0 {}
     }
 
-    pub fn is_connected(&self, _: &str) -> bool {
-        match self.0 {}
-    }
-
     pub fn reopen(
         self,
         _: Arc<dyn ToolAnswerer>,
@@ -91,10 +86,6 @@ impl McpConversation {
     }
 
     pub fn close(&self) {
-        match self.0 {}
-    }
-
-    pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
         match self.0 {}
     }
 }

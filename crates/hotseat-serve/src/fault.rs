@@ -1,7 +1,7 @@
 //! Selects the calls that get a fault.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
@@ -32,7 +32,6 @@ pub struct FaultCounters(Mutex<Vec<RuleCounter>>);
 #[derive(Debug, Default)]
 struct RuleCounter {
     counted: u64,
-    injected: u64,
     /// Numbers of equal calls, for selection at random. At most one entry for each call.
     equal_calls: HashMap<u64, u64>,
 }
@@ -51,27 +50,15 @@ impl FaultCounters {
         is_possible: impl Fn(usize) -> bool,
         call: impl Fn() -> String,
     ) -> Option<usize> {
-        let mut counters = self.lock();
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut selected = None;
         for (index, trigger) in rules {
             let Some(counter) = counters.get_mut(index) else { continue };
             if counter.is_due(trigger, &call) && selected.is_none() && is_possible(index) {
-                counter.injected += 1;
                 selected = Some(index);
             }
         }
         selected
-    }
-
-    /// Returns the indices of the rules that selected no call, each with the number of calls that it counted.
-    pub fn unreached(&self) -> Vec<(usize, u64)> {
-        let counters = self.lock();
-        let unreached = counters.iter().enumerate().filter(|(_, counter)| counter.injected == 0);
-        unreached.map(|(index, counter)| (index, counter.counted)).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<RuleCounter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::outbound::AnswerDelivery;
 use crate::event::McpEventKind;
-use crate::fault::{FaultKind, FaultRule, UnreachedFault};
+use crate::fault::{FaultKind, FaultRule};
 use crate::lock;
 
 /// Maximum size of the answer of a fault.
@@ -73,20 +73,6 @@ impl FaultState {
         if rules.iter().any(|rule| rule.kind == FaultKind::Stale && rule.is_about(tool)) {
             lock(&self.previous).insert(tool.to_string(), result.clone());
         }
-    }
-
-    /// Returns the rules that selected no call.
-    pub(super) fn unreached(&self, server: &str, rules: &[FaultRule]) -> Vec<UnreachedFault> {
-        let unreached = self.counters.unreached().into_iter();
-        unreached
-            .map(|(rule, matching_calls)| UnreachedFault {
-                server: server.to_string(),
-                rule,
-                tool: rules[rule].tool.clone(),
-                kind: rules[rule].kind.clone(),
-                matching_calls,
-            })
-            .collect()
     }
 }
 

@@ -32,7 +32,6 @@ use tokio::sync::mpsc;
 use crate::answer::ToolAnswerer;
 use crate::definition::{DefinitionProblem, McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
 use crate::event::McpEvent;
-use crate::fault::UnreachedFault;
 use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable};
 use catalog::ToolCatalog;
@@ -168,11 +167,6 @@ pub struct McpConversation {
 }
 
 impl McpConversation {
-    /// Name that the caller gave the conversation.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
     /// Names of the servers.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.state.servers.keys().map(String::as_str)
@@ -198,20 +192,6 @@ impl McpConversation {
     /// Returns the next event if there is one.
     pub fn try_next_event(&mut self) -> Option<McpEvent> {
         self.events.try_recv().ok()
-    }
-
-    /// Whether a client has connected to a server.
-    pub fn is_connected(&self, server: &str) -> bool {
-        self.state.servers.get(server).is_some_and(|server| server.is_connected())
-    }
-
-    /// Replaces the tools of a mock, and notifies the clients that listen for changes. Fails if the server
-    /// does not exist, or a tool is invalid.
-    pub fn set_tools(&self, server: &str, tools: &[McpTool]) -> Result<(), McpError> {
-        let wrong = |source| McpError::Definition { server: server.to_string(), source };
-        let state = self.state.servers.get(server).ok_or_else(|| wrong(DefinitionProblem::UnknownServer))?;
-        state.set_tools(ToolCatalog::new(tools).map_err(wrong)?);
-        Ok(())
     }
 
     /// Opens a conversation at the same addresses, with other definitions and answers. Sessions of clients
@@ -271,12 +251,6 @@ impl McpConversation {
     /// [`CallAfterClose`](crate::McpEventKind::CallAfterClose).
     pub fn close(&self) {
         self.state.close();
-    }
-
-    /// Returns the fault rules that selected no call.
-    pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
-        let servers = self.state.servers.values();
-        servers.flat_map(|server| server.faults.unreached(server.name(), &server.definition.faults)).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! State of the servers of a run, of a conversation, and of one server in a conversation.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -325,7 +325,6 @@ pub(super) struct ServerState {
     pub(super) changes: ListChanges,
     tool_calls: Mutex<HashMap<String, u64>>,
     clients: Mutex<HashSet<(ProtocolRevision, String)>>,
-    is_connected: AtomicBool,
 }
 
 impl ServerState {
@@ -337,7 +336,6 @@ impl ServerState {
             changes: ListChanges::new(),
             tool_calls: Mutex::default(),
             clients: Mutex::default(),
-            is_connected: AtomicBool::new(false),
             waiting_calls: Mutex::default(),
             tasks: TaskTable::default(),
             asking_calls: Mutex::default(),
@@ -431,12 +429,6 @@ impl ServerState {
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools.into();
     }
 
-    /// Replaces the tools and notifies the clients.
-    pub(super) fn set_tools(&self, tools: ToolCatalog) {
-        self.learn_tools(tools);
-        self.changes.tools.send_modify(|version| *version += 1);
-    }
-
     /// Remembers a call of a proxied or recorded server that asks for input, by the state that its client sends again. Returns the
     /// event to report.
     pub(super) fn wait_for_input(&self, result: &Value, call: WaitingCall) -> McpEventKind {
@@ -483,13 +475,7 @@ impl ServerState {
 
     /// Whether a client with this name has not connected with this revision before.
     pub(super) fn is_new_client(&self, revision: ProtocolRevision, info: &Value) -> bool {
-        self.is_connected.store(true, Ordering::Relaxed);
         let mut clients = lock(&self.clients);
         clients.len() < MAX_KNOWN_CLIENTS && clients.insert((revision, info.to_string()))
-    }
-
-    /// Whether a client has connected.
-    pub(super) fn is_connected(&self) -> bool {
-        self.is_connected.load(Ordering::Relaxed)
     }
 }

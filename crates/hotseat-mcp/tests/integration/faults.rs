@@ -68,7 +68,6 @@ async fn a_lost_answer_has_its_effect_and_closes_the_connection() {
     let again = raw_call(&mock.fixture.url(), 5).await.unwrap();
     assert_eq!(again.0, 200);
     assert_eq!(mock.effects.load(Ordering::SeqCst), 2, "the client paid twice");
-    assert!(mock.fixture.conversation.unreached_faults().is_empty());
 }
 
 #[tokio::test]
@@ -165,9 +164,7 @@ async fn a_stale_answer_is_the_previous_one_and_not_reached_without_one() {
     let url = mock.fixture.url();
     let charged = |answer: Value| answer["result"]["structuredContent"]["charged"].clone();
     assert_eq!(charged(call(&url, "charge", json!({"amount": 1})).await), 1);
-    assert_eq!(mock.fixture.conversation.unreached_faults().len(), 1);
     assert_eq!(charged(call(&url, "charge", json!({"amount": 2})).await), 1);
-    assert!(mock.fixture.conversation.unreached_faults().is_empty());
     // The previous answer is the one that the server gave, not the one that the client got.
     assert_eq!(charged(call(&url, "charge", json!({"amount": 3})).await), 2);
 }
@@ -201,12 +198,6 @@ async fn rules_select_by_tool_arguments_and_number() {
         broken.push(call(&url, "charge", json!({"amount": amount})).await["result"]["isError"] == true);
     }
     assert_eq!(broken, [false, false, true, false, false, true, false, true]);
-    let unreached = mock.fixture.conversation.unreached_faults();
-    assert_eq!(unreached.len(), 1);
-    assert_eq!(
-        unreached[0].to_string(),
-        "fault `is_error` on refund of server `bank` was not reached: 0 matching calls"
-    );
 }
 
 #[tokio::test]

@@ -38,23 +38,6 @@ async fn lists_have_pages() {
 }
 
 #[tokio::test]
-async fn listeners_learn_that_tools_changed() {
-    let fixture = open(ServerDefinition::mock("bank", vec![charge()]), unanswered());
-    let wanted = json!({"notifications": {"toolsListChanged": true}});
-    let mut stream = stateless(&fixture.url(), "subscriptions/listen", wanted).send().await.unwrap();
-    let acknowledged = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
-    assert!(acknowledged.contains("notifications/subscriptions/acknowledged"), "{acknowledged}");
-    let refund = McpTool::new("refund", json!({"type": "object"}));
-    fixture.conversation.set_tools("bank", &[refund]).unwrap();
-    let changed = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
-    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
-    assert!(changed.contains("io.modelcontextprotocol/subscriptionId"), "{changed}");
-    fixture.conversation.close();
-    let ended = String::from_utf8(stream.next_bytes().await.unwrap().unwrap().to_vec()).unwrap();
-    assert!(ended.contains("\"resultType\":\"complete\""), "the subscription ends properly: {ended}");
-}
-
-#[tokio::test]
 async fn an_unmatched_call_is_loud_or_handed_to_the_agent() {
     for (policy, is_error) in [(UnmatchedPolicy::RpcError, false), (UnmatchedPolicy::ErrorResult, true)] {
         let mut definition = ServerDefinition::mock("bank", vec![charge()]);

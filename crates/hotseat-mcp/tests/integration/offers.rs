@@ -56,11 +56,16 @@ async fn an_effect_offers_tools_and_notifies_listeners() {
     assert_eq!(call(&url, "login", json!({})).await["result"]["isError"], true);
     assert_eq!(listed(&url).await, ["login"]);
     call(&url, "login", json!({"name": "Ada"})).await;
-    assert!(next_change(&mut stream).await.contains("notifications/tools/list_changed"));
+    let changed = next_change(&mut stream).await;
+    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+    assert!(changed.contains("io.modelcontextprotocol/subscriptionId"), "{changed}");
     assert_eq!(listed(&url).await, ["login", "pay"]);
     assert_eq!(call(&url, "pay", json!({})).await["result"]["content"][0]["text"], "done");
     assert!(next_change(&mut stream).await.contains("notifications/tools/list_changed"));
     assert_eq!(listed(&url).await, ["refund", "login", "pay"]);
+    fixture.conversation.close();
+    let ended = next_change(&mut stream).await;
+    assert!(ended.contains("\"resultType\":\"complete\""), "the subscription ends properly: {ended}");
 }
 
 #[tokio::test]

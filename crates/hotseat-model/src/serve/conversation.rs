@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::answer_source::{AnswerSource, RecordError};
-use super::faults::{FaultState, UnreachedFault};
+use super::faults::FaultState;
 use super::limits::ServeLimits;
 use super::served_model::ServedModel;
 use super::{ServedModelEvent, ServedModelEventKind};
@@ -145,11 +145,6 @@ impl ServedConversation {
     /// Why a recording is incomplete, or cannot be written.
     pub fn save_recordings(&self) -> Result<(), RecordError> {
         self.state.models.iter().try_for_each(|(name, state)| state.source.save_recording(name))
-    }
-
-    /// Returns the fault rules that selected no call.
-    pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
-        self.state.models.values().flat_map(|model| model.faults.unreached(&model.name)).collect()
     }
 }
 

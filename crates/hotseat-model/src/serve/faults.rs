@@ -125,31 +125,6 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// A fault rule that selected no call of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreachedFault {
-    /// Name of the served model.
-    pub model: String,
-    /// Index of the rule among the faults of the model.
-    pub rule: usize,
-    /// The fault.
-    pub kind: FaultKind,
-    /// Number of calls that the rule counted.
-    pub counted_calls: u64,
-}
-
-impl fmt::Display for UnreachedFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = match (&self.kind, self.counted_calls) {
-            (FaultKind::MalformedArguments, 1) => "1 reply with tool calls".to_owned(),
-            (FaultKind::MalformedArguments, count) => format!("{count} replies with tool calls"),
-            (_, 1) => "1 call".to_owned(),
-            (_, count) => format!("{count} calls"),
-        };
-        write!(f, "the fault `{}` of the model `{}` was not reached: {calls}", self.kind, self.model)
-    }
-}
-
 /// State of the fault rules of one model in one conversation.
 pub(super) struct FaultState {
     rules: Vec<ModelFault>,
@@ -198,18 +173,5 @@ impl FaultState {
         let counted = counted.map(|(index, rule)| (index, rule.trigger));
         let rule = self.counters.select(counted, |_| true, || digest(request))?;
         Some((rule, self.rules[rule].kind.clone()))
-    }
-
-    /// Returns the rules that selected no call.
-    pub(super) fn unreached(&self, model: &str) -> Vec<UnreachedFault> {
-        let unreached = self.counters.unreached().into_iter();
-        unreached
-            .map(|(rule, counted_calls)| UnreachedFault {
-                model: model.to_owned(),
-                rule,
-                kind: self.rules[rule].kind.clone(),
-                counted_calls,
-            })
-            .collect()
     }
 }

@@ -39,7 +39,7 @@ pub use cassette::{
 };
 #[cfg(feature = "serve")]
 pub use conversation::ServedConversation;
-pub use faults::{FaultKind, ModelFault, UnreachedFault};
+pub use faults::{FaultKind, ModelFault};
 pub use hotseat_serve::{FaultTrigger, TextCleaner};
 #[cfg(feature = "serve")]
 pub use http::ModelServers;

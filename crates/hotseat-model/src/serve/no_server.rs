@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 
-use super::{ServeLimits, ServedModel, ServedModelEvent, UnreachedFault};
+use super::{ServeLimits, ServedModel, ServedModelEvent};
 
 /// Reason why no server starts.
 const NO_SERVER: &str = "served models need the feature `models` of the crate `hotseat`";
@@ -65,10 +65,6 @@ impl ServedConversation {
     }
 
     pub fn save_recordings(&self) -> Result<(), Infallible> {
-        match self.0 {}
-    }
-
-    pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
         match self.0 {}
     }
 }

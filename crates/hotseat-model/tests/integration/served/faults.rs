@@ -33,7 +33,6 @@ async fn broken(kind: FaultKind, path: &str, stream: bool, text: &str) -> (Answe
     assert!(events.remove(0).starts_with("1 received"));
     let second = served.post(path, &body).await;
     assert_eq!((second.status, second.is_broken), (200, false));
-    assert!(served.conversation.unreached_faults().is_empty());
     (answer, events)
 }
 
@@ -104,7 +103,7 @@ async fn late_answers() {
 }
 
 #[tokio::test]
-async fn rules_count_calls_and_tell_which_were_not_reached() {
+async fn rules_count_calls() {
     let rule = |trigger, kind| ModelFault { trigger, kind };
     let served = served(vec![
         rule(FaultTrigger::Every(2), FaultKind::Http(500)),
@@ -117,14 +116,6 @@ async fn rules_count_calls_and_tell_which_were_not_reached() {
         statuses.push(served.post(PATHS[0], &ask(PATHS[0], "x")).await.status);
     }
     assert_eq!(statuses, [200, 500, 503, 500]);
-    let unreached: Vec<_> = served.conversation.unreached_faults().iter().map(ToString::to_string).collect();
-    assert_eq!(
-        unreached,
-        [
-            "the fault `garbage` of the model `main` was not reached: 4 calls",
-            "the fault `malformed_arguments` of the model `main` was not reached: 0 replies with tool calls",
-        ]
-    );
 }
 
 #[tokio::test]
