@@ -49,8 +49,6 @@ ids! {
     TurnId,
     /// Id of a message.
     MessageId,
-    /// Id of a model step of a turn.
-    MoveId,
     /// Id of a tool call and its operation.
     CallId,
     /// Id of a run of a workflow or task.

@@ -74,15 +74,6 @@ pub trait ReplyWriter: Send {
 }
 
 impl Dialect {
-    /// Returns the name of the protocol.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Dialect::ChatCompletions => "chat completions",
-            Dialect::Responses => "responses",
-            Dialect::Messages => "messages",
-        }
-    }
-
     /// Reads the body of a request.
     ///
     /// # Errors

@@ -30,11 +30,6 @@ impl ScriptMemory {
         ScriptMemory::default()
     }
 
-    /// Removes a finished conversation. Its rules still count as used.
-    pub fn forget(&mut self, conversation: &str) {
-        self.conversations.remove(conversation);
-    }
-
     /// Returns true if a rule has answered in any conversation.
     pub(super) fn was_used(&self, rule: usize) -> bool {
         self.rules.contains(&rule)

@@ -145,26 +145,6 @@ impl ScriptedModel {
     pub fn new(script: impl Into<Arc<ModelScript>>) -> Self {
         ScriptedModel { script: script.into(), memory: ScriptMemory::new() }
     }
-
-    /// Returns the script.
-    pub fn script(&self) -> &ModelScript {
-        &self.script
-    }
-
-    /// Returns the memory.
-    pub fn memory(&self) -> &ScriptMemory {
-        &self.memory
-    }
-
-    /// Removes a finished conversation from the memory.
-    pub fn forget(&mut self, conversation: &str) {
-        self.memory.forget(conversation);
-    }
-
-    /// Returns the rules that were never used, in order.
-    pub fn unused(&self) -> Vec<&RuleId> {
-        self.script.unused(&self.memory)
-    }
 }
 
 impl PureModel for ScriptedModel {

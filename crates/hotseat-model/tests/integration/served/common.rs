@@ -103,7 +103,7 @@ pub async fn read(mut response: IncomingResponse) -> Answer {
 fn describe(kind: ServedModelEventKind) -> String {
     match kind {
         ServedModelEventKind::CallReceived { call, dialect, requested, position, tools, .. } => {
-            format!("{call} received: {} for {requested}, {position}, {tools} tools", dialect.as_str())
+            format!("{call} received: {dialect:?} for {requested}, {position}, {tools} tools")
         }
         ServedModelEventKind::CallAnswered { call, reply, .. } => {
             let calls: Vec<_> = reply.tool_calls.iter().map(|call| call.name.as_str()).collect();

@@ -58,7 +58,7 @@ async fn positions_follow_from_the_messages() {
     let events = served.events();
     assert_eq!(
         events[0],
-        "1 received: chat completions for gpt, conversation c1, agent gpt, turn 2, call 2, 0 tools"
+        "1 received: ChatCompletions for gpt, conversation c1, agent gpt, turn 2, call 2, 0 tools"
     );
     assert_eq!(events[1], "1 answered: \"c1: two, 2.2\" ");
     assert!(events[2].contains("turn 2, call 2, attempt 2"), "{events:?}");
