@@ -14,7 +14,6 @@ use hotseat_document::{SourceSpan, nearest};
 use rquickjs::function::Func;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::promise::PromiseState;
 use rquickjs::{
     CatchResultExt, CaughtError, Ctx, FromJs, Function, Object, Persistent, Promise, Value as Js,
 };
@@ -45,8 +44,6 @@ pub struct ScriptContext {
 
 /// Handles into an initialised engine.
 struct ModuleEnv {
-    /// Settles the promises of asynchronous host functions.
-    settle: Persistent<Function<'static>>,
     /// Refuses values that JSON does not represent.
     plain: Persistent<Function<'static>>,
     /// Entry functions of host modules, by module name.
@@ -71,9 +68,6 @@ struct EngineState {
     /// A module and the code that runs in place of its file's code.
     replaced: RefCell<Option<(ScriptModule, String)>>,
     console: RefCell<ConsoleBuffer>,
-    /// Pending asynchronous host calls.
-    pending_calls: RefCell<Vec<(u32, HostFuture)>>,
-    calls: Cell<u32>,
     /// Rejected promises without a handler. Empty between calls.
     unhandled: RefCell<Vec<(Persistent<Js<'static>>, Persistent<Js<'static>>)>>,
 }
@@ -279,7 +273,6 @@ impl ScriptContext {
             result
         });
         self.state.deadline.set(None);
-        self.state.pending_calls.borrow_mut().clear();
         self.state.importing.borrow_mut().clear();
         self.state.refused.borrow_mut().take();
         result
@@ -330,22 +323,13 @@ impl ScriptContext {
 
     /// Returns the value of a promise when it is settled.
     fn await_promise<'js>(&self, ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<Js<'js>, ScriptError> {
-        loop {
-            self.run_jobs(ctx)?;
-            match promise.state() {
-                PromiseState::Resolved | PromiseState::Rejected => {
-                    let result =
-                        promise.result::<Js<'js>>().unwrap_or_else(|| Ok(Js::new_undefined(ctx.clone())));
-                    return self.catch_exception(ctx, result);
-                }
-                PromiseState::Pending if self.state.pending_calls.borrow().is_empty() => {
-                    return Err(ScriptError::new(
-                        ScriptErrorKind::NeverSettles,
-                        "the script awaits a promise that can no longer settle",
-                    )
-                    .help("a promise is settled by its `resolve` or `reject`; there are no timers"));
-                }
-                PromiseState::Pending => self.wait(ctx)?,
+        self.run_jobs(ctx)?;
+        match promise.result::<Js<'js>>() {
+            Some(result) => self.catch_exception(ctx, result),
+            None => {
+                let message = "the script awaits a promise that can no longer settle";
+                Err(ScriptError::new(ScriptErrorKind::NeverSettles, message)
+                    .help("a promise is settled by its `resolve` or `reject`; there are no timers"))
             }
         }
     }
@@ -359,32 +343,6 @@ impl ScriptContext {
                 return Ok(());
             }
         }
-    }
-
-    /// Waits for a host function and settles its promise.
-    fn wait(&self, ctx: &Ctx<'_>) -> Result<(), ScriptError> {
-        let waker = task::Waker::from(Arc::new(ThreadWaker(thread::current())));
-        let mut poll = task::Context::from_waker(&waker);
-        let mut stopped = self.state.stopped();
-        let mut ready: Vec<(u32, HostResult)> = Vec::new();
-        self.state.pending_calls.borrow_mut().retain_mut(|(id, future)| {
-            match future.as_mut().poll(&mut poll) {
-                Poll::Ready(result) => {
-                    ready.push((*id, result));
-                    false
-                }
-                Poll::Pending => true,
-            }
-        });
-        if ready.is_empty() && stopped.as_mut().poll(&mut poll).is_pending() {
-            park_until(self.state.deadline.get());
-        }
-        for (id, result) in ready {
-            let Some(ModuleEnv { settle, .. }) = &self.environment else { return Ok(()) };
-            let settle = self.catch_exception(ctx, settle.clone().restore(ctx))?;
-            self.catch_exception(ctx, settle.call::<_, ()>((id, answer(result))))?;
-        }
-        Ok(())
     }
 
     fn json<'js>(
@@ -603,29 +561,15 @@ fn install_host<'js>(
             Some(host::HostFunction::Sync(function)) => function(arguments),
             Some(host::HostFunction::Blocking(function)) => waiting.wait_for(function(arguments)),
             Some(host::HostFunction::Untimed(function)) => waiting.wait_untimed(function(arguments)),
-            Some(host::HostFunction::Async(_) | host::HostFunction::Code(_)) | None => Ok(Value::Null),
+            Some(host::HostFunction::Code(_)) | None => Ok(Value::Null),
         }))
     });
-    let loaded = Rc::clone(&functions);
-    let load = Func::from(move |ctx: Ctx<'js>, index: usize| match loaded.get(index) {
+    let load = Func::from(move |ctx: Ctx<'js>, index: usize| match functions.get(index) {
         Some(host::HostFunction::Code(code)) => eval_host_code::<Js<'js>>(&ctx, code),
         Some(_) | None => Ok(Js::new_undefined(ctx)),
     });
-    let waiting = Rc::clone(state);
-    let call_later = Func::from(move |index: usize, arguments: String| -> u32 {
-        let id = waiting.calls.get();
-        waiting.calls.set(id.wrapping_add(1));
-        let future: HostFuture = match (functions.get(index), parse_arguments(&arguments)) {
-            (Some(host::HostFunction::Async(function)), Ok(arguments)) => function(arguments),
-            (_, Err(error)) => Box::pin(async move { Err(error) }),
-            (Some(_) | None, Ok(_)) => Box::pin(async { Ok(Value::Null) }),
-        };
-        waiting.pending_calls.borrow_mut().push((id, future));
-        id
-    });
-
     let prelude: Function<'_> = eval_host_code(ctx, include_str!("prelude.js"))?;
-    let helpers: Object<'_> = prelude.call((say, call_now, call_later, load))?;
+    let helpers: Object<'_> = prelude.call((say, call_now, load))?;
     let define: Function<'_> = helpers.get("define")?;
     let conceal: Function<'_> = helpers.get("conceal")?;
     for index in 0..seen {
@@ -641,9 +585,8 @@ fn install_host<'js>(
             state.host_modules.borrow_mut().push(name);
         }
     }
-    let settle: Function<'_> = helpers.get("settle")?;
     let plain: Function<'_> = helpers.get("plain")?;
-    Ok(ModuleEnv { settle: Persistent::save(ctx, settle), plain: Persistent::save(ctx, plain), entries })
+    Ok(ModuleEnv { plain: Persistent::save(ctx, plain), entries })
 }
 
 /// Declares a module from the exports of host code and returns its entry functions.

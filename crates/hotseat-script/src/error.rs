@@ -36,25 +36,6 @@ pub enum ScriptErrorKind {
     NeverSettles,
 }
 
-impl ScriptErrorKind {
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ScriptErrorKind::Syntax => "syntax",
-            ScriptErrorKind::Import => "import",
-            ScriptErrorKind::MissingExport => "missing_export",
-            ScriptErrorKind::NotAFunction => "not_a_function",
-            ScriptErrorKind::Thrown => "thrown",
-            ScriptErrorKind::TimeLimit => "time_limit",
-            ScriptErrorKind::Cancelled => "given_up",
-            ScriptErrorKind::MemoryLimit => "memory_limit",
-            ScriptErrorKind::StackLimit => "stack_limit",
-            ScriptErrorKind::NotSerialisable => "not_serialisable",
-            ScriptErrorKind::NeverSettles => "never_settles",
-        }
-    }
-}
-
 /// One call of a stack trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackFrame {

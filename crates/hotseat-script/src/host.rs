@@ -62,9 +62,8 @@ pub struct ScriptHost {
 
 pub(crate) enum HostFunction {
     Sync(Box<dyn Fn(Vec<Value>) -> HostResult>),
-    Async(AsyncFunction),
-    Blocking(AsyncFunction),
-    Untimed(AsyncFunction),
+    Blocking(WaitingFunction),
+    Untimed(WaitingFunction),
     /// Returns the value of JavaScript code.
     Code(&'static str),
 }
@@ -74,13 +73,12 @@ impl HostFunction {
     pub fn kind(&self) -> &'static str {
         match self {
             HostFunction::Sync(_) | HostFunction::Blocking(_) | HostFunction::Untimed(_) => "now",
-            HostFunction::Async(_) => "later",
             HostFunction::Code(_) => "code",
         }
     }
 }
 
-type AsyncFunction = Box<dyn Fn(Vec<Value>) -> HostFuture>;
+type WaitingFunction = Box<dyn Fn(Vec<Value>) -> HostFuture>;
 
 /// JavaScript of the caller that wraps functions which scripts do not see directly.
 pub(crate) struct HostModule {
@@ -106,20 +104,9 @@ impl ScriptHost {
         self
     }
 
-    /// Adds a function that scripts await. Its future is polled on the thread of the context, and the caller
-    /// provides what is needed to wake it, such as an entered tokio runtime. The future is dropped when the
-    /// script ends.
-    pub fn async_function<F: Future<Output = HostResult> + 'static>(
-        self,
-        name: impl Into<String>,
-        function: impl Fn(Vec<Value>) -> F + 'static,
-    ) -> Self {
-        self.with_future(name, function, HostFunction::Async)
-    }
-
     /// Adds a function whose future blocks the script: an ordinary call for the script, until the future is
-    /// ready, the time limit passes or the script is cancelled. It is polled like an [asynchronous
-    /// function](ScriptHost::async_function).
+    /// ready, the time limit passes or the script is cancelled. Its future is polled on the thread of the context,
+    /// and the caller provides what is needed to wake it, such as an entered tokio runtime.
     pub fn blocking_function<F: Future<Output = HostResult> + 'static>(
         self,
         name: impl Into<String>,
@@ -132,9 +119,9 @@ impl ScriptHost {
         mut self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
-        called: fn(AsyncFunction) -> HostFunction,
+        called: fn(WaitingFunction) -> HostFunction,
     ) -> Self {
-        let boxed: AsyncFunction = Box::new(move |arguments| Box::pin(function(arguments)));
+        let boxed: WaitingFunction = Box::new(move |arguments| Box::pin(function(arguments)));
         self.functions.push((name.into(), called(boxed)));
         self
     }
@@ -173,13 +160,6 @@ impl ScriptHost {
         let ScriptHost { functions, modules: furniture } = with;
         self.modules.extend(furniture);
         self.modules.push(HostModule { module: Some(name), code, functions });
-        self
-    }
-
-    /// Adds all functions and modules of another host.
-    pub fn merge(mut self, other: ScriptHost) -> Self {
-        self.functions.extend(other.functions);
-        self.modules.extend(other.modules);
         self
     }
 }

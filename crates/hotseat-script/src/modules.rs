@@ -127,15 +127,6 @@ impl Scripts {
         Ok(ScriptModule(key))
     }
 
-    /// Returns the text of a file of the folder.
-    ///
-    /// # Errors
-    /// If there is no such file, it lies outside the folder, or it does not match its extension.
-    pub fn text(&self, path: &str) -> Result<String, ScriptError> {
-        let module = self.find(path)?;
-        Ok(self.load(module.path())?.source.text.to_string())
-    }
-
     /// Returns the texts of a module and all its imports, by path. Unreadable files are omitted; running the
     /// module reports them.
     pub fn sources(&self, module: &ScriptModule) -> BTreeMap<String, String> {

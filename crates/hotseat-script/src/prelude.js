@@ -1,5 +1,5 @@
 // Globals of every context. Runs before any script, so built-ins are still unmodified.
-(function (say, callNow, callLater, load) {
+(function (say, callNow, load) {
   "use strict";
   const { stringify, parse } = JSON;
   const { apply } = Reflect;
@@ -12,7 +12,6 @@
   const map = Array.prototype.map;
   const toWellFormed = String.prototype.toWellFormed;
   const has = Object.hasOwn;
-  const waiting = { __proto__: null };
 
   function shown(value) {
     if (typeof value === "string") return value;
@@ -50,15 +49,6 @@
   /** Returns the function of the host at an index. */
   function called(index, kind) {
     if (kind === "code") return () => load(index);
-    if (kind === "later") {
-      return (...values) => {
-        // Created here to capture the call stack.
-        const error = new ErrorClass("");
-        return new PromiseClass((resolve, reject) => {
-          waiting[callLater(index, stringify(values))] = { resolve, reject, error };
-        });
-      };
-    }
     return (...values) => {
       const answer = parse(callNow(index, stringify(values)));
       if (has(answer, "error")) throw new ErrorClass(answer.error);
@@ -80,15 +70,6 @@
     return functions;
   }
 
-  function settle(id, answer) {
-    const { resolve, reject, error } = waiting[id];
-    delete waiting[id];
-    const { value, error: message } = parse(answer);
-    if (message === undefined) return resolve(value);
-    error.message = message;
-    reject(error);
-  }
-
   /** Refuses values that JSON cannot represent: it would be `{}`, whatever they contain, or null. For `stringify`. */
   function plain(_, value) {
     if (typeof value === "number" && value - value !== 0) throw new ErrorClass(`it contains ${value}, which JSON cannot represent`);
@@ -98,5 +79,5 @@
     return value;
   }
 
-  return { define, conceal, settle, plain };
+  return { define, conceal, plain };
 });

@@ -135,41 +135,30 @@ fn scripts_have_no_access_to_the_system() {
 
 #[test]
 fn host_functions_are_callable() {
-    let text = "declare function add(a: number, b: number): number; declare function later(x: unknown): Promise<unknown>;
+    let text = "declare function add(a: number, b: number): number;
                 declare function refuse(): never;
                 export async function main() {
-                  const all = await Promise.all([later(1), later({ a: 2 })]);
                   let caught = [];
                   try { refuse() } catch (error) { caught.push((error as Error).message, error instanceof Error) }
-                  try { await later('no') } catch (error) { caught.push((error as Error).message) }
-                  return [add(1, 2), all, caught];
+                  return [add(1, 2), caught];
                 }";
     let folder = Folder::with_files(&[("a.ts", text)]);
     let host = ScriptHost::new()
         .function("add", |arguments| Ok(json!(arguments.iter().filter_map(Value::as_i64).sum::<i64>())))
-        .function("refuse", |_| Err("not today".into()))
-        .async_function("later", |mut arguments| async move {
-            // Woken from another thread, like by a network.
-            let (done, result) = tokio::sync::oneshot::channel();
-            std::thread::spawn(move || done.send(arguments.remove(0)));
-            match result.await.map_err(|error| error.to_string())? {
-                Value::String(text) => Err(text.into()),
-                other => Ok(other),
-            }
-        });
+        .function("refuse", |_| Err("not today".into()));
     let module = folder.scripts.find("a").unwrap();
     let result = folder.with(ScriptLimits::default(), host).call(&module, "main", &[]).unwrap();
-    assert_eq!(result, json!([3, [1, { "a": 2 }], ["not today", true, "no"]]));
+    assert_eq!(result, json!([3, ["not today", true]]));
 }
 
 #[test]
 fn host_function_error_is_shown_at_call() {
-    let text = "declare const now: any, later: any;\nexport function one() {\n  now();\n}\nexport async function two() {\n  await null;\n  await later();\n}\n";
+    let text = "declare const now: any, waiting: any;\nexport function one() {\n  now();\n}\nexport async function two() {\n  await null;\n  waiting();\n}\n";
     let folder = Folder::with_files(&[("a.ts", text)]);
     let host = || {
         ScriptHost::new()
             .function("now", |_| Err("no".into()))
-            .async_function("later", |_| async { Err("no".into()) })
+            .blocking_function("waiting", |_| async { Err("no".into()) })
     };
     let module = folder.scripts.find("a").unwrap();
     for (name, place) in [("one", "a.ts:3:"), ("two", "a.ts:7:")] {
@@ -189,7 +178,7 @@ fn hanging_host_function_is_dropped() {
     }
     let dropped = Rc::new(Cell::new(false));
     let told = Rc::clone(&dropped);
-    let host = ScriptHost::new().async_function("never", move |_| {
+    let host = ScriptHost::new().blocking_function("never", move |_| {
         let guard = Dropped(Rc::clone(&told));
         async move {
             let _guard = guard;
@@ -248,14 +237,8 @@ fn script_blocks_on_waiting_host_function() {
 #[test]
 fn abandoned_script_is_stopped() {
     let _threads = lock_threads();
-    for body in [
-        "for (;;) {}",
-        "for (;;) try { never() } catch {}",
-        "await later(); for (;;) await later();",
-        "for (;;) await null;",
-    ] {
-        let text =
-            format!("declare const never: any, later: any; export const main = async () => {{ {body} }}");
+    for body in ["for (;;) {}", "for (;;) try { never() } catch {}", "for (;;) await null;"] {
+        let text = format!("declare const never: any; export const main = async () => {{ {body} }}");
         let folder = Folder::with_files(&[("a.ts", &text)]);
         let scripts = folder.scripts.clone();
         let (told, _dropped) = std::sync::mpsc::channel();
@@ -264,8 +247,8 @@ fn abandoned_script_is_stopped() {
         runtime.block_on(async {
             let long = Duration::from_secs(600);
             let work = thread::run_async(long, move |stop| {
-                let host = waiting_host(told).async_function("later", |_| std::future::pending());
                 let limits = ScriptLimits { time: long, ..ScriptLimits::default() };
+                let host = waiting_host(told);
                 let mut context = ScriptContext::new(&scripts, limits, host).unwrap().with_stop(stop);
                 let module = scripts.find("a").unwrap();
                 let _ = ended.send(context.call(&module, "main", &[]).unwrap_err().kind);

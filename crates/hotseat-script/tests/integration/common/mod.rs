@@ -54,7 +54,14 @@ pub fn error_text(text: &str) -> String {
 }
 
 pub fn render(error: &ScriptError) -> String {
-    format!("{}\n{}", error.kind.name(), error.diagnostic().render(false, 100))
+    let mut kind = String::new();
+    for letter in format!("{:?}", error.kind).chars() {
+        if letter.is_uppercase() && !kind.is_empty() {
+            kind.push('_');
+        }
+        kind.push(letter.to_ascii_lowercase());
+    }
+    format!("{kind}\n{}", error.diagnostic().render(false, 100))
 }
 
 pub fn short() -> ScriptLimits {
