@@ -1,11 +1,17 @@
-//! Opens the client that a configuration describes.
+//! The client of a provider.
 
 use std::sync::Arc;
 
-use super::anthropic::AnthropicModel;
-use super::connection::{ConnectorConfig, Provider, ProviderConnection};
-use super::openai::OpenAiModel;
-use crate::{Model, ModelError};
+use super::anthropic::{self, parser::AnthropicParser};
+use super::connection::{ConnectorConfig, Provider, ProviderConnection, call};
+use super::openai::{self, parser::OpenAiParser};
+use crate::{Model, ModelError, ModelRequest, ReplyFuture, ReplySink};
+
+/// A model behind the API of a provider.
+struct ProviderModel {
+    connector: ConnectorConfig,
+    connection: ProviderConnection,
+}
 
 impl ConnectorConfig {
     /// Creates the client. It connects and reads certificates on its first call.
@@ -13,24 +19,38 @@ impl ConnectorConfig {
     /// # Errors
     /// If the base URL is not an HTTP URL or a header is invalid.
     pub fn open(self) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(match self.provider {
+        let (address, route, headers): (_, &[&str], _) = match self.provider {
             Provider::OpenAi => {
-                let connection = ProviderConnection::new(
-                    &self,
-                    "https://api.openai.com/v1",
-                    OpenAiModel::ROUTE,
-                    OpenAiModel::headers(&self),
-                )?;
-                Arc::new(OpenAiModel::new(self, connection))
+                ("https://api.openai.com/v1", &["chat", "completions"], openai::headers(&self))
             }
             Provider::Anthropic => {
-                let connection = ProviderConnection::new(
-                    &self,
-                    "https://api.anthropic.com",
-                    AnthropicModel::ROUTE,
-                    AnthropicModel::headers(&self),
-                )?;
-                Arc::new(AnthropicModel::new(self, connection))
+                ("https://api.anthropic.com", &["v1", "messages"], anthropic::headers(&self))
+            }
+        };
+        let connection = ProviderConnection::new(&self, address, route, headers)?;
+        Ok(Arc::new(ProviderModel { connector: self, connection }))
+    }
+}
+
+impl Model for ProviderModel {
+    fn name(&self) -> &str {
+        &self.connector.model
+    }
+
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
+        let ProviderModel { connector, connection } = self;
+        Box::pin(async move {
+            let url = connection.display_url();
+            match connector.provider {
+                Provider::OpenAi => {
+                    let knows_new_limit = connection.host() == Some("api.openai.com");
+                    let body = openai::request_body(connector, request, knows_new_limit);
+                    call(connection, &body, request, OpenAiParser::new(url, request), sink).await
+                }
+                Provider::Anthropic => {
+                    let body = anthropic::request_body(connector, request);
+                    call(connection, &body, request, AnthropicParser::new(url, request), sink).await
+                }
             }
         })
     }

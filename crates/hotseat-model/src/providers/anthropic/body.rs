@@ -9,7 +9,7 @@ use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResul
 /// one.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 
-pub(super) fn request_body(connector: &ConnectorConfig, request: &ModelRequest) -> Value {
+pub(in crate::providers) fn request_body(connector: &ConnectorConfig, request: &ModelRequest) -> Value {
     let mut body = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Builds the body. `knows_new_limit` is true if the server supports `max_completion_tokens`.
-pub(super) fn request_body(
+pub(in crate::providers) fn request_body(
     connector: &ConnectorConfig,
     request: &ModelRequest,
     knows_new_limit: bool,
