@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use hotseat_trace::{ResultLabel, VerdictStatus};
 
+use super::Reporter;
 use super::failures::labelled_message;
-use super::{Reporter, RunEvent};
 use hotseat_document::{SourceSpan, visible_char};
 use hotseat_engine::run::{Attempt, AttemptStatus, CaseOutcome, CaseStability, SweepReport, SweepRow};
 
@@ -23,6 +23,42 @@ impl<W: Write + Send> GitHubReporter<W> {
     /// Creates a reporter that writes to `out`; `workspace` is the checkout folder of the repository.
     pub fn new(out: W, workspace: Option<PathBuf>) -> Self {
         GitHubReporter { out, workspace: workspace.and_then(|path| path.canonicalize().ok()) }
+    }
+
+    /// Returns the path of a file relative to the repository, or its display name if it is outside.
+    fn path(&self, attempt: &Attempt, place: &SourceSpan) -> String {
+        let suite = &attempt.case_ref.suite;
+        // Inherited checks are located in the project file.
+        let path = if place.file() == &*suite.shown { &suite.path } else { Path::new(place.file()) };
+        let absolute = path.canonicalize().ok();
+        let relative =
+            absolute.as_deref().and_then(|path| path.strip_prefix(self.workspace.as_deref()?).ok());
+        relative.map_or_else(|| place.file().to_string(), |path| path.to_string_lossy().into_owned())
+    }
+}
+
+impl<W: Write + Send> Reporter for GitHubReporter<W> {
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        let Some(CaseAnnotation { level, attempt, message, detail }) = CaseAnnotation::from_outcome(outcome)
+        else {
+            return Ok(());
+        };
+        let failed_check = attempt.checks.iter().find(|checked| checked.fails());
+        let place = failed_check.map_or(&attempt.case_ref.case.place, |checked| &checked.check.place);
+        let message = match detail {
+            Some(detail) => format!("{message}\n{detail}"),
+            None => message,
+        };
+        let command = format!(
+            "::{level} file={},line={},col={},title={}::{}\n",
+            escape_property(&self.path(attempt, place)),
+            place.line(),
+            place.column(),
+            escape_property(&attempt.case_ref.case.name),
+            escape_data(&message),
+        );
+        self.out.write_all(command.as_bytes())?;
+        self.out.flush()
     }
 
     /// Writes one error for each case with a defect after a fault. Its message lists them.
@@ -43,52 +79,6 @@ impl<W: Write + Send> GitHubReporter<W> {
             );
             self.out.write_all(command.as_bytes())?;
         }
-        self.out.flush()
-    }
-
-    /// Returns the path of a file relative to the repository, or its display name if it is outside.
-    fn path(&self, attempt: &Attempt, place: &SourceSpan) -> String {
-        let suite = &attempt.case_ref.suite;
-        // Inherited checks are located in the project file.
-        let path = if place.file() == &*suite.shown { &suite.path } else { Path::new(place.file()) };
-        let absolute = path.canonicalize().ok();
-        let relative =
-            absolute.as_deref().and_then(|path| path.strip_prefix(self.workspace.as_deref()?).ok());
-        relative.map_or_else(|| place.file().to_string(), |path| path.to_string_lossy().into_owned())
-    }
-}
-
-impl<W: Write + Send> Reporter for GitHubReporter<W> {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        let outcome = match event {
-            RunEvent::CaseEnded(outcome) => outcome,
-            RunEvent::SweepEnded(report) => return self.report_sweep(report),
-            RunEvent::Started { .. }
-            | RunEvent::CaseStarted { .. }
-            | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::Ended(_) => return Ok(()),
-        };
-        let Some(CaseAnnotation { level, attempt, message, detail }) = CaseAnnotation::from_outcome(outcome)
-        else {
-            return Ok(());
-        };
-        let failed_check = attempt.checks.iter().find(|checked| checked.fails());
-        let place = failed_check.map_or(&attempt.case_ref.case.place, |checked| &checked.check.place);
-        let message = match detail {
-            Some(detail) => format!("{message}\n{detail}"),
-            None => message,
-        };
-        let command = format!(
-            "::{level} file={},line={},col={},title={}::{}\n",
-            escape_property(&self.path(attempt, place)),
-            place.line(),
-            place.column(),
-            escape_property(&attempt.case_ref.case.name),
-            escape_data(&message),
-        );
-        self.out.write_all(command.as_bytes())?;
         self.out.flush()
     }
 }

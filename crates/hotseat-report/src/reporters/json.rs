@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
+use super::Reporter;
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
 use super::spool::{ReportSpool, SpoolPiece};
-use super::{Reporter, RunEvent};
-use hotseat_engine::run::RunSettings;
+use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary};
 
 /// Reporter that writes one JSON object. Results arrive in any order, so they are spooled until the end of
 /// the run.
@@ -29,41 +29,31 @@ impl JsonReporter {
 }
 
 impl Reporter for JsonReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        match event {
-            RunEvent::CaseEnded(outcome) => {
-                let piece =
-                    self.spool.add(&serde_json::to_vec(&ResultRecord::new(outcome, &self.setting))?)?;
-                self.results.push((outcome.case_ref.index, piece));
-                Ok(())
-            }
-            RunEvent::Ended(summary) => {
-                self.results.sort_unstable();
-                let mut out = BufWriter::new(&self.file);
-                let metadata = MetadataRecord::new(summary, &self.setting, &self.label);
-                let metadata = serde_json::to_string(&metadata)?;
-                let head = serde_json::to_string(&SummaryRecord::new(summary, &self.setting))?;
-                let environment = serde_json::to_string(&EnvironmentRecord::new(&self.setting))?;
-                write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
-                writeln!(out, "\"metadata\":{metadata},")?;
-                if let Some(sweep) = &summary.sweep {
-                    writeln!(out, "\"fault_sweep\":{},", serde_json::to_string(&**sweep)?)?;
-                }
-                write!(out, "\"results\":[")?;
-                let mut spool = self.spool.reader()?;
-                for (number, (_, piece)) in self.results.iter().enumerate() {
-                    out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-                    spool.copy(*piece, &mut out)?;
-                }
-                out.write_all(b"\n]}\n")?;
-                out.flush()
-            }
-            RunEvent::Started { .. }
-            | RunEvent::CaseStarted { .. }
-            | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_) => Ok(()),
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        let piece = self.spool.add(&serde_json::to_vec(&ResultRecord::new(outcome, &self.setting))?)?;
+        self.results.push((outcome.case_ref.index, piece));
+        Ok(())
+    }
+
+    fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
+        self.results.sort_unstable();
+        let mut out = BufWriter::new(&self.file);
+        let metadata = MetadataRecord::new(summary, &self.setting, &self.label);
+        let metadata = serde_json::to_string(&metadata)?;
+        let head = serde_json::to_string(&SummaryRecord::new(summary, &self.setting))?;
+        let environment = serde_json::to_string(&EnvironmentRecord::new(&self.setting))?;
+        write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
+        writeln!(out, "\"metadata\":{metadata},")?;
+        if let Some(sweep) = &summary.sweep {
+            writeln!(out, "\"fault_sweep\":{},", serde_json::to_string(&**sweep)?)?;
         }
+        write!(out, "\"results\":[")?;
+        let mut spool = self.spool.reader()?;
+        for (number, (_, piece)) in self.results.iter().enumerate() {
+            out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
+            spool.copy(*piece, &mut out)?;
+        }
+        out.write_all(b"\n]}\n")?;
+        out.flush()
     }
 }

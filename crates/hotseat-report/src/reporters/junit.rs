@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, TurnItem, VerdictStatus};
 
+use super::Reporter;
 use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
 use super::text::not_run_turns;
 use super::xml::{XmlElement, attribute_text};
-use super::{Reporter, RunEvent};
 use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary, SweepOutcome, SweepRow};
 use hotseat_engine::session::{CheckResult, CheckState};
 
@@ -74,17 +74,6 @@ impl JUnitReporter {
         Ok(JUnitReporter { file, spool: ReportSpool::new()?, suites: BTreeMap::new() })
     }
 
-    fn add_outcome(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
-        let (case_ref, case) = (&outcome.case_ref, &outcome.case_ref.case);
-        let (element, status) = case_element(outcome);
-        let with_id = match case.id == case.name {
-            true => case.name.clone(),
-            false => format!("{} [{}]", case.name, case.id),
-        };
-        let names = (&*case.name, &*with_id);
-        self.add_case(&case_ref.suite.shown, (case_ref.index, names), &element, status, outcome.duration())
-    }
-
     /// Adds the element of a case, which lacks its name. Readers tell cases apart by their names: if two cases of
     /// a suite have the same one in XML, both have their ids beside it, and also their numbers if that is not enough.
     fn add_case(
@@ -116,8 +105,21 @@ impl JUnitReporter {
         suite.cases.push(CaseElement { index, start, names, rest: spooled(&rest)? });
         Ok(())
     }
+}
 
-    fn write_report(&mut self, summary: &RunSummary) -> io::Result<()> {
+impl Reporter for JUnitReporter {
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        let (case_ref, case) = (&outcome.case_ref, &outcome.case_ref.case);
+        let (element, status) = case_element(outcome);
+        let with_id = match case.id == case.name {
+            true => case.name.clone(),
+            false => format!("{} [{}]", case.name, case.id),
+        };
+        let names = (&*case.name, &*with_id);
+        self.add_case(&case_ref.suite.shown, (case_ref.index, names), &element, status, outcome.duration())
+    }
+
+    fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
         if let Some(why) = &summary.broken {
             // A run that could not be completed must not look like a run without failures.
             let error = XmlElement::new(ERROR).attribute("message", why).attribute("type", "run_error");
@@ -193,21 +195,6 @@ fn counted(element: &'static str, name: &str, counts: ElementCounts, time: Durat
 
 fn seconds(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64())
-}
-
-impl Reporter for JUnitReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        match event {
-            RunEvent::CaseEnded(outcome) => self.add_outcome(outcome),
-            RunEvent::Ended(summary) => self.write_report(summary),
-            RunEvent::Started { .. }
-            | RunEvent::CaseStarted { .. }
-            | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_) => Ok(()),
-        }
-    }
 }
 
 /// Builds the element of a case without its name, and the name of its status if it has not passed. As in reports of Surefire, the first

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, VerdictStatus};
 
+use super::Reporter;
 use super::text::{
     format_cost, format_count, format_duration, last_lines, not_run_turns, one_line, safe_lines,
 };
-use super::{Reporter, RunEvent};
 use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary, SweepReport};
 use hotseat_engine::session::{CheckResult, CheckState};
 
@@ -118,24 +118,14 @@ impl MarkdownReporter {
 }
 
 impl Reporter for MarkdownReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        match event {
-            RunEvent::CaseEnded(outcome) => {
-                self.add_section(outcome);
-                Ok(())
-            }
-            RunEvent::Ended(summary) => {
-                let text = self.render(summary);
-                self.file.write_all(text.as_bytes())?;
-                self.file.flush()
-            }
-            RunEvent::Started { .. }
-            | RunEvent::CaseStarted { .. }
-            | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_) => Ok(()),
-        }
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        self.add_section(outcome);
+        Ok(())
+    }
+
+    fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
+        self.file.write_all(self.render(summary).as_bytes())?;
+        self.file.flush()
     }
 }
 

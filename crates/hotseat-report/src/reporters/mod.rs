@@ -43,12 +43,38 @@ pub use saved_cases::SavedCasesReporter;
 pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, shell_word, wrap};
 pub use trace::TraceReporter;
 
-use hotseat_engine::run::{RunEvent, RunSettings};
+use hotseat_engine::run::{CaseOutcome, RunEvent, RunSettings, RunSummary, SweepReport};
 
 /// Receives the events of a run.
 pub trait Reporter: Send {
     /// Handles an event. Fails if output cannot be written.
-    fn report(&mut self, event: &RunEvent) -> io::Result<()>;
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome) => self.report_case(outcome),
+            RunEvent::SweepEnded(sweep) => self.report_sweep(sweep),
+            RunEvent::Ended(summary) => self.report_run(summary),
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted { .. }
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. } => Ok(()),
+        }
+    }
+
+    /// Handles a case that has finished or will never start. Fails if output cannot be written.
+    fn report_case(&mut self, _: &CaseOutcome) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Handles the end of a sweep of faults. Fails if output cannot be written.
+    fn report_sweep(&mut self, _: &SweepReport) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Handles the end of the run. Fails if output cannot be written.
+    fn report_run(&mut self, _: &RunSummary) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Writes what earlier events left unwritten. It is called when no event is pending. Fails if output
     /// cannot be written.

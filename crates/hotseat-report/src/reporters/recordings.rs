@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Reporter;
 use super::record::rfc3339;
-use super::{Reporter, RunEvent};
-use hotseat_engine::run::RunSettings;
+use hotseat_engine::run::{CaseOutcome, RunSettings};
 use hotseat_targets::recording::{self, AgentRecording, suite_name};
 
 /// Reporter that writes a recording of each executed case.
@@ -28,8 +28,7 @@ impl RecordingsReporter {
 }
 
 impl Reporter for RecordingsReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
         let attempt = outcome.representative();
         let turns = recording::turns_of(&attempt.events, &attempt.conversation);
         // If the case did not run or the agent did nothing, an earlier recording is kept.

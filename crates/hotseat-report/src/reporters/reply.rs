@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use hotseat_trace::VerdictStatus;
 use serde_json::Value;
 
+use super::Reporter;
 use super::text::{one_line, safe_lines};
-use super::{Reporter, RunEvent};
 use hotseat_checks::read_json;
-use hotseat_engine::run::Attempt;
+use hotseat_engine::run::{Attempt, CaseOutcome};
 
 /// Reporter that writes the reply: text unchanged, JSON indented, followed by the tool calls.
 pub struct ReplyReporter<W> {
@@ -65,25 +65,14 @@ impl<W: Write + Send> ReplyReporter<W> {
 }
 
 impl<W: Write + Send> Reporter for ReplyReporter<W> {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        match event {
-            RunEvent::CaseEnded(outcome) if outcome.stability.is_none() => {
-                self.write(outcome.representative())
-            }
-            RunEvent::CaseEnded(outcome) => {
-                for attempt in &outcome.attempts {
-                    writeln!(self.out, "--- Run {} ---", attempt.number)?;
-                    self.write(attempt)?;
-                }
-                Ok(())
-            }
-            RunEvent::Started { .. }
-            | RunEvent::CaseStarted { .. }
-            | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_)
-            | RunEvent::Ended(_) => Ok(()),
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        if outcome.stability.is_none() {
+            return self.write(outcome.representative());
         }
+        for attempt in &outcome.attempts {
+            writeln!(self.out, "--- Run {} ---", attempt.number)?;
+            self.write(attempt)?;
+        }
+        Ok(())
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 
 use serde_json::{Value, json};
 
-use super::{CommandGuard, Reporter, RunEvent};
+use super::{CommandGuard, Reporter};
 use hotseat_engine::cases::{Suite, escape_variables};
-use hotseat_engine::run::Attempt;
+use hotseat_engine::run::{Attempt, CaseOutcome};
 
 /// Reporter that writes one case per line: the original case with one turn for each executed turn. Only
 /// conversations with typed or simulated inputs are saved.
@@ -91,10 +91,8 @@ fn name_goal(value: &mut Value, goal: &str) {
 }
 
 impl Reporter for SavedCasesReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        if let RunEvent::CaseEnded(outcome) = event
-            && let Some(case) = saved_case(outcome.representative())
-        {
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        if let Some(case) = saved_case(outcome.representative()) {
             self.write_head(&outcome.case_ref.suite)?;
             writeln!(self.out, "{case}")?;
             self.out.flush()?;

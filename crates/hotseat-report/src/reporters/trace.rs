@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Write};
 use hotseat_trace::FORMAT_VERSION;
 use serde_json::json;
 
-use super::{CommandGuard, Reporter, RunEvent};
+use super::{CommandGuard, Reporter};
+use hotseat_engine::run::CaseOutcome;
 
 /// Reporter that writes events as JSON lines. The events of each attempt follow a line that names their case.
 pub struct TraceReporter {
@@ -21,8 +22,7 @@ impl TraceReporter {
 }
 
 impl Reporter for TraceReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
         let case = &outcome.case_ref.case;
         for attempt in &outcome.attempts {
             let head = json!({

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use hotseat_trace::{EventRecord, Millis, Payload, optional_members};
 use serde::Serialize;
 
+use super::Reporter;
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord, records};
 use super::spool::{ReportSpool, SpoolPiece};
-use super::{Reporter, RunEvent};
 use hotseat_engine::run::{Attempt, CaseOutcome, RunSettings, RunSummary, SweepReport};
 use origin::{SourceExcerptRecord, rerun_command, source_excerpts};
 pub use page::{ServedPage, served_page};
@@ -121,15 +121,17 @@ impl HtmlReporter {
         let (spool, cases) = (ReportSpool::new()?, Vec::new());
         Ok(HtmlReporter { file, label: shown, setting, spool, cases })
     }
+}
 
-    fn spool_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+impl Reporter for HtmlReporter {
+    fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
         let row = self.spool.add(&page::to_script_json(&OverviewRow::new(outcome, &self.setting))?)?;
         let whole = self.spool.add(&page::to_script_json(&CaseRecord::new(outcome, &self.setting))?)?;
         self.cases.push(SpooledCase { index: outcome.case_ref.index, row, details: whole });
         Ok(())
     }
 
-    fn write_page(&mut self, summary: &RunSummary) -> io::Result<()> {
+    fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.cases.sort_unstable();
         let run = RunRecord::ended(summary, &self.setting, &self.label);
         let mut out = BufWriter::new(&self.file);
@@ -179,19 +181,4 @@ fn visible_events(events: &[EventRecord]) -> Vec<&EventRecord> {
         !is_machinery && !within
     };
     events.iter().filter(wanted).collect()
-}
-
-impl Reporter for HtmlReporter {
-    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        match event {
-            RunEvent::CaseEnded(outcome) => self.spool_case(outcome),
-            RunEvent::Ended(summary) => self.write_page(summary),
-            RunEvent::Started { .. }
-            | RunEvent::CaseStarted { .. }
-            | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_)
-            | RunEvent::SweepStarted { .. }
-            | RunEvent::SweepEnded(_) => Ok(()),
-        }
-    }
 }
