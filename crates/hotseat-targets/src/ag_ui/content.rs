@@ -7,6 +7,7 @@ use super::wire::MessageObject as Written;
 use crate::message::{
     ContentPart, ConversationMessage, MediaAttachment, MediaSource, joined_text, media_parts, unique_id,
 };
+use crate::target::template::call_json;
 
 /// Returns content in parts.
 pub fn content_parts(content: &[ContentPart]) -> Value {
@@ -51,10 +52,7 @@ pub fn message_json(message: &ConversationMessage) -> Written {
         written.insert("toolCallId".to_string(), json!(id));
     }
     if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| {
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-        });
-        written.insert("toolCalls".to_string(), Value::Array(calls.collect()));
+        written.insert("toolCalls".to_string(), message.tool_calls.iter().map(call_json).collect());
     }
     written
 }

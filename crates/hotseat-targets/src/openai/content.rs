@@ -3,9 +3,8 @@
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Value, json};
 
-use crate::message::{
-    ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, joined_text, media_parts,
-};
+use crate::message::{ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource};
+use crate::target::template::chat_message_json;
 
 /// Returns content in parts. Fails if an attachment is not supported by the protocol.
 pub fn content_parts(content: &[ContentPart]) -> Result<Value, AttemptFailure> {
@@ -64,24 +63,5 @@ fn attachment_part(media: &MediaAttachment) -> Result<Value, AttemptFailure> {
 
 /// Returns a message before the first turn. Fails if an attachment is not supported by the protocol.
 pub fn message_json(message: &ConversationMessage) -> Result<Value, AttemptFailure> {
-    let said = joined_text(&message.content);
-    let content = match media_parts(&message.content).next() {
-        Some(_) => content_parts(&message.content)?,
-        None if said.is_empty() && !message.tool_calls.is_empty() => Value::Null,
-        None => Value::String(said),
-    };
-    let mut written = json!({"role": message.role.name(), "content": content});
-    if let Some(name) = &message.name {
-        written["name"] = json!(name);
-    }
-    if let Some(id) = &message.tool_call_id {
-        written["tool_call_id"] = json!(id);
-    }
-    if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| {
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-        });
-        written["tool_calls"] = calls.collect();
-    }
-    Ok(written)
+    Ok(chat_message_json(message, content_parts(&message.content)?))
 }

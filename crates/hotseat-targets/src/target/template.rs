@@ -217,9 +217,14 @@ pub fn user_message(content: &[Said]) -> ConversationMessage {
 
 /// Returns a message as JSON for custom interfaces.
 pub fn message_json(message: &ConversationMessage) -> Value {
+    chat_message_json(message, message.content.iter().map(part_json).collect())
+}
+
+/// Returns a message in the format of chat completions. Its content is text, or `parts` if it has attachments.
+pub fn chat_message_json(message: &ConversationMessage, parts: Value) -> Value {
     let said = joined_text(&message.content);
     let content = match media_parts(&message.content).next() {
-        Some(_) => message.content.iter().map(part_json).collect(),
+        Some(_) => parts,
         None if said.is_empty() && !message.tool_calls.is_empty() => Value::Null,
         None => Value::String(said),
     };
