@@ -199,53 +199,29 @@ impl RoleClient {
         patience: Duration,
         idle: Duration,
     ) -> RoleClient {
-        RoleClient {
-            backend: RoleBackend::Agent(open),
-            label: shown.to_string().into(),
-            timeout: patience,
-            idle,
-            cassette: None,
-            connector: None,
-        }
+        RoleClient { idle, ..RoleClient::new(shown, RoleBackend::Agent(open), patience) }
     }
 
     /// Creates a role performed by a model with a built-in prompt.
     pub fn model(shown: &RoleReference, model: Arc<dyn Model>, patience: Duration) -> RoleClient {
-        RoleClient {
-            backend: RoleBackend::Model(model, Arc::default()),
-            label: shown.to_string().into(),
-            timeout: patience,
-            idle: patience,
-            cassette: None,
-            connector: None,
-        }
+        RoleClient::new(shown, RoleBackend::Model(model, Arc::default()), patience)
     }
 
     /// Creates a role performed by a script function. The time limit is that of the project, else `usual`.
     pub fn script(shown: &RoleReference, function: BoundFunction, usual: Duration) -> RoleClient {
         let patience = function.time_limit_or(usual);
-        RoleClient {
-            backend: RoleBackend::Script(function),
-            label: shown.to_string().into(),
-            timeout: patience,
-            idle: patience,
-            cassette: None,
-            connector: None,
-        }
+        RoleClient::new(shown, RoleBackend::Script(function), patience)
     }
 
     /// Creates a role that is not asked and uses recorded answers only.
     pub fn offline(shown: &RoleReference) -> RoleClient {
         let is_model = matches!(shown, RoleReference::Connector(_));
-        let (patience, idle) = (Duration::ZERO, Duration::ZERO);
-        RoleClient {
-            backend: RoleBackend::Offline { is_model },
-            label: shown.to_string().into(),
-            timeout: patience,
-            idle,
-            cassette: None,
-            connector: None,
-        }
+        RoleClient::new(shown, RoleBackend::Offline { is_model }, Duration::ZERO)
+    }
+
+    fn new(shown: &RoleReference, backend: RoleBackend, timeout: Duration) -> RoleClient {
+        let label = shown.to_string().into();
+        RoleClient { backend, label, timeout, idle: timeout, cassette: None, connector: None }
     }
 
     /// Records the answers of the role in a cassette, or takes them from it.
