@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hotseat_trace::{AttemptFailure, CallVisibility};
+use hotseat_trace::{AttemptFailure, CallVisibility, named};
 use serde_json::Value;
 
 pub(crate) use client_requests::{
@@ -133,11 +133,13 @@ impl ProtocolCapabilities {
     };
 }
 
-/// The part of the conversation sent with each input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HistoryMode {
-    /// The whole conversation.
-    Full,
-    /// Only messages that the agent has not received yet.
-    Delta,
+named! {
+    /// The part of the conversation sent with each input.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum HistoryMode {
+        /// The whole conversation.
+        Full = "full",
+        /// Only messages that the agent has not received yet.
+        Delta = "delta",
+    }
 }

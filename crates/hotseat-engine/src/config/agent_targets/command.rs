@@ -114,10 +114,7 @@ impl AgentTarget for CommandTarget {
             env: env
                 .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
                 .collect(),
-            history: match map.text("history") {
-                Some("full") => HistoryMode::Full,
-                _ => HistoryMode::Delta,
-            },
+            history: map.text("history").and_then(HistoryMode::from_name).unwrap_or(HistoryMode::Delta),
             capabilities: input.capabilities,
             given: CaseInputs::default(),
             keep_raw: false,

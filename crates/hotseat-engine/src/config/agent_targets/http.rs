@@ -176,10 +176,7 @@ impl AgentTarget for HttpTarget {
             body,
             mapping,
             stream,
-            history: match map.text("history") {
-                Some("delta") => HistoryMode::Delta,
-                _ => HistoryMode::Full,
-            },
+            history: map.text("history").and_then(HistoryMode::from_name).unwrap_or(HistoryMode::Full),
             capabilities: input.capabilities,
             given: CaseInputs::default(),
             keep_raw: false,

@@ -140,10 +140,7 @@ impl AgentTarget for ChatTarget {
                 Some(Value::Object(members)) => members,
                 _ => serde_json::Map::new(),
             },
-            history: match map.text("history") {
-                Some("delta") => HistoryMode::Delta,
-                _ => HistoryMode::Full,
-            },
+            history: map.text("history").and_then(HistoryMode::from_name).unwrap_or(HistoryMode::Full),
             connectors: BTreeMap::new(),
             given: CaseInputs::default(),
             keep_raw: false,
