@@ -36,8 +36,6 @@ pub struct McpCall {
     pub arguments: Value,
     /// Revision that the client speaks.
     pub revision: ProtocolRevision,
-    /// `_meta` of the request, for example with `traceparent`.
-    pub meta: Map<String, Value>,
     /// Capabilities of the client, such as `elicitation`.
     pub capabilities: Map<String, Value>,
     /// The client's answers to the input requests of an earlier answer; empty in the first round.

@@ -170,7 +170,6 @@ async fn open_call(request: &RpcRequest, arguments: Value) -> Result<(McpCall, C
         tool: tool.to_string(),
         arguments,
         revision: request.revision,
-        meta: request.meta(),
         capabilities: request.capabilities.clone(),
         input_responses,
         input_state: identity.state.take(),

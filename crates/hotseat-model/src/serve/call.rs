@@ -194,12 +194,8 @@ impl ServedCall {
     }
 
     async fn report_reply(&self, reply: ModelReply) {
-        let kind = ServedModelEventKind::CallAnswered {
-            call: self.number,
-            position: self.request.position.clone(),
-            reply: Box::new(reply),
-            duration: self.duration(),
-        };
+        let (reply, duration) = (Box::new(reply), self.duration());
+        let kind = ServedModelEventKind::CallAnswered { call: self.number, reply, duration };
         self.conversation.report(&self.model.name, kind).await;
     }
 
@@ -209,9 +205,7 @@ impl ServedCall {
     }
 
     async fn report_failure(&self, error: ModelError) {
-        let position = self.request.position.clone();
-        let kind =
-            ServedModelEventKind::CallFailed { call: self.number, position, error, may_be_accepted: false };
+        let kind = ServedModelEventKind::CallFailed { call: self.number, error, may_be_accepted: false };
         self.conversation.report(&self.model.name, kind).await;
     }
 

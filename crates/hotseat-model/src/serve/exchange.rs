@@ -431,12 +431,8 @@ impl ExchangeRequest {
     }
 
     async fn report_reply(&self, call: &ObservedCall, reply: ModelReply) {
-        let kind = ServedModelEventKind::CallAnswered {
-            call: call.number,
-            position: call.request.position.clone(),
-            reply: Box::new(reply),
-            duration: self.arrived.elapsed(),
-        };
+        let (reply, duration) = (Box::new(reply), self.arrived.elapsed());
+        let kind = ServedModelEventKind::CallAnswered { call: call.number, reply, duration };
         self.conversation.report(&self.model.name, kind).await;
     }
 
@@ -449,8 +445,7 @@ impl ExchangeRequest {
         if self.dialect.is_none() && error.kind != ModelErrorKind::Unanswered {
             return;
         }
-        let position = call.request.position.clone();
-        let kind = ServedModelEventKind::CallFailed { call: call.number, position, error, may_be_accepted };
+        let kind = ServedModelEventKind::CallFailed { call: call.number, error, may_be_accepted };
         self.conversation.report(&self.model.name, kind).await;
     }
 }

@@ -84,10 +84,10 @@ pub enum ServedModelEventKind {
         results: Vec<ModelToolResult>,
     },
     /// A call was answered: the reply before any fault, and the time since the call arrived.
-    CallAnswered { call: u64, position: CallPosition, reply: Box<ModelReply>, duration: Duration },
+    CallAnswered { call: u64, reply: Box<ModelReply>, duration: Duration },
     /// A call failed: by the script, by a fault, or because the client disconnected. `may_be_accepted` is true if the client
     /// received the whole answer of a provider, which only lacks its end: some clients use the calls in it.
-    CallFailed { call: u64, position: CallPosition, error: ModelError, may_be_accepted: bool },
+    CallFailed { call: u64, error: ModelError, may_be_accepted: bool },
     /// A provider answered a request whose protocol is not read, so its answer may contain tool calls.
     UnreadAnswer { path: String },
     /// A fault was injected into a call. `rule` is its index among the faults of the model.
