@@ -7,23 +7,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{ResponsibleParty, Verdict, VerdictStatus};
 
-/// Displayed result of a case or an attempt: whether it passed, and if not, who is at fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResultLabel {
-    /// Passed.
-    Passed,
-    /// The agent is at fault.
-    Failed,
-    /// The test, its hooks or its scripts are at fault.
-    TestError,
-    /// A judge is at fault.
-    JudgeError,
-    /// The simulator is at fault.
-    SimulatorError,
-    /// The network, the machine or the store is at fault, or the run was cancelled.
-    InfrastructureError,
-    /// Not run, or ended without a result.
-    Skipped,
+named! {
+    /// Displayed result of a case or an attempt: whether it passed, and if not, who is at fault.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum ResultLabel {
+        /// Passed.
+        Passed = "passed",
+        /// The agent is at fault.
+        Failed = "failed",
+        /// The test, its hooks or its scripts are at fault.
+        TestError = "test error",
+        /// A judge is at fault.
+        JudgeError = "judge error",
+        /// The simulator is at fault.
+        SimulatorError = "simulator error",
+        /// The network, the machine or the store is at fault, or the run was cancelled.
+        InfrastructureError = "infrastructure error",
+        /// Not run, or ended without a result.
+        Skipped = "skipped",
+    }
 }
 
 named! {
@@ -50,17 +52,6 @@ named! {
 pub struct LabelCounts(BTreeMap<ResultLabel, usize>);
 
 impl ResultLabel {
-    /// All labels.
-    pub const ALL: [ResultLabel; 7] = [
-        ResultLabel::Passed,
-        ResultLabel::Failed,
-        ResultLabel::TestError,
-        ResultLabel::JudgeError,
-        ResultLabel::SimulatorError,
-        ResultLabel::InfrastructureError,
-        ResultLabel::Skipped,
-    ];
-
     /// Returns the label of a verdict.
     pub fn from_verdict(verdict: &Verdict) -> ResultLabel {
         match (verdict.status, &verdict.failure) {
@@ -71,20 +62,7 @@ impl ResultLabel {
         }
     }
 
-    /// The word in reports.
-    pub const fn word(self) -> &'static str {
-        match self {
-            ResultLabel::Passed => "passed",
-            ResultLabel::Failed => "failed",
-            ResultLabel::TestError => "test error",
-            ResultLabel::JudgeError => "judge error",
-            ResultLabel::SimulatorError => "simulator error",
-            ResultLabel::InfrastructureError => "infrastructure error",
-            ResultLabel::Skipped => "skipped",
-        }
-    }
-
-    /// The word in capitals, for the console.
+    /// The name in capitals, for the console.
     pub const fn capitals(self) -> &'static str {
         match self {
             ResultLabel::Passed => "PASSED",
@@ -113,12 +91,12 @@ impl ResultLabel {
     pub fn count(self, number: usize) -> String {
         match self {
             ResultLabel::Passed | ResultLabel::Failed | ResultLabel::Skipped => {
-                format!("{number} {}", self.word())
+                format!("{number} {}", self.name())
             }
             ResultLabel::TestError
             | ResultLabel::JudgeError
             | ResultLabel::SimulatorError
-            | ResultLabel::InfrastructureError => format_count(number, self.word()),
+            | ResultLabel::InfrastructureError => format_count(number, self.name()),
         }
     }
 }
@@ -152,15 +130,14 @@ impl From<ResponsibleParty> for ResultLabel {
 
 impl Serialize for ResultLabel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+        serializer.serialize_str(self.name())
     }
 }
 
 impl<'de> Deserialize<'de> for ResultLabel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
-        let known = ResultLabel::ALL.into_iter().find(|label| label.word() == word);
-        known.ok_or_else(|| D::Error::custom(format!("unknown result {word:?}")))
+        ResultLabel::from_name(&word).ok_or_else(|| D::Error::custom(format!("unknown result {word:?}")))
     }
 }
 
@@ -200,9 +177,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capitals_are_the_word() {
+    fn capitals_are_the_name() {
         for label in ResultLabel::ALL {
-            assert_eq!(label.capitals(), label.word().to_uppercase());
+            assert_eq!(label.capitals(), label.name().to_uppercase());
         }
     }
 }

@@ -105,8 +105,8 @@ fn other_labels(
     expected: ResultLabel,
     form: impl Fn(ResultLabel) -> String,
 ) -> Vec<&'static str> {
-    let others = ResultLabel::ALL.into_iter().filter(|label| *label != expected);
-    others.filter(|label| text.contains(&form(*label))).map(ResultLabel::word).collect()
+    let others = ResultLabel::ALL.iter().copied().filter(|label| *label != expected);
+    others.filter(|label| text.contains(&form(*label))).map(ResultLabel::name).collect()
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn every_reporter_uses_the_word_and_the_color_of_every_kind_of_failure() {
     let saved = SavedRun::new();
     for kind in FailureKind::ALL.iter().copied() {
         let label = ResultLabel::from(kind.fault());
-        let word = label.word();
+        let word = label.name();
         let verdict = Verdict::failed(AttemptFailure::new(kind, REASON));
         let name = kind.name();
 
@@ -170,7 +170,7 @@ fn every_kind_of_failure_is_in_the_row_of_its_word_in_the_documentation() {
     let page = std::fs::read_to_string(folder).expect("the page");
     for kind in FailureKind::ALL {
         let label = ResultLabel::from(kind.fault());
-        let row = format!("| `{}` | {} |", label.word(), label.color().name());
+        let row = format!("| `{}` | {} |", label.name(), label.color().name());
         let row = page.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("{row}: {page}"));
         assert!(row.contains(&format!("`{}`", kind.name())), "{}: {row}", kind.name());
         let rows = page
@@ -220,7 +220,7 @@ fn a_run_with_every_label_is_counted_by_them() {
     let (_agent, _role, project) = project();
     let tested = project.test(&["--color", "always"]);
     for (id, label) in LABELS {
-        assert_eq!(tested.case(id)["label"], label.word(), "{id}: {}", tested.output);
+        assert_eq!(tested.case(id)["label"], label.name(), "{id}: {}", tested.output);
         let console = &tested.output.stdout;
         let begin = console.find(&format!("► [{id}]")).unwrap_or_else(|| panic!("{id}: {console}"));
         let case = console[begin + "► ".len()..].split("► ").next().expect("a case");

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 
 use hotseat_document::excerpt;
 use hotseat_mcp::FaultKind;
-use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments};
+use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments, named};
 use serde::{Deserialize, Serialize};
 
 use super::attempt_result::Attempt;
@@ -67,28 +66,30 @@ pub(super) struct SweepFinding {
 /// of it, because an agent may do the work again at another server with a tool of the same name.
 type EffectCounts<'a> = BTreeMap<(&'a str, &'a str), usize>;
 
-/// Behaviour of the agent after a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SweepOutcome {
-    /// The tools took effect as often as without the fault, with no further call of the tool, and the checks passed.
-    Recovered,
-    /// The tools took effect as often as without the fault, after further calls of the tool, and the checks passed.
-    CalledAgain,
-    /// A tool took no effect, or a check failed, and the agent wrote another text than without the fault.
-    ToldUser,
-    /// A tool took no effect, and the agent wrote the same text as with the effect.
-    DidNotNotice,
-    /// The tool took effect more often than without the fault, or another tool with the same arguments.
-    ActedTwice,
-    /// The agent failed, a check failed although the agent did the same, or the agent did what a check forbids.
-    Failed,
-    /// The agent exceeded its time limit.
-    Hung,
-    /// The agent did not make the call.
-    NotReached,
-    /// The test could not decide: an answer or a role is missing.
-    Error,
+named! {
+    /// Behaviour of the agent after a fault.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SweepOutcome {
+        /// The tools took effect as often as without the fault, with no further call of the tool, and the checks passed.
+        Recovered = "recovered",
+        /// The tools took effect as often as without the fault, after further calls of the tool, and the checks passed.
+        CalledAgain = "called again",
+        /// A tool took no effect, or a check failed, and the agent wrote another text than without the fault.
+        ToldUser = "told the user",
+        /// A tool took no effect, and the agent wrote the same text as with the effect.
+        DidNotNotice = "did not notice",
+        /// The tool took effect more often than without the fault, or another tool with the same arguments.
+        ActedTwice = "acted twice",
+        /// The agent failed, a check failed although the agent did the same, or the agent did what a check forbids.
+        Failed = "failed",
+        /// The agent exceeded its time limit.
+        Hung = "hung",
+        /// The agent did not make the call.
+        NotReached = "not reached",
+        /// The test could not decide: an answer or a role is missing.
+        Error = "error of the test",
+    }
 }
 
 /// One conversation of a sweep.
@@ -286,22 +287,6 @@ impl SweepOutcome {
             | SweepOutcome::Hung
             | SweepOutcome::Error => true,
         }
-    }
-}
-
-impl fmt::Display for SweepOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SweepOutcome::Recovered => "recovered",
-            SweepOutcome::CalledAgain => "called again",
-            SweepOutcome::ToldUser => "told the user",
-            SweepOutcome::DidNotNotice => "did not notice",
-            SweepOutcome::ActedTwice => "acted twice",
-            SweepOutcome::Failed => "failed",
-            SweepOutcome::Hung => "hung",
-            SweepOutcome::NotReached => "not reached",
-            SweepOutcome::Error => "error of the test",
-        })
     }
 }
 

@@ -35,7 +35,7 @@ pub struct FailedCase {
 
 /// Formats `judge error: the judge gave no answer`: the label of a failure, and its message.
 pub(super) fn labelled_message(failure: &AttemptFailure) -> String {
-    let (word, message) = (ResultLabel::from(failure.fault).word(), &failure.message);
+    let (word, message) = (ResultLabel::from(failure.fault).name(), &failure.message);
     match message.strip_prefix(word) {
         Some(rest) if rest.starts_with(':') => message.clone(),
         _ => format!("{word}: {message}"),

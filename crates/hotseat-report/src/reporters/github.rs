@@ -101,7 +101,7 @@ impl<'a> CaseAnnotation<'a> {
             (VerdictStatus::Failed, Some(failure)) => {
                 let message = match (&outcome.stability, attempts.len()) {
                     (None, n @ 2..) => {
-                        let word = ResultLabel::from(failure.fault).word();
+                        let word = ResultLabel::from(failure.fault).name();
                         let status = outcome.representative().status();
                         let alike = attempts.iter().filter(|attempt| attempt.status() == status).count();
                         let share = if alike == n { "each".to_string() } else { alike.to_string() };

@@ -310,7 +310,7 @@ fn failure_element(failure: &AttemptFailure) -> XmlElement {
 
 /// Adds the message and the type: the label, and the kind of the failure, as `judge error: judge_error`.
 fn described(element: XmlElement, failure: &AttemptFailure) -> XmlElement {
-    let label = ResultLabel::from(failure.fault).word();
+    let label = ResultLabel::from(failure.fault).name();
     element
         .attribute("message", labelled_message(failure))
         .attribute("type", format!("{label}: {}", failure.kind.name()))

@@ -164,7 +164,7 @@ fn failure_section(outcome: &CaseOutcome) -> String {
     let place = format!("{}:{}", case.place.file(), case.place.line());
     let mut out = format!("\n### {mark} {}\n\n{}", escape_inline(&case.name), format_code(&place));
     if let Some(failure) = &outcome.verdict.failure {
-        let label = ResultLabel::from(failure.fault).word();
+        let label = ResultLabel::from(failure.fault).name();
         let (kind, message) = (format_code(failure.kind.name()), escape_inline(&failure.message));
         let _ = write!(out, " · **{label}** · {kind} · {message}");
     } else {

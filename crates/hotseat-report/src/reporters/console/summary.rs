@@ -75,10 +75,10 @@ fn label_and_note(failed: &FailedCase) -> (String, String) {
     let note = match failed.kind {
         FailureKind::Assertion => format!("({place})"),
         kind if failed.label == ResultLabel::Failed => format!("({place}, {})", kind.name()),
-        kind if kind.name().replace('_', " ") == failed.label.word() => {
-            format!("({place}, {})", failed.label.word())
+        kind if kind.name().replace('_', " ") == failed.label.name() => {
+            format!("({place}, {})", failed.label.name())
         }
-        kind => format!("({place}, {}: {})", failed.label.word(), kind.name()),
+        kind => format!("({place}, {}: {})", failed.label.name(), kind.name()),
     };
     let label = super::label::case_label(&failed.id, &failed.name, failed.has_name);
     (one_line(&label, 4000), note)

@@ -41,7 +41,7 @@ fn script_with(source: &str) -> String {
         include_str!("app.js"),
     ];
     let colors: BTreeMap<&str, &str> =
-        ResultLabel::ALL.iter().map(|label| (label.word(), label.color().name())).collect();
+        ResultLabel::ALL.iter().map(|label| (label.name(), label.color().name())).collect();
     let colors = serde_json::json!(colors);
     format!("(() => {{\n'use strict';\nconst LABEL_COLORS = {colors};\n{}}})();\n", parts.join("\n"))
 }
