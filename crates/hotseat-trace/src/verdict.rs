@@ -6,7 +6,7 @@ use crate::CallComparison;
 
 named! {
     /// Status of an attempt.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum VerdictStatus {
         /// The conversation was completed and every hard check passed.
@@ -14,6 +14,7 @@ named! {
         /// A hard check failed, or the conversation could not be completed.
         Failed = "failed",
         /// Not run.
+        #[default]
         Skipped = "skipped",
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hotseat_trace::LabelCounts;
-use serde::Deserialize;
+use hotseat_trace::{LabelCounts, VerdictStatus};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// Run to compare.
@@ -33,7 +33,7 @@ pub struct ReportCase {
     /// Suite file.
     pub file: String,
     /// Status of the case.
-    pub status: CaseStatus,
+    pub status: VerdictStatus,
     /// Fingerprint of the user inputs and the agent context; `None` in reports of older versions.
     pub input_fingerprint: Option<String>,
     /// Fingerprint of the checks.
@@ -66,27 +66,10 @@ pub struct StoppingRule {
     pub max_runs: usize,
 }
 
-/// Status of a case or an attempt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
-pub enum CaseStatus {
-    /// Passed.
-    Passed,
-    /// Failed.
-    Failed,
-    /// Not run, or without input for the agent.
-    #[default]
-    Skipped,
-}
-
-impl From<String> for CaseStatus {
-    fn from(status: String) -> Self {
-        match &*status {
-            "passed" => CaseStatus::Passed,
-            "failed" => CaseStatus::Failed,
-            _ => CaseStatus::Skipped,
-        }
-    }
+/// Reads a status. Those of other versions count as not run.
+pub(super) fn read_status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VerdictStatus, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Ok(VerdictStatus::from_name(&name).unwrap_or_default())
 }
 
 /// Attempt at a case.

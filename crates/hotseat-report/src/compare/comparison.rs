@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cases::{CaseStatus, ReportAttempt, ReportCase, ReportRun};
+use super::cases::{ReportAttempt, ReportCase, ReportRun};
 use super::divergence::{Divergence, find_divergence};
 use super::figures::{ComparedFigure, UndecidedFigure, compare_figures};
 use super::pairing::{
@@ -18,6 +18,7 @@ use hotseat_statistics::{
     ConfidenceInterval, PairedCounts, PassRateTest, SummaryStatistics, TestPValue, can_detect_change,
     compare_pass_rates, significant_tests, wilson_interval,
 };
+use hotseat_trace::VerdictStatus;
 
 /// Comparison of two runs.
 #[derive(Debug)]
@@ -159,9 +160,9 @@ pub fn compare<'a>(before: &'a ReportRun, after: &'a ReportRun, rules: Compariso
             None => both.push((one, other)),
         }
     }
-    let passed = |case: &&ReportCase| case.status == CaseStatus::Passed;
+    let passed = |case: &&ReportCase| case.status == VerdictStatus::Passed;
     let differing = not_compared.iter().map(|not| (not.before, not.after));
-    let skipped = both.iter().copied().filter(|(_, other)| other.status == CaseStatus::Skipped);
+    let skipped = both.iter().copied().filter(|(_, other)| other.status == VerdictStatus::Skipped);
     let lost = removed.iter().copied().filter(passed).count()
         + differing.chain(skipped).filter(|(one, other)| passed(one) && !passed(other)).count();
     let samples: Vec<PairedCounts> = both.iter().map(|(one, other)| weighted_sample(one, other)).collect();
@@ -325,8 +326,8 @@ fn compare_case<'a>(
 ) -> ComparedCase<'a> {
     let by = all_attempts_sample(before, after).difference().unwrap_or(0.0);
     let change = match (before.status, after.status) {
-        (CaseStatus::Passed, CaseStatus::Failed) => PassChange::NewlyFails,
-        (CaseStatus::Failed, CaseStatus::Passed) => PassChange::NewlyPasses,
+        (VerdictStatus::Passed, VerdictStatus::Failed) => PassChange::NewlyFails,
+        (VerdictStatus::Failed, VerdictStatus::Passed) => PassChange::NewlyPasses,
         _ if by < 0.0 => PassChange::PassesLess,
         _ if by > 0.0 => PassChange::PassesMore,
         _ => PassChange::Same,
@@ -369,7 +370,7 @@ mod tests {
     fn run(cases: &[(&str, usize, usize)]) -> ReportRun {
         let case = |&(id, passed, tries): &(&str, usize, usize)| ReportCase {
             id: id.into(),
-            status: if passed == tries { CaseStatus::Passed } else { CaseStatus::Failed },
+            status: if passed == tries { VerdictStatus::Passed } else { VerdictStatus::Failed },
             check_fingerprint: Some("same".into()),
             input_fingerprint: Some("same".into()),
             attempts: (0..tries)

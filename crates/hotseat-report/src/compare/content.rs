@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hotseat_trace::{LabelCounts, ResponsibleParty, ResultLabel};
+use hotseat_trace::{LabelCounts, ResponsibleParty, ResultLabel, VerdictStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::cases::{
-    AttemptFigures, CaseStatus, CheckContent, ReportAttempt, ReportCase, ReportTurn, StoppingRule,
+    AttemptFigures, CheckContent, ReportAttempt, ReportCase, ReportTurn, StoppingRule, read_status,
 };
 
 #[derive(Default, Deserialize)]
@@ -16,7 +16,8 @@ pub(super) struct AttemptContent {
     pub attempt: Option<usize>,
     #[serde(default)]
     pub invalid: bool,
-    pub status: CaseStatus,
+    #[serde(deserialize_with = "read_status")]
+    pub status: VerdictStatus,
     pub failure: Option<FailureContent>,
     pub error: Option<String>,
     #[serde(default)]
@@ -128,9 +129,9 @@ impl AttemptContent {
     /// Returns `None` if the attempt was skipped.
     fn into_attempt(mut self) -> Option<ReportAttempt> {
         let passed = match self.status {
-            CaseStatus::Passed => true,
-            CaseStatus::Failed => false,
-            CaseStatus::Skipped => return None,
+            VerdictStatus::Passed => true,
+            VerdictStatus::Failed => false,
+            VerdictStatus::Skipped => return None,
         };
         let mut soft: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for one in self.checks() {

@@ -14,7 +14,7 @@ mod saved_run;
 mod significance;
 mod text;
 
-pub use cases::{AttemptFigures, CaseStatus, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn};
+pub use cases::{AttemptFigures, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn};
 pub use comparison::{
     ComparedCase, ComparedCheck, ComparisonRules, DEFAULT_CONFIDENCE, PassChange, PassRates, RunComparison,
     compare,

@@ -1,8 +1,9 @@
 //! Reads runs from their reports, for comparisons.
 
-use super::cases::{CaseStatus, CheckContent, ReportCase, ReportRun, ReportTurn};
+use super::cases::{CheckContent, ReportCase, ReportRun, ReportTurn, read_status};
 use super::content::{AttemptContent, FailureContent, ReliabilityContent, UsageContent, counted_attempt};
 use crate::report_file::{ReportPart, ReportReadError, read_parts};
+use hotseat_trace::VerdictStatus;
 
 /// Reads a report. `shown` is its name for display. Fails if the file is not a run report.
 pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadError> {
@@ -38,7 +39,8 @@ struct ResultContent {
     run_details: Vec<AttemptContent>,
     reliability: Option<ReliabilityContent>,
     // Those of `AttemptContent`, because flattening would parse every conversation twice.
-    status: CaseStatus,
+    #[serde(deserialize_with = "read_status")]
+    status: VerdictStatus,
     failure: Option<FailureContent>,
     error: Option<String>,
     #[serde(default)]
@@ -118,7 +120,7 @@ mod tests {
             );
             let [case] = &run.cases[..] else { panic!("{run:?}") };
             let [attempt] = &case.attempts[..] else { panic!("{case:?}") };
-            assert_eq!((&*case.id, case.status, attempt.passed), ("a", CaseStatus::Failed, false));
+            assert_eq!((&*case.id, case.status, attempt.passed), ("a", VerdictStatus::Failed, false));
             assert_eq!((attempt.figures.seconds, attempt.figures.tools["find"]), (1.5, 1));
             assert_eq!((attempt.soft["kind"], attempt.turns.len()), ((1, 1), 1));
             assert_eq!((attempt.figures.tokens, attempt.figures.cost), (Some(70.0), Some(0.5)));

@@ -2,10 +2,10 @@
 
 use hotseat_engine::run::{Attempt, CaseOutcome};
 use hotseat_engine::session::CheckResult;
-use hotseat_trace::{AgentToolCall, ConversationTurn, VerdictStatus};
+use hotseat_trace::{AgentToolCall, ConversationTurn};
 use serde_json::json;
 
-use super::cases::{CaseStatus, CheckContent, ReportCall, ReportCase, ReportRun, ReportTurn, judge_name};
+use super::cases::{CheckContent, ReportCall, ReportCase, ReportRun, ReportTurn, judge_name};
 use super::content::{AttemptContent, FailureContent, ReliabilityContent, UsageContent, counted_attempt};
 use crate::reporters::record::{
     AgentRecord, CaseFingerprints, SpentRecord, documented_message, ms, rfc3339, turn_error,
@@ -39,7 +39,7 @@ impl From<&CaseOutcome> for ReportCase {
             id: case.id.clone(),
             name: case.name.clone(),
             file: case.place.file().to_string(),
-            status: outcome.verdict.status.into(),
+            status: outcome.verdict.status,
             input_fingerprint: asked,
             check_fingerprint: checked,
             function_fingerprint: case.function_digest.clone(),
@@ -59,16 +59,6 @@ impl From<&CaseOutcome> for ReportCase {
     }
 }
 
-impl From<VerdictStatus> for CaseStatus {
-    fn from(status: VerdictStatus) -> Self {
-        match status {
-            VerdictStatus::Passed => CaseStatus::Passed,
-            VerdictStatus::Failed => CaseStatus::Failed,
-            VerdictStatus::Skipped => CaseStatus::Skipped,
-        }
-    }
-}
-
 impl From<&Attempt> for AttemptContent {
     fn from(attempt: &Attempt) -> Self {
         let failure = attempt.verdict.failure.as_ref();
@@ -78,7 +68,7 @@ impl From<&Attempt> for AttemptContent {
         AttemptContent {
             run: Some(attempt.number),
             invalid: attempt.is_invalid(),
-            status: attempt.verdict.status.into(),
+            status: attempt.verdict.status,
             failure: failure.map(|failure| FailureContent {
                 kind: failure.kind.name().to_string(),
                 fault: json!(failure.fault),
