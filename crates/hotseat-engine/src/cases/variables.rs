@@ -424,7 +424,7 @@ fn undefined_message(name: &str, variables: VariableScope<'_>) -> String {
             "variable `{name}` is not defined; for the environment variable write `${{ENV.{name}}}`"
         );
     }
-    if Placeholder::ALL.iter().any(|(known, _)| *known == name) {
+    if Placeholder::from_name(name).is_some() {
         return format!("variable `{name}` is not defined; in a template write `{{{{{name}}}}}`");
     }
     let known: Vec<&str> = variables.hook_variables.keys().map(String::as_str).collect();

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 
 use hotseat_script::{HostCallError, HostResult};
+use hotseat_trace::named;
 use serde_json::{Value, json};
 
 use super::grants::ScriptGrants;
@@ -12,26 +13,19 @@ use super::grants::ScriptGrants;
 /// Maximum number of bytes read or written at once.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FileOperation {
-    Read,
-    Write,
-    Append,
-    Exists,
-    List,
-    Remove,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum FileOperation {
+        Read = "read",
+        Write = "write",
+        Append = "append",
+        Exists = "exists",
+        List = "list",
+        Remove = "remove",
+    }
 }
 
 impl FileOperation {
-    pub(super) const ALL: [(&'static str, FileOperation); 6] = [
-        ("read", FileOperation::Read),
-        ("write", FileOperation::Write),
-        ("append", FileOperation::Append),
-        ("exists", FileOperation::Exists),
-        ("list", FileOperation::List),
-        ("remove", FileOperation::Remove),
-    ];
-
     pub(super) fn is_write(self) -> bool {
         match self {
             FileOperation::Write | FileOperation::Append | FileOperation::Remove => true,

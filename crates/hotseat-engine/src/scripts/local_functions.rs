@@ -40,10 +40,10 @@ fn only_inspected(what: &str) -> HostCallError {
 /// Functions for permitted files. Those that `is_refused` selects fail.
 fn file_functions(grants: &Arc<ScriptGrants>, is_refused: fn(FileOperation) -> bool) -> ScriptHost {
     let mut functions = ScriptHost::new();
-    for (name, operation) in FileOperation::ALL {
+    for operation in FileOperation::ALL.iter().copied() {
         let grants = grants.clone();
-        functions = functions.function(name, move |arguments| match is_refused(operation) {
-            true => Err(only_inspected(&format!("`files.{name}`"))),
+        functions = functions.function(operation.name(), move |arguments| match is_refused(operation) {
+            true => Err(only_inspected(&format!("`files.{operation}`"))),
             false => run_operation(operation, &arguments, &grants),
         });
     }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use hotseat_trace::named;
 use serde_json::{Map, Value, json};
 
 use crate::message::{
@@ -10,62 +11,42 @@ use crate::message::{
     RequestIdentity, joined_text, media_parts,
 };
 
-/// A value that a template can refer to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placeholder {
-    /// The user's current message.
-    Message,
-    /// The whole conversation, including the current message.
-    Messages,
-    /// The conversation before the current message.
-    History,
-    /// The attachments of the current message.
-    Attachments,
-    /// The options of the turn.
-    Options,
-    /// Id of the conversation.
-    ConversationId,
-    /// Number of the turn, from 1.
-    Turn,
-    /// The state defined by the case.
-    State,
-    /// The context entries defined by the case.
-    Context,
-    /// The properties that the case forwards to the agent.
-    ForwardedProps,
-    /// The user identity.
-    User,
-    /// The team of the user.
-    Team,
-    /// The language and region of the user.
-    Locale,
-    /// The whole user identity as one object.
-    Ctx,
+named! {
+    /// A value that a template can refer to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Placeholder {
+        /// The user's current message.
+        Message = "message",
+        /// The whole conversation, including the current message.
+        Messages = "messages",
+        /// The conversation before the current message.
+        History = "history",
+        /// The attachments of the current message.
+        Attachments = "attachments",
+        /// The options of the turn.
+        Options = "options",
+        /// Id of the conversation.
+        ConversationId = "conversation_id",
+        /// Number of the turn, from 1.
+        Turn = "turn",
+        /// The state defined by the case.
+        State = "state",
+        /// The context entries defined by the case.
+        Context = "context",
+        /// The properties that the case forwards to the agent.
+        ForwardedProps = "forwardedProps",
+        /// The user identity.
+        User = "user",
+        /// The team of the user.
+        Team = "team",
+        /// The language and region of the user.
+        Locale = "locale",
+        /// The whole user identity as one object.
+        Ctx = "ctx",
+    }
 }
 
 impl Placeholder {
-    /// All placeholders by name.
-    pub const ALL: [(&'static str, Placeholder); 14] = [
-        ("message", Placeholder::Message),
-        ("messages", Placeholder::Messages),
-        ("history", Placeholder::History),
-        ("attachments", Placeholder::Attachments),
-        ("options", Placeholder::Options),
-        ("conversation_id", Placeholder::ConversationId),
-        ("turn", Placeholder::Turn),
-        ("state", Placeholder::State),
-        ("context", Placeholder::Context),
-        ("forwardedProps", Placeholder::ForwardedProps),
-        ("user", Placeholder::User),
-        ("team", Placeholder::Team),
-        ("locale", Placeholder::Locale),
-        ("ctx", Placeholder::Ctx),
-    ];
-
-    fn from_name(name: &str) -> Option<Placeholder> {
-        Placeholder::ALL.iter().find(|(known, _)| *known == name).map(|(_, placeholder)| *placeholder)
-    }
-
     /// Returns true for text and numbers, which have no members.
     fn is_scalar(self) -> bool {
         match self {

@@ -162,20 +162,18 @@ pub(super) fn check_placeholders(view: NodeView<'_>, refused: &[Placeholder], mi
 }
 
 fn check_text(text: &str, refused: &[Placeholder]) -> Result<(), Diagnostic> {
-    let all = || Placeholder::ALL.into_iter().filter(|(_, known)| !refused.contains(known));
-    let known = || all().map(|(name, _)| format!("`{{{{{name}}}}}`")).collect::<Vec<_>>().join(", ");
+    let all = || Placeholder::ALL.iter().filter(|known| !refused.contains(known));
+    let known = || all().map(|known| format!("`{{{{{known}}}}}`")).collect::<Vec<_>>().join(", ");
     match references(text) {
         Ok(found) => match found.iter().find(|reference| refused.contains(&reference.placeholder)) {
             None => Ok(()),
             Some(reference) => {
-                let name = Placeholder::ALL.into_iter().find(|(_, to)| *to == reference.placeholder);
-                let name = name.map_or("", |(name, _)| name);
-                let message = format!("`{{{{{name}}}}}` is not supported here");
+                let message = format!("`{{{{{}}}}}` is not supported here", reference.placeholder);
                 Err(Diagnostic::new(message).help(format!("supported here: {}", known())))
             }
         },
         Err(PlaceholderError::Name(name)) => {
-            let help = match nearest(name, all().map(|(name, _)| name)) {
+            let help = match nearest(name, all().map(|known| known.name())) {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                 None => format!("there are {}", known()),
             };
