@@ -165,6 +165,8 @@ pub struct KnownCall {
     pub arguments: KnownArguments,
     /// Source of its result, if it has one.
     pub result_source: Option<ResultSource>,
+    /// True if its result is an error.
+    pub has_failed: bool,
 }
 
 /// Source of a result.
@@ -333,6 +335,7 @@ impl ConversationThread {
             turn: self.turn.number,
             arguments: KnownArguments::Unknown,
             result_source: None,
+            has_failed: false,
         };
         let replaced = self.calls.insert(id.clone(), call);
         if let Some(earlier) = replaced.filter(|earlier| earlier.turn == self.turn.number) {
@@ -441,19 +444,26 @@ impl ConversationThread {
                 places.entry(id).or_insert(place);
             }
         }
-        // Kept messages by the snapshot index after which they belong.
+        // Kept messages by the snapshot index before which they belong: after the last message that the snapshot lists, or
+        // before the first one.
         let mut kept: HashMap<usize, Vec<HistoryMessage>> = HashMap::new();
-        let mut behind = snapshot.len();
+        let mut leading = Vec::new();
+        let mut after = None;
         for message in ours {
             if is_kept(&message) {
-                kept.entry(behind).or_default().push(message);
-            } else if let Some(place) = message.id().and_then(|id| places.get(id)) {
-                behind = *place;
+                match after {
+                    Some(place) => kept.entry(place + 1).or_default().push(message),
+                    None => leading.push(message),
+                }
+            } else if let Some(&place) = message.id().and_then(|id| places.get(id)) {
+                kept.entry(place).or_default().append(&mut leading);
+                after = Some(place);
             }
         }
+        kept.entry(snapshot.len()).or_default().append(&mut leading);
         let messages = snapshot.iter().enumerate().flat_map(|(place, message)| {
-            let behind = kept.remove(&place).unwrap_or_default();
-            std::iter::once(HistoryMessage::Json(message.clone())).chain(behind)
+            let before = kept.remove(&place).unwrap_or_default();
+            before.into_iter().chain([HistoryMessage::Json(message.clone())])
         });
         let mut history: MessageHistory = messages.collect();
         for message in kept.remove(&snapshot.len()).unwrap_or_default() {

@@ -411,12 +411,14 @@ pub fn id(message: &MessageObject) -> Option<&str> {
     message.get("id").and_then(Value::as_str)
 }
 
-/// Returns the content of a message as text: text as it is, the joined text of parts, empty if absent or
+/// Returns the content of a message as text: text as it is, the joined text of parts (some producers write plain texts), empty if absent or
 /// `null`.
 pub fn text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|part| part.as_str().or_else(|| part.get("text")?.as_str())).collect()
+        }
         Some(Value::Null) | None => String::new(),
         Some(other) => other.to_string(),
     }

@@ -286,7 +286,13 @@ impl RunFold<'_> {
         wraps_answer(&parse_content_output(content), &parse_content_output(answer), [id, name])
     }
 
-    fn record_result(&mut self, id: &Arc<str>, e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
+    pub(super) fn record_result(
+        &mut self,
+        id: &Arc<str>,
+        e: wire::ToolResult,
+        origin: Origin,
+        out: PayloadSink<'_>,
+    ) {
         let Some(call) = self.thread.calls.get_mut(id) else { return };
         call.result_source = Some(ResultSource::Agent { request: self.request.number });
         let tool_call_id = call.trace_id.clone();
@@ -296,6 +302,7 @@ impl RunFold<'_> {
             (!error.is_empty()).then(|| error.to_string())
         };
         let error = e.error.clone().or_else(in_metadata);
+        call.has_failed = error.is_some();
         if origin != Origin::Snapshot {
             let result = ResultMessage {
                 id: e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}"))),

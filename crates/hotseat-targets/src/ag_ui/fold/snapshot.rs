@@ -180,16 +180,24 @@ impl RunFold<'_> {
 
     /// Records the result of a call from its message, unless it is known.
     fn record_snapshot_result(&mut self, message: &MessageObject, id: &Arc<str>, out: PayloadSink<'_>) {
-        if self.thread.calls.get(id).is_none_or(|call| call.result_source.is_some()) {
-            return;
-        }
+        let Some(call) = self.thread.calls.get(id) else { return };
+        let error = message.get("error").and_then(Value::as_str).filter(|error| !error.is_empty());
         let result = wire::ToolResult {
             tool_call_id: id.clone(),
             content: message.get("content").cloned().unwrap_or(Value::Null),
-            error: message.get("error").and_then(Value::as_str).map(str::to_string),
+            error: error.map(str::to_string),
             ..Default::default()
         };
-        self.tool_result(result, Origin::Snapshot, out);
+        match call.result_source {
+            None => self.tool_result(result, Origin::Snapshot, out),
+            // The event of a result has no member for an error: only its message tells it.
+            Some(ResultSource::Agent { request })
+                if error.is_some() && !call.has_failed && request == self.request.number =>
+            {
+                self.record_result(id, result, Origin::Snapshot, out);
+            }
+            Some(ResultSource::Agent { .. } | ResultSource::Client) => {}
+        }
     }
 
     /// Completes the arguments of a known call, or records a second call with its id if the complete arguments
@@ -251,7 +259,16 @@ impl RunFold<'_> {
             if wire::role(message) != "tool" {
                 continue;
             }
-            let Some(wire_id) = message.get("toolCallId").and_then(Value::as_str) else { continue };
+            let Some(wire_id) = message.get("toolCallId").and_then(Value::as_str) else {
+                if place >= snapshot.turn_start {
+                    self.note(
+                        out,
+                        "a tool message of a snapshot has no `toolCallId`, so it is the result of no call"
+                            .to_string(),
+                    );
+                }
+                continue;
+            };
             if callers.get(wire_id).is_some_and(|caller| *caller > place) {
                 continue;
             }
@@ -264,10 +281,9 @@ impl RunFold<'_> {
             };
             // A result before the turn may belong to another call with the same id.
             let meant = place >= snapshot.turn_start || call.has_unique_id(&id);
-            if !meant || call.result_source.is_some() {
-                continue;
+            if meant {
+                self.record_snapshot_result(message, &id, out);
             }
-            self.record_snapshot_result(message, &id, out);
         }
     }
 

@@ -17,6 +17,13 @@ impl RunFold<'_> {
         if let Some(name) = e.name {
             message.insert("name".to_string(), Value::String(name));
         }
+        if let Some(subagent) = &e.subagent_run_id {
+            message.insert("subagentRunId".to_string(), Value::String(subagent.to_string()));
+        }
+        if role != "assistant" {
+            // Servers require the member, and the text may be empty.
+            message.entry("content").or_insert_with(|| Value::String(String::new()));
+        }
         merge_metadata(message, e.metadata);
         let before = wire::text(message.get("content"));
         let open = OpenText {
@@ -140,6 +147,9 @@ impl RunFold<'_> {
             // Only producers with reasoning ids know messages of that role.
             let message = self.thread.message_mut(id, "reasoning");
             message.insert("content".to_string(), Value::String(content.to_string()));
+            if let Some(subagent) = &subagent {
+                message.insert("subagentRunId".to_string(), Value::String(subagent.to_string()));
+            }
         }
         let message_id = id.unwrap_or_default();
         out(ReasoningMessage { turn_id: self.turn_id(), message_id, content, subagent }.into());

@@ -378,3 +378,43 @@ fn broken_call_stays_in_history() {
     assert_eq!(roles(&sent), ["user", "assistant(c1)", "user"]);
     assert_eq!(sent[1]["toolCalls"][0]["function"]["arguments"], "on purpose\"}");
 }
+
+/// Clients keep messages of other roles than the agent's, empty ones too, and what sub-agents said.
+#[test]
+fn other_roles_and_subagents_are_resent_as_received() {
+    let sent = resent_messages(vec![|run| {
+        run.started()
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "d", "role": "developer"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "d"}))
+            .raw_event(json!({"type": "SUBAGENT_STARTED", "subagentRunId": "s", "name": "helper"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant", "subagentRunId": "s"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hi", "subagentRunId": "s"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m", "subagentRunId": "s"}))
+            .raw_event(json!({"type": "SUBAGENT_FINISHED", "subagentRunId": "s"}))
+            .finished()
+    }]);
+    assert_eq!(sent[1], json!({"id": "d", "role": "developer", "content": ""}));
+    assert_eq!(sent[2], json!({"id": "m", "role": "assistant", "content": "Hi", "subagentRunId": "s"}));
+}
+
+/// A server may give the user message an id of its own, so that no message before the reasoning is known.
+#[test]
+fn reasoning_stays_before_the_answer_of_a_snapshot() {
+    let sent = resent_messages(vec![|run| {
+        run.started()
+            .raw_event(json!({"type": "REASONING_START", "messageId": "t"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_START", "messageId": "t", "role": "reasoning"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "t", "delta": "Hm"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_END", "messageId": "t"}))
+            .raw_event(json!({"type": "REASONING_END", "messageId": "t"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hi"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}))
+            .raw_event(json!({"type": "MESSAGES_SNAPSHOT", "messages": [
+                {"id": "own", "role": "user", "content": "turn 0"},
+                {"id": "m", "role": "assistant", "content": "Hi"},
+            ]}))
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "reasoning", "assistant", "user"]);
+}

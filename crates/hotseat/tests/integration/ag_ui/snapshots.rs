@@ -214,6 +214,7 @@ fn malformed_snapshot_messages_are_skipped() {
         run
     });
     assert_eq!(told.texts(), ["1 Hi there."]);
+    let told = told.assert_note("a tool message of a snapshot has no `toolCallId`");
     assert_eq!(told.calls(), [r#"1 look {"as":"object"} → nothing"#]);
 }
 
@@ -440,4 +441,28 @@ fn snapshots_of_several_runs_in_turn_count_once() {
         assert_eq!(told.calls(), ["1 confirm {} → yes", r#"1 pay {"n":1} → paid"#], "{call}");
         assert_eq!(told.texts(), ["1 Paid."], "{call}");
     }
+}
+
+/// The event of a result has no member for an error: only the message of the tool tells it.
+#[test]
+fn an_error_in_the_message_of_a_streamed_result_counts() {
+    let told = run_with_snapshots(1, |run, _, all| {
+        let mut answer = answers("t1", "c1", "no funds");
+        answer["error"] = json!("declined");
+        all.extend([asks("a", &[("c1", "pay", "{}")]), answer]);
+        run.tool("c1", "pay", &json!({}), Some(json!("no funds")))
+    });
+    assert_eq!(told.calls(), ["1 pay {} → failed: no funds"]);
+}
+
+/// Some producers write content parts as plain texts.
+#[test]
+fn plain_texts_in_a_list_are_content() {
+    let told = run_with_snapshots(1, |run, _, all| {
+        all.push(
+            json!({"id": "m", "role": "assistant", "content": ["the ", {"type": "text", "text": "secret"}]}),
+        );
+        run
+    });
+    assert_eq!(told.texts(), ["1 the secret"]);
 }
