@@ -479,3 +479,75 @@ fn a_request_is_one_object_without_repeated_keys() {
         assert!(answer.contains(words), "{body}: {answer}");
     }
 }
+
+const SHOP: &str = "\
+name: Clerk
+system: You are a clerk.
+tools:
+  - name: refund
+    approval: 'Refund {id}?'
+    task: { steps: [{ when: \"input.id == '666'\", fail: too evil }, { mock: { returns: paid } }] }
+  - name: find_order
+    input: { type: object, properties: { id: { type: string } }, required: [id] }
+    task: { steps: [{ mock: { computes: '{id: input.id}' } }] }
+  - { name: slow, async: true, task: { steps: [{ mock: { returns: { n: 1 }, delay_ms: 50 } }] } }
+";
+
+const SHOP_SCRIPT: &str = r#"
+use: always
+rules:
+  - { when: { tool_result: { tool: refund, failed: true } }, reply: 'No refund: {{ result.message }}.' }
+  - { when: { tool_result: { tool: refund } }, reply: Refunded. }
+  - { when: { tool_result: { tool: find_order } }, reply: Looked. }
+  - { when: { notice: slow }, reply: Slow is done. }
+  - { when: { tool_result: { tool: slow } }, reply: Started. }
+  - { when: { user: refund }, reply: { tool_calls: [{ name: refund, arguments: { id: '5' } }] } }
+  - { when: { user: bad order }, reply: { tool_calls: [{ name: find_order, arguments: { idd: 5 } }] } }
+  - { when: { user: slow }, reply: { tool_calls: [slow] } }
+  - reply: '{{ system }}'
+"#;
+
+/// The targets by which one served agent can be tested.
+fn shop_project(address: &str) -> Project {
+    let targets = format!(
+        "agents:\n  embedded: {{ type: embedded, agent: clerk }}\n  ag_ui: {{ endpoint: '{address}/', protocol: strict }}\n  \
+         openai: {{ type: openai, base_url: '{address}/v1', model: clerk, body: {{ show_tools: true }} }}\n  \
+         stdio: {{ type: command, command: ['{HOTSEAT}', serve, clerk, --stdio] }}\ntarget: embedded\n"
+    );
+    let project = Project::with_config(&targets).file("clerk/agent.yaml", SHOP);
+    project.file("clerk/script.yaml", SHOP_SCRIPT)
+}
+
+fn start_shop() -> (SpawnedProgram, Project) {
+    let served = Project::empty().file("clerk/agent.yaml", SHOP).file("clerk/script.yaml", SHOP_SCRIPT);
+    let (running, address) = start_server(&served, &[]);
+    (running, shop_project(&address))
+}
+
+#[test]
+fn edited_arguments_and_reasons_of_approvals_are_the_same_over_ag_ui() {
+    let (_running, project) = start_shop();
+    let edited = "resume: [{ tool: refund, payload: { approved: true, editedArgs: { id: '666' } } }]";
+    let suite = format!(
+        "name: edited
+turns: [{{ user: refund, {edited}, assert: {{ tools: {{ require: [{{ name: refund, count: {{ exact: 1 }}, args_match: {{ id: '^666$' }} }}] }} }} }}]
+---
+name: forbidden
+turns: [{{ user: refund, {edited}, assert: {{ tools: {{ forbid_calls: [{{ name: refund, args_match: {{ id: '666' }} }}] }} }} }}]
+---
+name: reason of the trace
+turns: [{{ user: refund, resume: [{{ reason: '^tool_approval$', payload: {{ approved: true }} }}] }}, {{ user: slow }}]
+---
+name: reason of the protocol
+turns: [{{ user: refund, resume: [{{ reason: '^tool_call$', payload: {{ approved: true }} }}] }}]
+"
+    );
+    let project = project.suite("a", &suite);
+    for agent in ["embedded", "ag_ui"] {
+        let tested = project.test(&["-n", agent]);
+        for name in ["edited", "reason of the trace", "reason of the protocol"] {
+            assert_eq!(tested.case(name)["status"], "passed", "{agent}: {}", tested.output);
+        }
+        assert_eq!(tested.failure("forbidden")["kind"], "assertion", "{agent}: {}", tested.output);
+    }
+}

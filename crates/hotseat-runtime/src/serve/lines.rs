@@ -408,6 +408,7 @@ impl LineTurn<'_, '_> {
                     | ClientUpdate::StepStarted { .. }
                     | ClientUpdate::StepFinished { .. }
                     | ClientUpdate::ApprovalRequested(_)
+                    | ClientUpdate::ArgumentsEdited { .. }
                     | ClientUpdate::TurnEnded { .. } => {}
                 }
             }

@@ -87,6 +87,10 @@ pub enum InterruptReply {
     Cancelled,
 }
 
+/// The reasons of an interrupt before a tool call, in a trace and over AG-UI. An answer to either of them fits both, so that
+/// the same suite tests an agent over any protocol.
+const APPROVAL_REASONS: [&str; 2] = ["tool_approval", "tool_call"];
+
 /// The parts of an interrupt that scripted answers can match.
 #[derive(Debug, Clone, Copy)]
 pub struct InterruptRequest<'a> {
@@ -267,9 +271,14 @@ impl ScriptedAnswers {
         let fits = |pattern: &Option<Pattern>, text: Option<&str>| {
             pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| pattern.is_match(text)))
         };
+        let is_approval = request.reason.is_some_and(|reason| APPROVAL_REASONS.contains(&reason));
+        let other_names = APPROVAL_REASONS.iter().filter(|_| is_approval);
+        let fits_reason = |pattern: &Option<Pattern>| {
+            fits(pattern, request.reason) || other_names.clone().any(|reason| fits(pattern, Some(reason)))
+        };
         let place = self.interrupts.iter().zip(&self.used_interrupts).position(|(answer, used)| {
             !(answer.once && *used > 0)
-                && fits(&answer.reason, request.reason)
+                && fits_reason(&answer.reason)
                 && fits(&answer.message, request.message)
                 && answer.tool.as_deref().is_none_or(|tool| request.tool == Some(tool))
         })?;

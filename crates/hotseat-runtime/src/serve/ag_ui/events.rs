@@ -134,6 +134,7 @@ impl AgUiWriter {
             ClientUpdate::ToolCalled { call, tool, arguments, message, speaker, by_client: _ } => {
                 self.tool_called(call, tool, arguments, message, speaker)
             }
+            ClientUpdate::ArgumentsEdited { call, arguments } => self.arguments_edited(call, arguments),
             ClientUpdate::ToolAnswered { call, content, failed, speaker } => {
                 let id = result_id(call);
                 let mut entry = json!({"id": id, "role": "tool", "toolCallId": call, "content": content});
@@ -203,6 +204,14 @@ impl AgUiWriter {
         let arguments = json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments});
         let end = json!({"type": "TOOL_CALL_END", "toolCallId": call});
         [start, arguments, end].into_iter().map(|event| with_subagent(event, speaker)).collect()
+    }
+
+    /// Replaces the arguments of a call that an earlier run sent. A snapshot is the only event that replaces them.
+    fn arguments_edited(&mut self, call: &str, arguments: &str) -> Vec<Value> {
+        let calls = self.messages.iter_mut().rev().filter_map(|message| message["toolCalls"].as_array_mut());
+        let Some(known) = calls.flatten().find(|known| known["id"] == call) else { return Vec::new() };
+        known["function"]["arguments"] = json!(arguments);
+        vec![json!({"type": "MESSAGES_SNAPSHOT", "messages": self.messages})]
     }
 
     /// Returns the message with this id, adding it if necessary.

@@ -3,6 +3,8 @@
 //! A client sends the whole conversation with each request. The stored history is authoritative: the messages
 //! of the request must begin with it, and the remaining messages are new.
 
+use std::collections::HashMap;
+
 use hotseat_model::ModelMessage;
 use hotseat_trace::plain_text;
 use serde_json::{Value, json};
@@ -327,6 +329,9 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
         let turn = asked.turn;
         messages.push(json!({"id": format!("{}-user", turn.id), "role": "user", "content": turn.user_text}));
         let mut reply = 0;
+        // A human may have changed the arguments that the model wrote.
+        let inputs: HashMap<&str, &Value> =
+            turn.operations.iter().map(|operation| (operation.call.as_str(), &operation.input)).collect();
         for message in &turn.transcript {
             match message {
                 ModelMessage::Assistant { text, tool_calls, .. } => {
@@ -339,10 +344,11 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
                         entry["toolCalls"] = tool_calls
                             .iter()
                             .map(|call| {
+                                let input = inputs.get(call.id.as_str()).copied().unwrap_or(&call.arguments);
                                 json!({
                                     "id": call.id,
                                     "type": "function",
-                                    "function": {"name": call.name, "arguments": arguments_text(&call.arguments)},
+                                    "function": {"name": call.name, "arguments": arguments_text(input)},
                                 })
                             })
                             .collect();

@@ -61,7 +61,8 @@ impl AgUiRun {
         agent.check_offer(&brought.tools)?;
         brought.context.extend(news.earlier);
         check_thread(&state, &mut brought)?;
-        let known = match input.raw.len() > 1 || state.turns.is_empty() {
+        let is_only_new = input.raw.len() <= 1 || input.raw.iter().all(|message| message["role"] == "tool");
+        let known = match !is_only_new || state.turns.is_empty() {
             true => input.raw,
             false => history::messages(&state).into_iter().chain(input.raw).collect(),
         };

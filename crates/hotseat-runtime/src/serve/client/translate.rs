@@ -50,6 +50,8 @@ pub enum ClientUpdate {
         speaker: Speaker,
         by_client: bool,
     },
+    /// A human changed the arguments of a call before it was made.
+    ArgumentsEdited { call: Arc<str>, arguments: String },
     /// A tool call was answered. If it failed, the content is the error message.
     ToolAnswered { call: Arc<str>, content: String, failed: bool, speaker: Speaker },
     /// Another agent was called.
@@ -447,6 +449,11 @@ impl TurnTranslator {
                     speaker,
                     by_client: call.target_type.as_deref() == Some("client"),
                 });
+            }
+            Payload::ToolArguments(edited) if self.calls.contains(&edited.tool_call_id) => {
+                let call = edited.tool_call_id.clone();
+                let arguments = edited.input.as_ref().map(arguments_text);
+                updates.extend(arguments.map(|arguments| ClientUpdate::ArgumentsEdited { call, arguments }));
             }
             Payload::ToolCompleted(done) => {
                 let content = plain_text(&done.output);

@@ -138,6 +138,10 @@ async fn human_changes_call_arguments() {
     let payload = json!({"approved": true, "editedArgs": {"amount": 3}});
     client.run(Some(json!([{"interruptId": "t-t1-k1", "status": "resolved", "payload": payload}]))).await;
     assert_eq!(client.last_text(), "Refunded 3.");
+    let stored: Value =
+        serde_json::from_str(&text(served.get("/threads/t").await).await).expect("the thread");
+    let arguments = &stored["messages"][1]["toolCalls"][0]["function"]["arguments"];
+    assert_eq!(arguments, r#"{"amount":3}"#, "{stored}");
 }
 
 #[tokio::test]
