@@ -988,3 +988,16 @@ fn rejects_unencodable_input_before_sending() {
     }
     assert_eq!(server.requests().len(), 0);
 }
+
+#[test]
+fn error_of_a_result_is_that_of_the_tool() {
+    let suite =
+        "name: a\nturns: [{ user: hello, assert: [{ type: tool_result, tool: find, negate: true }] }]\n";
+    let server = FakeAgent::start(|_| {
+        let call = ChatCompletion::new().tool(0, "c1", "find", &json!({}));
+        let result =
+            json!({"role": "tool", "tool_call_id": "c1", "content": "no order", "error": {"message": "x"}});
+        call.chunk(chunk(result, None)).text("No.").finish("stop")
+    });
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+}

@@ -551,3 +551,36 @@ turns: [{{ user: refund, resume: [{{ reason: '^tool_call$', payload: {{ approved
         assert_eq!(tested.failure("forbidden")["kind"], "assertion", "{agent}: {}", tested.output);
     }
 }
+
+#[test]
+fn failed_tools_and_messages_after_results_are_the_same_over_all_protocols() {
+    let (_running, project) = start_shop();
+    let suite = "name: failed tool
+turns: [{ user: bad order, assert: [{ type: tool_result, tool: find_order, negate: true }, { type: equals, value: Looked. }] }]
+---
+name: succeeds
+turns: [{ user: bad order, assert: [{ type: tool_result, tool: find_order }] }]
+---
+name: message after a result
+turns: [{ user: slow, assert: [{ type: equals, value: Slow is done. }] }, { user: hello }]
+";
+    let project = project.suite("a", suite);
+    for agent in ["embedded", "ag_ui", "openai", "stdio"] {
+        let tested = project.test(&["-n", agent]);
+        for name in ["failed tool", "message after a result"] {
+            assert_eq!(tested.case(name)["status"], "passed", "{agent}: {}", tested.output);
+        }
+        assert_eq!(tested.failure("succeeds")["kind"], "assertion", "{agent}: {}", tested.output);
+    }
+}
+
+#[test]
+fn chat_completions_continue_a_conversation_with_visible_tools() {
+    let (_running, project) = start_shop();
+    let project = project.suite(
+        "a",
+        "name: a\nturns: [{ user: slow }, { user: hello, assert: { text: { must_not_match: Started } } }]\n",
+    );
+    let tested = project.test(&["-n", "openai"]);
+    tested.assert_all_passed();
+}

@@ -9,7 +9,7 @@ use hotseat_model::{
     AmbiguousName, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_usage,
     is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
 };
-use hotseat_trace::{ErrorInfo, Origin, TimeOffset};
+use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -73,10 +73,13 @@ struct CompletionWireMessage {
 }
 
 impl CompletionChoice {
-    /// Returns the error of the choice or of its messages.
+    /// Returns the error of the choice or of its messages. One of a message with role `tool` is that of a tool.
     fn error(&self) -> Option<&Value> {
         let mut messages = self.delta.iter().chain(&self.message);
-        let in_message = || messages.find_map(|message| reported_error(message.error.as_ref()));
+        let in_message = || {
+            messages
+                .find_map(|message| reported_error(message.error.as_ref().filter(|_| !message.is_result())))
+        };
         reported_error(self.error.as_ref()).or_else(in_message)
     }
 
@@ -89,6 +92,10 @@ impl CompletionChoice {
 impl CompletionWireMessage {
     fn has_calls(&self) -> bool {
         self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
+    fn is_result(&self) -> bool {
+        self.role.as_deref() == Some("tool")
+    }
+
     }
 }
 
@@ -307,13 +314,21 @@ impl CompletionReader {
             )));
         }
         self.awaiting = message.awaiting_input.or(self.awaiting);
-        self.hint = message.input_hint.or(self.hint.take());
+        self.hint = message.input_hint.take().or(self.hint.take());
         // A server that runs its own tools may send their results.
-        if message.role.as_deref() == Some("tool") {
+        if message.is_result() {
             let Some(id) = &message.tool_call_id else {
                 return Err(protocol_error(format!("{what} has a result without a `tool_call_id`")));
             };
-            return self.read_result(id, &message.content.unwrap_or(Value::String(String::new())), telling);
+            let content = message.content.unwrap_or(Value::String(String::new()));
+            let reply = match reported_error(message.error.as_ref()) {
+                Some(error) => ToolReply::Error(match plain_text(&content) {
+                    said if said.is_empty() => parse_error(error).message,
+                    said => said,
+                }),
+                None => ToolReply::Content(parse_content_output(&content)),
+            };
+            return self.read_result(id, reply, telling);
         }
         if let Some(text) = &message.reasoning_content {
             message.extra.insert("reasoning_content".to_string(), text.as_str().into());
@@ -343,7 +358,7 @@ impl CompletionReader {
     fn read_result(
         &mut self,
         id: &str,
-        content: &Value,
+        reply: ToolReply,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
         let call = self.pieces.call_with_id(id).and_then(|call| self.calls[call].started.as_ref());
@@ -352,7 +367,7 @@ impl CompletionReader {
         };
         let trace_id = trace_id.clone();
         self.end_message(telling);
-        telling.record_result(&trace_id, ToolReply::Content(parse_content_output(content)), Origin::Stream);
+        telling.record_result(&trace_id, reply, Origin::Stream);
         Ok(())
     }
 

@@ -36,6 +36,8 @@ pub struct ChatAnswer {
     history_len: Option<usize>,
     /// Text of the answer so far.
     text: String,
+    /// True if the current message ended with the result of a shown call: what follows is another message.
+    message_ended: bool,
     /// Byte offset in `text` at which the current message starts.
     message_start: usize,
     head: ChunkHead,
@@ -124,6 +126,7 @@ impl ChatAnswer {
             messages,
             history_len: known.then_some(before),
             text: String::new(),
+            message_ended: false,
             message_start: 0,
             head,
             started: false,
@@ -222,7 +225,7 @@ impl ChatAnswer {
             match told {
                 // An agent that joins the conversation speaks in its turn.
                 ClientUpdate::TextStarted { .. } => {
-                    if !self.text.is_empty() {
+                    if !std::mem::take(&mut self.message_ended) && !self.text.is_empty() {
                         self.text.push_str("\n\n");
                         pieces.push(ChatPiece::Text("\n\n".to_string()));
                     }
@@ -243,10 +246,11 @@ impl ChatAnswer {
                         shown.push(call);
                     }
                 }
-                ClientUpdate::ToolAnswered { call, content, .. }
+                ClientUpdate::ToolAnswered { call, content, failed, .. }
                     if self.shown.as_ref().is_some_and(|shown| shown.contains(&call)) =>
                 {
-                    pieces.push(ChatPiece::ToolAnswered { call, content });
+                    pieces.push(ChatPiece::ToolAnswered { call, content, failed });
+                    self.message_ended = true;
                 }
                 ClientUpdate::MessageWithdrawn { .. } => {
                     if let Err(refusal) = self.withdraw(&mut pieces) {
@@ -326,7 +330,7 @@ enum ChatPiece {
     /// Call of one of the agent's own tools; `index` is the number of calls before it.
     ToolCalled { index: usize, call: Arc<str>, tool: Arc<str>, arguments: String },
     /// Result of such a call.
-    ToolAnswered { call: Arc<str>, content: String },
+    ToolAnswered { call: Arc<str>, content: String, failed: bool },
 }
 
 impl ChatPiece {
@@ -348,8 +352,12 @@ impl ChatPiece {
                 "type": "function",
                 "function": {"name": tool, "arguments": arguments},
             }]}),
-            ChatPiece::ToolAnswered { call, content } => {
-                json!({"role": "tool", "tool_call_id": call, "content": content})
+            ChatPiece::ToolAnswered { call, content, failed } => {
+                let mut delta = json!({"role": "tool", "tool_call_id": call, "content": content});
+                if failed {
+                    delta["error"] = json!(content);
+                }
+                delta
             }
         }
     }

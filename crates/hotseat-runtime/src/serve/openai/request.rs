@@ -1,6 +1,7 @@
 //! Requests of chat completions.
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 
 use hotseat_model::ModelTool;
 use serde::Deserialize;
@@ -31,7 +32,7 @@ pub struct CompletionRequest {
 }
 
 /// Message of the history, by role.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionMessage {
     /// Message of the user.
     User(String),
@@ -49,6 +50,20 @@ pub enum CompletionMessage {
         /// Content of the answer.
         content: String,
     },
+}
+
+/// Of the agent's text, only what is not whitespace counts: a client that was shown calls separates the text before and after a
+/// result in its own way.
+impl Hash for CompletionMessage {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            CompletionMessage::User(text) => (0u8, text).hash(state),
+            CompletionMessage::Assistant { text, calls } => {
+                (1u8, text.split_whitespace().collect::<String>(), calls).hash(state);
+            }
+            CompletionMessage::Tool { call, content } => (2u8, call, content).hash(state),
+        }
+    }
 }
 
 #[derive(Deserialize)]
