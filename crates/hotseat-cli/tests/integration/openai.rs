@@ -990,6 +990,31 @@ fn rejects_unencodable_input_before_sending() {
 }
 
 #[test]
+fn cost_depends_on_the_model_that_the_completion_names() {
+    for (model, is_dear) in [("dear", true), ("unknown", false)] {
+        let server = FakeAgent::start(move |_| {
+            let mut usage = chunk(json!({}), None);
+            usage["choices"] = json!([]);
+            usage["model"] = json!(model);
+            usage["usage"] = json!({"prompt_tokens": 1_000_000, "completion_tokens": 10});
+            ChatCompletion::new().text("Hello.").finish("stop").chunk(usage)
+        });
+        let url = format!("{}v1", server.url());
+        let config = format!(
+            "target: {{ type: openai, base_url: '{url}', model: small }}\nconnectors:\n  \
+             cheap: {{ type: openai, base_url: '{url}', model: small, price: {{ input: 1, output: 1 }} }}\n  \
+             other: {{ type: openai, model: dear, price: {{ input: 9, output: 9 }} }}\n"
+        );
+        let suite = "name: a\nturns: [{ user: hello, options: { connector: cheap }, assert: { budget: { max_cost: 2 } } }]\n";
+        let tested = Project::with_config(&config).suite("a", suite).test(&[]);
+        match is_dear {
+            false => tested.assert_all_passed(),
+            true => assert_eq!(tested.failure("a")["kind"], "assertion", "{}", tested.output),
+        }
+    }
+}
+
+#[test]
 fn error_of_a_result_is_that_of_the_tool() {
     let suite =
         "name: a\nturns: [{ user: hello, assert: [{ type: tool_result, tool: find, negate: true }] }]\n";

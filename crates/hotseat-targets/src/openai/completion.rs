@@ -28,6 +28,8 @@ struct CompletionChunk {
     #[serde(default, deserialize_with = "optional_value")]
     x_groq: Option<Value>,
     error: Option<Value>,
+    #[serde(default, deserialize_with = "optional_value")]
+    model: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
@@ -90,12 +92,12 @@ impl CompletionChoice {
 }
 
 impl CompletionWireMessage {
-    fn has_calls(&self) -> bool {
-        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
     fn is_result(&self) -> bool {
         self.role.as_deref() == Some("tool")
     }
 
+    fn has_calls(&self) -> bool {
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
     }
 }
 
@@ -107,6 +109,8 @@ pub(super) struct CompletionReply {
     pub(super) extra: Map<String, Value>,
     pub(super) calls: Vec<CompletionCall>,
     pub(super) usage: Option<Value>,
+    /// Model that the completion names.
+    pub(super) model: Option<String>,
     pub(super) finish_reason: Option<Arc<str>>,
 }
 
@@ -164,6 +168,7 @@ pub(super) struct CompletionReader {
     calls: Vec<PartialCall>,
     finish_reason: Option<Arc<str>>,
     usage: Option<Value>,
+    model: Option<String>,
     awaiting: Option<bool>,
     hint: Option<String>,
     has_choice: bool,
@@ -266,6 +271,9 @@ impl CompletionReader {
         }
         // Usage is cumulative: the last chunk with figures counts.
         self.usage = usage.or(self.usage.take());
+        if let Some(Value::String(model)) = chunk.model {
+            self.model = Some(model);
+        }
         self.awaiting = chunk.awaiting_input.or(self.awaiting);
         self.hint = chunk.input_hint.or(self.hint.take());
         for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
@@ -461,6 +469,7 @@ impl CompletionReader {
             extra: self.extra,
             calls,
             usage: self.usage,
+            model: self.model,
             finish_reason: self.finish_reason,
         })
     }

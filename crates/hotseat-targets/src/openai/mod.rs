@@ -188,6 +188,7 @@ impl ChatSession {
             }
             usage => usage,
         };
+        let usage = usage.map(|usage| telling.name_model(usage, reply.model.as_deref()));
         telling.run_finished(&run_id, usage, reply.finish_reason.clone());
         Ok(reply)
     }

@@ -58,6 +58,17 @@ impl SpendingMeter {
         SpendingMeter { prices, ..SpendingMeter::default() }
     }
 
+    /// Adds a model to a usage report that names none, if the model has a price.
+    pub fn name_model(&self, mut usage: Value, model: &str) -> Value {
+        if let Value::Object(members) = &mut usage
+            && self.prices.by_name.contains_key(model)
+            && !MODEL_KEYS.iter().any(|key| members.get(*key).is_some_and(Value::is_string))
+        {
+            members.insert("model".to_string(), model.into());
+        }
+        usage
+    }
+
     /// Reads the usage of an event.
     pub fn observe(&mut self, payload: &Payload) {
         match payload {

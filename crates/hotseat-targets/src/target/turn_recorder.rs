@@ -112,6 +112,14 @@ impl<'a> TurnRecorder<'a> {
         });
     }
 
+    /// Returns a usage report with the model of the reply, if the report names none and the model has a price.
+    pub(crate) fn name_model(&self, usage: Value, model: Option<&str>) -> Value {
+        match model {
+            Some(model) => self.recorder.name_model(usage, model),
+            None => usage,
+        }
+    }
+
     /// Notes that a reply is cut. Fails if it ended with an error.
     pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
         let Some(reason) = reason else { return Ok(()) };
