@@ -976,6 +976,17 @@ fn annotates_each_failed_case_once() {
 }
 
 #[test]
+fn annotations_contain_no_commands_of_other_servers() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().error("a ##vso[task.x]y ##[error]z", None)
+    });
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let output = project.command(&["test"]).env("GITHUB_ACTIONS", "true").run();
+    assert!(output.stdout.contains("::error file=a.test.yaml"), "{output}");
+    assert!(!output.stdout.contains("##vso[") && !output.stdout.contains("##["), "{output}");
+}
+
+#[test]
 fn annotation_paths_are_relative_to_repository() {
     let agent = FakeAgent::start(shop_reply);
     let project = Project::empty()

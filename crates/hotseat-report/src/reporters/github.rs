@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hotseat_trace::{ResultLabel, VerdictStatus};
 
 use super::Reporter;
+use super::ci_commands::CommandGuard;
 use super::failures::labelled_message;
 use hotseat_document::{SourceSpan, visible_char};
 use hotseat_engine::run::{Attempt, AttemptStatus, CaseOutcome, CaseStability, SweepReport, SweepRow};
@@ -160,7 +161,9 @@ fn escape_data(text: &str) -> String {
             c => out.push(visible_char(c)),
         }
     }
-    out
+    let mut guarded = Vec::with_capacity(out.len());
+    CommandGuard::text(&mut guarded).write_all(out.as_bytes()).expect("writing to memory cannot fail");
+    String::from_utf8(guarded).expect("only spaces are added")
 }
 
 fn escape_property(text: &str) -> String {
@@ -175,5 +178,7 @@ mod tests {
     fn escapes_commands_to_one_line() {
         assert_eq!(escape_data("50%\r\na: b, c\x1b[31m"), "50%25%0D%0Aa: b, c␛[31m");
         assert_eq!(escape_property("50%\na: b, c"), "50%25%0Aa%3A b%2C c");
+        // Other CI servers read their own commands anywhere in a line.
+        assert_eq!(escape_data("a ##vso[task.x y=z]b\n##[error]c"), "a ## vso[task.x y=z]b%0A## [error]c");
     }
 }
