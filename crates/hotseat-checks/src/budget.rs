@@ -38,7 +38,10 @@ impl UsageBudget {
             ));
         }
         if let Some(turn) = silent {
-            return Some(format!("neither the agent nor a model reports the usage of turn {}", turn.number));
+            return Some(format!(
+                "neither the agent nor a model reports the usage of turn {}; a report of zero tokens for a reply does not count",
+                turn.number
+            ));
         }
         let is_partial = |turn: &&ConversationTurn| turn.usage_totals.iter().any(|spent| spent.partial);
         if let Some(turn) = scope.turns().iter().find(is_partial) {

@@ -217,7 +217,7 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
                 let message =
                     format!("{protocol}, {shown} is in use, but the run would start the agent there");
                 let next = "end that process, or remove `start` to test the running agent";
-                findings.add(&name, worse(FindingStatus::Unreachable), message, Some(next));
+                findings.add(&name, worse(FindingStatus::Error), message, Some(next));
             }
             Some(start) => {
                 let command = start.command.join(" ");

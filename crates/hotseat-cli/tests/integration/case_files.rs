@@ -507,6 +507,14 @@ fn reports_waiting_agent() {
     }
     assert_eq!(told("tool"), "tool_requires_confirmation");
     assert_eq!(told("state"), "agent_declared");
+
+    let line = r#"{"type":"done","awaiting_input":true,"input_hint":"the amount"}"#;
+    let target = "target: { type: command, command: [sh, agent.sh] }\n";
+    let script =
+        format!("read line\necho '{{\"type\":\"tool_call\",\"id\":\"1\",\"name\":\"a\"}}'\necho '{line}'\n");
+    let suite = "name: hint\ntype: multi_turn\nturns: [{ input: go }]\n";
+    let tested = Project::with_config(target).file("agent.sh", &script).suite("a", suite).test(&[]);
+    assert!(tested.output.stdout.contains("Agent asked: \"the amount\""), "{}", tested.output);
 }
 
 #[test]

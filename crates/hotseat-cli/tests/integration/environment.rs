@@ -220,6 +220,14 @@ fn doctor_says_whether_a_run_could_start() {
     );
     assert_eq!(dead.hotseat(&["doctor", "--endpoint", &agent.url()]).code, 0);
 
+    let occupied = Project::with_config(&format!(
+        "target: {{ endpoint: '{}', start: {{ command: ['true'] }} }}\n",
+        agent.url()
+    ))
+    .suite("a", suite());
+    let output = occupied.hotseat(&["doctor"]);
+    assert!(output.code == 2 && output.stdout.contains("is in use, but the run would start"), "{output}");
+
     let empty = Project::empty();
     let output = empty.hotseat(&["doctor"]);
     assert!(output.code == 2 && output.stdout.contains("next: run `hotseat init`"), "{output}");

@@ -697,6 +697,9 @@ fn a_sweep_shows_what_the_agent_does_after_each_fault() {
     // The result does not depend on the number of conversations at once.
     let again = project.test(&[&arguments[..], &["--parallel", "1"]].concat());
     assert_eq!(again.report["fault_sweep"], run.report["fault_sweep"]);
+    // No table is announced that is not shown.
+    let stale = project.test(&["--faults", "sweep", "--fault-kinds", "stale", "--run", "^naive$"]);
+    assert!(stale.output.code == 3 && !stale.output.stderr.contains("the table"), "{}", stale.output);
     // A seed selects some of the conversations.
     let limited = ["--fault-limit", "2", "--fault-seed", "7"];
     let limited = [0, 1].map(|_| project.test(&[&arguments[..], &limited[..]].concat()));

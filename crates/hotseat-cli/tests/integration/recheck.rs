@@ -309,6 +309,8 @@ fn repeated_attempts_are_rechecked_individually() {
     let again = recheck(&project, &[]);
     assert_eq!(again.case("pppppppp")["reliability"]["status"], "INCONCLUSIVE", "{}", again.output);
     assert_eq!(again.case("pppppppp")["runs"], 4);
+    let error = again.case("pppppppp")["error"].as_str().unwrap_or_default();
+    assert!(error.contains("the saved run has no more attempts") && !error.contains("max_runs"), "{error}");
 
     let agent = letter_agent();
     let project =

@@ -573,6 +573,13 @@ fn topic_assertions_count_as_assertions() {
         said.contains("the assertions of these topics are not checked") && said.contains("asserts nothing"),
         "{output}"
     );
+    let many: Vec<String> =
+        (0..7).map(|number| suite("").replacen("name: t", &format!("name: t{number}"), 1)).collect();
+    let many = many.join("---\n");
+    let output = project(&agent, None).suite("a", &many).hotseat(&["test"]);
+    let said = output.stdout.clone() + &output.stderr;
+    assert!(said.contains("not checked: 7 cases have no simulated user"), "{output}");
+    assert_eq!(said.matches("the assertions of these topics").count(), 1, "{output}");
 }
 
 #[test]

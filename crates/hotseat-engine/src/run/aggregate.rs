@@ -9,6 +9,9 @@ use super::pass_rate::PassRate;
 use super::series::StopRule;
 use super::stability::{CaseStability, ReliabilityGrade, ReliabilityResult};
 
+const MORE_RUNS: &str = "increase `max_runs` for a conclusion";
+const NO_MORE_SAVED: &str = "the saved run has no more attempts: run the case again for a conclusion";
+
 /// Aggregate verdict of a repeated case.
 pub(super) struct AggregateVerdict {
     outcome: AggregateOutcome,
@@ -16,6 +19,8 @@ pub(super) struct AggregateVerdict {
     summary: String,
     /// True if the case failed for lack of valid attempts.
     lacks_valid_attempts: bool,
+    /// What leads to a conclusion, if there is none.
+    advice: &'static str,
 }
 
 enum AggregateOutcome {
@@ -58,6 +63,7 @@ impl AggregateVerdict {
             outcome: came_to,
             summary: words,
             lacks_valid_attempts: missing > 0 && passed + missing >= needed,
+            advice: MORE_RUNS,
         }
     }
 
@@ -89,6 +95,8 @@ impl AggregateVerdict {
             outcome: came_to,
             summary: words,
             lacks_valid_attempts: stability.missing_attempts() > 0 && grade == ReliabilityGrade::Inconclusive,
+            // Only a recheck ends early without a conclusion.
+            advice: if stability.runs < reliability.max_runs { NO_MORE_SAVED } else { MORE_RUNS },
         }
     }
 
@@ -146,7 +154,7 @@ impl AggregateVerdict {
                 let cause = telling.verdict.failure.as_ref().filter(|_| self.lacks_valid_attempts);
                 let message = match cause {
                     Some(failure) => format!("{words}; run {number}: {}", failure.message),
-                    None => format!("{words}; increase `max_runs` for a conclusion"),
+                    None => format!("{words}; {}", self.advice),
                 };
                 let undecided = AttemptFailure::new(FailureKind::Inconclusive, message);
                 Verdict::failed(AttemptFailure {

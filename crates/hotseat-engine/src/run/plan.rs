@@ -18,7 +18,7 @@ use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
 use crate::session::{CaseBody, DrivenCase};
 use crate::typescript;
 use hotseat_checks::Check;
-use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 
 /// Maximum number of selected cases held in memory. With more cases, all are read again during the run, so
 /// memory use does not grow with their number.
@@ -130,6 +130,8 @@ pub struct RunPlan {
     pub modes: RunModes,
     /// The first selected case with MCP servers.
     first_with_mcp: Option<Arc<TestCase>>,
+    /// Place of the first topics whose assertions are not checked, and the number of cases with such topics.
+    unchecked_topics: Option<(SourceSpan, usize)>,
     /// The first selected case with served models.
     first_with_models: Option<Arc<TestCase>>,
     /// Notes for the user, for example about cases without assertions.
@@ -229,7 +231,7 @@ impl RunPlan {
         }
         let (wrong, notes) = plan.check_agents(project);
         diagnostics.splice(0..0, wrong);
-        plan.notes.splice(0..0, notes);
+        plan.notes.splice(0..0, notes.into_iter().chain(plan.unchecked_topics_note()));
         if let Some(id) = project.call_settings().chat_id().filter(|_| plan.selected > 1) {
             let note = format!("`chat_id` of --ctx: all conversations of this run use the id {id}");
             plan.notes.push(Diagnostic::new(note));
@@ -309,6 +311,17 @@ impl RunPlan {
         }
     }
 
+    /// Returns the note about topics whose assertions are not checked, once for all cases.
+    fn unchecked_topics_note(&self) -> Option<Diagnostic> {
+        let (place, cases) = self.unchecked_topics.clone()?;
+        let whose = match cases {
+            1 => "this case has no simulated user".to_string(),
+            _ => format!("{cases} cases have no simulated user"),
+        };
+        let note = Diagnostic::new(format!("the assertions of these topics are not checked: {whose}"));
+        Some(note.at(place).help("`decide_topics: always` checks them in every conversation"))
+    }
+
     fn add_case(
         &mut self,
         place: usize,
@@ -326,13 +339,7 @@ impl RunPlan {
             self.first_with_models = Some(case.clone());
         }
         if let Some(topics) = case.topics_with_ignored_checks().filter(|_| case.skip.is_none()) {
-            let note = Diagnostic::new(
-                "the assertions of these topics are not checked: this case has no simulated user",
-            );
-            let help = "`decide_topics: always` checks them in every conversation";
-            if self.notes.len() < MAX_NOTES {
-                self.notes.push(note.at(topics.place.clone()).help(help));
-            }
+            self.unchecked_topics.get_or_insert((topics.place.clone(), 0)).1 += 1;
         }
         match case.reliability {
             _ if case.skip.is_some() => {}

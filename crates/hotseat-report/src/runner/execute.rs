@@ -156,7 +156,10 @@ async fn run_sweep(
                 // A shard may have no case that can be swept.
                 summary.add_sweep(result.clone(), plan.selected == plan.selected_in_all_shards);
                 failed = summary.broken.as_deref().map(|why| {
-                    let help = "faults break calls at MCP servers of the test; the table says why a case is left out";
+                    let help = match result.skipped.is_empty() {
+                        true => "faults break calls at MCP servers of the test; none of these faults applies to a call of the run",
+                        false => "faults break calls at MCP servers of the test; the table says why a case is left out",
+                    };
                     vec![Diagnostic::new(why).help(help)]
                 });
                 report(RunEvent::SweepEnded(result));

@@ -158,7 +158,9 @@ impl<'a> ConversationTree<'a> {
         let turns = &self.attempt.conversation.turns;
         let skipped = self.look.paint(TextStyle::Skipped, "SKIPPED");
         let _ = writeln!(out, "{}Turn {}: {skipped}", self.paint_lines(FORK), turns.len() + 1);
-        let asked = turns.last().and_then(ConversationTurn::answer).unwrap_or_default();
+        let last = turns.last();
+        let said = last.and_then(ConversationTurn::answer).filter(|said| !said.is_empty());
+        let asked = said.or_else(|| last?.awaiting.as_ref()?.hint.as_deref()).unwrap_or_default();
         let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
         let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
         lines.extend(reason.starts_with(NO_NEXT_TURN).then(|| format!("Hint: {MISSING_INPUT_HINT}")));
