@@ -823,3 +823,12 @@ fn hook_children_end_with_hook() {
     project.test(&[]).assert_all_passed();
     alive.wait_for_end();
 }
+
+#[test]
+fn expected_error_that_every_text_matches_is_rejected() {
+    for pattern in ["'.*'", "{ code: '.*' }"] {
+        let suite = format!("name: a\nturns: [{{ user: crash, expect_error: {pattern} }}]\n");
+        let output = Project::with_agent(&crate::common::echo_agent()).suite("a", &suite).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains("every text"), "{pattern}: {output}");
+    }
+}

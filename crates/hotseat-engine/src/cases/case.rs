@@ -11,7 +11,7 @@ use hotseat_trace::named;
 use serde_json::Value;
 
 use super::agent_name::AgentName;
-use super::assertions::{AssertionBlock, CheckVocabulary};
+use super::assertions::{AssertionBlock, CheckVocabulary, refuse_universal};
 use super::awaiting_markers::{AwaitingMarkers, awaiting_markers};
 use super::brief::SimulatorBrief;
 use super::case_lines::{document_lines, test_lines};
@@ -1052,6 +1052,13 @@ fn sort_by_position(diagnostics: Diagnostics) -> Diagnostics {
     ordered
 }
 
+/// Reads the pattern of an expected error. One that every text matches expects nothing.
+fn read_error_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Pattern> {
+    let pattern = read_pattern(view, diagnostics)?;
+    refuse_universal(&pattern, &view.place(), diagnostics);
+    Some(pattern)
+}
+
 pub(super) fn read_turn(
     map: &MapView<'_>,
     inherited: &AssertionBlock,
@@ -1059,14 +1066,14 @@ pub(super) fn read_turn(
     diagnostics: &mut Diagnostics,
 ) -> CaseTurn {
     let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
-        None => ExpectedError { message: read_pattern(view, diagnostics), code: None },
+        None => ExpectedError { message: read_error_pattern(view, diagnostics), code: None },
         Some(error) => {
             if error.is_empty() {
                 diagnostics.report(view.place(), "`expect_error` needs `message` or `code`");
             }
             ExpectedError {
-                message: error.get("message").and_then(|view| read_pattern(view, diagnostics)),
-                code: error.get("code").and_then(|view| read_pattern(view, diagnostics)),
+                message: error.get("message").and_then(|view| read_error_pattern(view, diagnostics)),
+                code: error.get("code").and_then(|view| read_error_pattern(view, diagnostics)),
             }
         }
     });

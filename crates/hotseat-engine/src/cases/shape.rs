@@ -203,7 +203,7 @@ document_shape! {
         /// Time limit of the turn. Default: the target's `timeout_ms`.
         optional "timeout_ms" = MILLISECONDS,
         ..TIMEOUT,
-        /// The agent must end this turn with an error (`RUN_ERROR`) whose message matches.
+        /// The agent must end this turn with an error whose message matches.
         optional "expect_error" = Kind::OneOf(&[Kind::Pattern, Kind::Shape(&EXPECTED_ERROR)]),
         /// Answers to interrupts. The first matching answer is used; an answer that is never used fails the
         /// turn.

@@ -29,6 +29,7 @@ pub use self::block::{AssertionBlock, refuse_all_turns};
 pub(in crate::cases) use self::block_shape::ARGUMENT_PATTERNS;
 pub use self::criteria::{CheckVocabulary, criterion_check};
 pub use self::criteria_shape::CRITERIA_KIND;
+pub(in crate::cases) use self::text::refuse_universal;
 
 /// One type of assertions.
 struct AssertionType {

@@ -111,7 +111,11 @@ fn read_regex(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
 }
 
 /// Refuses a pattern that every text matches.
-pub(super) fn refuse_universal(pattern: &Pattern, place: &SourceSpan, diagnostics: &mut Diagnostics) {
+pub(in crate::cases) fn refuse_universal(
+    pattern: &Pattern,
+    place: &SourceSpan,
+    diagnostics: &mut Diagnostics,
+) {
     if pattern.matches_every_text() {
         let wrong = Diagnostic::new(format!("every text matches {pattern}, so nothing is asserted"));
         diagnostics.push(wrong.at(place.clone()).help("`.` matches every text that is not empty"));
