@@ -309,7 +309,7 @@ document_shape! {
 
     /// Simulates a real action. The result is an object; any other value becomes its member `value`.
     pub(super) static MOCK "Mock" {
-        /// Result of the mock.
+        /// Result of the mock. A value that is not a mapping becomes the member `value` of one.
         optional "returns" = Kind::Json,
         /// Result of the mock, as an expression over `input`.
         optional "computes" = EXPRESSION,
