@@ -966,7 +966,7 @@ fn groundedness_is_judged_from_tool_results() {
     let agent = booking_agent();
     let grounded = json!({"reasoning": "The tool says 500.", "claims_found": [{"type": "prices", "claim": "500 EUR", "grounded": true, "source": "turn 1, check_availability: 500"}], "violations": [], "grounded": true});
     let groundless = json!({"reasoning": "No tool names a garden.", "claims_found": [{"type": "venues", "claim": "a garden", "grounded": false, "source": ""}], "violations": ["a garden is in no result"], "grounded": false});
-    let contradiction = json!({"reasoning": "Hm.", "claims_found": [{"type": "venues", "claim": "a garden", "grounded": false, "source": ""}], "violations": [], "grounded": true});
+    let contradiction = json!({"reasoning": "Hm.", "claims_found": [{"type": "mixed", "claim": "a garden", "grounded": false, "source": ""}], "violations": [], "grounded": true});
     let judge = judge_model(move |message| {
         let answer = match message {
             message if message.contains("venues") => &groundless,
@@ -1022,10 +1022,14 @@ fn grounded_claim_needs_a_source() {
         let source = match text_outside_evidence(message) {
             told if told.contains("empty") => " ",
             told if told.contains("late") => "Turn 7, check_availability: 500",
+            told if told.contains("invented") => "turn 1, `read_prices`: 500",
+            told if told.contains("marked") => "turn 1, `Check_availability`: 500",
             told if told.contains("quoted") => "the result says 500",
             _ => "turn 1, check_availability: 500",
         };
-        let claim = json!({"type": "prices", "claim": "500 EUR", "grounded": true, "source": source});
+        let told = text_outside_evidence(message);
+        let kind = told.split_once("# Kinds of claims\n").unwrap().1.lines().next().unwrap();
+        let claim = json!({"type": kind, "claim": "500 EUR", "grounded": true, "source": source});
         text_reply(
             &json!({"reasoning": "r", "claims_found": [claim], "violations": [], "grounded": true})
                 .to_string(),
@@ -1040,22 +1044,64 @@ fn grounded_claim_needs_a_source() {
             case("quoted", room, Value::Null),
             case("empty", room, Value::Null),
             case("late", room, Value::Null),
+            case("invented", room, Value::Null),
+            case("marked", room, Value::Null),
             case("other tool", room, json!(["book_room"])),
             case("no call", "Hi", Value::Null),
         ],
         &[],
     );
-    for name in ["exact", "quoted"] {
+    for name in ["exact", "quoted", "marked"] {
         assert_eq!(tested.case(name)["status"], "passed", "{name}: {:#}", tested.case(name));
     }
     for (name, words) in [
         ("empty", "its `source` names no tool result"),
         ("late", "its `source` names turn 7, and the last turn is 1"),
+        ("invented", "its `source` names \\\"read_prices\\\", and the evidence has no result of this tool"),
         ("other tool", "the evidence has no tool result of book_room"),
         ("no call", "the evidence has no tool result"),
     ] {
         assert_eq!(tested.failure(name)["kind"], "judge_error", "{name}: {:#}", tested.case(name));
         assert!(tested.failure(name).to_string().contains(words), "{name}: {}", tested.failure(name));
+    }
+}
+
+#[test]
+fn claims_of_other_kinds_make_an_answer_unusable() {
+    let agent = booking_agent();
+    let judge = judge_model(|message| {
+        let mut claim = json!({"type": "venues", "claim": "a garden", "grounded": false});
+        let answer = match message.contains("Forbidden kinds") {
+            true => json!({"reasoning": "r", "claims_found": [claim], "violated": true}),
+            false => {
+                claim["source"] = json!("");
+                json!({"reasoning": "r", "claims_found": [claim], "violations": ["a garden"], "grounded": false})
+            }
+        };
+        text_reply(&answer.to_string())
+    });
+    let case =
+        |id: &str, check: Value| json!({"id": id, "turns": [{"input": "The Blue Room", "assert": [check]}]});
+    let tested = run_cases(
+        project(&agent, &judge, ""),
+        &[
+            case("grounded", json!({"type": "grounded", "types": ["prices", "menus"]})),
+            case("claims", json!({"type": "claims", "forbid": ["prices", "menus"]})),
+            case("grounded kind", json!({"type": "grounded", "types": ["prices", "venues"]})),
+            case("claims kind", json!({"type": "claims", "forbid": "venues"})),
+        ],
+        &["--parallel", "1"],
+    );
+    for name in ["grounded", "claims"] {
+        assert_eq!(tested.failure(name)["kind"], "judge_error", "{name}: {:#}", tested.case(name));
+        let failure = tested.failure(name)["message"].as_str().unwrap();
+        assert!(
+            failure.contains("/claims_found/0/type: it is not one of \"prices\", \"menus\""),
+            "{failure}"
+        );
+    }
+    for name in ["grounded kind", "claims kind"] {
+        assert_eq!(tested.failure(name)["kind"], "assertion", "{name}: {:#}", tested.case(name));
     }
 }
 

@@ -226,7 +226,8 @@ fn build_entries(shown: EvidenceScope<'_>) -> Vec<EvidenceLine> {
     entries
 }
 
-fn is_included(tools: &[String], is_named: impl Fn(&str) -> bool) -> bool {
+/// True if the calls of a tool are included: `tools` has its name, or is empty.
+pub(super) fn is_included(tools: &[String], is_named: impl Fn(&str) -> bool) -> bool {
     tools.is_empty() || tools.iter().any(|tool| is_named(tool))
 }
 

@@ -1,7 +1,10 @@
 //! Judgement of claims that must be grounded in tool results.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
+use super::evidence::is_included;
 use super::{JudgeEvidence, Judgement, RoleError, reasoning, with_tools};
 use hotseat_checks::GroundedClaims;
 use hotseat_targets::message::MessageRole;
@@ -38,10 +41,10 @@ pub(super) fn parse_judgement(
             violations.len()
         )));
     }
-    let has_result = has_result(grounded, seen);
+    let tools = tools_with_results(grounded, seen);
     for claim in claims.iter().filter(|claim| claim["grounded"] == true) {
         let source = claim["source"].as_str().unwrap_or_default();
-        if let Some(why) = refute_source(grounded, seen, has_result, source) {
+        if let Some(why) = refute_source(grounded, seen, &tools, source) {
             let claim = claim["claim"].as_str().unwrap_or_default();
             return Err(RoleError::InvalidAnswer(format!(
                 "the judge's answer is invalid: the claim {claim:?} is said to be grounded, but {why}"
@@ -60,44 +63,54 @@ pub(super) fn parse_judgement(
     Ok(Judgement { passed, score: None, reasoning: Some(reasoning), words })
 }
 
-/// Returns why nothing grounds a claim. Sources are not read further: judges quote results in words of their own.
+/// Returns why nothing grounds a claim. What a source quotes is not compared: judges quote results in words of their own.
 fn refute_source(
     grounded: &GroundedClaims,
     seen: JudgeEvidence<'_>,
-    has_result: bool,
+    tools: &HashSet<String>,
     source: &str,
 ) -> Option<String> {
     if !source.contains(char::is_alphanumeric) {
         return Some("its `source` names no tool result".to_string());
     }
-    if !has_result {
+    if tools.is_empty() {
         let of_tools = match grounded.from_tools.as_slice() {
             [] => String::new(),
             tools => format!(" of {}", tools.join(", ")),
         };
         return Some(format!("the evidence has no tool result{of_tools}"));
     }
+    let (turn, rest) = named_turn(source)?;
     let last = seen.turns.last().map_or(0, |turn| turn.number);
-    let turn = named_turn(source).filter(|turn| *turn > last)?;
-    Some(format!("its `source` names turn {turn}, and the last turn is {last}"))
+    if turn > last {
+        return Some(format!("its `source` names turn {turn}, and the last turn is {last}"));
+    }
+    let word = rest.strip_prefix(',')?.split_whitespace().next()?;
+    let tool = word.strip_suffix(':')?.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+    // A result before the conversation may name no tool.
+    (!tools.contains("") && !tools.contains(&tool.to_lowercase()))
+        .then(|| format!("its `source` names {tool:?}, and the evidence has no result of this tool"))
 }
 
-/// True if the evidence has a result of a tool that counts.
-fn has_result(grounded: &GroundedClaims, seen: JudgeEvidence<'_>) -> bool {
-    let counts = |is_named: &dyn Fn(&str) -> bool| {
-        grounded.from_tools.is_empty() || grounded.from_tools.iter().any(|tool| is_named(tool))
-    };
-    let mut calls = seen.turns.iter().flat_map(|turn| &turn.tool_calls);
-    let mut opening = with_tools(seen.opening);
-    calls.any(|call| call.result.is_some() && counts(&|tool| call.is_named(tool)))
-        || opening.any(|(message, name)| message.role == MessageRole::Tool && counts(&|tool| tool == name))
+/// The names, in lower case, of the tools that count and have a result in the evidence.
+fn tools_with_results(grounded: &GroundedClaims, seen: JudgeEvidence<'_>) -> HashSet<String> {
+    let counting = &grounded.from_tools;
+    let calls = seen.turns.iter().flat_map(|turn| &turn.tool_calls);
+    let calls =
+        calls.filter(|call| call.result.is_some() && is_included(counting, |tool| call.is_named(tool)));
+    let names = calls.flat_map(|call| call.other_names().into_iter().chain([call.name.to_string()]));
+    let results = with_tools(seen.opening).filter(|(message, _)| message.role == MessageRole::Tool);
+    let results = results.filter(|(_, name)| is_included(counting, |tool| tool == *name));
+    names.chain(results.map(|(_, name)| name.to_string())).map(|name| name.to_lowercase()).collect()
 }
 
-/// The turn that a source of the form `turn N, TOOL: …` names.
-fn named_turn(source: &str) -> Option<usize> {
-    let source = source.trim().to_lowercase();
-    let rest = source.strip_prefix("turn ")?.trim_start();
+/// The turn that a source of the form `turn N, TOOL: …` names, and the text after its number.
+fn named_turn(source: &str) -> Option<(usize, &str)> {
+    let source = source.trim_start();
+    let (word, rest) = source.split_at_checked("turn ".len())?;
+    let rest = word.eq_ignore_ascii_case("turn ").then(|| rest.trim_start())?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, rest) = rest.split_at(end);
-    rest.trim_start().starts_with([',', ':']).then(|| number.parse().ok())?
+    let rest = rest.trim_start();
+    rest.starts_with([',', ':']).then(|| Some((number.parse().ok()?, rest)))?
 }

@@ -135,7 +135,7 @@ pub fn read_judgement(text: &str) -> Result<Value, RoleError> {
 /// A question prepared for a judge.
 struct PreparedQuestion {
     /// Prompt and answer schema. `None` for free-form judges.
-    prompt: Option<&'static JudgePrompt>,
+    prompt: Option<(&'static JudgePrompt, Value)>,
     /// System prompt.
     system: &'static str,
     message: Value,
@@ -232,15 +232,17 @@ impl JudgeRole {
             JudgeCriterion::Criterion(criterion) => {
                 self.prepare_question(&prompt::CRITERION, &criterion::instructions(criterion), &[], seen)
             }
-            JudgeCriterion::Grounded(grounded) => self.prepare_question(
-                &prompt::GROUNDING,
-                &grounding::instructions(grounded),
-                &grounded.from_tools,
-                seen,
-            ),
-            JudgeCriterion::Claims(claims) => {
-                self.prepare_question(&prompt::CLAIMS, &claims::instructions(claims), &[], seen)
-            }
+            JudgeCriterion::Grounded(grounded) => self
+                .prepare_question(
+                    &prompt::GROUNDING,
+                    &grounding::instructions(grounded),
+                    &grounded.from_tools,
+                    seen,
+                )
+                .map(|put| put.with_claim_kinds(&grounded.types)),
+            JudgeCriterion::Claims(claims) => self
+                .prepare_question(&prompt::CLAIMS, &claims::instructions(claims), &[], seen)
+                .map(|put| put.with_claim_kinds(&claims.forbid)),
             JudgeCriterion::Intent(intent) => {
                 self.prepare_question(&prompt::INTENT, &intent::instructions(intent), &[], seen)
             }
@@ -253,8 +255,8 @@ impl JudgeRole {
             Err(words) => return self.error_response(&words),
         };
         let read = |text: &str| {
-            let Some(prompt) = put.prompt else { return free_form::parse_judgement(text) };
-            let answer = answer::parse_answer(text, &prompt.schema)?;
+            let Some((_, schema)) = &put.prompt else { return free_form::parse_judgement(text) };
+            let answer = answer::parse_answer(text, schema)?;
             let judgement = match matter {
                 JudgeCriterion::FreeForm(_) => return free_form::parse_judgement(text),
                 JudgeCriterion::Criterion(_) => criterion::parse_judgement(&answer),
@@ -378,7 +380,7 @@ impl JudgeRole {
             false => format!("{}\n{message}", prompt.system),
         };
         Ok(PreparedQuestion {
-            prompt: Some(prompt),
+            prompt: Some((prompt, prompt.schema.clone())),
             system: prompt.system,
             message: json!(message),
             options: role_options(&Map::new(), metadata),
@@ -459,7 +461,7 @@ impl JudgeRole {
         JudgeUsage {
             judge: self.role.label().clone(),
             model: exchanges.iter().rev().find_map(|exchange| exchange.said.model.clone()),
-            prompt: put.prompt.map(|prompt| prompt.name.to_string()),
+            prompt: put.prompt.as_ref().map(|(prompt, _)| prompt.name.to_string()),
             votes: None,
             calls: exchanges.len(),
             input_tokens: tokens.map(|(input, _)| input),
@@ -471,6 +473,14 @@ impl JudgeRole {
 }
 
 impl PreparedQuestion {
+    /// Limits the kinds of claims in the answer to those in question.
+    fn with_claim_kinds(mut self, kinds: &[String]) -> Self {
+        if let Some((_, schema)) = &mut self.prompt {
+            schema["properties"]["claims_found"]["items"]["properties"]["type"]["enum"] = json!(kinds);
+        }
+        self
+    }
+
     /// The question for a given attempt. The error of an earlier answer is not repeated, since it may contain
     /// text of the agent.
     fn to_role_question(&self, attempt: usize) -> RoleQuestion {
@@ -485,21 +495,21 @@ impl PreparedQuestion {
             history: Vec::new(),
             turn: self.turn,
             prompt: self.system.into(),
-            format: self.prompt.map(JudgePrompt::response_format),
+            format: self.prompt.as_ref().map(|(prompt, schema)| prompt.response_format(schema)),
             deadline: None,
         }
     }
 
     /// The question as recorded in the trace.
     fn to_trace_json(&self, question: &RoleQuestion) -> Value {
-        let mut shown = match self.prompt {
+        let mut shown = match &self.prompt {
             None => question.message.clone(),
-            Some(prompt) => json!({
+            Some((prompt, schema)) => json!({
                 "judgement": prompt.judgement,
                 "prompt": prompt.name,
                 "system": prompt.system,
                 "message": question.message,
-                "schema": prompt.schema,
+                "schema": schema,
             }),
         };
         // A recorded answer holds for the same options only. The message has the metadata.

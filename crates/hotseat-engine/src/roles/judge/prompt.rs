@@ -21,8 +21,8 @@ pub(super) struct JudgePrompt {
 
 impl JudgePrompt {
     /// The response format that providers enforce.
-    pub fn response_format(&self) -> ResponseFormat {
-        ResponseFormat { name: self.name.replace('.', "_"), schema: self.schema.clone(), strict: true }
+    pub fn response_format(&self, schema: &Value) -> ResponseFormat {
+        ResponseFormat { name: self.name.replace('.', "_"), schema: schema.clone(), strict: true }
     }
 }
 
