@@ -114,8 +114,9 @@ pub struct PlacedPiece {
 
 /// Assigns pieces to calls.
 ///
-/// Servers number pieces differently. A piece belongs to the call with its index, unless it has another name, or a name and
-/// another id: some servers send a new id with each piece, of which the first one counts. Without an index, a piece belongs to the
+/// Servers number pieces differently. A piece belongs to the call with its index, unless it has another name, or its name and
+/// another id once its arguments are complete: some servers send a new id with each piece, of which the first one counts, and
+/// others number all calls as the first. Without an index, a piece belongs to the
 /// call with its id; without both, it starts a call if it has a name, and continues the last call otherwise. The entries of a
 /// whole message are different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index
 /// without arguments between them are an error: they may be two calls, or the parts of one name.
@@ -135,7 +136,17 @@ pub struct ToolCallPieces {
 struct CallIdentity {
     id: String,
     name: String,
-    has_arguments: bool,
+    arguments: ArgumentsProgress,
+}
+
+/// How far the arguments of a call have arrived, as JSON text.
+#[derive(Debug, Default)]
+struct ArgumentsProgress {
+    has_begun: bool,
+    /// Number of open objects and lists.
+    depth: usize,
+    is_in_text: bool,
+    is_escaped: bool,
 }
 
 /// Two names for one call.
@@ -175,7 +186,7 @@ impl ToolCallPieces {
             }
         };
         let identity = &mut self.calls[call];
-        identity.has_arguments |= !arguments.is_empty();
+        identity.arguments.add(&arguments);
         if identity.name.is_empty() {
             identity.name.clone_from(&name);
         }
@@ -208,7 +219,8 @@ impl ToolCallPieces {
         let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
         known.filter(|call| {
             let identity = &self.calls[*call];
-            let has_same_id = agree(&identity.id, id) || (index.is_some() && name.is_empty());
+            let has_same_id = agree(&identity.id, id)
+                || (index.is_some() && (name.is_empty() || !identity.arguments.is_complete()));
             has_same_id && agree(&identity.name, name)
         })
     }
@@ -218,7 +230,7 @@ impl ToolCallPieces {
         let index = index.filter(|_| self.before_message.is_none());
         let named = index.and_then(|index| Some((index, &self.calls[*self.by_index.get(&index)?])));
         match named {
-            Some((index, known)) if !known.has_arguments && (id.is_empty() || id == known.id) => {
+            Some((index, known)) if !known.arguments.has_begun && (id.is_empty() || id == known.id) => {
                 Err(AmbiguousName { index, first: known.name.clone(), second: name.to_string() })
             }
             _ => Ok(()),
@@ -231,6 +243,27 @@ impl ToolCallPieces {
         }
         self.calls.push(CallIdentity::default());
         self.calls.len() - 1
+    }
+}
+
+impl ArgumentsProgress {
+    fn add(&mut self, text: &str) {
+        self.has_begun |= !text.is_empty();
+        for byte in text.bytes() {
+            match byte {
+                _ if std::mem::take(&mut self.is_escaped) => {}
+                b'\\' if self.is_in_text => self.is_escaped = true,
+                b'"' => self.is_in_text = !self.is_in_text,
+                _ if self.is_in_text => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.has_begun && self.depth == 0 && !self.is_in_text
     }
 }
 

@@ -14,8 +14,13 @@ pub fn reported_error(member: Option<&Value>) -> Option<&Value> {
     })
 }
 
+/// Returns a `base_resp`, in which MiniMax reports the status of a reply, if it is not that of success.
+pub fn failed_base_response(member: Option<&Value>) -> Option<&Value> {
+    member.filter(|response| is_failure_code(&response["status_code"]))
+}
+
 /// Returns true if an object without `choices` reports an error in another form than `error`: its `object` or `type` is `error`
-/// (vLLM), it has a `code` with a `message` (DashScope), a `base_resp` with a status (MiniMax), or only a `detail` (FastAPI).
+/// (vLLM), it has a `code` with a `message` (DashScope), or only a `detail` (FastAPI).
 pub fn is_error_object(chunk: &Value) -> bool {
     let Some(members) = chunk.as_object() else { return false };
     let has_text = |key: &str| chunk[key].as_str().is_some_and(|text| !text.is_empty());
@@ -23,7 +28,6 @@ pub fn is_error_object(chunk: &Value) -> bool {
     chunk["object"] == "error"
         || chunk["type"] == "error"
         || (is_failure_code(&chunk["code"]) && has_text("message"))
-        || is_failure_code(&chunk["base_resp"]["status_code"])
         || (members.len() == 1 && (has_text("detail") || detail.is_array() || detail.is_object()))
 }
 
@@ -53,7 +57,6 @@ mod tests {
             json!({"code": 0, "message": "success"}),
             json!({"code": "Success", "message": "done"}),
             json!({"code": "retry", "message": ""}),
-            json!({"base_resp": {"status_code": 0, "status_msg": ""}}),
             json!({"detail": null}),
             json!({"detail": "p99", "type": "ping"}),
             json!({"type": "ping"}),
@@ -65,6 +68,7 @@ mod tests {
         for member in [json!(null), json!(false), json!(""), json!({}), json!([])] {
             assert_eq!(reported_error(Some(&member)), None);
         }
+        assert_eq!(failed_base_response(Some(&json!({"status_code": 0, "status_msg": ""}))), None);
     }
 
     #[test]
@@ -74,7 +78,6 @@ mod tests {
             json!({"type": "error", "message": "overloaded"}),
             json!({"code": "InternalError", "message": "inference failed"}),
             json!({"code": 500, "message": "failed"}),
-            json!({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}),
             json!({"detail": "Internal Server Error"}),
             json!({"detail": [{"msg": "field required"}]}),
         ] {

@@ -1,6 +1,6 @@
 //! Language models defined in the project file and the agents that use them.
 use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
-use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_stream, harmless_stream, usage_elsewhere};
+use crate::openai::{FAILURE_REASONS, PROVIDER_ERRORS, failing_streams, harmless_stream, usage_elsewhere};
 use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
 use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
@@ -349,10 +349,12 @@ fn provider_errors_in_a_stream_fail_the_turn() {
         let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
         agent_with_tool(&connector).test(&[])
     };
-    for (event, _) in PROVIDER_ERRORS {
-        let tested = run(failing_stream(event));
-        let text = tested.failure("a").to_string();
-        assert!(text.contains("ended its reply with an error"), "{event}: {text}");
+    let events = PROVIDER_ERRORS.map(|(event, _)| event);
+    for event in events.into_iter().chain(["event: error\ndata: {}", "event: error"]) {
+        for reply in failing_streams(event) {
+            let text = run(reply).failure("a").to_string();
+            assert!(text.contains("ended its reply with an error"), "{event}: {text}");
+        }
     }
     for reason in FAILURE_REASONS {
         let tested = run(ChatCompletion::new().text("Paid.").finish(reason).into());

@@ -663,16 +663,21 @@ fn event_without_choices_is_ignored_with_a_note() {
 }
 
 /// Errors of llama.cpp, vLLM, FastAPI, DashScope and MiniMax in a stream, with words of the message.
-pub const PROVIDER_ERRORS: [(&str, &str); 5] = [
+pub const PROVIDER_ERRORS: [(&str, &str); 6] = [
     (r#"error: {"code":500,"message":"context shift failed"}"#, "context shift failed"),
     (r#"data: {"object":"error","message":"EngineDeadError","param":null,"code":500}"#, "EngineDeadError"),
     (r#"data: {"detail":"Internal Server Error"}"#, "Internal Server Error"),
     (r#"data: {"code":"InternalError","message":"inference failed","request_id":"r"}"#, "inference failed"),
     (r#"data: {"choices":null,"base_resp":{"status_code":1002,"status_msg":"rate limit"}}"#, "rate limit"),
+    (
+        r#"data: {"choices":[{"index":0,"delta":{"content":" Bye."}}],"base_resp":{"status_code":1027,"status_msg":"sensitive"}}"#,
+        "sensitive",
+    ),
 ];
 
 /// Finish reasons of a provider that failed.
-pub const FAILURE_REASONS: [&str; 6] = [
+pub const FAILURE_REASONS: [&str; 7] = [
+    "malformed_tool_use",
     "error",
     "network_error",
     "abort",
@@ -689,6 +694,7 @@ pub fn harmless_stream() -> FakeReply {
         let mut said = chunk(json!({"content": "Paid. ", "error": error}), None);
         said["choices"][0]["error"] = error.clone();
         said["error"] = error;
+        said["base_resp"] = json!({"status_code": 0, "status_msg": ""});
         completion = completion.chunk(said);
     }
     let usage =
@@ -696,10 +702,13 @@ pub fn harmless_stream() -> FakeReply {
     completion.chunk(usage).finish("stop").into()
 }
 
-/// A stream with a text, this event and the end marker.
-pub fn failing_stream(event: &str) -> FakeReply {
-    let text = chunk(json!({"role": "assistant", "content": "Paid."}), Some("stop"));
-    FakeReply::sse().event(text).bytes(format!("{event}\n\n")).bytes("data: [DONE]\n\n")
+/// Streams with a text, this event and the end marker, in both orders.
+pub fn failing_streams(event: &str) -> [FakeReply; 2] {
+    let (event, end) = (format!("{event}\n\n"), "data: [DONE]\n\n".to_string());
+    [[event.clone(), end.clone()], [end, event]].map(|[first, last]| {
+        let text = chunk(json!({"role": "assistant", "content": "Paid."}), Some("stop"));
+        FakeReply::sse().event(text).bytes(first).bytes(last)
+    })
 }
 
 #[test]
@@ -735,8 +744,10 @@ fn server_errors_are_agent_errors() {
     }
     // Further forms of servers and gateways, after the start of a reply that looks complete.
     for (event, words) in PROVIDER_ERRORS {
-        let tested = run_with_reply(move |_| failing_stream(event));
-        assert_failed(&tested, 1, "agent_error", words);
+        for reply in failing_streams(event) {
+            let tested = run_with_reply(move |_| reply.clone());
+            assert_failed(&tested, 1, "agent_error", words);
+        }
     }
     for reason in FAILURE_REASONS {
         let tested = run_with_reply(|_| ChatCompletion::new().text("Paid").finish(reason));

@@ -99,8 +99,18 @@ impl StopReason {
             | "model_length"
             | "model_context_window_exceeded" => StopReason::MaxTokens,
             "stop_sequence" => StopReason::StopSequence,
-            "content_filter" | "refusal" | "sensitive" | "safety" | "recitation" | "blocklist"
-            | "prohibited_content" | "spii" => StopReason::Refusal,
+            "content_filter"
+            | "content_filtered"
+            | "guardrail_intervened"
+            | "refusal"
+            | "sensitive"
+            | "safety"
+            | "image_safety"
+            | "recitation"
+            | "blocklist"
+            | "prohibited_content"
+            | "error_toxic"
+            | "spii" => StopReason::Refusal,
             _ => StopReason::Other(name.to_string()),
         }
     }
@@ -116,6 +126,10 @@ impl StopReason {
                 | "aborted"
                 | "insufficient_system_resource"
                 | "malformed_function_call"
+                | "malformed_tool_use"
+                | "malformed_model_output"
+                | "malformed_response"
+                | "too_many_tool_calls"
                 | "unexpected_tool_call"
                 | "error_limit"
                 | "timeout"

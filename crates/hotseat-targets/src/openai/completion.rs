@@ -7,7 +7,8 @@ use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
     AmbiguousName, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_usage,
-    is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
+    failed_base_response, is_call_part, is_error_object, is_reasoning_part, merge_extra_members,
+    reported_error,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::{append_piece, joined, readable};
 use crate::message::{ToolReply, parse_content_output};
-use crate::target::{CallArguments, TurnRecorder, protocol_error, unknown_reason_note};
+use crate::target::{CallArguments, TurnRecorder, protocol_error};
 
 /// A chunk of a stream, or a whole completion.
 #[derive(Debug, Deserialize)]
@@ -30,6 +31,7 @@ struct CompletionChunk {
     error: Option<Value>,
     #[serde(default, deserialize_with = "optional_value")]
     model: Option<Value>,
+    base_resp: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
@@ -246,7 +248,9 @@ impl CompletionReader {
             };
             protocol_error(format!("{what} {words}: {}", excerpt(data, 200)))
         })?;
-        if let Some(error) = reported_error(chunk.error.as_ref()) {
+        if let Some(error) =
+            reported_error(chunk.error.as_ref()).or(failed_base_response(chunk.base_resp.as_ref()))
+        {
             return Err(run_failure(error, telling));
         }
         if chunk.choices.as_ref().is_none_or(Vec::is_empty)
@@ -452,11 +456,6 @@ impl CompletionReader {
             telling.record_note("the reply has further choices; only the first one is read");
         }
         telling.check_finish_reason(self.finish_reason.as_deref())?;
-        if let Some(reason) = self.finish_reason.as_deref()
-            && let StopReason::Other(_) = StopReason::from_provider(reason)
-        {
-            telling.record_note(unknown_reason_note(reason));
-        }
         if let Some(reason @ ("tool_calls" | "function_call")) = self.finish_reason.as_deref()
             && calls.is_empty()
         {
@@ -507,8 +506,8 @@ fn run_failure(error: &Value, telling: &mut TurnRecorder<'_>) -> TurnError {
     TurnError::Run(error)
 }
 
-/// Parses an error of the server: a string, or an object with a `message` or `detail` and maybe a `code` or `type`, or with a
-/// `base_resp`.
+/// Parses an error of the server: a string, or an object with a `message` or `detail` and maybe a `code` or `type`, or the
+/// `base_resp` of MiniMax.
 fn parse_error(error: &Value) -> ErrorInfo {
     let text = |value: &Value| match value {
         Value::String(text) if !text.is_empty() => Some(joined(text.clone())),
@@ -516,13 +515,12 @@ fn parse_error(error: &Value) -> ErrorInfo {
         _ => None,
     };
     let first = |places: &[&Value]| places.iter().find_map(|value| text(value));
-    let base = &error["base_resp"];
     let message = match error {
         Value::String(text) => joined(text.clone()),
-        other => first(&[&other["message"], &other["detail"], &base["status_msg"]])
+        other => first(&[&other["message"], &other["detail"], &error["status_msg"]])
             .unwrap_or_else(|| other.to_string()),
     };
-    let code = first(&[&error["code"], &error["type"], &base["status_code"]]);
+    let code = first(&[&error["code"], &error["type"], &error["status_code"]]);
     ErrorInfo { code, message, retriable: None }
 }
 
@@ -563,7 +561,7 @@ mod tests {
         let piece = |call: Value| chunk(json!({"tool_calls": [call]}));
         let named = |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
         let calls = [("a".to_string(), json!({"x": 1})), ("b".to_string(), json!({"y": 2}))];
-        let ways: [Vec<String>; 6] = [
+        let ways: [Vec<String>; 7] = [
             // Complete calls without an index.
             vec![piece(named("1", "a", "{\"x\":1}")), piece(named("2", "b", "{\"y\":2}"))],
             // All calls in one chunk.
@@ -586,6 +584,14 @@ mod tests {
                 piece(json!({"index": 0, "function": {"name": "b", "arguments": "{\"y\""}})),
                 piece(json!({"index": 0, "function": {"name": "b", "arguments": ":2}"}})),
             ],
+            // A new id and the name in each piece.
+            vec![
+                piece(json!({"index": 0, "id": "1", "function": {"name": "a", "arguments": ""}})),
+                piece(json!({"index": 0, "id": "2", "function": {"name": "a", "arguments": "{\"x\""}})),
+                piece(json!({"index": 0, "id": "3", "function": {"name": "a", "arguments": ":1}"}})),
+                piece(json!({"index": 1, "id": "4", "function": {"name": "b", "arguments": "{\"y\":"}})),
+                piece(json!({"index": 1, "id": "5", "function": {"name": "b", "arguments": "2}"}})),
+            ],
             // Arguments as an object, and before the name.
             vec![
                 piece(json!({"index": 0, "function": {"arguments": {"x": 1}}})),
@@ -596,6 +602,18 @@ mod tests {
         for way in ways {
             assert_eq!(read(&way), Ok((String::new(), calls.to_vec())), "{way:?}");
         }
+    }
+
+    #[test]
+    fn complete_calls_with_one_index_and_one_name_are_different() {
+        let call = |id: &str, text: &str| {
+            let function = json!({"name": "pay", "arguments": json!({"to": [text]}).to_string()});
+            chunk(json!({"tool_calls": [{"index": 0, "id": id, "function": function}]}))
+        };
+        let texts = ["}{", "\\\"]", ""];
+        let calls = texts.map(|text| ("pay".to_string(), json!({"to": [text]})));
+        let chunks: Vec<String> = (0..).zip(texts).map(|(id, text)| call(&format!("c{id}"), text)).collect();
+        assert_eq!(read(&chunks), Ok((String::new(), calls.to_vec())));
     }
 
     proptest! {

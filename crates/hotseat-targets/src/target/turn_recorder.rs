@@ -120,7 +120,7 @@ impl<'a> TurnRecorder<'a> {
         }
     }
 
-    /// Notes that a reply is cut. Fails if it ended with an error.
+    /// Notes that a reply is cut, or ended for an unknown reason. Fails if it ended with an error.
     pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
         let Some(reason) = reason else { return Ok(()) };
         match StopReason::from_provider(reason) {
@@ -134,7 +134,8 @@ impl<'a> TurnRecorder<'a> {
                 .record_note(format!("the reply was truncated at its token limit (finish_reason {reason})")),
             StopReason::Refusal => self
                 .record_note(format!("the reply was stopped by a content filter (finish_reason {reason})")),
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence | StopReason::Other(_) => {}
+            StopReason::Other(_) => self.record_note(unknown_reason_note(reason)),
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => {}
         }
         Ok(())
     }

@@ -336,6 +336,9 @@ impl ReplyParser for AnthropicParser<'_> {
             Ok(AnthropicEvent::ContentBlockStart { content_block, .. }) => {
                 matches!(content_block, ContentBlock::ToolUse { .. } | ContentBlock::McpToolUse)
             }
+            Ok(AnthropicEvent::Error { error }) => {
+                return Err(failure::from_error_event(&self.url, &error));
+            }
             _ => false,
         };
         if has_call { Err(late_call_error(&self.url, data)) } else { Ok(()) }

@@ -29,7 +29,8 @@ pub(in crate::providers) trait ReplyParser: Send {
     /// event. Fails if the event is invalid or reports a failure.
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError>;
 
-    /// Checks an event after the last one. Fails if it has a call of a tool: a client that reads on carries it out.
+    /// Checks an event after the last one. Fails if it reports a failure, or has a call of a tool: a client that reads on
+    /// carries it out.
     fn check_late_event(&self, data: &str) -> Result<(), ModelError>;
 
     /// Handles a complete reply that was not streamed. Fails if it is invalid or reports a failure.
@@ -122,7 +123,7 @@ pub(in crate::providers) async fn read_events(
         let mut late = Ok(());
         let fed = decoder.feed_events(&piece, |event| match outcome {
             Ok(false) => outcome = read_event(reading, event, sink),
-            Ok(true) if late.is_ok() => late = reading.check_late_event(event.data),
+            Ok(true) if late.is_ok() => late = check_late_event(reading, event),
             Ok(true) | Err(_) => {}
         });
         let is_last = outcome?;
@@ -132,17 +133,17 @@ pub(in crate::providers) async fn read_events(
         if is_last {
             // Reading the body to its end makes the connection reusable, but is not worth a long wait.
             let rest = async {
-                let mut check = |data: &str| {
+                let mut check = |event: SseEvent<'_>| {
                     if late.is_ok() {
-                        late = reading.check_late_event(data);
+                        late = check_late_event(reading, event);
                     }
                 };
                 while let Some(Ok(piece)) = pieces.next().await {
-                    if decoder.feed(&piece, &mut check).is_err() {
+                    if decoder.feed_events(&piece, &mut check).is_err() {
                         return;
                     }
                 }
-                decoder.finish(check);
+                decoder.finish_events(check);
             };
             let _ = timeout(BODY_END_TIMEOUT, rest).await;
             return late;
@@ -160,12 +161,24 @@ fn read_event(
     event: SseEvent<'_>,
     sink: &mut dyn ReplySink,
 ) -> Result<bool, ModelError> {
-    if !event.is_error {
-        return reading.handle_event(event.data, sink);
+    match event.is_error {
+        true => Err(named_error(reading, event)),
+        false => reading.handle_event(event.data, sink),
     }
+}
+
+/// Checks an event after the last one.
+fn check_late_event(reading: &impl ReplyParser, event: SseEvent<'_>) -> Result<(), ModelError> {
+    match event.is_error {
+        true => Err(named_error(reading, event)),
+        false => reading.check_late_event(event.data),
+    }
+}
+
+/// Returns the error in an event named `error`.
+fn named_error(reading: &impl ReplyParser, event: SseEvent<'_>) -> ModelError {
     let told: Value = serde_json::from_str(event.data).unwrap_or_else(|_| event.data.into());
-    let error = reported_error(told.get("error")).unwrap_or(&told);
-    Err(failure::from_error_event(reading.url(), error))
+    failure::from_error_event(reading.url(), reported_error(told.get("error")).unwrap_or(&told))
 }
 
 /// Ids that a provider gave its calls, by the ids in the messages. A provider accepts the results of its calls under these only.

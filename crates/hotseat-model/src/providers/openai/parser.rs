@@ -14,7 +14,8 @@ use crate::providers::optional_member::read_or_absent;
 use crate::{
     AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
     ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
-    completion_usage, is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
+    completion_usage, failed_base_response, is_call_part, is_error_object, is_reasoning_part,
+    merge_extra_members, reported_error,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -26,6 +27,7 @@ struct ChatCompletionChunk {
     #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
     error: Option<Value>,
+    base_resp: Option<Value>,
     #[serde(default, alias = "toolCalls", alias = "function_call", alias = "functionCall")]
     tool_calls: MisplacedCalls,
 }
@@ -141,24 +143,7 @@ impl<'r> OpenAiParser<'r> {
     fn add_chunk(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         let chunk: ChatCompletionChunk = serde_json::from_str(&keep_digits(data))
             .map_err(|error| unreadable_reply_error(&self.url, error, data))?;
-        let in_choice = chunk.choices.iter().flatten().find_map(ChatCompletionChoice::error);
-        if let Some(error) = reported_error(chunk.error.as_ref()).or(in_choice) {
-            let choices = chunk.choices.iter().flatten();
-            // Some clients ignore the error and carry out the calls.
-            return Err(
-                match choices.filter_map(ChatCompletionChoice::message).any(ChatCompletionMessage::has_calls)
-                {
-                    true => invalid_reply_error(&self.url, "it has an error and tool calls", data),
-                    false => failure::from_error_event(&self.url, error),
-                },
-            );
-        }
-        if chunk.choices.as_ref().is_none_or(Vec::is_empty)
-            && let Ok(error) = serde_json::from_str::<Value>(data)
-            && is_error_object(&error)
-        {
-            return Err(failure::from_error_event(&self.url, &error));
-        }
+        self.check_errors(&chunk, data)?;
         if chunk.has_misplaced_calls() {
             return Err(invalid_reply_error(&self.url, &format!("it {}", MisplacedCalls::PROBLEM), data));
         }
@@ -194,6 +179,30 @@ impl<'r> OpenAiParser<'r> {
             {
                 self.finish = reason.or(self.finish.take());
             }
+        }
+        Ok(())
+    }
+
+    /// Fails if a chunk reports an error.
+    fn check_errors(&self, chunk: &ChatCompletionChunk, data: &str) -> Result<(), ModelError> {
+        let in_choice = chunk.choices.iter().flatten().find_map(ChatCompletionChoice::error);
+        let base = failed_base_response(chunk.base_resp.as_ref());
+        if let Some(error) = reported_error(chunk.error.as_ref()).or(in_choice).or(base) {
+            let choices = chunk.choices.iter().flatten();
+            // Some clients ignore the error and carry out the calls.
+            return Err(
+                match choices.filter_map(ChatCompletionChoice::message).any(ChatCompletionMessage::has_calls)
+                {
+                    true => invalid_reply_error(&self.url, "it has an error and tool calls", data),
+                    false => failure::from_error_event(&self.url, error),
+                },
+            );
+        }
+        if chunk.choices.as_ref().is_none_or(Vec::is_empty)
+            && let Ok(error) = serde_json::from_str::<Value>(data)
+            && is_error_object(&error)
+        {
+            return Err(failure::from_error_event(&self.url, &error));
         }
         Ok(())
     }
@@ -300,6 +309,7 @@ impl ReplyParser for OpenAiParser<'_> {
 
     fn check_late_event(&self, data: &str) -> Result<(), ModelError> {
         let Ok(chunk) = serde_json::from_str::<ChatCompletionChunk>(data) else { return Ok(()) };
+        self.check_errors(&chunk, data)?;
         let choices = chunk.choices.iter().flatten();
         let mut messages = choices.flat_map(|choice| choice.delta.iter().chain(&choice.message));
         let has_part = |message: &ChatCompletionMessage| {

@@ -122,9 +122,6 @@ impl ResponsesParser {
         response: ResponseDocument,
         sink: &mut dyn ReplySink,
     ) -> Result<(), ModelError> {
-        if let Some(error) = response.error.filter(|error| !error.is_null()) {
-            return Err(failure::from_error_event(&self.url, &error));
-        }
         let mut refused = false;
         for item in response.output {
             let Some(item) = self.read_item(&item)? else { continue };
@@ -175,6 +172,25 @@ impl ResponsesParser {
             TokenUsage::from_report(input_tokens, output_tokens, 0, usage.total_tokens)
         });
         Ok(())
+    }
+
+    /// Fails if an event reports an error.
+    fn check_errors(&self, event: &ResponseEvent, data: &str) -> Result<(), ModelError> {
+        match &event.response {
+            _ if event.kind == "error" => {
+                Err(failure::from_error_event(&self.url, &serde_json::from_str(data).unwrap_or_default()))
+            }
+            Some(response) => self.check_response(response),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails if a response reports an error.
+    fn check_response(&self, response: &ResponseDocument) -> Result<(), ModelError> {
+        match response.error.as_ref().filter(|error| !error.is_null()) {
+            Some(error) => Err(failure::from_error_event(&self.url, error)),
+            None => Ok(()),
+        }
     }
 
     /// Reads an item of the output. `None` if it is neither text nor a call of the agent's tools.
@@ -259,14 +275,12 @@ impl ReplyParser for ResponsesParser {
     fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
         let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, data);
         let event: ResponseEvent = serde_json::from_str(data).map_err(invalid)?;
+        self.check_errors(&event, data)?;
         self.read_streamed(&event)?;
         match (event.kind.as_str(), event.response) {
             ("response.completed" | "response.incomplete" | "response.failed", Some(response)) => {
                 self.add_response(response, sink)?;
                 Ok(true)
-            }
-            ("error", _) => {
-                Err(failure::from_error_event(&self.url, &serde_json::from_str(data).unwrap_or_default()))
             }
             _ => Ok(false),
         }
@@ -274,6 +288,7 @@ impl ReplyParser for ResponsesParser {
 
     fn check_late_event(&self, data: &str) -> Result<(), ModelError> {
         let Ok(event) = serde_json::from_str::<ResponseEvent>(data) else { return Ok(()) };
+        self.check_errors(&event, data)?;
         let outputs = event.response.iter().flat_map(|response| &response.output);
         let mut items = outputs.chain(&event.item).map(|item| self.read_item(item));
         match items.any(|item| matches!(item, Err(_) | Ok(Some(OutputItem::FunctionCall { .. })))) {
@@ -285,6 +300,7 @@ impl ReplyParser for ResponsesParser {
     fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
         let invalid = |error: serde_json::Error| unreadable_reply_error(&self.url, error, body);
         let response: ResponseDocument = serde_json::from_str(body).map_err(invalid)?;
+        self.check_response(&response)?;
         self.add_response(response, sink)
     }
 
