@@ -4,6 +4,7 @@
 //! A thread with a single-threaded runtime lets futures of tests be `!Send`, lets tests block, and keeps an
 //! agent in the program next to its test. The session stays with the run.
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -19,6 +20,7 @@ use super::agents::AgentChoice;
 use super::caller_location::CallerLocation;
 use super::commands::{CommandHandler, test_error};
 use super::conversation::{SessionView, lock};
+use super::harness::HarnessContext;
 use super::panics::{self, CaseEndedPanic};
 use super::session_channel::{SessionChannel, SessionCommand};
 use super::test::Test;
@@ -42,6 +44,31 @@ impl fmt::Debug for ExampleBody {
 impl CaseBody for ExampleBody {
     fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>> {
         Box::pin(run_on_thread(self.0.clone(), session))
+    }
+}
+
+/// An example that runs on this thread. A function that ends the program drops it; the exit code of that function would be the
+/// result of all examples.
+struct RunningExample(Cell<Option<String>>);
+
+impl Drop for RunningExample {
+    fn drop(&mut self) {
+        if let Some(name) = self.0.take() {
+            HarnessContext::abort(&name);
+        }
+    }
+}
+
+thread_local! {
+    static RUNNING: RunningExample = const { RunningExample(Cell::new(None)) };
+}
+
+/// Ends the example of this thread, also if it panics.
+struct ExampleEnd;
+
+impl Drop for ExampleEnd {
+    fn drop(&mut self) {
+        RUNNING.with(|running| running.0.take());
     }
 }
 
@@ -75,6 +102,8 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
             Some(AgentChoice::InProgram(program)) => Some(program.clone()),
             Some(AgentChoice::Named(_)) | None => None,
         });
+        RUNNING.with(|running| running.0.set(Some(example.facts.name.clone())));
+        let _end = ExampleEnd;
         let test = Test::new(channel);
         // The receiver is gone if the run has dropped the case.
         let _ = ended.send(run_stages(&example, &test, answering, time_receiver));

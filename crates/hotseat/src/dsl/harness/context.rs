@@ -2,7 +2,7 @@
 //! the terminal, since it implements a main function.
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -45,6 +45,14 @@ impl HarnessContext {
             output: HarnessOutput::Standard,
         };
         (arguments.collect(), world)
+    }
+
+    /// Aborts the process because an example ended it, so that its exit code says so.
+    pub(in crate::dsl) fn abort(example: &str) -> ! {
+        let words =
+            format!("error: the example `{example}` ended the test program, by `exit` or a similar function");
+        let _ = writeln!(HarnessOutput::Standard.remarks(), "{words}");
+        std::process::abort()
     }
 
     /// Exits the process.

@@ -12,6 +12,9 @@ use super::harness::echo_agent;
 /// Arguments of the program, one per line.
 const ARGUMENTS: &str = "DSL_CHILD_ARGUMENTS";
 
+/// Makes an example of the program exit.
+const EXITS: &str = "DSL_CHILD_EXITS";
+
 /// Not a test: body of the program that the tests below start.
 #[test]
 fn example_program() {
@@ -24,6 +27,7 @@ fn example_program() {
         output: dsl::HarnessOutput::Standard,
     };
     let arguments = arguments.lines().map(str::to_string).collect();
+    let declare = if std::env::var_os(EXITS).is_some() { declare_exit } else { declare };
     let code = Harness { arguments, context: world, file: "tests/agents.rs" }.run(declare);
     #[expect(clippy::exit, reason = "this is the end of the program")]
     std::process::exit(code.into());
@@ -47,11 +51,32 @@ fn declare(s: &mut Group) {
     });
 }
 
+#[expect(clippy::exit, reason = "examples may call code that exits")]
+fn declare_exit(s: &mut Group) {
+    echo_agent(s);
+    s.it("fails", async |_| panic!("never seen"));
+    s.it("exits", async |_| std::process::exit(0));
+}
+
+/// The exit code of an example is not that of the program: the other examples did not end.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_example_that_exits_fails_the_program() {
+    let ran = program(&["--test-threads", "1", "exits"]).env(EXITS, "").output().unwrap();
+    let words = String::from_utf8(ran.stderr).unwrap();
+    assert!(!ran.status.success(), "{words}");
+    assert!(words.contains("the example `exits` ended the test program"), "{words}");
+}
+
 fn run_program(arguments: &[&str]) -> Output {
+    program(arguments).output().unwrap()
+}
+
+fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["dsl::standalone::example_program", "--exact", "--nocapture"]);
     command.env(ARGUMENTS, arguments.join("\n")).env_remove("RUST_BACKTRACE");
-    command.output().unwrap()
+    command
 }
 
 #[test]
