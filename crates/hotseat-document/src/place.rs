@@ -70,6 +70,18 @@ impl SourceText {
         self.lines.position(&self.text, offset).line_start
     }
 
+    /// Returns the span of a line of the text, counted from 1, without its line break. `None` if the text has fewer lines.
+    pub fn line(&self, number: usize) -> Option<Range<usize>> {
+        let start = self.lines.line_start(&self.text, number.saturating_sub(1))?;
+        Some(self.line_span(start))
+    }
+
+    /// Returns the line, counted from 1 in the text, and the bytes of the line before `offset`.
+    pub fn line_and_bytes(&self, offset: usize) -> (usize, usize) {
+        let position = self.lines.position(&self.text, offset);
+        (position.breaks + 1, offset - position.line_start)
+    }
+
     /// Returns the span of the line that contains `offset`, without its line break.
     pub(super) fn line_span(&self, offset: usize) -> Range<usize> {
         self.lines.line_span(&self.text, offset)

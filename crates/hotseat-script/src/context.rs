@@ -721,7 +721,7 @@ impl Loader for ModuleLoader {
         if let Some(compiled) = loaded.compiled.get() {
             return compiled.declare(ctx);
         }
-        let module = rquickjs::Module::declare(ctx.clone(), name, loaded.code.as_str())?;
+        let module = rquickjs::Module::declare(ctx.clone(), name, loaded.code.text.as_str())?;
         // The first context, which lists the exports, may be the only one.
         if loaded.is_reused()
             && let Some(compiled) = CompiledModule::from_module(name, &module)

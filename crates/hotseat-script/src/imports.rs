@@ -43,13 +43,18 @@ fn names_module(before: [&str; 3]) -> bool {
 
 /// Returns the words and other characters of the code, without white space, comments and quoted texts.
 pub(crate) fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    code_spans(text).map(|span| &text[span])
+}
+
+/// Returns the spans of the words and other characters of the code.
+pub(crate) fn code_spans(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
             let piece = next_piece(text, at)?;
             at = piece.span.end;
             if piece.kind == PieceKind::Code {
-                return Some(&text[piece.span]);
+                return Some(piece.span);
             }
         }
     })

@@ -17,6 +17,7 @@ use crate::error::{ScriptError, ScriptErrorKind, StackFrame};
 use crate::folder::{ScriptFolder, ScriptLanguage};
 use crate::imports::{find_specifier, specifiers};
 use crate::strip::strip_types;
+use crate::test_files::unused_tests;
 
 /// The scripts of a folder. No file outside of it is read: absolute paths, `..` and links out of the folder
 /// are rejected.
@@ -55,10 +56,7 @@ pub(crate) struct LoadedModule {
     /// Original source.
     pub source: Arc<SourceText>,
     /// JavaScript code. For TypeScript, every character keeps its line and column.
-    pub code: String,
-    /// Starts of the lines of the source and of the code, in bytes.
-    source_lines: LineIndex,
-    code_lines: LineIndex,
+    pub code: Arc<SourceText>,
     /// Number of contexts that asked for the code.
     #[cfg(feature = "engine")]
     uses: AtomicUsize,
@@ -72,35 +70,6 @@ impl LoadedModule {
     /// Counts a context that loads the code. Returns true if it is not the first.
     pub fn is_reused(&self) -> bool {
         self.uses.fetch_add(1, Ordering::Relaxed) > 0
-    }
-}
-
-/// Starts of the lines of a text. Like the engine, treats a lone carriage return as a line end.
-#[derive(Debug)]
-struct LineIndex(Vec<usize>);
-
-impl LineIndex {
-    fn new(text: &str) -> LineIndex {
-        let bytes = text.as_bytes();
-        let ends = text.match_indices(['\n', '\r']);
-        // The line feed of a pair ends the line.
-        let ends = ends.filter(|(at, end)| *end == "\n" || bytes.get(at + 1) != Some(&b'\n'));
-        LineIndex(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
-    }
-
-    /// Returns the start of a line and the line without its end, counted from 1. Returns the end of the text for a line
-    /// that does not exist.
-    fn line<'a>(&self, text: &'a str, line: usize) -> (usize, &'a str) {
-        let Some(&start) = self.0.get(line.saturating_sub(1)) else { return (text.len(), "") };
-        let rest = &text[start..];
-        (start, &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())])
-    }
-
-    /// Returns the line and column, in bytes, of an offset. Both are counted from 1.
-    fn line_and_column(&self, offset: usize) -> (usize, usize) {
-        let line = self.0.partition_point(|&start| start <= offset);
-        let start = self.0.get(line.wrapping_sub(1)).copied().unwrap_or(0);
-        (line, offset - start + 1)
     }
 }
 
@@ -177,7 +146,7 @@ impl Scripts {
             Some(ScriptLanguage::Json) => {
                 let checked: Result<serde::de::IgnoredAny, _> = serde_json::from_str(&source.text);
                 checked.map_err(|error| {
-                    let at = offset(&source.text, error.line(), error.column());
+                    let at = offset(&source, error.line(), error.column());
                     let message = error.to_string();
                     let message = message.split(" at line ").next().unwrap_or_default().to_string();
                     syntax(format!("invalid JSON: {message}"), at..at)
@@ -186,12 +155,9 @@ impl Scripts {
             }
             Some(ScriptLanguage::JavaScript) | None => source.text.clone(),
         };
-        let (source_lines, code_lines) = (LineIndex::new(&source.text), LineIndex::new(&code));
         Ok(Arc::new(LoadedModule {
+            code: SourceText::new(source.name.clone(), code, 1),
             source,
-            code,
-            source_lines,
-            code_lines,
             #[cfg(feature = "engine")]
             uses: AtomicUsize::new(0),
             #[cfg(feature = "engine")]
@@ -211,8 +177,8 @@ impl Scripts {
     /// Returns true if the code of a module literally throws or rejects with null.
     pub(crate) fn throws_null(&self, key: &str) -> bool {
         let Ok(loaded) = self.load(key) else { return false };
-        loaded.code.match_indices("null").any(|(at, _)| {
-            let before = loaded.code[..at].trim_end().trim_end_matches('(').trim_end();
+        loaded.code.text.match_indices("null").any(|(at, _)| {
+            let before = loaded.code.text[..at].trim_end().trim_end_matches('(').trim_end();
             before.ends_with("throw") || before.ends_with("reject")
         })
     }
@@ -231,13 +197,20 @@ impl Scripts {
     /// Returns the location of a piece of JavaScript code of a module, such as the text of a function.
     pub fn place_of(&self, module: &ScriptModule, code: &str) -> Option<SourceSpan> {
         let loaded = self.load(module.path()).ok()?;
-        let (line, column) = loaded.code_lines.line_and_column(loaded.code.find(code)?);
-        self.place(module.path(), line, column)
+        let (line, bytes) = loaded.code.line_and_bytes(loaded.code.text.find(code)?);
+        self.place(module.path(), line, bytes + 1)
+    }
+
+    /// Returns the names of the functions in a module that are named as tests, but neither exported nor used.
+    pub fn unused_tests(&self, module: &ScriptModule) -> Vec<SourceSpan> {
+        let Ok(loaded) = self.load(module.path()) else { return Vec::new() };
+        let names = unused_tests(&loaded.source.text).into_iter();
+        names.map(|name| SourceSpan::new(&loaded.source, name)).collect()
     }
 
     /// Returns the JavaScript code of a module that was loaded. Types are blanks in it.
     pub fn code(&self, module: &ScriptModule) -> Option<String> {
-        self.load(module.path()).ok().map(|loaded| loaded.code.clone())
+        self.load(module.path()).ok().map(|loaded| loaded.code.text.clone())
     }
 
     /// Returns the offset in the [code](Scripts::code) of a module of the innermost call of a stack trace in a file.
@@ -246,9 +219,7 @@ impl Scripts {
         let loaded = self.load(module.path()).ok()?;
         let mut all = stack.lines().filter_map(trace_line).filter(|call| self.is_loaded(call.key));
         let TraceLine { key, line, column, .. } = all.next()?;
-        let (start, line) = loaded.code_lines.line(&loaded.code, line);
-        (key == module.path() && all.count() + 1 == calls)
-            .then(|| start + line.floor_char_boundary(column.saturating_sub(1)))
+        (key == module.path() && all.count() + 1 == calls).then(|| offset(&loaded.code, line, column))
     }
 
     fn is_loaded(&self, key: &str) -> bool {
@@ -274,11 +245,11 @@ impl Scripts {
         let loaded = known.ok()?;
         let text = &loaded.source.text;
         // The engine counts bytes of the code; stripping preserves UTF-16 units.
-        let (_, run) = loaded.code_lines.line(&loaded.code, line);
-        let before = run.get(..run.floor_char_boundary(column.saturating_sub(1)))?;
-        let units: usize = before.chars().map(char::len_utf16).sum();
-        let (start, written) = loaded.source_lines.line(text, line);
-        let mut left = units;
+        let start = offset(&loaded.code, line, 1);
+        let before = &loaded.code.text[start..offset(&loaded.code, line, column)];
+        let mut left: usize = before.chars().map(char::len_utf16).sum();
+        let line = loaded.source.line(line).unwrap_or(text.len()..text.len());
+        let (start, written) = (line.start, &text[line]);
         let within =
             written.char_indices().find(|(_, character)| match left.checked_sub(character.len_utf16()) {
                 Some(rest) => {
@@ -323,8 +294,10 @@ fn word_length(text: &str) -> usize {
     }
 }
 
-/// Returns the byte offset of a line and a column in bytes, both counted from 1.
-fn offset(text: &str, line: usize, column: usize) -> usize {
-    let (start, line) = LineIndex::new(text).line(text, line);
-    start + line.floor_char_boundary(column.saturating_sub(1))
+/// Returns the byte offset of a line and a column in bytes, both counted from 1. It is the end of the line, or of the text,
+/// if the line is shorter or does not exist.
+fn offset(source: &SourceText, line: usize, column: usize) -> usize {
+    let text = &source.text;
+    let line = source.line(line).unwrap_or(text.len()..text.len());
+    text.floor_char_boundary(line.end.min(line.start + column.saturating_sub(1)))
 }

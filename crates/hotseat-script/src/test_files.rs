@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::folder::ScriptFolder;
-use crate::imports::{code_words, specifiers};
+use crate::imports::{code_spans, code_words, specifiers};
 
 /// Whose tests a script has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +116,9 @@ impl TestFiles {
     }
 }
 
+/// Words before a list of names with values.
+const DECLARATIONS: [&str; 3] = ["const", "let", "var"];
+
 fn find_exports(text: &str) -> FileExports {
     const BEFORE_NAMES: [&str; 9] =
         ["async", "function", "default", "abstract", "class", "const", "let", "var", "*"];
@@ -126,20 +130,88 @@ fn find_exports(text: &str) -> FileExports {
         }
         exports.any = true;
         exports.all_of_another |= words.peek() == Some(&"*");
-        while words.next_if(|word| BEFORE_NAMES.contains(word)).is_some() {}
+        let mut is_list = false;
+        while let Some(word) = words.next_if(|word| BEFORE_NAMES.contains(word)) {
+            is_list |= DECLARATIONS.contains(&word);
+        }
         if words.next_if_eq(&"{").is_some() {
             let mut names = words.by_ref().take_while(|word| *word != "}");
             exports.tests |= names.any(|name| name.starts_with("Test"));
-        } else {
-            exports.tests |= words.peek().is_some_and(|name| name.starts_with("Test"));
+            continue;
+        }
+        exports.tests |= words.peek().is_some_and(|name| name.starts_with("Test"));
+        // Further names follow commas outside of brackets.
+        let (mut depth, mut is_name) = (0_usize, false);
+        let is_end = |word: &str| matches!(word, ";" | "export") || DECLARATIONS.contains(&word);
+        while is_list && let Some(word) = words.next_if(|word| depth > 0 || !is_end(word)) {
+            exports.tests |= is_name && word.starts_with("Test");
+            is_name = word == "," && depth == 0;
+            match word {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
         }
     }
     exports
 }
 
+/// Returns the names of functions that are named as tests, and that nothing in the text names again: without an `export`
+/// they never run.
+pub(crate) fn unused_tests(text: &str) -> Vec<Range<usize>> {
+    // A generator has an asterisk before its name.
+    let spans: Vec<Range<usize>> = code_spans(text).filter(|span| &text[span.clone()] != "*").collect();
+    let words: Vec<&str> = spans.iter().map(|span| &text[span.clone()]).collect();
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    for word in words.iter().filter(|word| word.starts_with("Test")) {
+        *uses.entry(word).or_default() += 1;
+    }
+    let is_unused = |&at: &usize| {
+        let is_function = match words[..at] {
+            [.., "export" | "default", "function"] | [.., "export" | "default", "async", "function"] => false,
+            [.., "function"] => true,
+            [.., "export", "const" | "let" | "var"] => false,
+            [.., "const" | "let" | "var"] => {
+                matches!(words[at + 1..], ["=", "async" | "function" | "(", ..])
+            }
+            _ => false,
+        };
+        is_function && uses.get(words[at]) == Some(&1)
+    };
+    (0..words.len()).filter(is_unused).map(|at| spans[at].clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_that_were_not_exported_are_found() {
+        for text in [
+            "function TestA(t) {}",
+            "async function TestA(t) {}",
+            "function* TestA(t) {}",
+            "const TestA = async (t) => {};",
+            "var TestA = function (t) {};",
+            "let TestA = (t) => {} // TestA",
+        ] {
+            let found = unused_tests(text);
+            assert_eq!(found.iter().map(|span| &text[span.clone()]).collect::<Vec<_>>(), ["TestA"], "{text}");
+        }
+        for text in [
+            "export function TestA(t) {}",
+            "export default async function TestA(t) {}",
+            "export const TestA = (t) => {};",
+            "function TestA(t) {}\nexport { TestA };",
+            "function TestData() {}\nTestData();",
+            "const TestData = { a: 1 };",
+            "class TestServer {}",
+            "import { TestData } from './data';",
+            "// function TestA() {}",
+        ] {
+            assert_eq!(unused_tests(text), [], "{text}");
+        }
+    }
 
     #[test]
     fn exported_tests_are_found_in_any_spelling() {
@@ -156,6 +228,8 @@ mod tests {
             "export const { TestA } = tests;",
             "export default function TestA() {}",
             "export class TestA {}",
+            "export var a = 1, TestA = (t) => {};",
+            "export const a = [1, 2], b = f(1, x => { return 2; }), TestA = 3",
         ] {
             assert!(find_exports(text).tests, "{text}");
         }
@@ -165,10 +239,14 @@ mod tests {
             "const text = 'export function TestA() {}';",
             "export interface TestA {}",
             "export type TestA = string;",
+            "export const a = [1, TestA], b = f(1, TestA), c = 2\nconst d = 1, TestB = 2;",
+            "export const a = 1; f(b, TestA), TestB;",
             "export { helper };\nfunction TestA() {}",
         ] {
             assert!(!find_exports(text).tests, "{text}");
         }
+        // What follows the list is read as well.
+        assert!(find_exports("export const a = 1, b = 2\nexport function TestA() {}").tests);
         assert!(find_exports("export * from './lib'").all_of_another);
         assert!(!find_exports("export const a = 1 * 2").all_of_another);
         assert!(!find_exports("// export\nconst text = 'export';").any);

@@ -901,7 +901,7 @@ fn integers_that_javascript_would_round_are_texts() {
 }
 
 #[test]
-fn a_test_function_as_default_export_is_refused() {
+fn a_test_function_that_is_not_exported_by_its_name_is_refused() {
     let agent = booking();
     for (export, words) in [
         (
@@ -911,6 +911,9 @@ fn a_test_function_as_default_export_is_refused() {
         ("export class TestX { constructor(t) { t.fail(); } }", Some("the export TestX is no test function")),
         ("export const TestX = { run(t) { t.fail(); } };", Some("the export TestX is no test function")),
         ("export const TestUser = { name: 'Mary' };", None),
+        ("function TestX(t) { t.fail(); }", Some("the test function `TestX` is not exported")),
+        ("const TestX = async (t) => { t.fail(); };", Some("the test function `TestX` is not exported")),
+        ("function TestX(t) {} export function helper(t) { TestX(t); }", None),
         ("function TestX(t) {} export default TestX; export { TestX };", None),
         ("export default function helper() {}", None),
     ] {

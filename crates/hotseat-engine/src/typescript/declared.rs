@@ -44,6 +44,18 @@ pub fn cases(
         Ok(declared) => declared,
         Err(mistake) => return vec![Err(mistake.into())],
     };
+    let unused = file.scripts.unused_tests(&file.module);
+    if !unused.is_empty() {
+        let refuse = |name: SourceSpan| {
+            Diagnostic::new(format!(
+                "the test function `{}` is not exported, so it does not run",
+                name.text()
+            ))
+            .at(name)
+            .help("write `export` before it, or give a helper another name")
+        };
+        return unused.into_iter().map(|name| Err(refuse(name).into())).collect();
+    }
     if declared.is_empty() {
         let message = format!("no tests in {}", suite.shown);
         let help = "a test is `export function TestSomething(t) { … }`, or `it(\"does something\", () => { … })` of the module `hotseat`";
