@@ -100,12 +100,12 @@ fn failures_report_locations_and_panics_once() {
     let (shown, beside) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
     assert_eq!(ran.status.code(), Some(1), "{shown}");
     for words in [
-        "tests/integration/dsl/standalone.rs:37:13",
+        "tests/integration/dsl/standalone.rs:41:13",
         r#"expect!(t.agent, call_tool("check_availability"));"#,
         "check_availability to be called",
         "no tool calls",
         "the test panicked: no words for it",
-        "tests/integration/dsl/standalone.rs:41:13",
+        "tests/integration/dsl/standalone.rs:45:13",
     ] {
         assert!(shown.contains(words), "{words} is missing:\n{shown}");
     }
