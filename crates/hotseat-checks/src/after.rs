@@ -7,7 +7,7 @@ use super::calls::{CallFilter, NamedTools};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
-/// which they started. If both tools are the same, a second call is required.
+/// which they started, at an MCP server of the test in that of their arrival. If both tools are the same, a second call is required.
 #[derive(Debug, Clone)]
 pub struct CalledAfter {
     /// Selects the calls to check.

@@ -121,7 +121,8 @@ pub struct ConversationTurn {
     pub messages: Vec<AgentMessage>,
     /// Reasoning of the agent, if it reports any.
     pub reasoning: Vec<ReasoningText>,
-    /// Tool calls, in start order. Calls that only an MCP server saw are added when the turn ends.
+    /// Tool calls in the order in which they began. When the turn ends, calls that only an MCP server saw are added, and those that
+    /// servers saw are put into the order of their arrival.
     pub tool_calls: Vec<AgentToolCall>,
     /// Calls at MCP servers of the test, until the turn ends.
     server_calls: Vec<ServerCall>,

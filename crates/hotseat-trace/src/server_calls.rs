@@ -160,6 +160,9 @@ type CallQueues = HashMap<String, HashMap<String, VecDeque<usize>>>;
 /// the client passed it. Otherwise it has the same tool and arguments, and overlaps in time; a call that is
 /// reported afterwards is paired with the first one left. Then calls are paired whose arguments the client extended or cut.
 /// Calls without a counterpart stay calls of their own.
+///
+/// A server knows when a call began, a report only when the agent announced it. So the calls that servers saw are in the order in
+/// which they arrived there; a call that only the agent reports stays at its place among the reported ones.
 pub(crate) fn join_server_calls(
     reported: Vec<AgentToolCall>,
     mut seen: Vec<ServerCall>,
@@ -187,18 +190,47 @@ pub(crate) fn join_server_calls(
     unreported.extend(pair_by_members(seen, &reported, &mut partners));
     unreported.sort_by_key(|call| call.started);
     let mut unreported = unreported.into_iter().map(AgentToolCall::from_server_call).peekable();
-    let mut joined = Vec::with_capacity(reported.len() + unreported.len());
-    for (mut call, partner) in reported.into_iter().zip(partners) {
+    let mut reported = reported;
+    for (call, partner) in reported.iter_mut().zip(partners) {
         if let Some(partner) = partner {
             call.attach_server_call(partner);
         }
-        while let Some(earlier) = unreported.next_if(|other| other.started < call.started) {
+    }
+    let reported = by_arrival(reported);
+    // A call that only the agent reports may have begun long before, so it precedes no call that reached a server before the next.
+    let mut limits: Vec<TimeOffset> = Vec::with_capacity(reported.len());
+    let mut next_arrival = None;
+    for call in reported.iter().rev() {
+        next_arrival = call.server_call.as_ref().map(|call| call.started).or(next_arrival);
+        limits.push(match (&call.server_call, next_arrival) {
+            (Some(seen), _) => seen.started,
+            (None, next) => next.map_or(call.started, |next| next.min(call.started)),
+        });
+    }
+    let mut joined = Vec::with_capacity(reported.len() + unreported.len());
+    for (call, limit) in reported.into_iter().zip(limits.into_iter().rev()) {
+        while let Some(earlier) = unreported.next_if(|other| other.started < limit) {
             joined.push(earlier);
         }
         joined.push(call);
     }
     joined.extend(unreported);
     joined
+}
+
+/// Puts the calls that servers saw into the order of their arrival, at the places of these calls. Calls that arrived at the same time
+/// keep their order.
+fn by_arrival(reported: Vec<AgentToolCall>) -> Vec<AgentToolCall> {
+    let arrival = |call: &AgentToolCall| call.server_call.as_ref().map(|call| call.started);
+    let mut seen: Vec<usize> = (0..reported.len()).filter(|at| reported[*at].server_call.is_some()).collect();
+    let places = seen.clone();
+    seen.sort_by_key(|at| arrival(&reported[*at]));
+    let mut order: Vec<usize> = (0..reported.len()).collect();
+    for (place, from) in places.into_iter().zip(seen) {
+        order[place] = from;
+    }
+    let mut calls: Vec<Option<AgentToolCall>> = reported.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|from| calls[from].take()).collect()
 }
 
 /// Pairs calls whose client passed the id of a reported call of the same tool, and removes them from `seen`.
@@ -605,9 +637,24 @@ mod tests {
             .result(5, "s1", json!("for c"))
             .result(6, "s2", json!("for a"))
             .end();
-        assert_eq!(calls(&conversation), ["a agent+mcp s2", "b agent+mcp s3", "c agent+mcp s1"]);
+        assert_eq!(calls(&conversation), ["c agent+mcp s1", "a agent+mcp s2", "b agent+mcp s3"]);
         let results = ["a", "c"].map(|id| conversation.call(id).unwrap().result.clone().unwrap().value);
         assert_eq!(results, [json!("for a"), json!("for c")]);
+    }
+
+    /// What only the agent reports keeps its place between the calls that servers saw.
+    #[test]
+    fn calls_at_servers_are_in_the_order_of_their_arrival() {
+        let conversation = Events::new()
+            .seen(1, "s1", "pay", json!({}))
+            .seen(2, "s2", "audit", json!({}))
+            .seen(3, "s3", "check", json!({}))
+            .reported(9, "a", "check", Some(json!({})))
+            .reported(9, "b", "local", Some(json!({})))
+            .reported(9, "c", "pay", Some(json!({})))
+            .end();
+        assert_eq!(calls(&conversation), ["c agent+mcp s1", "s2 mcp s2", "b agent -", "a agent+mcp s3"]);
+        assert_eq!(conversation.call("a").unwrap().id, "a".into());
     }
 
     #[test]
@@ -645,7 +692,7 @@ mod tests {
             .seen(4, "s3", "pay", json!({"n": 1, "key": "k"}))
             .seen(5, "s4", "pay", json!({"n": 3}))
             .end();
-        assert_eq!(calls(&conversation), ["a agent+mcp s2", "b agent+mcp s1", "s3 mcp s3", "s4 mcp s4"]);
+        assert_eq!(calls(&conversation), ["b agent+mcp s1", "a agent+mcp s2", "s3 mcp s3", "s4 mcp s4"]);
         let arguments = ["a", "b"].map(|id| conversation.call(id).unwrap().arguments.clone());
         assert_eq!(arguments, [json!({"n": 1.0, "key": "k"}), json!({"n": 2})]);
     }

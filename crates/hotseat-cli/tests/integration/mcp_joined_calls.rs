@@ -221,7 +221,9 @@ fn parallel_calls_of_one_tool_are_joined_by_their_arguments() {
         orders.into_iter().enumerate().fold(run, report).text("Paid.").finished()
     });
     let run = run_joined(&(agui_target(&agent) + RECEIPTS), orders.len());
-    let shown = results(&run);
+    // The calls reach the server at the same time.
+    let mut shown = results(&run);
+    shown.sort_unstable();
     let names: Vec<&str> = shown.iter().map(|call| call.split(" ").next().unwrap_or_default()).collect();
     assert_eq!(names, ["c0", "c1", "c2", "c3"]);
     assert_eq!(shown[1], "c1 o-2 receipt of o-2");
@@ -248,7 +250,7 @@ fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
         ["a", "b", "c"].into_iter().fold(run, report).text("Paid.").finished()
     });
     let run = run_joined(&(agui_target(&agent) + RECEIPTS), 3);
-    assert_eq!(results(&run), ["a o-1 second receipt", "b o-1 third receipt", "c o-1 first receipt"]);
+    assert_eq!(results(&run), ["c o-1 first receipt", "a o-1 second receipt", "b o-1 third receipt"]);
     // The arguments are those that reached the server.
     assert!(calls(&run, "a").iter().all(|call| call["args"]["added_by_the_client"] == true));
 }
@@ -272,7 +274,7 @@ fn calls_of_a_chat_agent_are_joined() {
         agent.url()
     );
     let run = run_joined(&(target + RECEIPTS), 3);
-    assert_eq!(results(&run), ["a o-1 second receipt", "b o-2 receipt of o-2", "c o-1 first receipt"]);
+    assert_eq!(results(&run), ["b o-2 receipt of o-2", "c o-1 first receipt", "a o-1 second receipt"]);
 }
 
 #[test]
@@ -297,4 +299,49 @@ fn a_lost_answer_of_one_of_two_equal_calls_is_a_call_more() {
         calls(&run, "a").iter().map(seen_by).collect::<Vec<_>>(),
         ["[\"agent\",\"mcp\"] [\"lost_answer\"]", "[\"mcp\"] null", "[\"agent\",\"mcp\"] null"],
     );
+}
+
+/// The agent reports its calls afterwards in another order than it made them.
+#[test]
+fn joined_calls_are_in_the_order_in_which_the_server_saw_them() {
+    const SHOP: &str = "mcp:
+  bank:
+    type: mock
+    tools:
+      - { name: validate, answers: [{ content: valid }] }
+      - { name: charge, answers: [{ content: charged }] }
+";
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let body = request.json();
+        let text = body["messages"][0]["content"].as_str().unwrap_or_default();
+        let made: Vec<&str> = text.split(' ').collect();
+        let mut results = Vec::new();
+        for tool in &made {
+            results.push(bank(request).call(tool, &json!({})));
+            thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let mut run = FakeRun::for_request(request).started();
+        for (tool, result) in made.iter().zip(results).rev() {
+            run = run.tool(tool, tool, &json!({}), Some(result.expect("an answer")));
+        }
+        run.text("Paid.").finished()
+    });
+    let after = "{ tools: { require: [{ name: charge, after: validate }] } }";
+    let sequence = "[{ type: tool_sequence, calls: [validate, charge], arguments: ignored }]";
+    let suite = format!(
+        "name: right\nturns: [{{ user: validate charge, assert: {after} }}]
+---\nname: right sequence\nturns: [{{ user: validate charge, assert: {sequence} }}]
+---\nname: wrong\nturns: [{{ user: charge validate, assert: {after} }}]
+---\nname: wrong sequence\nturns: [{{ user: charge validate, assert: {sequence} }}]
+"
+    );
+    let run = Project::with_config(&(agui_target(&agent) + SHOP)).suite("a", &suite).test(&[]);
+    for case in ["right", "right sequence"] {
+        assert_eq!(run.case(case)["status"], "passed", "{}", run.output);
+    }
+    run.assert_failure("wrong", "assertion", &["calls before validate: turn 1: charge"]);
+    run.assert_failure("wrong sequence", "assertion", &["in another order"]);
+    for call in calls(&run, "wrong") {
+        assert_eq!(call["seen_by"], json!(["agent", "mcp"]));
+    }
 }
