@@ -1,6 +1,6 @@
 //! `valid_arguments`: the arguments of calls satisfy the input schemas of MCP servers.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{AgentToolCall, ServerCall, TurnScope};
 
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
@@ -13,6 +13,19 @@ pub struct ValidArguments {
     pub tool: Option<String>,
     /// Only calls that this MCP server received.
     pub server: Option<String>,
+}
+
+impl ValidArguments {
+    /// The calls that the check is about, as their servers saw them.
+    fn seen_calls<'a>(&self, scope: TurnScope<'a>) -> Vec<(usize, &'a AgentToolCall, &'a ServerCall)> {
+        let made = scope.calls().filter_map(|(turn, call)| {
+            let seen = call.server_call.as_ref()?;
+            let is_meant = self.tool.as_deref().is_none_or(|tool| call.is_named(tool))
+                && calls::is_at_server(call, self.server.as_deref());
+            is_meant.then_some((turn, call, seen))
+        });
+        made.collect()
+    }
 }
 
 impl CheckBehavior for ValidArguments {
@@ -33,14 +46,19 @@ impl CheckBehavior for ValidArguments {
         Some(CheckOutcome::Violated)
     }
 
+    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+        let made = self.seen_calls(scope);
+        let is_valid = made.iter().all(|(_, _, seen)| seen.argument_errors.is_empty());
+        let (turn, call, _) =
+            made.iter().find(|(_, _, seen)| seen.arguments_unchecked).filter(|_| is_valid)?;
+        let shown = format_call(*turn, call);
+        Some(format!(
+            "the schema of a tool is not known, because the agent did not list the tools of its server: {shown}"
+        ))
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let made = scope.calls().filter_map(|(turn, call)| {
-            let seen = call.server_call.as_ref()?;
-            let is_meant = self.tool.as_deref().is_none_or(|tool| call.is_named(tool))
-                && calls::is_at_server(call, self.server.as_deref());
-            is_meant.then_some((turn, call, seen))
-        });
-        let made: Vec<_> = made.collect();
+        let made = self.seen_calls(scope);
         if made.is_empty() {
             return CheckDecision::not_applicable(
                 "no MCP server of the test received such a call".to_string(),
@@ -52,12 +70,8 @@ impl CheckBehavior for ValidArguments {
                 format!("{}: {}", format_call(*turn, call), seen.argument_errors.join("; "))
             })
             .collect();
-        let unchecked = made.iter().find(|(_, _, seen)| seen.arguments_unchecked);
-        if let (Some((turn, call, _)), true) = (unchecked, invalid.is_empty()) {
-            let shown = format_call(*turn, call);
-            return CheckDecision::not_applicable(format!(
-                "the schema of a tool is not known, because the agent did not list the tools of its server: {shown}"
-            ));
+        if let Some(reason) = self.undecided_reason(scope) {
+            return CheckDecision::not_applicable(reason);
         }
         let actual = match invalid.is_empty() {
             true => format!("{} valid", made.len()),

@@ -278,7 +278,7 @@ fn arguments_are_validated_by_the_schemas_that_a_proxied_server_lists() {
     let check = |tested: &TestRun| {
         tested.assert_failure("wrong", "assertion", &["/order_id: 1 is not of type"]);
         assert_eq!(tested.case("right")["status"], "passed", "{}", tested.output);
-        tested.assert_failure("unlisted", "assertion", &["the schema of a tool is not known"]);
+        tested.assert_failure("unlisted", "test_error", &["the schema of a tool is not known"]);
     };
     for bank in [format!("{{ type: proxy, url: '{}' }}", served.url), bridge] {
         let project = project(&agent, &format!("mcp: {{ bank: {bank} }}\n"), &suite);
