@@ -260,3 +260,26 @@ fn a_proxied_server_without_a_connection_is_a_warning_of_the_run() {
     let words = "no agent connected to the proxied MCP server `bank`";
     assert_eq!(run.output.stderr.matches(words).count(), 1, "{}", run.output);
 }
+
+#[test]
+fn ignored_lines_of_a_program_are_noted() {
+    const PRINTING: &str = "import json, sys
+print('bank is ready', flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if 'id' not in message: continue
+    answer = {'jsonrpc': '2.0', 'id': message['id'], 'result': {'content': [{'type': 'text', 'text': 'charged'}]}}
+    if message['method'] == 'tools/call': print(json.dumps(answer, indent=1))
+    print(json.dumps(answer), flush=True)
+";
+    let agent = plain_agent();
+    let proxy = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
+    let suite = "name: a\nturns: [{ user: pay o-1 }, { user: pay o-2 }]\n";
+    let config = plain_target(&agent) + proxy;
+    let run = Project::with_config(&config).file("bank.py", PRINTING).suite("a", suite).test(&[]);
+    run.assert_all_passed();
+    let report = run.report.to_string();
+    let noted =
+        report.matches("prints lines that are no JSON-RPC messages, which are ignored; the first is:");
+    assert_eq!(noted.count(), 1, "{report}");
+}

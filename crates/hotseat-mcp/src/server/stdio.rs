@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::program_failure::{ErrorOutput, ProgramFailure};
 use crate::definition::{LaunchedUpstream, UpstreamCommand, UpstreamLauncher};
-use crate::event::McpEvent;
+use crate::event::{McpEvent, McpEventKind};
 use crate::frame::{Frame, RpcError};
 use crate::lock;
 use crate::revision::{error_code, meta};
@@ -30,6 +30,8 @@ const EXIT_GRACE: Duration = Duration::from_secs(1);
 const MAX_WAITING_MESSAGES: usize = 64;
 /// Number of bytes for which there is room before each read.
 const READ_BYTES: usize = 8 * 1024;
+/// Number of bytes of an ignored line that a note shows.
+const MAX_NOTED_LINE_BYTES: usize = 200;
 /// Maximum number of open requests to one program.
 const MAX_OPEN_REQUESTS: usize = 1024;
 
@@ -58,6 +60,8 @@ struct LinkRequests {
     /// Receives messages that belong to no request.
     listener: Mutex<Option<mpsc::Sender<Value>>>,
     failure: OnceLock<ProgramFailure>,
+    /// True after a line that was no message while a request waited.
+    has_ignored: AtomicBool,
     /// The conversation of the last request and the name of the server.
     user: Mutex<Option<LinkUser>>,
 }
@@ -327,7 +331,10 @@ async fn read_messages(
         let routed = match Frame::parse(&line) {
             Ok(frame) => requests.route(frame).await,
             Err(error) if is_message(&line) => Err(LineError::Invalid(error.error)),
-            Err(_) => Ok(()),
+            Err(_) => {
+                requests.note_ignored(&line).await;
+                Ok(())
+            }
         };
         if let Err(problem) = routed {
             break EndCause::InvalidMessage(problem.to_string());
@@ -376,6 +383,30 @@ enum LineError {
 }
 
 impl LinkRequests {
+    /// Notes the first line that is no message, once a request waits: its answer may be among the ignored lines.
+    async fn note_ignored(&self, line: &[u8]) {
+        if line.trim_ascii().is_empty()
+            || self.has_ignored.load(Ordering::Relaxed)
+            || lock(&self.open).is_empty()
+        {
+            return;
+        }
+        self.has_ignored.store(true, Ordering::Relaxed);
+        let start = String::from_utf8_lossy(&line[..line.len().min(MAX_NOTED_LINE_BYTES)]);
+        let message = format!(
+            "the program prints lines that are no JSON-RPC messages, which are ignored; the first is: {}",
+            start.trim()
+        );
+        let user = lock(&self.user).as_ref().map(|user| (user.events.clone(), user.server.clone()));
+        if let Some((events, server)) = user
+            && let Some(events) = events.upgrade()
+        {
+            let kind = McpEventKind::ProtocolError { code: None, message };
+            // Without a receiver there is no one to report to.
+            let _ = events.send(McpEvent { at: Instant::now(), server, kind }).await;
+        }
+    }
+
     /// Reports a failure to the conversation of the last request.
     async fn report(&self, failure: &ProgramFailure) {
         let user = lock(&self.user).take();
