@@ -3,9 +3,11 @@
 use hotseat_trace::named;
 
 named! {
-    /// A revision of the Model Context Protocol that servers of this crate speak.
+    /// A revision of the Model Context Protocol. Mocks and replays speak all but the first one, which proxied programs may.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum ProtocolRevision {
+        /// `2024-11-05`: handshake, and no sessions.
+        V2024November = "2024-11-05",
         /// `2025-03-26`: handshake and sessions.
         V2025March = "2025-03-26",
         /// `2025-06-18`: handshake and sessions.
@@ -23,6 +25,11 @@ impl ProtocolRevision {
         [Self::V2026July, Self::V2025November, Self::V2025June, Self::V2025March];
     /// The newest revision with a handshake, offered to clients that ask for an unknown one.
     pub const NEWEST_WITH_HANDSHAKE: ProtocolRevision = Self::V2025November;
+
+    /// Whether mocks and replays speak the revision.
+    pub fn is_served(self) -> bool {
+        Self::NEWEST_FIRST.contains(&self)
+    }
 
     /// Whether requests carry their revision themselves, without handshake and session.
     pub fn is_stateless(self) -> bool {

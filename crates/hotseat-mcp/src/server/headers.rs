@@ -37,7 +37,7 @@ pub(super) fn validate(
 ) -> Result<(), RpcError> {
     let Some(version) = body_version(params) else {
         let named = text(headers, PROTOCOL_VERSION);
-        if let Some(unknown) = named.filter(|name| ProtocolRevision::from_name(name).is_none()) {
+        if let Some(unknown) = named.filter(|name| !is_served(name)) {
             return Err(unsupported(unknown));
         }
         let message = format!("`_meta` must contain `{}`", meta::PROTOCOL_VERSION);
@@ -77,6 +77,11 @@ pub(super) fn validate(
         validate_parameters(headers, &tool.tool.input_schema, arguments)?;
     }
     Ok(())
+}
+
+/// Whether servers of this crate speak the revision of a header.
+pub(super) fn is_served(name: &str) -> bool {
+    ProtocolRevision::from_name(name).is_some_and(ProtocolRevision::is_served)
 }
 
 /// The error for a client of an unknown revision, such as `2024-11-05`.

@@ -88,16 +88,23 @@ async fn handle_request(
     params: Map<String, Value>,
 ) -> HttpOutcome {
     let header_version = headers::text(&request.headers, headers::PROTOCOL_VERSION);
+    let lookup = find_session(&request);
+    // A proxied program may have announced a revision that no mock speaks.
+    let is_negotiated =
+        |name: &str| matches!(&lookup, SessionLookup::Found(session) if session.version == name);
     let is_stateless = headers::body_version(&params).is_some()
-        || header_version
-            .is_some_and(|name| ProtocolRevision::from_name(name).is_none_or(ProtocolRevision::is_stateless));
+        || header_version.is_some_and(|name| {
+            let is_stateless =
+                || ProtocolRevision::from_name(name).is_some_and(ProtocolRevision::is_stateless);
+            !is_negotiated(name) && (!headers::is_served(name) || is_stateless())
+        });
     if is_stateless {
         return handle_stateless(request, id, method, params).await;
     }
     if method == "initialize" {
         return initialize(request, id, &params).await;
     }
-    let session = match find_session(&request) {
+    let session = match lookup {
         SessionLookup::Found(session) => session,
         SessionLookup::Ended => return Ok(session_ended()),
         SessionLookup::Unnamed => {
@@ -216,7 +223,7 @@ fn session_ended() -> axum::http::Response<axum::body::Body> {
 async fn initialize(request: McpHttpRequest, id: Value, params: &Map<String, Value>) -> HttpOutcome {
     let wanted = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     let mut revision = ProtocolRevision::from_name(wanted)
-        .filter(|revision| !revision.is_stateless())
+        .filter(|revision| revision.is_served() && !revision.is_stateless())
         .unwrap_or(ProtocolRevision::NEWEST_WITH_HANDSHAKE);
     if lock(&request.server.sessions).len() >= request.conversation.limits.max_sessions {
         let limit = format!("{} sessions", request.conversation.limits.max_sessions);
@@ -243,7 +250,8 @@ async fn initialize(request: McpHttpRequest, id: Value, params: &Map<String, Val
     report_client(&request, revision, &info).await;
     let capabilities = params.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default();
     let session_id = uuid::Uuid::new_v4().simple().to_string();
-    let session = Arc::new(ClientSession::new(revision, capabilities, link));
+    let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(revision.name());
+    let session = Arc::new(ClientSession::new(revision, version, capabilities, link));
     lock(&request.server.sessions).insert(session_id.clone(), session);
     let message = Frame::Response { id, outcome: Ok(result) }.to_json();
     let mut response =

@@ -19,6 +19,8 @@ const MAX_OPEN_REQUESTS: usize = 256;
 /// A session between `initialize` and its end.
 pub(super) struct ClientSession {
     pub(super) revision: ProtocolRevision,
+    /// Name of the revision that the server announced; a proxied program may announce an unknown one.
+    pub(super) version: String,
     /// Capabilities of the client.
     pub(super) capabilities: Map<String, Value>,
     /// Program of a proxied server that serves this session.
@@ -35,11 +37,13 @@ pub(super) struct ClientSession {
 impl ClientSession {
     pub(super) fn new(
         revision: ProtocolRevision,
+        version: &str,
         capabilities: Map<String, Value>,
         link: Option<Arc<StdioLink>>,
     ) -> ClientSession {
         ClientSession {
             revision,
+            version: version.to_string(),
             capabilities,
             link,
             log_level: AtomicUsize::new(0),

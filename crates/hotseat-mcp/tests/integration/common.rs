@@ -133,7 +133,8 @@ impl SessionClient {
 
     pub async fn send(&self, message: Value) -> IncomingResponse {
         let request = post(&self.url).header("mcp-session-id", &self.session);
-        request.header("mcp-protocol-version", "2025-11-25").body(message.to_string()).send().await.unwrap()
+        let announced = self.initialized["result"]["protocolVersion"].as_str().unwrap();
+        request.header("mcp-protocol-version", announced).body(message.to_string()).send().await.unwrap()
     }
 
     pub async fn request(&self, method: &str, params: Value) -> Value {

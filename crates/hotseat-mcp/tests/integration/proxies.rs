@@ -3,10 +3,13 @@
 use hotseat_mcp::{
     FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpOptions,
     McpServers, McpToolResult, ProtocolRevision, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
+    bridge_lines, run_bridge,
 };
 use serde_json::{Value, json};
 
-use crate::common::{Answers, Fixture, SessionClient, body_of, call, charge, json_of, open, stateless};
+use crate::common::{
+    Answers, Fixture, SessionClient, body_of, call, charge, json_of, open, post, request_to, stateless,
+};
 
 /// A program that answers each request with its own method and parameters.
 const ECHO_PROGRAM: &str = r#"
@@ -149,6 +152,52 @@ async fn a_program_serves_clients_with_and_without_sessions() {
     assert_eq!(answered(&mut proxy).await, (json!("from a program"), true));
     let listed = json_of(stateless(&proxy.url(), "tools/list", json!({})).send().await.unwrap()).await;
     assert_eq!(listed["result"]["tools"], json!([]));
+}
+
+/// A program decides on the revision of its session, also if no mock speaks it.
+#[tokio::test]
+async fn a_program_may_announce_an_older_or_unknown_revision() {
+    let Upstream::Command(command) = program() else { panic!("a program") };
+    for version in ["2024-11-05", "2031-01-01"] {
+        let argv = ["sh", "-c", &ECHO_PROGRAM.replace("2025-06-18", version)].map(str::to_string).to_vec();
+        let mut proxy = proxy_of(Upstream::Command(UpstreamCommand { argv, ..command.clone() }), Vec::new());
+        let session = SessionClient::open(&proxy.url(), "2025-11-25").await;
+        assert_eq!(session.initialized["result"]["protocolVersion"], version);
+        let listed = session.request("tools/list", json!({})).await;
+        assert_eq!(listed["result"]["tools"], json!([]), "{listed}");
+        let params = json!({"name": "any", "arguments": {}});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let stream = body_of(session.send(message).await).await.unwrap();
+        assert!(stream.contains("from a program"), "{stream}");
+        assert_eq!(answered(&mut proxy).await, (json!("from a program"), true));
+        // Another revision than the announced one is refused as before.
+        let other = post(&proxy.url()).header("mcp-session-id", &session.session);
+        let body = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
+        let refused = other.header("mcp-protocol-version", "2030-01-01").body(body).send().await.unwrap();
+        assert_eq!(json_of(refused).await["error"]["code"], -32022);
+    }
+}
+
+/// On standard input and output the same session has no headers of the client.
+#[tokio::test]
+async fn a_bridge_serves_the_revision_that_a_program_announces() {
+    let Upstream::Command(command) = program() else { panic!("a program") };
+    let argv = ["sh", "-c", &ECHO_PROGRAM.replace("2025-06-18", "2024-11-05")].map(str::to_string).to_vec();
+    let proxy = proxy_of(Upstream::Command(UpstreamCommand { argv, ..command }), Vec::new());
+    let address = proxy.conversation.bridge_address();
+    let (input, lines) = bridge_lines();
+    let (written, mut output) = bridge_lines();
+    let ended = tokio::spawn(async move { run_bridge(&address, "proxy", lines, written, 1 << 20).await });
+    let params = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    for (method, params) in [("initialize", params), ("tools/list", json!({}))] {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        input.send(message.to_string().into_bytes()).await.unwrap();
+        let line = output.recv().await.unwrap();
+        let answer: Value = serde_json::from_slice(&line).unwrap();
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    drop(input);
+    assert!(ended.await.unwrap().is_ok());
 }
 
 #[tokio::test]
