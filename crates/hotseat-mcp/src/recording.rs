@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::frame::RpcError;
+use crate::revision::meta;
 
 /// Version of the file format. Readers reject newer versions.
 const FORMAT_VERSION: u64 = 1;
@@ -221,6 +222,8 @@ pub(crate) struct ReplayTable {
     source: McpReplaySource,
     waiting: HashMap<String, VecDeque<usize>>,
     used: Vec<bool>,
+    /// Result of the first recorded handshake.
+    announced: Value,
 }
 
 /// A request that no exchange of a recording fits.
@@ -242,7 +245,21 @@ impl ReplayTable {
             waiting.entry(McpExchange::digest(&exchange.method, &params)).or_default().push_back(index);
         }
         let used = vec![false; source.recording.exchanges.len()];
-        ReplayTable { source, waiting, used }
+        let announced = source.recording.exchanges.iter().find_map(|exchange| {
+            let is_handshake = matches!(exchange.method.as_str(), "initialize" | "server/discover");
+            exchange.outcome.as_ref().ok().filter(|_| is_handshake).cloned()
+        });
+        ReplayTable { source, waiting, used, announced: announced.unwrap_or_default() }
+    }
+
+    /// Returns a member of the recorded handshake, such as `capabilities`.
+    pub(crate) fn announced(&self, member: &str) -> Option<&Value> {
+        self.announced.get(member)
+    }
+
+    /// Returns the name and the version that the recorded server announced.
+    pub(crate) fn server_info(&self) -> Option<&Value> {
+        self.announced("serverInfo").or_else(|| self.announced("_meta")?.get(meta::SERVER_INFO))
     }
 
     /// Returns the next recorded answer to a request. Fails if no exchange fits: the nearest one with its

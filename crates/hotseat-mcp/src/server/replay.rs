@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::outbound::OutFrame;
 use super::rpc_request::{RpcRequest, list};
@@ -11,7 +11,7 @@ use crate::definition::ServerKind;
 use crate::event::McpEventKind;
 use crate::frame::RpcError;
 use crate::lock;
-use crate::recording::{McpExchange, McpRecording, ReplayTable, UnmatchedRequest};
+use crate::recording::{McpExchange, ReplayTable, UnmatchedRequest};
 use crate::revision::error_code;
 
 /// Answers a request that is no call: lists from all recorded pages, everything else by an equal recorded request. A list
@@ -60,14 +60,4 @@ pub(super) async fn forward_notifications(request: &RpcRequest, exchange: &McpEx
         // A client that disconnected misses its notifications.
         let _ = request.out.send(OutFrame::Interim(notification)).await;
     }
-}
-
-/// Capabilities that the recorded server announced.
-pub(super) fn capabilities(recording: &McpRecording) -> Value {
-    let announced = recording.exchanges.iter().find_map(|exchange| {
-        let is_announcement = matches!(exchange.method.as_str(), "initialize" | "server/discover");
-        let result = exchange.outcome.as_ref().ok().filter(|_| is_announcement)?;
-        result.get("capabilities").cloned()
-    });
-    announced.unwrap_or_else(|| json!({"tools": {}}))
 }

@@ -17,7 +17,6 @@ use super::sessions::ClientSession;
 use super::state::{AnswerSource, ServerState};
 use super::{calls, contents, headers, proxy, replay};
 use crate::answer::ListChangeReceivers;
-use crate::definition::ServerKind;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::lock;
@@ -419,13 +418,18 @@ fn discover(server: &ServerState) -> Value {
     result
 }
 
-fn instructions(server: &ServerState) -> Option<&str> {
-    mock_content(server).and_then(|content| content.instructions.as_deref())
+fn instructions(server: &ServerState) -> Option<String> {
+    match &server.source {
+        AnswerSource::Replay(table) => {
+            lock(table).announced("instructions").and_then(Value::as_str).map(str::to_string)
+        }
+        _ => mock_content(server).and_then(|content| content.instructions.clone()),
+    }
 }
 
 fn capabilities_of(server: &ServerState, revision: ProtocolRevision) -> Value {
-    if let ServerKind::Replay(source) = &server.definition.kind {
-        return replay::capabilities(&source.recording);
+    if let AnswerSource::Replay(table) = &server.source {
+        return lock(table).announced("capabilities").cloned().unwrap_or_else(|| json!({"tools": {}}));
     }
     let mut capabilities = json!({"tools": {"listChanged": true}});
     if !revision.is_stateless() {

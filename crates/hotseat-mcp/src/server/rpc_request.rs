@@ -16,6 +16,7 @@ use crate::answer::{CallNotifier, LOG_LEVELS};
 use crate::definition::{MockContent, ServerKind};
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
+use crate::lock;
 use crate::revision::{ProtocolRevision, error_code, meta};
 
 /// Time for which clients may use lists without asking again, in milliseconds.
@@ -172,6 +173,12 @@ pub(super) fn mock_content(server: &ServerState) -> Option<&MockContent> {
     }
 }
 
+/// Name and version of a server: of a replay those that were recorded.
 pub(super) fn server_info(server: &ServerState) -> Value {
+    if let AnswerSource::Replay(table) = &server.source
+        && let Some(info) = lock(table).server_info()
+    {
+        return info.clone();
+    }
     json!({"name": server.name(), "version": env!("CARGO_PKG_VERSION")})
 }

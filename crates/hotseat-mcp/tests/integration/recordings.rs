@@ -10,7 +10,7 @@ use hotseat_mcp::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{Answers, body_of, call, charge, json_of, open, stateless};
+use crate::common::{Answers, SessionClient, body_of, call, charge, json_of, open, stateless};
 
 /// Records calls with these amounts of a server that numbers its answers.
 async fn record(amounts: &[u64]) -> McpRecording {
@@ -71,6 +71,31 @@ async fn a_recording_is_replayed_in_any_order_with_repeats_in_theirs() {
     assert_eq!((unused[0].0.as_str(), &unused[0].1.params["arguments"]["amount"]), ("bank", &json!(1)));
     assert_eq!(text_of(&pay(1).await), "1/2");
     assert!(replay.conversation.unused_exchanges().is_empty());
+}
+
+#[tokio::test]
+async fn a_replay_announces_what_the_recorded_server_announced() {
+    const BY_HANDSHAKE: &str = r#"{"format":"hotseat-mcp-recording","version":1,"server":"bank"}
+{"method":"initialize","params":{},"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"vault","version":"7"},"instructions":"Be polite."}}
+"#;
+    const STATELESS: &str = r#"{"format":"hotseat-mcp-recording","version":1,"server":"bank"}
+{"method":"server/discover","params":{},"result":{"capabilities":{"tools":{"listChanged":true}},"instructions":"Be polite.","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"vault","version":"7"}}}}
+"#;
+    for text in [BY_HANDSHAKE, STATELESS] {
+        let replay = replay(text, TextCleaner::default());
+        let url = replay.conversation.url("bank").unwrap();
+        let opened = SessionClient::open(&url, "2025-06-18").await.initialized["result"].clone();
+        let discovered = json_of(stateless(&url, "server/discover", json!({})).send().await.unwrap()).await;
+        let discovered = &discovered["result"];
+        for (result, info) in [
+            (&opened, &opened["serverInfo"]),
+            (discovered, &discovered["_meta"]["io.modelcontextprotocol/serverInfo"]),
+        ] {
+            assert_eq!(result["instructions"], "Be polite.", "{result}");
+            assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+            assert_eq!(*info, json!({"name": "vault", "version": "7"}));
+        }
+    }
 }
 
 #[tokio::test]
