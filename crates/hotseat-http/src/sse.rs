@@ -29,6 +29,8 @@ pub struct SseDecoder {
     has_data: bool,
     /// True if the current event is named `error`.
     is_error: bool,
+    /// True after an event with an id.
+    has_ids: bool,
     /// The last line ended with CR; a following LF belongs to it.
     after_cr: bool,
     /// True after the first line, when a byte order mark is no longer skipped.
@@ -71,6 +73,7 @@ impl SseDecoder {
             data: Vec::new(),
             has_data: false,
             is_error: false,
+            has_ids: false,
             after_cr: false,
             started: false,
         }
@@ -157,6 +160,11 @@ impl SseDecoder {
         }
     }
 
+    /// True if an event had an id, from which a client may resume the stream.
+    pub fn has_ids(&self) -> bool {
+        self.has_ids
+    }
+
     /// Returns the incomplete event, if any, for error messages.
     pub fn unfinished(&self) -> Option<Cow<'_, str>> {
         let pending = if self.has_data { &self.data } else { &self.line };
@@ -195,6 +203,7 @@ impl SseDecoder {
             None => (line, &[][..]),
         };
         // `id` and `retry` are for streams that are resumed.
+        self.has_ids |= field == b"id" && !value.is_empty();
         if field == b"event" {
             self.is_error = value == b"error";
         }

@@ -11,6 +11,11 @@ impl EventScanner {
         EventScanner(SseDecoder::new(max_bytes))
     }
 
+    /// True if a client may resume the stream.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.0.has_ids()
+    }
+
     /// Adds bytes and returns the data of the events that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, EventError> {
         let mut events = Vec::new();

@@ -15,6 +15,9 @@ pub(super) const SESSION_ID: &str = "mcp-session-id";
 /// Header with the revision.
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
+/// Header with the last event of a stream that the client resumes.
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
+
 /// Returns a header that is text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())

@@ -17,6 +17,7 @@ mod sessions;
 mod signing;
 mod state;
 mod stdio;
+mod suspended;
 mod tasks;
 mod upstream;
 mod url_upstream;

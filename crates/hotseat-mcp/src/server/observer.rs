@@ -132,6 +132,16 @@ impl ExchangeObserver {
         Ok(observer)
     }
 
+    /// Identifier of the request.
+    pub(super) fn id(&self) -> &Value {
+        &self.id
+    }
+
+    /// True after the answer.
+    pub(super) fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
     /// Number of the call.
     pub(super) fn call(&self) -> Option<u64> {
         self.call

@@ -15,6 +15,7 @@ use super::program_failure::ProgramFailure;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
 use super::stdio::{LinkUser, StdioLink};
+use super::suspended::SuspendedStreams;
 use super::tasks::TaskTable;
 use super::url_upstream::UrlUpstream;
 use crate::answer::{ListChanges, ToolAnswerer};
@@ -181,6 +182,7 @@ impl ConversationState {
         self.closed.send_replace(true);
         for server in self.servers.values() {
             lock(&server.sessions).clear();
+            server.suspended.clear();
             if let AnswerSource::Command(upstream) = &server.source {
                 upstream.stop();
             }
@@ -314,6 +316,8 @@ pub(super) struct ServerState {
     pub(super) asking_calls: Mutex<HashMap<String, u64>>,
     /// Open calls of a proxied server over HTTP, by their numbers. Their clients may cancel them with a message of their own.
     pub(super) open_calls: Mutex<HashMap<u64, OpenCall>>,
+    /// Streams of a proxied server over HTTP that ended before their answers.
+    pub(super) suspended: SuspendedStreams,
     recorded: Mutex<RecordedExchanges>,
     /// Tools that a proxied server listed.
     pub(super) listed: Mutex<ListedTools>,
@@ -340,6 +344,7 @@ impl ServerState {
             tasks: TaskTable::default(),
             asking_calls: Mutex::default(),
             open_calls: Mutex::default(),
+            suspended: SuspendedStreams::default(),
             recorded: Mutex::default(),
             listed: Mutex::default(),
             source,

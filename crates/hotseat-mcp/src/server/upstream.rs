@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, Method, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
 use hotseat_http::{HttpClients, HttpRequestError, IncomingResponse};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::headers;
 use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, read_outcome};
 use super::outbound::{HttpOutcome, OutFrame, error_response};
 use super::rpc_request::{McpHttpRequest, RpcRequest};
-use super::state::ConversationState;
+use super::state::{ConversationState, ServerState};
 use super::url_upstream::UrlUpstream;
 use crate::event::McpEventKind;
 use crate::frame::Frame;
@@ -96,26 +97,29 @@ pub(super) async fn pass_through(
             return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, message));
         }
     };
-    let (status, headers) = (response.status(), copy_headers(response.headers()));
-    let is_events = is_event_stream(&headers);
+    let (status, sent_headers) = (response.status(), copy_headers(response.headers()));
+    let is_events = is_event_stream(&sent_headers);
+    let is_resumed = request.method == Method::GET && request.headers.contains_key(headers::LAST_EVENT_ID);
     let body = match observer {
-        None => {
-            let (conversation, permit) = (request.conversation.clone(), request.permit);
-            let closed = Box::pin(async move { conversation.wait_closed().await });
-            // The request is open as long as its answer.
-            let pieces = response.into_stream().take_until(closed).inspect(move |_| _ = &permit);
-            Body::from_stream(pieces)
-        }
-        Some(observer) if is_events => {
+        observer if is_events && (observer.is_some() || is_resumed) => {
             let state = ObservedStream {
                 response,
+                session: headers::text(&request.headers, headers::SESSION_ID).map(str::to_string),
                 conversation: request.conversation.clone(),
+                server: request.server.clone(),
                 observer,
                 scanner: EventScanner::new(request.conversation.limits.max_answer_bytes),
                 permit: request.permit,
                 is_ended: false,
             };
             let pieces = stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) });
+            Body::from_stream(pieces)
+        }
+        None => {
+            let (conversation, permit) = (request.conversation.clone(), request.permit);
+            let closed = Box::pin(async move { conversation.wait_closed().await });
+            // The request is open as long as its answer.
+            let pieces = response.into_stream().take_until(closed).inspect(move |_| _ = &permit);
             Body::from_stream(pieces)
         }
         Some(mut observer) => {
@@ -140,7 +144,7 @@ pub(super) async fn pass_through(
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    *response.headers_mut() = headers;
+    *response.headers_mut() = sent_headers;
     Ok(response)
 }
 
@@ -191,8 +195,12 @@ async fn read_answer(mut response: IncomingResponse, limit: usize) -> Result<Byt
 /// A stream of events on its way to the client.
 struct ObservedStream {
     response: IncomingResponse,
+    /// Session of the client.
+    session: Option<String>,
     conversation: Arc<ConversationState>,
-    observer: ExchangeObserver,
+    server: Arc<ServerState>,
+    /// `None` for a resumed stream, whose messages belong to exchanges that began before.
+    observer: Option<ExchangeObserver>,
     scanner: EventScanner,
     /// Held while the stream is open.
     permit: tokio::sync::OwnedSemaphorePermit,
@@ -216,21 +224,60 @@ impl ObservedStream {
             Ok(Some(piece)) => match self.scanner.push(&piece) {
                 Ok(events) => {
                     for data in events {
-                        self.observer.observe(&data).await;
+                        self.observe(&data).await;
                     }
                     return Some(Ok(piece));
                 }
                 Err(error) => format!("an event of the proxied server {error}"),
             },
             Ok(None) => {
-                self.observer.finish().await;
+                self.end().await;
                 return None;
             }
             Err(_) => "the proxied server closed the connection within its answer".to_string(),
         };
         self.is_ended = true;
-        self.observer.fail(UpstreamError::broken_off(message.as_str()).into_server_failure()).await;
+        if let Some(observer) = &mut self.observer {
+            observer.fail(UpstreamError::broken_off(message.as_str()).into_server_failure()).await;
+        }
         Some(Err(std::io::Error::other(message)))
+    }
+
+    /// Observes a message. On a resumed stream it belongs to an exchange whose stream ended before its answer.
+    async fn observe(&mut self, data: &[u8]) {
+        if let Some(observer) = &mut self.observer {
+            return observer.observe(data).await;
+        }
+        let answered = match Frame::parse(data) {
+            Ok(Frame::Response { id, .. }) => Some(id),
+            _ => None,
+        };
+        if let Some(receiver) = self.server.suspended.receiver_of(self.session.as_deref(), answered.as_ref())
+        {
+            // An exchange that has its answer needs no further messages.
+            let _ = receiver.send(data.to_vec()).await;
+        }
+    }
+
+    /// Ends a stream. The client may resume one with ids, to get an answer that is missing.
+    async fn end(&mut self) {
+        let Some(mut observer) = self.observer.take() else { return };
+        let messages = match !observer.is_ended() && self.scanner.is_resumable() {
+            true => self.server.suspended.insert(self.session.clone(), observer.id().clone()),
+            false => None,
+        };
+        let Some(mut messages) = messages else { return observer.finish().await };
+        tokio::spawn(async move {
+            while let Some(data) = messages.recv().await {
+                observer.observe(&data).await;
+                if observer.is_ended() {
+                    return;
+                }
+            }
+        });
+        if self.conversation.is_closed() {
+            self.server.suspended.clear();
+        }
     }
 }
 

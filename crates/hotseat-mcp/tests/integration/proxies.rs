@@ -5,6 +5,7 @@ use hotseat_mcp::{
     McpServers, McpToolResult, ProtocolRevision, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
     bridge_lines, run_bridge,
 };
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -321,6 +322,68 @@ async fn the_answer_to_a_call_with_a_task_is_the_result_of_the_task() {
         }
         let expected = ["task 1", r#"answer 1 Ok("charged")"#, "task 2", r#"answer 2 Err("declined")"#];
         assert_eq!(events, expected);
+    }
+}
+
+/// A server that ends the stream of a call before its answer, and sends that when the client resumes the stream.
+async fn resuming_server() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            let is_whole = |head: &[u8]| match head.starts_with(b"POST") {
+                true => head.ends_with(b"}"),
+                false => head.ends_with(b"\r\n\r\n"),
+            };
+            while !is_whole(&head) {
+                tokio::io::AsyncReadExt::read_buf(&mut stream, &mut head).await.unwrap();
+            }
+            let events = match head.starts_with(b"GET") {
+                true => {
+                    "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"charged\"}]}}\n\n"
+                }
+                false => "id: 1\nretry: 5\ndata: \n\n",
+            };
+            let response = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}"
+            );
+            tokio::io::AsyncWriteExt::write_all(&mut stream, response.as_bytes()).await.unwrap();
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_answer_on_a_resumed_stream_is_that_of_the_call() {
+    let upstream = Upstream::Url { url: resuming_server().await, headers: Default::default() };
+    let mut definition = ServerDefinition::new("proxy", ServerKind::Proxy(upstream));
+    definition.record = true;
+    let mut proxy = open(definition, FixedAnswerer::default());
+    let params = json!({"name": "charge", "arguments": {"amount": 1}});
+    let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    let first = post(&proxy.url()).header("mcp-session-id", "s").body(message.to_string());
+    let first = body_of(first.send().await.unwrap()).await.unwrap();
+    assert!(!first.contains("charged"), "{first}");
+    let gap = proxy.conversation.recording_gap("proxy");
+    assert_eq!(gap.as_deref(), Some("a call has no answer yet"));
+    // Another session resumes a stream of its own.
+    for session in ["other", "s"] {
+        let resumed = request_to(Method::GET, &proxy.url()).header("accept", "text/event-stream");
+        let resumed = resumed.header("mcp-session-id", session).header("last-event-id", "1");
+        let resumed = body_of(resumed.send().await.unwrap()).await.unwrap();
+        assert!(resumed.contains("charged"), "{resumed}");
+    }
+    assert_eq!(answered(&mut proxy).await, (json!("charged"), true));
+    assert_eq!(proxy.conversation.recording_gap("proxy"), None);
+    let exchanges = proxy.conversation.recording("proxy").unwrap().exchanges;
+    assert_eq!(exchanges.len(), 1);
+    assert_eq!(exchanges[0].outcome.as_ref().unwrap()["content"][0]["text"], "charged");
+    while let Some(event) = proxy.conversation.try_next_event() {
+        assert!(!matches!(
+            event.kind,
+            McpEventKind::CallBrokenOff { .. } | McpEventKind::CallCancelled { .. }
+        ));
     }
 }
 
