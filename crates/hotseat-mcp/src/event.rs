@@ -9,6 +9,17 @@ use crate::fault::FaultKind;
 use crate::frame::RpcError;
 use crate::revision::{ProtocolRevision, error_code};
 
+/// A call that arrived after the end of its conversation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LateCall {
+    /// Name of the conversation.
+    pub conversation: String,
+    /// Name of the server.
+    pub server: String,
+    /// Name of the tool.
+    pub tool: String,
+}
+
 /// One event between a client and a server.
 #[derive(Debug, Clone)]
 pub struct McpEvent {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::answer::ToolAnswerer;
 use crate::definition::{McpOptions, ServerDefinition};
-use crate::event::McpEvent;
+use crate::event::{LateCall, McpEvent};
 use crate::recording::{McpExchange, McpRecording};
 
 /// Reason why no server starts.
@@ -29,6 +29,10 @@ impl McpServers {
         _: Arc<dyn ToolAnswerer>,
         _: Vec<ServerDefinition>,
     ) -> Result<McpConversation, McpError> {
+        match self.0 {}
+    }
+
+    pub fn late_calls(&self) -> Vec<LateCall> {
         match self.0 {}
     }
 }

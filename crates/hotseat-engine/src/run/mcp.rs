@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use hotseat_document::Diagnostic;
 use hotseat_mcp::{
-    BRIDGE_VARIABLE, McpConversation, McpError, McpEvent, McpEventKind, McpOptions, McpServers,
+    BRIDGE_VARIABLE, LateCall, McpConversation, McpError, McpEvent, McpEventKind, McpOptions, McpServers,
     ServerDefinition,
 };
 use hotseat_targets::AgentSession;
@@ -61,6 +61,17 @@ impl RunContext {
             )
         };
         unwatched.map(words).collect()
+    }
+
+    /// Warnings about calls that arrived at MCP servers after the end of their conversations, where no assertion sees them.
+    pub fn late_calls(&self) -> Vec<String> {
+        let late = self.mcp.as_ref().map(|mcp| mcp.servers.late_calls()).unwrap_or_default();
+        let words = |LateCall { conversation, server, tool }: &LateCall| {
+            format!(
+                "the agent called {tool} of MCP server `{server}` after the end of the conversation `{conversation}`, so no assertion saw the call"
+            )
+        };
+        late.iter().map(words).collect()
     }
 
     /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations. Fails

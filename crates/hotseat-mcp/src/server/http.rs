@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::outbound::{HttpOutcome, error_response, text_response};
 use super::requests;
 use super::rpc_request::McpHttpRequest;
-use super::state::{ConversationLookup, ConversationState, RunState};
-use crate::event::McpEventKind;
+use super::state::{ConversationLookup, RunState};
+use crate::event::{LateCall, McpEventKind};
 use crate::frame::Frame;
 use crate::revision::error_code;
 
@@ -44,7 +44,13 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     };
     let conversation = match run.find(token) {
         ConversationLookup::Found(conversation) => conversation,
-        ConversationLookup::Gone => return Ok(closed_response()),
+        ConversationLookup::Gone(conversation) => {
+            let body = read_body(body, run.limits.max_message_bytes).await.unwrap_or_default();
+            if let Some(tool) = called_tool(&body) {
+                run.note_late_call(LateCall { conversation, server: server.to_string(), tool });
+            }
+            return Ok(closed_response());
+        }
         ConversationLookup::Unknown => {
             return Ok(text_response(StatusCode::NOT_FOUND, "there is no such conversation\n"));
         }
@@ -55,7 +61,7 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
         return Ok(text_response(StatusCode::NOT_FOUND, text));
     };
     if conversation.is_closed() {
-        let body = read_body(body, &conversation).await.unwrap_or_default();
+        let body = read_body(body, conversation.limits.max_message_bytes).await.unwrap_or_default();
         let request = describe(&parts.method, &body);
         conversation.report(server.name(), arrived, McpEventKind::CallAfterClose { request }).await;
         return Ok(closed_response());
@@ -66,7 +72,7 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
         conversation.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
         return Ok(error_response(StatusCode::SERVICE_UNAVAILABLE, error_code::LIMIT_REACHED, message));
     };
-    let body = match read_body(body, &conversation).await {
+    let body = match read_body(body, conversation.limits.max_message_bytes).await {
         Some(body) => body,
         None => {
             let limit = format!("{} bytes of a message", conversation.limits.max_message_bytes);
@@ -89,13 +95,23 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
 }
 
 /// Reads a body, unless it is too long, too slow or incomplete.
-async fn read_body(body: hyper::body::Incoming, conversation: &ConversationState) -> Option<Bytes> {
-    let read = axum::body::to_bytes(Body::new(body), conversation.limits.max_message_bytes);
+async fn read_body(body: hyper::body::Incoming, max_bytes: usize) -> Option<Bytes> {
+    let read = axum::body::to_bytes(Body::new(body), max_bytes);
     tokio::time::timeout(BODY_TIMEOUT, read).await.ok()?.ok()
 }
 
 fn closed_response() -> axum::http::Response<Body> {
     error_response(StatusCode::NOT_FOUND, error_code::INVALID_REQUEST, "the conversation is closed")
+}
+
+/// Returns the tool that a request calls.
+fn called_tool(body: &[u8]) -> Option<String> {
+    match Frame::parse(body) {
+        Ok(Frame::Request { method, params, .. }) if method == "tools/call" => {
+            params.get("name").and_then(Value::as_str).map(str::to_string)
+        }
+        _ => None,
+    }
 }
 
 /// Describes a request for people: its method, and the tool if it is a call.

@@ -32,7 +32,7 @@ use tokio::sync::mpsc;
 
 use crate::answer::ToolAnswerer;
 use crate::definition::{DefinitionProblem, McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
-use crate::event::McpEvent;
+use crate::event::{LateCall, McpEvent, McpEventKind};
 use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable};
 use catalog::ToolCatalog;
@@ -108,6 +108,13 @@ impl McpServers {
             state,
             events,
         })
+    }
+}
+
+impl McpServers {
+    /// Returns different calls that arrived after the end of their conversations, up to a number. No event reports them.
+    pub fn late_calls(&self) -> Vec<LateCall> {
+        self.run.late_calls()
     }
 }
 
@@ -258,6 +265,12 @@ impl McpConversation {
 impl Drop for McpConversation {
     fn drop(&mut self) {
         self.state.close();
-        self.run.remove(&self.state);
+        self.run.remove(&self.state, &self.id);
+        // Calls that arrived after the caller read the last event.
+        while let Some(McpEvent { server, kind, .. }) = self.try_next_event() {
+            if let McpEventKind::CallReceived { tool, .. } = kind {
+                self.run.note_late_call(LateCall { conversation: self.id.clone(), server, tool });
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! State of the servers of a run, of a conversation, and of one server in a conversation.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::answer::{ListChanges, ToolAnswerer};
 use crate::definition::{
     McpLimits, McpOptions, McpTool, ServerDefinition, UpstreamCommand, UpstreamLauncher,
 };
-use crate::event::{McpEvent, McpEventKind};
+use crate::event::{LateCall, McpEvent, McpEventKind};
 use crate::lock;
 use crate::recording::{McpExchange, ReplayTable};
 use crate::revision::ProtocolRevision;
@@ -50,20 +50,22 @@ pub(super) struct RunState {
     pub(super) is_recording: bool,
     pub(super) launcher: Option<Arc<dyn UpstreamLauncher>>,
     conversations: Mutex<ConversationTable>,
+    late_calls: Mutex<BTreeSet<LateCall>>,
 }
 
 #[derive(Default)]
 struct ConversationTable {
     open: HashMap<String, Arc<ConversationState>>,
-    closed: VecDeque<String>,
+    /// Tokens and names.
+    closed: VecDeque<(String, String)>,
 }
 
 /// Result of the search for a conversation.
 pub(super) enum ConversationLookup {
     /// The conversation exists; it may be closed and still report events.
     Found(Arc<ConversationState>),
-    /// The conversation existed.
-    Gone,
+    /// The conversation with this name existed.
+    Gone(String),
     /// There was no such conversation.
     Unknown,
 }
@@ -78,6 +80,7 @@ impl RunState {
             is_recording: options.record,
             launcher: options.launcher,
             conversations: Mutex::default(),
+            late_calls: Mutex::default(),
         }
     }
 
@@ -86,12 +89,12 @@ impl RunState {
     }
 
     /// Removes a conversation, unless another one has taken its address.
-    pub(super) fn remove(&self, conversation: &Arc<ConversationState>) {
+    pub(super) fn remove(&self, conversation: &Arc<ConversationState>, name: &str) {
         let mut table = lock(&self.conversations);
         let token = &conversation.token;
         if table.open.get(token).is_some_and(|open| Arc::ptr_eq(open, conversation)) {
             table.open.remove(token);
-            table.closed.push_back(token.clone());
+            table.closed.push_back((token.clone(), name.to_string()));
             if table.closed.len() > MAX_CLOSED_CONVERSATIONS {
                 table.closed.pop_front();
             }
@@ -102,9 +105,23 @@ impl RunState {
         let table = lock(&self.conversations);
         match table.open.get(token) {
             Some(found) => ConversationLookup::Found(found.clone()),
-            None if table.closed.iter().any(|closed| closed == token) => ConversationLookup::Gone,
-            None => ConversationLookup::Unknown,
+            None => match table.closed.iter().find(|(closed, _)| closed == token) {
+                Some((_, name)) => ConversationLookup::Gone(name.clone()),
+                None => ConversationLookup::Unknown,
+            },
         }
+    }
+
+    /// Remembers a call after the end of a conversation, up to a number of different ones.
+    pub(super) fn note_late_call(&self, call: LateCall) {
+        let mut calls = lock(&self.late_calls);
+        if calls.len() < MAX_LATE_CALLS {
+            calls.insert(call);
+        }
+    }
+
+    pub(super) fn late_calls(&self) -> Vec<LateCall> {
+        lock(&self.late_calls).iter().cloned().collect()
     }
 }
 

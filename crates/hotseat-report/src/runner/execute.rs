@@ -95,6 +95,7 @@ impl RunBuilder {
             }
         };
         forwarder.remark(RunRemark::Warning, context.unwatched_servers());
+        forwarder.remark(RunRemark::Warning, context.late_calls());
         forwarder.remark(RunRemark::Warning, context.shown_calls.warnings());
         forwarder.remark(RunRemark::Error, context.write_mcp_recordings().iter().map(ToString::to_string));
         forwarder.remark(RunRemark::Error, context.cassettes.as_ref().and_then(RunCassettes::write_error));
