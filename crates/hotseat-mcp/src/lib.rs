@@ -76,7 +76,9 @@ pub use hotseat_serve::{FaultTrigger, TextCleaner};
 pub use input_rounds::{InputRounds, InputRoundsError, UnansweredInput};
 #[cfg(feature = "serve")]
 pub use listing::{ListingError, list_contents};
-pub use recording::{McpExchange, McpRecording, McpReplaySource, RecordingLineError, RecordingProblem};
+pub use recording::{
+    McpExchange, McpRecording, McpReplaySource, RecordedQuestion, RecordingLineError, RecordingProblem,
+};
 pub use revision::{ProtocolRevision, error_code};
 pub use server::{McpConversation, McpError, McpServers};
 

@@ -33,8 +33,35 @@ pub struct McpExchange {
     pub outcome: Result<Value, RpcError>,
     /// Notifications before the answer.
     pub notifications: Vec<Value>,
+    /// Requests of the server to a client with a session before the answer.
+    pub questions: Vec<RecordedQuestion>,
     /// Time until the answer in milliseconds.
     pub duration_ms: u64,
+}
+
+/// A request of a server to its client within a call, such as `elicitation/create`, with the response of the client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedQuestion {
+    /// Name of the method.
+    pub method: String,
+    /// Parameters.
+    pub params: Value,
+    /// Result of the client.
+    pub response: Value,
+}
+
+impl RecordedQuestion {
+    fn to_json(&self) -> Value {
+        json!({"method": self.method, "params": self.params, "result": self.response})
+    }
+
+    fn from_json(question: &Value) -> Option<RecordedQuestion> {
+        Some(RecordedQuestion {
+            method: question.get("method")?.as_str()?.to_string(),
+            params: question.get("params").cloned().unwrap_or_default(),
+            response: question.get("result")?.clone(),
+        })
+    }
 }
 
 /// The exchanges of one server in the order of their answers.
@@ -86,6 +113,8 @@ pub enum RecordingProblem {
     NoMethod,
     #[error("an exchange needs `result` or `error`")]
     NoOutcome,
+    #[error("each of the `questions` needs `method` and `result`")]
+    InvalidQuestion,
 }
 
 impl McpExchange {
@@ -110,6 +139,9 @@ impl McpExchange {
         if !self.notifications.is_empty() {
             line["notifications"] = json!(self.notifications);
         }
+        if !self.questions.is_empty() {
+            line["questions"] = self.questions.iter().map(RecordedQuestion::to_json).collect();
+        }
         line["duration_ms"] = json!(self.duration_ms);
         line
     }
@@ -122,7 +154,10 @@ impl McpExchange {
             (None, Some(error)) => Err(RpcError::from_json(error)),
             _ => return Err(RecordingProblem::NoOutcome),
         };
+        let questions = line.get("questions").and_then(Value::as_array).into_iter().flatten();
+        let questions: Option<Vec<_>> = questions.map(RecordedQuestion::from_json).collect();
         Ok(McpExchange {
+            questions: questions.ok_or(RecordingProblem::InvalidQuestion)?,
             conversation: line.get("conversation").and_then(Value::as_str).map(str::to_string),
             method,
             params: line.get("params").and_then(Value::as_object).cloned().unwrap_or_default(),
@@ -277,6 +312,13 @@ impl ReplayTable {
             return Ok(self.source.recording.exchanges[index].clone());
         }
         Err(UnmatchedRequest { nearest: self.nearest(method, &params) })
+    }
+
+    /// Returns the first difference between a recorded response of the client and one of now.
+    pub(crate) fn response_difference(&self, recorded: &Value, now: &Value) -> Option<String> {
+        let clean = |value: &Value| self.source.cleaner.value(value);
+        let request = RecordedRequest { index: 0, request: clean(recorded), is_used: false };
+        nearest_request(std::iter::once(request), &clean(now))?.1
     }
 
     fn nearest(&self, method: &str, params: &Map<String, Value>) -> String {

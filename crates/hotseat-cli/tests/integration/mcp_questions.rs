@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
 use serde_json::{Map, Value, json};
 
-use crate::common::{Project, TestRun};
+use crate::common::{HOTSEAT, Project, TestRun};
 use crate::mcp::{calls, plain_target};
+use crate::mcp_command::ServedMcp;
 
 const REVISIONS: [&str; 2] = ["2026-07-28", "2025-11-25"];
 
@@ -225,6 +226,49 @@ fn a_replay_has_the_questions_of_its_recording() {
     replayed.assert_all_passed();
     let asked = &replayed.case(REVISIONS[0])["turns"][0]["interrupts"][0];
     assert_eq!((&asked["server"], &asked["status"]), (&json!("bank"), &json!("resolved")), "{asked}");
+}
+
+/// A server with a session asks on the stream of its call. A replay asks as well, and compares the responses.
+#[test]
+fn a_replayed_server_asks_what_the_recorded_one_asked() {
+    let accepted = json!({"action": "accept", "content": {"ok": true}});
+    let ask = json!({"confirm": {"message": "Charge the card?"}});
+    let charged = json!({"content": [{"type": "text", "text": "charged"}]});
+    let answer = json!({"result": charged, "ask": ask});
+    let workspace = TestWorkspace::new();
+    let tools = json!([{"name": "charge_card", "inputSchema": {"type": "object"}, "answer": answer}]);
+    workspace.file("bank.json", &json!({"name": "bank", "tools": tools}).to_string());
+    let served = ServedMcp::start(&workspace, &["bank.json"]);
+    let bridge = format!(
+        "command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }}",
+        served.bridge_address("bank")
+    );
+    let agent = asked_agent();
+    let tested = |servers: &str, response: &Value, recorded: &str| {
+        let project = Project::with_config(&(plain_target(&agent) + servers));
+        let suite = case(REVISIONS[1], response, "^done");
+        let project = project.file("bank.mcp.jsonl", recorded).suite("a", &suite);
+        (project.test(&[]), project.workspace.read("bank.mcp.jsonl"))
+    };
+    for proxied in [format!("url: '{}'", served.url), bridge] {
+        let proxy = format!("mcp: {{ bank: {{ type: proxy, {proxied}, record: bank.mcp.jsonl }} }}\n");
+        let empty = "{\"format\":\"hotseat-mcp-recording\",\"version\":1,\"server\":\"bank\"}\n";
+        let (recording, text) = tested(&proxy, &accepted, empty);
+        recording.assert_all_passed();
+        assert!(text.contains(r#""questions":[{"method":"elicitation/create""#), "{text}");
+        let replay = "mcp: { bank: { type: replay, from: bank.mcp.jsonl } }\n";
+        let (replayed, _) = tested(replay, &accepted, &text);
+        replayed.assert_all_passed();
+        let asked = &replayed.case(REVISIONS[1])["turns"][0]["interrupts"][0];
+        assert_eq!(asked["status"], "resolved", "{asked}");
+        for (other, words) in [
+            (json!({"action": "decline"}), "/action: recorded \"accept\", now \"decline\""),
+            (Value::Null, "the client lacks the capability elicitation"),
+        ] {
+            let (refused, _) = tested(replay, &other, &text);
+            refused.assert_failure(REVISIONS[1], "test_error", &["elicitation/create", words]);
+        }
+    }
 }
 
 /// Listens for changes, logs in, and lists the tools before and after.

@@ -21,7 +21,7 @@ use crate::fault::FaultKind;
 use crate::frame::{Frame, RpcError};
 use crate::input_rounds::required_capability;
 use crate::lock;
-use crate::recording::ReplayTable;
+use crate::recording::{RecordedQuestion, ReplayTable};
 use crate::revision::error_code;
 
 /// Maximum number of rounds in which one call may ask for input.
@@ -299,10 +299,40 @@ async fn replay_answer(request: &RpcRequest, call: &McpCall, table: &Mutex<Repla
     match taken {
         Ok(exchange) => {
             super::replay::forward_notifications(request, &exchange).await;
+            for question in &exchange.questions {
+                if let Some(difference) = ask_recorded(request, call, question, table).await {
+                    return CallEnd::Answer(unmatched(request, call, Some(difference)).await);
+                }
+            }
             CallEnd::Answer(exchange.outcome)
         }
         Err(error) => CallEnd::Answer(unmatched(request, call, Some(error.nearest)).await),
     }
+}
+
+/// Asks the client what the recorded server asked. Returns how its response differs from the recorded one.
+async fn ask_recorded(
+    request: &RpcRequest,
+    call: &McpCall,
+    question: &RecordedQuestion,
+    table: &Mutex<ReplayTable>,
+) -> Option<String> {
+    let RecordedQuestion { method, params, response } = question;
+    let asked = json!({"method": method, "params": params});
+    let mut input = InputRequired { requests: Map::from_iter([(method.clone(), asked)]), state: None };
+    if request.session.is_none() {
+        return Some(format!("the recorded server asked a client with a session (`{method}`)"));
+    }
+    if let Err(missing) = keep_supported(request, &mut input) {
+        return Some(format!("the recorded server asked its client (`{method}`): {}", missing.message));
+    }
+    let kind = McpEventKind::InputRequested { call: call.number, requests: input.requests.clone() };
+    request.report(Instant::now(), kind).await;
+    let responses = ask_client(request, &input).await;
+    let now = responses.get(method).cloned().unwrap_or_default();
+    request.report(Instant::now(), McpEventKind::InputProvided { call: call.number, responses }).await;
+    let difference = lock(table).response_difference(response, &now)?;
+    Some(format!("the client responds otherwise to `{method}`: {difference}"))
 }
 
 async fn answer_in_rounds(request: &RpcRequest, call: &mut McpCall) -> CallEnd {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::faults::SelectedFault;
 use super::rpc_request::McpHttpRequest;
-use super::state::{AnswerSource, ConversationState, MAX_WAITING_CALLS, OpenCall, ServerState, WaitingCall};
+use super::state::{
+    AnswerSource, AskingCall, ConversationState, MAX_WAITING_CALLS, OpenCall, ServerState, WaitingCall,
+};
 use super::tasks::TaskCall;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -247,7 +249,7 @@ impl ExchangeObserver {
             {
                 let mut asking = lock(&self.server.asking_calls);
                 if asking.len() < MAX_WAITING_CALLS {
-                    asking.insert(name.clone(), call);
+                    asking.insert(name.clone(), AskingCall { call, request: request.clone() });
                 }
             }
             let requests = Map::from_iter([(name, request)]);
@@ -375,6 +377,7 @@ impl ExchangeObserver {
                 params: without_meta(&self.params),
                 outcome: outcome.clone(),
                 notifications: self.notifications.messages.clone(),
+                questions: self.call.map(|call| self.server.take_questions(call)).unwrap_or_default(),
                 duration_ms: u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX),
             };
             self.server.record(exchange, self.conversation.limits.max_recorded_bytes);
@@ -426,10 +429,13 @@ pub(super) fn asks_for_input(result: &Value) -> bool {
 /// Reports the response of a client to a request of a proxied server, if the request belongs to a call.
 pub(super) async fn report_response(request: &McpHttpRequest, id: &Value, outcome: &Result<Value, RpcError>) {
     let name = id.to_string();
-    let call = lock(&request.server.asking_calls).remove(&name);
-    let Some(call) = call else { return };
+    let asking = lock(&request.server.asking_calls).remove(&name);
+    let Some(AskingCall { call, request: question }) = asking else { return };
     // A client that refuses the request has cancelled it.
     let response = outcome.clone().unwrap_or_else(|_| json!({"action": "cancel"}));
+    if request.conversation.records(&request.server) && question["method"] != "ping" {
+        request.server.record_question(call, &question, &response);
+    }
     let kind = McpEventKind::InputProvided { call, responses: Map::from_iter([(name, response)]) };
     request.conversation.report(request.server.name(), request.arrived, kind).await;
 }

@@ -24,9 +24,13 @@ use crate::definition::{
 };
 use crate::event::{LateCall, McpEvent, McpEventKind};
 use crate::lock;
-use crate::recording::{McpExchange, ReplayTable};
+use crate::recording::{McpExchange, RecordedQuestion, ReplayTable};
 use crate::revision::ProtocolRevision;
 
+/// Maximum number of recorded questions of one call.
+const MAX_RECORDED_QUESTIONS: usize = 256;
+/// Maximum number of calls after the end of their conversations that are remembered.
+const MAX_LATE_CALLS: usize = 100;
 /// Maximum number of closed conversations that are remembered.
 const MAX_CLOSED_CONVERSATIONS: usize = 4096;
 /// Maximum number of different clients of one server that are reported.
@@ -312,6 +316,13 @@ pub(super) struct WaitingCall {
     pub(super) fault: Option<usize>,
 }
 
+/// A call of a proxied server that waits for the response to a request within it.
+pub(super) struct AskingCall {
+    pub(super) call: u64,
+    /// Method and parameters.
+    pub(super) request: Value,
+}
+
 /// A call of a proxied server over HTTP.
 pub(super) struct OpenCall {
     /// Session of its client.
@@ -330,7 +341,9 @@ pub(super) struct ServerState {
     /// Calls of a proxied or recorded server that tasks carry out.
     pub(super) tasks: TaskTable,
     /// Calls of a proxied server by the identifiers of its requests to a client with a session.
-    pub(super) asking_calls: Mutex<HashMap<String, u64>>,
+    pub(super) asking_calls: Mutex<HashMap<String, AskingCall>>,
+    /// Recorded questions of calls of a proxied server that have no answer yet.
+    questions: Mutex<HashMap<u64, Vec<RecordedQuestion>>>,
     /// Open calls of a proxied server over HTTP, by their numbers. Their clients may cancel them with a message of their own.
     pub(super) open_calls: Mutex<HashMap<u64, OpenCall>>,
     /// Streams of a proxied server over HTTP that ended before their answers.
@@ -360,6 +373,7 @@ impl ServerState {
             waiting_calls: Mutex::default(),
             tasks: TaskTable::default(),
             asking_calls: Mutex::default(),
+            questions: Mutex::default(),
             open_calls: Mutex::default(),
             suspended: SuspendedStreams::default(),
             recorded: Mutex::default(),
@@ -376,7 +390,9 @@ impl ServerState {
         };
         let answer = exchange.outcome.as_ref().map_or(0, |result| result.to_string().len());
         let mut recorded = lock(&self.recorded);
-        recorded.bytes += size(&exchange.params) + answer;
+        let asked = exchange.questions.iter();
+        let asked = asked.map(|asked| asked.params.to_string().len() + asked.response.to_string().len());
+        recorded.bytes += size(&exchange.params) + answer + asked.sum::<usize>();
         match recorded.bytes <= max_bytes {
             true => recorded.exchanges.push(exchange),
             false => {
@@ -384,6 +400,27 @@ impl ServerState {
                 recorded.gap.get_or_insert_with(gap);
             }
         }
+    }
+
+    /// Records a request to the client within a call, with its response.
+    pub(super) fn record_question(&self, call: u64, request: &Value, response: &Value) {
+        let mut questions = lock(&self.questions);
+        let known = questions.entry(call).or_default();
+        if known.len() >= MAX_RECORDED_QUESTIONS {
+            let gap = || format!("a call has more than {MAX_RECORDED_QUESTIONS} questions to its client");
+            lock(&self.recorded).gap.get_or_insert_with(gap);
+            return;
+        }
+        known.push(RecordedQuestion {
+            method: request["method"].as_str().unwrap_or_default().to_string(),
+            params: request["params"].clone(),
+            response: response.clone(),
+        });
+    }
+
+    /// Removes the recorded questions of a call.
+    pub(super) fn take_questions(&self, call: u64) -> Vec<RecordedQuestion> {
+        lock(&self.questions).remove(&call).unwrap_or_default()
     }
 
     /// Counts a call whose answer is to be recorded.
