@@ -3,10 +3,12 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use hotseat_schema::JsonSchema;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::frame::RpcError;
+use crate::input_rounds::MAX_VIOLATIONS;
 use crate::revision::ProtocolRevision;
 
 /// Future of an answer.
@@ -113,6 +115,17 @@ impl McpToolResult {
     /// An error of the tool.
     pub fn error(text: impl Into<String>) -> McpToolResult {
         McpToolResult { is_error: true, ..Self::from_text(text) }
+    }
+
+    /// Returns what clients refuse about the result, by the `outputSchema` of its tool. Errors need no structured content.
+    pub fn output_violations(&self, schema: &JsonSchema) -> Vec<String> {
+        match &self.structured {
+            _ if self.is_error => Vec::new(),
+            None => vec!["it has no structured content".to_string()],
+            Some(value) => {
+                schema.violations(value, MAX_VIOLATIONS).unwrap_or_else(|error| vec![error.to_string()])
+            }
+        }
     }
 
     /// Reads the result of `tools/call`. Content that is missing is empty.

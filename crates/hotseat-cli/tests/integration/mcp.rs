@@ -1183,3 +1183,70 @@ fn a_replay_has_the_calls_and_faults_of_its_recording() {
     let rechecked = project.hotseat(&["recheck", "last"]);
     assert_eq!(rechecked.code, 0, "{rechecked}");
 }
+
+/// The server refuses it, and no turn is left that could fail.
+#[test]
+fn a_call_after_the_last_turn_is_a_warning_of_the_run() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let pause = std::time::Duration::from_millis(200);
+        match request.json()["text"].as_str() {
+            Some("late") => {
+                bank.tools().expect("tools");
+                std::thread::spawn(move || {
+                    std::thread::sleep(pause);
+                    bank.call("find_charge", &json!({}))
+                });
+            }
+            _ => std::thread::sleep(5 * pause),
+        }
+        FakeReply::json(200, &json!({"reply": "Done."}))
+    });
+    let suite = "name: a\nturns: [{ user: late, assert: { tools: { forbid: [find_charge] } } }]\n---\nname: b\nturns: [{ user: wait }]\n";
+    let run = bank_project(&agent, suite).test(&["--parallel", "1"]);
+    run.assert_all_passed();
+    let words = "called find_charge of MCP server `bank` after the end of the conversation";
+    assert!(run.output.stderr.contains(words), "{}", run.output);
+}
+
+#[test]
+fn an_answer_that_clients_refuse_is_an_error_before_the_run() {
+    let tool = |answer: &str| {
+        format!(
+            "mcp:
+  bank:
+    type: mock
+    tools:
+      - name: find_charge
+        outputSchema: {{ type: object, required: [found], properties: {{ found: {{ type: boolean }} }} }}
+        answers: [{answer}]
+"
+        )
+    };
+    let suite = "name: a\nturns: [{ user: careful o-1 }]\n";
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        FakeReply::json(200, &json!({"reply": format!("{:?}", bank.call("find_charge", &json!({})))}))
+    });
+    let project = |answer: &str| {
+        let functions = "export const find = () => ({ content: { found: 'yes' } });";
+        let config = plain_target(&agent) + &tool(answer);
+        Project::with_config(&config).file("src/bank.ts", functions).suite("a", suite)
+    };
+    for (answer, problem) in [
+        ("{ content: found it }", "it has no structured content"),
+        ("{ content: { found: 'yes' } }", "/found: \"yes\" is not of type"),
+    ] {
+        let refused = project(answer).hotseat(&["test"]);
+        assert_eq!(refused.code, 2, "{refused}");
+        for words in ["clients would refuse this answer", problem, "answers: [{ content: "] {
+            assert!(refused.stderr.contains(words), "{refused}");
+        }
+    }
+    for answer in ["{ content: { found: true } }", "{ error: no }", "{ use: scripts:bank.find }"] {
+        let run = project(answer).test(&[]);
+        run.assert_all_passed();
+        let is_noted = run.report.to_string().contains("clients may refuse the answer to this call");
+        assert_eq!(is_noted, answer.contains("use"), "{}", run.report);
+    }
+}

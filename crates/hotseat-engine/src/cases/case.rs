@@ -827,6 +827,7 @@ fn case_mcp(document: &CaseDocument, map: &MapView<'_>, diagnostics: &mut Diagno
     settings.load_files(&document.folders, diagnostics);
     diagnostics.extend(settings.unknown_tools(&settings.fault_tools()));
     diagnostics.extend(settings.unoffered_tools());
+    diagnostics.extend(settings.iter().flat_map(|(_, server)| server.refused_answers()));
     settings
 }
 

@@ -10,10 +10,11 @@ use hotseat_document::json::read_bytes;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes};
 use hotseat_mcp::{
     ArgumentsMatcher, DefinitionProblem, FaultKind, FaultRule, FaultTrigger, InputRounds, McpRecording,
-    McpReplaySource, McpTool, MockContent, ServerDefinition, ServerKind, TextCleaner, UnmatchedPolicy,
-    Upstream, UpstreamCommand,
+    McpReplaySource, McpTool, McpToolResult, MockContent, ServerDefinition, ServerKind, TextCleaner,
+    UnmatchedPolicy, Upstream, UpstreamCommand,
 };
-use hotseat_targets::message::{ClientTool, ToolAnswer};
+use hotseat_schema::JsonSchema;
+use hotseat_targets::message::{ClientTool, ToolAnswer, ToolReply, ToolReplySource};
 use serde_json::{Value, json};
 
 use super::answer_shape::MCP_TOOL_ANSWER;
@@ -93,6 +94,7 @@ pub(super) struct UnofferedTool {
 #[derive(Debug, Clone)]
 struct MockAnswer {
     answer: ToolAnswer,
+    place: SourceSpan,
     /// Questions that precede it.
     ask: InputRounds,
 }
@@ -370,6 +372,28 @@ impl McpServer {
         Some(UnofferedTool { problem, after, names })
     }
 
+    /// Diagnostics of answers that clients would refuse, because they violate the output schema of their tool.
+    pub(super) fn refused_answers(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for tool in self.tools() {
+            // The validator of a build may be missing.
+            let schema = tool.output_schema.as_ref().and_then(|schema| JsonSchema::compile(schema).ok());
+            let Some(schema) = schema else { continue };
+            for answer in &tool.answers {
+                let violations = answer.violations(&schema);
+                if !violations.is_empty() {
+                    let (name, violations) = (&tool.name, violations.join("; "));
+                    let message = format!(
+                        "clients would refuse this answer because of the `outputSchema` of `{name}`: {violations}"
+                    );
+                    let help = "write an object as `content` that the schema allows, or remove the schema";
+                    found.push(Diagnostic::new(message).at(answer.place.clone()).help(help));
+                }
+            }
+        }
+        found
+    }
+
     fn answers(&self) -> MockAnswers {
         let mut answers = MockAnswers::default();
         for tool in self.tools() {
@@ -449,7 +473,18 @@ impl MockAnswer {
                 return None;
             }
         };
-        Some(MockAnswer { answer: read_tool_answer(map, diagnostics)?, ask })
+        let place = map.place_near("content");
+        Some(MockAnswer { answer: read_tool_answer(map, diagnostics)?, place, ask })
+    }
+
+    /// Returns what a written answer violates of the output schema of its tool. Variables may be filled in later.
+    fn violations(&self, schema: &JsonSchema) -> Vec<String> {
+        match &self.answer.reply {
+            ToolReplySource::Written(ToolReply::Content(content)) if !content.to_string().contains("${") => {
+                McpToolResult::from_value(content.clone()).output_violations(schema)
+            }
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -272,6 +272,17 @@ async fn execute(
     while let Ok(message) = notifications.try_recv() {
         let _ = request.out.send(OutFrame::Interim(message)).await;
     }
+    if let (CallEnd::Answer(Ok(result)), AnswerSource::Mock) = (&end, &request.server.source) {
+        let violations = request.server.tools().find(&call.tool).map(|tool| tool.output_violations(result));
+        if let Some(violations) = violations.filter(|violations| !violations.is_empty()) {
+            let message = format!(
+                "clients may refuse the answer to this call of `{}` because of its `outputSchema`: {}",
+                call.tool,
+                violations.join("; ")
+            );
+            request.report(Instant::now(), McpEventKind::ProtocolError { code: None, message }).await;
+        }
+    }
     if let CallEnd::Answer(Ok(result)) = &end
         && result["isError"] != true
     {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hotseat_schema::JsonSchema;
 use serde_json::{Value, json};
 
+use crate::answer::McpToolResult;
 use crate::definition::{DefinitionProblem, McpTool};
 use crate::frame::RpcError;
 use crate::input_rounds::MAX_VIOLATIONS;
@@ -29,6 +30,8 @@ pub(super) struct ToolCatalog {
 pub(super) struct CompiledTool {
     pub(super) tool: McpTool,
     arguments: JsonSchema,
+    /// `None` also if the schema cannot be used: it is a matter of the clients.
+    output: Option<JsonSchema>,
 }
 
 impl ToolCatalog {
@@ -43,7 +46,8 @@ impl ToolCatalog {
             if indexes.insert(tool.name.clone(), compiled.len()).is_some() {
                 return Err(DefinitionProblem::DuplicateTool(tool.name.clone()));
             }
-            compiled.push(Arc::new(CompiledTool { tool: tool.clone(), arguments }));
+            let output = tool.output_schema.as_ref().and_then(|schema| JsonSchema::compile(schema).ok());
+            compiled.push(Arc::new(CompiledTool { tool: tool.clone(), arguments, output }));
         }
         Ok(ToolCatalog::with_effects(compiled, Arc::new(indexes), HashSet::new()))
     }
@@ -94,6 +98,14 @@ fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
 }
 
 impl CompiledTool {
+    /// Returns what a result violates of the output schema of the tool. Empty for results that clients do not check.
+    pub(super) fn output_violations(&self, result: &Value) -> Vec<String> {
+        match (&self.output, McpToolResult::from_json(result)) {
+            (Some(schema), Ok(result)) => result.output_violations(schema),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns what the arguments violate, one text for each of the first violations.
     pub(super) fn violations(&self, arguments: &Value) -> Vec<String> {
         let found = self.arguments.violations(arguments, MAX_VIOLATIONS);
