@@ -262,7 +262,7 @@ fn a_replayed_server_asks_what_the_recorded_one_asked() {
         let asked = &replayed.case(REVISIONS[1])["turns"][0]["interrupts"][0];
         assert_eq!(asked["status"], "resolved", "{asked}");
         for (other, words) in [
-            (json!({"action": "decline"}), "/action: recorded \"accept\", now \"decline\""),
+            (json!({"action": "decline"}), "the client responds otherwise to `elicitation/create`: /action"),
             (Value::Null, "the client lacks the capability elicitation"),
         ] {
             let (refused, _) = tested(replay, &other, &text);
