@@ -40,10 +40,9 @@ use crate::message::{
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::message_json;
-use crate::target::unknown_reason_note;
 use crate::target::{
-    AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, check_unoffered_call,
-    empty_answer, too_many_requests, unanswered_interrupt,
+    AgentInput, AgentSession, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture, TurnRecorder,
+    check_unoffered_call, empty_answer, too_many_requests, unanswered_interrupt,
 };
 
 /// A target that runs an agent in this process.
@@ -526,7 +525,7 @@ impl EmbeddedTurn<'_> {
             Payload::LlmCallCompleted(call)
                 if matches!(StopReason::from_provider(&call.stop_reason), StopReason::Other(_)) =>
             {
-                let message = unknown_reason_note(&call.stop_reason);
+                let message = TurnRecorder::unknown_reason_note(&call.stop_reason);
                 self.recorder.emit(Note { turn_id: self.id.clone(), message, event: None });
                 Ok(next)
             }

@@ -23,7 +23,7 @@ pub(crate) use client_requests::{
 pub(crate) use turn_failures::{parse_error, protocol_error, read_failure};
 #[cfg(feature = "embedded")]
 pub(crate) use turn_recorder::empty_answer;
-pub(crate) use turn_recorder::{CallArguments, TurnRecorder, unknown_reason_note};
+pub(crate) use turn_recorder::{CallArguments, TurnRecorder};
 
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers};

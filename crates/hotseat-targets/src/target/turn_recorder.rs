@@ -57,11 +57,6 @@ pub(crate) enum CallArguments {
     Unread(String),
 }
 
-/// Returns the note on a finish reason that no provider documents.
-pub(crate) fn unknown_reason_note(reason: &str) -> String {
-    format!("the reply ends with an unknown finish_reason, {reason}")
-}
-
 impl<'a> TurnRecorder<'a> {
     pub(crate) fn new(turn_id: Arc<str>, recorder: &'a mut TraceRecorder) -> Self {
         TurnRecorder {
@@ -120,6 +115,11 @@ impl<'a> TurnRecorder<'a> {
         }
     }
 
+    /// Returns the note on a finish reason that no provider documents.
+    pub(crate) fn unknown_reason_note(reason: &str) -> String {
+        format!("the reply ends with an unknown finish_reason, {reason}")
+    }
+
     /// Notes that a reply is cut, or ended for an unknown reason. Fails if it ended with an error.
     pub(crate) fn check_finish_reason(&mut self, reason: Option<&str>) -> Result<(), TurnError> {
         let Some(reason) = reason else { return Ok(()) };
@@ -134,7 +134,7 @@ impl<'a> TurnRecorder<'a> {
                 .record_note(format!("the reply was truncated at its token limit (finish_reason {reason})")),
             StopReason::Refusal => self
                 .record_note(format!("the reply was stopped by a content filter (finish_reason {reason})")),
-            StopReason::Other(_) => self.record_note(unknown_reason_note(reason)),
+            StopReason::Other(_) => self.record_note(Self::unknown_reason_note(reason)),
             StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => {}
         }
         Ok(())
