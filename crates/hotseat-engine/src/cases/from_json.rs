@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::assertions::{AssertionBlock, CheckVocabulary, OWN_ASSERT_KIND};
 use super::brief::SimulatorBrief;
-use super::case::{CaseTurn, read_turn};
+use super::case::CaseTurn;
+use super::case::reading::read_turn;
 use super::condition::{CONDITION, read_condition};
 use super::content::read_messages;
 use super::shape::{MESSAGE, TURN};
