@@ -8,8 +8,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::frame::RpcError;
-use crate::input_rounds::MAX_VIOLATIONS;
 use crate::revision::ProtocolRevision;
+
+/// Maximum number of schema violations in a message.
+pub(crate) const MAX_VIOLATIONS: usize = 8;
 
 /// Future of an answer.
 pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = McpAnswer> + Send + 'a>>;

@@ -3,12 +3,9 @@
 use hotseat_schema::{JsonSchema, JsonSchemaError};
 use serde_json::{Map, Value, json};
 
-use crate::answer::{InputRequired, McpAnswer, McpToolResult};
+use crate::answer::{InputRequired, MAX_VIOLATIONS, McpAnswer, McpToolResult};
 use crate::frame::RpcError;
 use crate::revision::error_code;
-
-/// Maximum number of schema violations in a message.
-pub(crate) const MAX_VIOLATIONS: usize = 8;
 
 /// Requests to the client that precede an answer. The next round begins when all requests of a round have responses.
 #[derive(Debug, Clone, PartialEq, Default)]

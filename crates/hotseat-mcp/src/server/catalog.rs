@@ -8,10 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hotseat_schema::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::answer::McpToolResult;
+use crate::answer::{MAX_VIOLATIONS, McpToolResult};
 use crate::definition::{DefinitionProblem, McpTool};
 use crate::frame::RpcError;
-use crate::input_rounds::MAX_VIOLATIONS;
 use crate::revision::error_code;
 
 /// Tools in the order of `tools/list`.
