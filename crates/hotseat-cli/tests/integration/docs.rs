@@ -13,6 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use hotseat_testkit::TestWorkspace;
 
@@ -222,8 +223,12 @@ fn documented_agents_are_valid() {
     assert!(agents > 2, "the documentation has lost its agents");
 }
 
+/// Held while a test runs commands in this repository: they save runs there, and `last` means the last one of all.
+static SAVED_RUNS: Mutex<()> = Mutex::new(());
+
 #[test]
 fn documented_commands_run() {
+    let _lock = SAVED_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     // The pages start this agent with `cargo run`; building it takes longer than an agent has to answer.
     let build = ["build", "--quiet", "--locked", "-p", "hotseat-testkit", "--bin", "checkout-agent"];
     let built = Command::new(env!("CARGO")).args(build).current_dir(repository()).status().unwrap();
@@ -303,6 +308,7 @@ fn documented_commands_run() {
 
 #[test]
 fn documented_output_matches() {
+    let _lock = SAVED_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut shown = 0;
     for block in documentation_pages()
         .iter()
