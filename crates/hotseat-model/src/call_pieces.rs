@@ -115,11 +115,11 @@ pub struct PlacedPiece {
 /// Assigns pieces to calls.
 ///
 /// Servers number pieces differently. A piece belongs to the call with its index, unless it has another name, or its name and
-/// another id once its arguments are complete: some servers send a new id with each piece, of which the first one counts, and
-/// others number all calls as the first. Without an index, a piece belongs to the
-/// call with its id; without both, it starts a call if it has a name, and continues the last call otherwise. The entries of a
-/// whole message are different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index
-/// without arguments between them are an error: they may be two calls, or the parts of one name.
+/// another id once its arguments are complete, or while neither has any: some servers send a new id with each piece, of which
+/// the first one counts, and others number all calls as the first. Without an index, a piece belongs to the call with its id;
+/// without both, it starts a call if it has a name, and continues the last call otherwise. The entries of a whole message are
+/// different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index without
+/// arguments between them are an error: they may be two calls, or the parts of one name.
 #[derive(Debug, Default)]
 pub struct ToolCallPieces {
     calls: Vec<CallIdentity>,
@@ -178,7 +178,7 @@ impl ToolCallPieces {
             }
             None => (String::new(), String::new()),
         };
-        let call = match self.known_call(index, &id, &name) {
+        let call = match self.known_call(index, &id, &name, &arguments) {
             Some(call) => call,
             None => {
                 self.check_name(index, &id, &name)?;
@@ -208,7 +208,7 @@ impl ToolCallPieces {
         self.by_id.get(id).copied()
     }
 
-    fn known_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn known_call(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> Option<usize> {
         let known = match index {
             Some(index) => self.by_index.get(&index).copied(),
             None if !id.is_empty() => self.call_with_id(id),
@@ -220,7 +220,7 @@ impl ToolCallPieces {
         known.filter(|call| {
             let identity = &self.calls[*call];
             let has_same_id = agree(&identity.id, id)
-                || (index.is_some() && (name.is_empty() || !identity.arguments.is_complete()));
+                || (index.is_some() && (name.is_empty() || identity.arguments.goes_on_with(arguments)));
             has_same_id && agree(&identity.name, name)
         })
     }
@@ -262,8 +262,12 @@ impl ArgumentsProgress {
         }
     }
 
-    fn is_complete(&self) -> bool {
-        self.has_begun && self.depth == 0 && !self.is_in_text
+    /// True if these arguments may continue the ones so far. Two pieces without any are two calls without arguments.
+    fn goes_on_with(&self, arguments: &str) -> bool {
+        match self.has_begun {
+            true => self.depth > 0 || self.is_in_text,
+            false => !arguments.is_empty(),
+        }
     }
 }
 

@@ -164,7 +164,7 @@ type CallQueues = HashMap<String, HashMap<String, VecDeque<usize>>>;
 /// A server knows when a call began, a report only when the agent announced it. So the calls that servers saw are in the order in
 /// which they arrived there; a call that only the agent reports stays at its place among the reported ones.
 pub(crate) fn join_server_calls(
-    reported: Vec<AgentToolCall>,
+    mut reported: Vec<AgentToolCall>,
     mut seen: Vec<ServerCall>,
 ) -> Vec<AgentToolCall> {
     seen.sort_by_key(|call| call.started);
@@ -190,7 +190,6 @@ pub(crate) fn join_server_calls(
     unreported.extend(pair_by_members(seen, &reported, &mut partners));
     unreported.sort_by_key(|call| call.started);
     let mut unreported = unreported.into_iter().map(AgentToolCall::from_server_call).peekable();
-    let mut reported = reported;
     for (call, partner) in reported.iter_mut().zip(partners) {
         if let Some(partner) = partner {
             call.attach_server_call(partner);
@@ -221,16 +220,12 @@ pub(crate) fn join_server_calls(
 /// Puts the calls that servers saw into the order of their arrival, at the places of these calls. Calls that arrived at the same time
 /// keep their order.
 fn by_arrival(reported: Vec<AgentToolCall>) -> Vec<AgentToolCall> {
-    let arrival = |call: &AgentToolCall| call.server_call.as_ref().map(|call| call.started);
-    let mut seen: Vec<usize> = (0..reported.len()).filter(|at| reported[*at].server_call.is_some()).collect();
-    let places = seen.clone();
-    seen.sort_by_key(|at| arrival(&reported[*at]));
-    let mut order: Vec<usize> = (0..reported.len()).collect();
-    for (place, from) in places.into_iter().zip(seen) {
-        order[place] = from;
-    }
-    let mut calls: Vec<Option<AgentToolCall>> = reported.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|from| calls[from].take()).collect()
+    let places: Vec<bool> = reported.iter().map(|call| call.server_call.is_some()).collect();
+    let (mut seen, unseen): (Vec<_>, Vec<_>) =
+        reported.into_iter().partition(|call| call.server_call.is_some());
+    seen.sort_by_key(|call| call.server_call.as_ref().map(|call| call.started));
+    let (mut seen, mut unseen) = (seen.into_iter(), unseen.into_iter());
+    places.into_iter().filter_map(|is_seen| if is_seen { seen.next() } else { unseen.next() }).collect()
 }
 
 /// Pairs calls whose client passed the id of a reported call of the same tool, and removes them from `seen`.

@@ -38,8 +38,8 @@ pub struct DiscoveredSuites {
 struct WalkRemarks {
     /// Diagnostics of files that cannot be read.
     mistakes: Vec<Diagnostic>,
-    /// Display paths of files with names of test files that have no tests of Hotseat. Tests of other tools import packages, and scripts of hooks
-    /// export functions.
+    /// Display paths of files with names of test files that have no tests of Hotseat. Tests of other tools import packages,
+    /// and scripts of hooks export functions.
     without_tests: BTreeSet<String>,
     /// Display paths of suites that have other names than those that are looked for.
     misnamed: BTreeSet<String>,

@@ -109,9 +109,7 @@ impl McpServers {
             events,
         })
     }
-}
 
-impl McpServers {
     /// Returns different calls that arrived after the end of their conversations, up to a number. No event reports them.
     pub fn late_calls(&self) -> Vec<LateCall> {
         self.run.late_calls()

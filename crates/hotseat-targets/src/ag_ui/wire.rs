@@ -411,8 +411,8 @@ pub fn id(message: &MessageObject) -> Option<&str> {
     message.get("id").and_then(Value::as_str)
 }
 
-/// Returns the content of a message as text: text as it is, the joined text of parts (some producers write plain texts), empty if absent or
-/// `null`.
+/// Returns the content of a message as text: text as it is, the joined text of parts, which some producers write as plain
+/// texts, empty if absent or `null`.
 pub fn text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),

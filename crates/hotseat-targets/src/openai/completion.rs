@@ -614,6 +614,12 @@ mod tests {
         let calls = texts.map(|text| ("pay".to_string(), json!({"to": [text]})));
         let chunks: Vec<String> = (0..).zip(texts).map(|(id, text)| call(&format!("c{id}"), text)).collect();
         assert_eq!(read(&chunks), Ok((String::new(), calls.to_vec())));
+        let empty = |id: &str| {
+            let function = json!({"name": "pay", "arguments": ""});
+            chunk(json!({"tool_calls": [{"index": 0, "id": id, "function": function}]}))
+        };
+        let calls = ["pay", "pay"].map(|name| (name.to_string(), json!({})));
+        assert_eq!(read(&[empty("c0"), empty("c1")]), Ok((String::new(), calls.to_vec())));
     }
 
     proptest! {
