@@ -102,6 +102,11 @@ pub async fn execute(
     let mut all_begun = false;
     let mut unreadable = None;
     loop {
+        // Read here, not where it wakes the loop: a request may also end an attempt before it is noticed.
+        let wish = *control.borrow_and_update();
+        if dispatch.update_control(wish) {
+            report(RunEvent::Stopping(wish));
+        }
         let is_ahead = !outside.backlog.has_room() && !dispatch.is_stopping();
         let may_begin = !is_ahead
             && loop {
@@ -123,12 +128,7 @@ pub async fn execute(
         tokio::select! {
             // Stop requests have priority; new cases start before results are processed.
             biased;
-            Ok(()) = control.changed() => {
-                let wish = *control.borrow_and_update();
-                if dispatch.update_control(wish) {
-                    report(RunEvent::Stopping(wish));
-                }
-            }
+            Ok(()) = control.changed() => {}
             () = outside.backlog.wait_for_room(), if is_ahead => {}
             case = cases.next(), if may_begin => match case {
                 Some(Ok(selected)) => {

@@ -143,8 +143,14 @@ impl FaultSweep {
         let mut waiting: VecDeque<SweepJob> = VecDeque::new();
         let mut attempts: JoinSet<SweepRow> = JoinSet::new();
         let mut rows = Vec::new();
+        let mut known = RunControl::Run;
         loop {
-            while attempts.len() < parallel && *control.borrow() == RunControl::Run {
+            let wish = *control.borrow_and_update();
+            if wish > known {
+                known = wish;
+                report(RunEvent::Stopping(wish));
+            }
+            while attempts.len() < parallel && known == RunControl::Run {
                 let Some(job) = waiting.pop_front() else {
                     if selected.is_empty() {
                         break;
@@ -158,7 +164,7 @@ impl FaultSweep {
             }
             tokio::select! {
                 biased;
-                Ok(()) = control.changed() => report(RunEvent::Stopping(*control.borrow_and_update())),
+                Ok(()) = control.changed() => {}
                 row = attempts.join_next() => match row {
                     Some(Ok(row)) => rows.push(row),
                     // The attempt of a panic has no row; the report says how many are missing.
