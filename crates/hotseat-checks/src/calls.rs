@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
+use hotseat_trace::{
+    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, json_equal,
+};
 use serde_json::Value;
 
 use super::call_text::format_call;
 use super::differences::{DifferenceList, ExtraMembers};
-use super::equality::json_equal;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::Pattern;
 

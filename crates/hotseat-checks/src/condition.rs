@@ -4,11 +4,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use hotseat_trace::{DifferenceReason, named};
+use hotseat_trace::{DifferenceReason, as_integer, json_equal, named};
 use serde_json::Value;
 
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type, lookalike_note};
-use super::equality::json_equal;
 use super::pattern::Pattern;
 use super::regex::MatchMode;
 
@@ -298,10 +297,6 @@ fn compare(found: &Value, limit: &Value) -> Option<Ordering> {
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         _ => None,
     }
-}
-
-fn as_integer(number: &serde_json::Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
 fn type_name(value: &Value) -> &'static str {

@@ -1,10 +1,10 @@
 //! Differences between expected and actual values, one by one.
 
 use hotseat_document::excerpt;
-use hotseat_trace::{AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference};
+use hotseat_trace::{
+    AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference, json_equal,
+};
 use serde_json::Value;
-
-use super::equality::json_equal;
 
 /// Maximum number of differences of one call.
 const MAX_DIFFERENCES: usize = 50;

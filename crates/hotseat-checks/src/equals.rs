@@ -1,10 +1,9 @@
 //! `equals`: the whole answer equals a value.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{TurnScope, json_equal};
 use serde_json::Value;
 
 use super::answer::{answer, format_json, format_text};
-use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json, has_no_object, read_json};
 use super::{CheckBehavior, CheckDecision, ForbiddenTexts};
 

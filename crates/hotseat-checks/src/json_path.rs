@@ -1,12 +1,11 @@
 //! `json_path`: a value inside the answer of the agent.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{TurnScope, json_equal};
 use serde_json::Value;
 
 use super::answer::{answer, format_json, format_text};
 use super::bounded_path::{BoundedPath, PathTooCostly};
 use super::call_text::truncate;
-use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json};
 use super::{CheckBehavior, CheckDecision, ForbiddenTexts};
 

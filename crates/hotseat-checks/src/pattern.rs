@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use hotseat_trace::as_integer;
 use regex_automata::meta;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
 use serde_json::Value;
-
-use super::equality::as_integer;
 
 /// Maximum size of the automaton of one pattern, in bytes.
 const MAX_AUTOMATON_BYTES: usize = 10 * 1024 * 1024;

@@ -1,7 +1,7 @@
 //! `tool_called`: a tool is called, optionally with given arguments.
 
 use hotseat_trace::{
-    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, named,
+    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, json_equal, named,
 };
 use serde_json::{Map, Value};
 
@@ -9,9 +9,9 @@ use super::answer::format_json;
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
 use super::condition::{ArgumentCondition, ConditionError};
+use super::containment::contains_value;
 use super::count::CallCount;
 use super::differences::{DifferenceList, ExtraMembers};
-use super::equality::{contains_value, json_equal};
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 

@@ -1,13 +1,14 @@
 //! `tool_result`: the result of a tool.
 
-use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
+use hotseat_trace::{
+    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, json_equal,
+};
 use serde_json::Value;
 
 use super::answer::format_json;
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
-use super::equality::json_equal;
 use super::json_answer::read_json;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::{Pattern, PatternError};

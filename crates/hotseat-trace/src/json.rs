@@ -1,4 +1,4 @@
-//! JSON values: a text that equal values share, and the differences between a recorded value and a new one.
+//! JSON values: equality, a text that equal values share, and the differences between a recorded value and a new one.
 
 use serde_json::{Number, Value};
 
@@ -7,7 +7,44 @@ const MAX_CHANGES: usize = 12;
 /// Maximum number of characters of a value in a difference, around the first one that differs.
 const MAX_VALUE_CHARS: usize = 60;
 
-/// Returns a value as a text. Equal values have equal texts: the order of members does not matter, and 1 equals 1.0.
+/// Returns true if two values are equal. The order of object keys does not matter, and numbers are compared
+/// by value: 1 equals 1.0.
+pub fn json_equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => numbers_equal(a, b),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| json_equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| json_equal(a, b)))
+        }
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::String(a), Value::String(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn numbers_equal(a: &Number, b: &Number) -> bool {
+    match (as_integer(a), as_integer(b)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a.as_f64() == b.as_f64(),
+        _ => false,
+    }
+}
+
+/// Converts a number to an integer, if it is one: 1.0 is. Every float beyond 53 bits of precision is an integer; those
+/// that exceed the integer type are not converted.
+pub fn as_integer(number: &Number) -> Option<i128> {
+    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    let is_integer = |float: &f64| float.fract() == 0.0 && float.abs() < MAX_INTEGER_FLOAT;
+    integer.or_else(|| number.as_f64().filter(is_integer).map(|float| float as i128))
+}
+
+/// Floats from 2^126 are compared as floats.
+const MAX_INTEGER_FLOAT: f64 = (1_u128 << 126) as f64;
+
+/// Returns a value as a text. Values have equal texts exactly if they are equal ([`json_equal`]).
 pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
     write_canonical(value, &mut text);
@@ -46,11 +83,7 @@ fn write_canonical(value: &Value, text: &mut String) {
 }
 
 fn canonical_number(number: &Number) -> String {
-    match number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0) {
-        // Floats up to this size represent whole numbers exactly.
-        Some(float) if float.abs() < 9e15 => (float as i64).to_string(),
-        _ => number.to_string(),
-    }
+    as_integer(number).map_or_else(|| number.to_string(), |integer| integer.to_string())
 }
 
 /// Returns a text as it is, and any other value as JSON.
@@ -122,7 +155,7 @@ fn compare(path: &str, recorded: &Value, now: &Value, changes: &mut Vec<String>)
             let (old, new) = (format_value(recorded, common), format_value(now, common));
             changes.push(format!("{path}: recorded {old}, now {new}"));
         }
-        (Value::Number(old), Value::Number(new)) if canonical_number(old) == canonical_number(new) => {}
+        (Value::Number(old), Value::Number(new)) if numbers_equal(old, new) => {}
         _ if recorded == now => {}
         _ => {
             let (old, new) = (format_value(recorded, 0), format_value(now, 0));
@@ -156,5 +189,38 @@ fn format_value(value: &Value, at: usize) -> String {
     match value {
         Value::String(_) => format!("{:?}", format!("{before}{part}{after}")),
         _ => format!("{part}{after}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn compares_numbers_by_value() {
+        for (a, b, expected) in [
+            (json!(1), json!(1.0), true),
+            (json!(-0.0), json!(0), true),
+            (json!(0.1), json!(0.1), true),
+            (json!(1), json!(1.5), false),
+            (json!(u64::MAX), json!(u64::MAX), true),
+            (json!(u64::MAX), json!(u64::MAX - 1), false),
+            (json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992.0), false),
+            (json!(1e16), json!(10_000_000_000_000_000_i64), true),
+            (json!(1e300), json!(1e300), true),
+            (json!(1e300), json!(1e301), false),
+            (json!(1), json!("1"), false),
+            (json!(0), json!(false), false),
+            (json!(null), json!(0), false),
+            (json!({"a": 1, "b": [1.0]}), json!({"b": [1], "a": 1.0}), true),
+            (json!({"a": null}), json!({}), false),
+            (json!([1, 2]), json!([2, 1]), false),
+        ] {
+            assert_eq!(json_equal(&a, &b), expected, "{a} and {b}");
+            assert_eq!(json_equal(&b, &a), expected, "{b} and {a}");
+            assert_eq!(canonical_text(&a) == canonical_text(&b), expected, "{a} and {b}");
+        }
     }
 }

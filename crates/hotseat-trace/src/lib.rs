@@ -47,7 +47,9 @@ pub use invariants::{
     EventSelector, InvariantOptions, InvariantViolation, OrderConstraint, OrderRule,
     assert_conversation_invariants, check_invariants, order_violations,
 };
-pub use json::{RecordedRequest, canonical_text, changes, nearest_request, plain_text};
+pub use json::{
+    RecordedRequest, as_integer, canonical_text, changes, json_equal, nearest_request, plain_text,
+};
 pub use optional_members::OptionalContent;
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch, is_malformed_patch};
 pub use payload::*;

@@ -9,12 +9,11 @@ use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeVie
 use serde_json::{Map, Value, json as value};
 
 use super::message::{ImportedMessage, MessageContent, call_arguments, member};
-use hotseat_checks::json_equal;
 use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
 };
-use hotseat_trace::Origin;
+use hotseat_trace::{Origin, json_equal};
 
 /// Keys of an object that may contain its messages.
 const MESSAGE_KEYS: [&str; 3] = ["messages", "conversation", "traj"];

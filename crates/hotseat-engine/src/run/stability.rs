@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::named;
+use hotseat_trace::{json_equal, named};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt_result::Attempt;
 use super::series::{AttemptStatus, RepeatSeries, StopRule};
 use crate::cases::Reliability;
-use hotseat_checks::{json_equal, read_json};
+use hotseat_checks::read_json;
 use hotseat_statistics::{
     ConfidenceInterval, RateDecision, SummaryStatistics, all_pass_probability, wilson_interval,
 };

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::cases::{ReportAttempt, ReportCall, ReportTurn};
-use hotseat_checks::{json_equal, read_json};
+use hotseat_checks::read_json;
+use hotseat_trace::json_equal;
 
 /// First difference between two conversations.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,8 @@
 //! JSON Schema subset for tools and tasks: validates and generates values.
 
+use std::collections::HashSet;
+
+use hotseat_trace::{canonical_text, json_equal};
 use serde_json::{Map, Number, Value, json};
 
 use crate::random::DeterministicRandom;
@@ -209,14 +212,14 @@ fn validate(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>)
             .push(violation(place, &format!("expected {}, got {}", names.join(" or "), type_name(value))));
     }
     if let Some(values) = keywords.get("enum").and_then(Value::as_array)
-        && !values.iter().any(|allowed| equal(allowed, value))
+        && !values.iter().any(|allowed| json_equal(allowed, value))
     {
         let allowed: Vec<_> = values.iter().map(Value::to_string).collect();
         let one_of = if allowed.len() > 1 { "one of " } else { "" };
         found.push(violation(place, &format!("expected {one_of}{}, got {value}", allowed.join(", "))));
     }
     if let Some(constant) = keywords.get("const")
-        && !equal(constant, value)
+        && !json_equal(constant, value)
     {
         found.push(violation(place, &format!("expected {constant}, got {value}")));
     }
@@ -235,11 +238,8 @@ fn validate(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>)
         Value::Array(items) => {
             validate_size(keywords, ("minItems", "maxItems"), items.len(), "items", place, found);
             if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
-                let doubled = items
-                    .iter()
-                    .enumerate()
-                    .any(|(n, item)| items[..n].iter().any(|other| equal(other, item)));
-                if doubled {
+                let distinct: HashSet<String> = items.iter().map(canonical_text).collect();
+                if distinct.len() < items.len() {
                     found.push(violation(place, "items must be unique"));
                 }
             }
@@ -349,18 +349,6 @@ fn type_name(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// Returns true if two values are equal; numbers are compared numerically.
-fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))
-        }
-        (a, b) => a == b,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use hotseat_trace::PatchBudget;
+use hotseat_trace::{PatchBudget, canonical_text, json_equal};
 use serde_json::{Map, Value, json};
 
 use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
@@ -182,13 +182,25 @@ pub enum ResultSource {
 }
 
 /// The arguments of a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum KnownArguments {
     /// Not received yet.
     Unknown,
     Json(Value),
     /// Text that is not JSON.
     Invalid(String),
+}
+
+/// A server may write one number in two ways, as 1 and 1.0.
+impl PartialEq for KnownArguments {
+    fn eq(&self, other: &KnownArguments) -> bool {
+        match (self, other) {
+            (KnownArguments::Unknown, KnownArguments::Unknown) => true,
+            (KnownArguments::Json(ours), KnownArguments::Json(theirs)) => json_equal(ours, theirs),
+            (KnownArguments::Invalid(ours), KnownArguments::Invalid(theirs)) => ours == theirs,
+            (KnownArguments::Unknown | KnownArguments::Json(_) | KnownArguments::Invalid(_), _) => false,
+        }
+    }
 }
 
 impl KnownArguments {
@@ -203,40 +215,13 @@ impl KnownArguments {
         }
     }
 
-    /// Returns the arguments as canonical text with sorted members: equal arguments have equal texts.
+    /// Returns the arguments as a text. Equal arguments have equal texts.
     pub fn canonical_text(&self) -> String {
-        fn write(value: &Value, text: &mut String) {
-            match value {
-                Value::Object(members) => {
-                    let mut members: Vec<(&String, &Value)> = members.iter().collect();
-                    members.sort_by_key(|(key, _)| *key);
-                    text.push('{');
-                    for (key, value) in members {
-                        text.push_str(&Value::from(key.as_str()).to_string());
-                        text.push(':');
-                        write(value, text);
-                        text.push(',');
-                    }
-                    text.push('}');
-                }
-                Value::Array(values) => {
-                    text.push('[');
-                    for value in values {
-                        write(value, text);
-                        text.push(',');
-                    }
-                    text.push(']');
-                }
-                scalar => text.push_str(&scalar.to_string()),
-            }
-        }
-        let mut text = String::new();
         match self {
-            KnownArguments::Unknown => {}
-            KnownArguments::Json(value) => write(value, &mut text),
-            KnownArguments::Invalid(broken) => text = format!("broken {broken}"),
+            KnownArguments::Unknown => String::new(),
+            KnownArguments::Json(value) => canonical_text(value),
+            KnownArguments::Invalid(broken) => format!("broken {broken}"),
         }
-        text
     }
 
     /// Returns true if the arguments are unknown or empty, which may mean that they were lost.

@@ -17,7 +17,7 @@ use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramInvocation, Prog
 use serde_json::Value;
 
 /// Tests fail after waiting this long.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The binary under test.
 pub const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
