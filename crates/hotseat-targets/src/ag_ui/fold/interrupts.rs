@@ -49,6 +49,9 @@ impl RunFold<'_> {
             }
             "interrupt" if outcome.interrupts.is_empty() => {}
             "interrupt" => {
+                if outcome.interrupts.iter().any(|interrupt| interrupt.text("id").is_none()) {
+                    self.note(out, "an interrupt has no `id`, so the answer cannot name it; it is sent in `forwardedProps.command.resume`".to_string());
+                }
                 let asked = outcome.interrupts.iter().enumerate();
                 return Ok(asked.map(|(number, interrupt)| self.open_interrupt(number, interrupt)).collect());
             }

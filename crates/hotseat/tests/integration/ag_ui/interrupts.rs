@@ -92,6 +92,19 @@ fn answer_resumes_run() {
     );
 }
 
+#[test]
+fn interrupt_without_id_is_answered_beside_the_list() {
+    let mut asked = approval();
+    asked.as_object_mut().expect("an object").remove("id");
+    let agent = asking(vec![asked]);
+    let told =
+        TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": {"approved": true}}]))).run();
+    told.assert_note("an interrupt has no `id`");
+    let second = agent.requests()[1].json();
+    assert_eq!(second["forwardedProps"]["command"]["resume"], json!({"approved": true}), "{second}");
+    assert!(second.get("resume").is_none(), "{second}");
+}
+
 /// A407
 #[test]
 fn rejected_interrupt_has_no_payload() {

@@ -167,6 +167,19 @@ fn snapshot_completes_lost_arguments() {
     }
 }
 
+/// Servers that read and write JSON may turn 1.0 into 1, and change the order of members.
+#[test]
+fn one_number_in_two_forms_is_one_call() {
+    for id in ["c", "renamed"] {
+        let told = run_with_snapshots(1, move |run, _, all| {
+            all.push(asks("a", &[(id, "pay", r#"{"b": [2e0], "n": 1.0}"#)]));
+            run.tool_call("c", "pay", &json!({"n": 1, "b": [2]}))
+        });
+        assert_eq!(told.calls(), [r#"1 pay {"n":1,"b":[2]} → nothing"#], "{id}");
+        told.assert_no_notes();
+    }
+}
+
 /// Other complete arguments under a known id are a second call: what the first one did stays visible.
 #[test]
 fn other_arguments_in_snapshot_are_a_second_call() {
