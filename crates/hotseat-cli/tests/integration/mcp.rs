@@ -1243,6 +1243,10 @@ fn an_answer_that_clients_refuse_is_an_error_before_the_run() {
             assert!(refused.stderr.contains(words), "{refused}");
         }
     }
+    let config = plain_target(&agent) + &tool("{ error: no }").replace("type: boolean", "type: bool");
+    let refused = Project::with_config(&config).suite("a", suite).hotseat(&["test"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("this is not a JSON Schema: \"bool\" is not"), "{refused}");
     for answer in ["{ content: { found: true } }", "{ error: no }", "{ use: scripts:bank.find }"] {
         let run = project(answer).test(&[]);
         run.assert_all_passed();

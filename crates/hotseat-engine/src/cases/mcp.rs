@@ -13,7 +13,7 @@ use hotseat_mcp::{
     McpReplaySource, McpTool, McpToolResult, MockContent, ServerDefinition, ServerKind, TextCleaner,
     UnmatchedPolicy, Upstream, UpstreamCommand,
 };
-use hotseat_schema::JsonSchema;
+use hotseat_schema::{JsonSchema, JsonSchemaError};
 use hotseat_targets::message::{ClientTool, ToolAnswer, ToolReply, ToolReplySource};
 use serde_json::{Value, json};
 
@@ -638,7 +638,7 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
             name,
             description: entry.text("description").map(str::to_string),
             input_schema: entry.json("inputSchema"),
-            output_schema: entry.json("outputSchema"),
+            output_schema: read_output_schema(&entry, diagnostics),
             annotations: entry.json("annotations"),
             offered_after: entry.text("offered_after").map(|tool| OfferedAfter {
                 tool: tool.to_string(),
@@ -651,6 +651,15 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
         });
     }
     tools
+}
+
+/// Reads the schema of the results of a tool. One that is no JSON Schema would check nothing.
+fn read_output_schema(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Value> {
+    let schema = tool.json("outputSchema")?;
+    if let Err(JsonSchemaError::Invalid { message, .. }) = JsonSchema::compile(&schema) {
+        diagnostics.report(tool.place_of("outputSchema"), format!("this is not a JSON Schema: {message}"));
+    }
+    Some(schema)
 }
 
 fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Upstream> {
