@@ -169,20 +169,27 @@ impl DispatchState {
             self.ready.insert(index);
             return None;
         }
-        let OpenCase { selected, plan: course, finished: ended, .. } = *self.open_cases.remove(&index)?;
-        let outcome = match course {
-            AttemptPlan::Retried(_) => CaseOutcome::from_retries(selected.case_ref, ended, wants_more),
-            AttemptPlan::Repeated(series) => CaseOutcome::from_repeats(selected.case_ref, &series, ended),
-        };
+        let open = *self.open_cases.remove(&index)?;
+        let outcome = open.into_outcome();
         self.count_outcome(&outcome);
         Some(outcome)
     }
 
+    /// Ends the cases that wanted another attempt, or a first one, when the run was asked to stop, and returns their outcomes.
+    pub(super) fn end_open_cases(&mut self) -> Vec<CaseOutcome> {
+        let Some(reason) = self.skip_reason() else { return Vec::new() };
+        let end = |(_, open): (usize, Box<OpenCase>)| match open.finished.is_empty() {
+            true => not_started(&open.selected, reason.clone()),
+            false => open.into_outcome(),
+        };
+        let outcomes: Vec<CaseOutcome> = std::mem::take(&mut self.open_cases).into_iter().map(end).collect();
+        outcomes.iter().for_each(|outcome| self.count_outcome(outcome));
+        outcomes
+    }
+
     /// Records a case that will never start.
     pub(super) fn skip_case(&mut self, selected: &SelectedCase, reason: String) -> CaseOutcome {
-        // A case that is always skipped has its own reason.
-        let verdict = Verdict::skipped(selected.case.skip.clone().unwrap_or(reason));
-        let outcome = CaseOutcome::not_started(selected.case_ref.clone(), verdict);
+        let outcome = not_started(selected, reason);
         self.count_outcome(&outcome);
         outcome
     }
@@ -211,7 +218,27 @@ impl DispatchState {
     }
 }
 
+/// Returns the outcome of a case that will never start.
+fn not_started(selected: &SelectedCase, reason: String) -> CaseOutcome {
+    // A case that is always skipped has its own reason.
+    let verdict = Verdict::skipped(selected.case.skip.clone().unwrap_or(reason));
+    CaseOutcome::not_started(selected.case_ref.clone(), verdict)
+}
+
 impl OpenCase {
+    /// Returns the outcome of the finished attempts, of which there is one at least.
+    fn into_outcome(self) -> CaseOutcome {
+        let is_untried = self.needs_attempt();
+        match self.plan {
+            AttemptPlan::Retried(_) => {
+                CaseOutcome::from_retries(self.selected.case_ref, self.finished, is_untried)
+            }
+            AttemptPlan::Repeated(series) => {
+                CaseOutcome::from_repeats(self.selected.case_ref, &series, self.finished)
+            }
+        }
+    }
+
     /// True if the case needs another attempt.
     fn needs_attempt(&self) -> bool {
         match (&self.plan, self.finished.last()) {

@@ -162,6 +162,9 @@ pub async fn execute(
             }
         }
     }
+    for outcome in dispatch.end_open_cases() {
+        report(RunEvent::CaseEnded(Arc::new(outcome)));
+    }
     if let Some(reason) = dispatch.skip_reason() {
         let skipped = skip_remaining(&mut cases, &mut dispatch, &reason, report).await;
         unreadable = skipped.err().or(unreadable);
