@@ -237,6 +237,36 @@ fn script_function_can_be_trigger() {
     assert_eq!(tested.failure("t")["kind"], "script_error");
 }
 
+/// A topic that a hook names is looked up once the hook has run.
+#[test]
+fn a_hook_may_name_a_topic() {
+    let suite = |named: &str, assertion: &str| {
+        format!(
+            "name: a
+hooks: [{{ cmd: [echo, '{{\"WHICH\": \"{named}\"}}'] }}]
+topics:
+  greeting: {{ characteristic: The beginning }}
+  gathering: {{ characteristic: A room is named, triggers: {{ on_tool_call: check_availability }} }}
+graph: {{ greeting: gathering, gathering: null }}
+classify_topics: triggers
+turns: [{{ user: The Blue Room, assert: {{ {assertion} }} }}]
+"
+        )
+    };
+    for assertion in [
+        "type: value, of: topic_history, equals: ['${WHICH}']",
+        "type: value, of: topic_history, contains: '${WHICH}'",
+        "type: topic_history, value: ['${WHICH}']",
+        "type: reached_topic, name: '${WHICH}'",
+    ] {
+        run_suite(&booking_agent(), None, &suite("gathering", assertion)).assert_all_passed();
+        let wrong = run_suite(&booking_agent(), None, &suite("greeting", assertion));
+        assert_eq!(wrong.failure("a")["kind"], "assertion", "{assertion}");
+        let unknown = run_suite(&booking_agent(), None, &suite("gathring", assertion));
+        unknown.assert_failure("a", "test_error", &["did you mean `gathering`"]);
+    }
+}
+
 #[test]
 fn current_topic_then_successors_in_order() {
     // Both fire: the current topic wins.

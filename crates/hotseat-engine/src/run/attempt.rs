@@ -8,7 +8,7 @@ use hotseat_mcp::{BRIDGE_VARIABLE, McpConversation};
 use hotseat_trace::{AttemptFailure, FailureKind, Verdict};
 use serde_json::Value;
 
-use super::attempt_result::{Attempt, test_failure};
+use super::attempt_result::Attempt;
 use super::attempt_services::{AttemptMcp, AttemptModels};
 use super::cancellation::CancellationSignal;
 use super::case_roles::{CaseScope, open_roles};
@@ -18,6 +18,7 @@ use super::plan::SelectedCase;
 use super::recheck;
 use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::config::BoundTarget;
+use crate::session::test_error;
 use crate::session::{
     ScriptToolFunctions, Session, SessionRoles, SessionTimeouts, cancelled_failure, run_conversation,
     run_hook,
@@ -216,7 +217,7 @@ async fn prepare_case(
     for index in 0..case.hooks {
         let identity = outside.project.call_settings().identity_before_hooks(case, number);
         let variables = VariableScope { mcp, ..outside.case_variables(&hook_variables) };
-        let mut hook = case.hook(index, variables).map_err(test_failure)?;
+        let mut hook = case.hook(index, variables).map_err(test_error)?;
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
         let run = Box::pin(run_hook(&hook, folder, environment, servers, None)).await;
@@ -229,7 +230,7 @@ async fn prepare_case(
     let named = CaseScope { case, suite: &selected.suite, agent: Some(agent), attempt: number };
     let cassette = selected.cassette.as_ref().map(|cassette| cassette.roles.clone());
     let (partners, of_helpers) =
-        open_roles(outside, named, &hook_variables, None, cassette).map_err(test_failure)?;
+        open_roles(outside, named, &hook_variables, None, cassette).map_err(test_error)?;
     let (target, redactor) = match bound {
         // Hook variables and role agents may contain secrets as well.
         Some((target, _)) if !hook_variables.is_empty() || !of_helpers.is_empty() => {
@@ -237,16 +238,16 @@ async fn prepare_case(
             (target.clone(), outside.redactor(&secrets, &hook_variables))
         }
         Some((target, redactor)) => (target.clone(), redactor.clone()),
-        None => outside.bind_agent(agent, &hook_variables, mcp).map_err(test_failure)?,
+        None => outside.bind_agent(agent, &hook_variables, mcp).map_err(test_error)?,
     };
     let variables = VariableScope { redactor: &redactor, mcp, ..outside.case_variables(&hook_variables) };
-    let case = case.bind(variables).map_err(test_failure)?;
+    let case = case.bind(variables).map_err(test_error)?;
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case
         .with_attachments(&folders)
         .map_err(|error| AttemptFailure::new(FailureKind::TestError, error.to_string()))?;
     let (case, target) =
-        outside.project.apply_call_settings((agent, number), &case, target).map_err(test_failure)?;
+        outside.project.apply_call_settings((agent, number), &case, target).map_err(test_error)?;
     let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.apply_to(case);
     let functions = outside.tool_functions(named, &target, &hook_variables);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, CallVisibility, EventRecord, FailureKind, Millis, TracedConversation, Verdict,
-    VerdictStatus, optional_members,
+    AttemptFailure, CallVisibility, EventRecord, Millis, TracedConversation, Verdict, VerdictStatus,
+    optional_members,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,6 @@ use serde_json::Value;
 use super::mode::ConversationMode;
 use super::results::CaseRef;
 use crate::session::{CheckResult, CheckpointResult, ConversationResult};
-use hotseat_document::Diagnostics;
 use hotseat_targets::recorder::wall_millis;
 
 /// One attempt at a case, with its result and the recorded conversation.
@@ -142,14 +141,4 @@ impl Attempt {
             mode => mode,
         }
     }
-}
-
-/// Converts diagnostics into a test failure, for a conversation that could not start.
-pub(super) fn test_failure(found: Diagnostics) -> AttemptFailure {
-    let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
-        Some(place) => format!("{} ({place})", diagnostic.message),
-        None => diagnostic.message,
-    });
-    let message = words.next().unwrap_or_default();
-    AttemptFailure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
 }

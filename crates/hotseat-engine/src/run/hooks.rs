@@ -8,7 +8,7 @@ use std::time::Duration;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Map, Value, json};
 
-use super::attempt_result::{Attempt, test_failure};
+use super::attempt_result::Attempt;
 use super::context::{RunContext, set_identity_env};
 use super::outcome::CaseOutcome;
 use super::plan::{RunPlan, SelectedCase};
@@ -16,6 +16,7 @@ use crate::cases::{HookCommand, McpAddresses, NamedHook};
 use crate::config::{ResolvedHook, ScriptScope};
 use crate::scripts::{BoundFunction, ScriptOutput};
 use crate::session::run_hook;
+use crate::session::test_error;
 use hotseat_document::excerpt;
 use hotseat_targets::message::RequestIdentity;
 
@@ -48,7 +49,7 @@ impl RunContext {
         identity: &RequestIdentity,
         whose: &[ScriptScope<'_>],
     ) -> Result<HookOutput, AttemptFailure> {
-        match self.project.resolve_hook(name, hook_variables, mcp, whose).map_err(test_failure)? {
+        match self.project.resolve_hook(name, hook_variables, mcp, whose).map_err(test_error)? {
             ResolvedHook::Command(hook) => self.run_command(hook, input, hook_variables, identity).await,
             ResolvedHook::Function(function, timeout) => {
                 let function = self.script_permissions(whose, hook_variables, identity).bind(function);

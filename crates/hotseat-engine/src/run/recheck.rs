@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat_trace::{CallVisibility, EventRecord, FailureKind, Verdict, VerdictStatus};
 use serde_json::{Map, Value};
 
-use super::attempt_result::{Attempt, test_failure};
+use super::attempt_result::Attempt;
 use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext};
 use super::plan::SelectedCase;
@@ -14,6 +14,7 @@ use super::recheck_source::RecheckSource;
 use super::results::{CaseInfo, CaseRef};
 use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::roles::RecordedAnswers;
+use crate::session::test_error;
 use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
     rerun_required,
@@ -86,7 +87,7 @@ pub(super) async fn recheck_attempt(
     };
     let judged = if has_other_judges(&kept.case_ref.case, now) { &[] } else { &*kept.events };
     match prepare_recheck((&selected, number), &kept.result.hook_variables, judged, outside, recheck) {
-        Err(found) => attempt.result.verdict = Verdict::failed(test_failure(found)),
+        Err(found) => attempt.result.verdict = Verdict::failed(test_error(found)),
         Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
             attempt.result.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
             attempt.result.warnings.extend(changed_judging(&kept.case_ref.case, now, run));

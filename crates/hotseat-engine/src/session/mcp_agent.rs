@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use hotseat_document::{Diagnostic, excerpt};
+use hotseat_document::excerpt;
 use hotseat_mcp::{
     AnswerFuture, FaultKind, InputRounds, McpAnswer, McpCall, McpConversation, McpEvent, McpEventKind,
     McpToolResult, RpcError, ToolAnswerer, UnansweredInput,
@@ -21,6 +21,7 @@ use hotseat_trace::{
 use serde_json::{Map, Value, json};
 
 use super::mcp_call_id::agent_call_id;
+use super::resolve_references::test_error;
 use super::service_agent::{ConversationSlot, ServiceAgent, ServiceObserver, TurnEvents};
 use super::tool_functions::ScriptToolFunctions;
 use crate::cases::{ListedTools, MockAnswers, TestCase, ToolReference};
@@ -141,7 +142,8 @@ impl ExpectedCalls {
     /// Fails if a tool that the test names is not among those that its server listed.
     fn check_tools(&self, server: &str, listed: &[String]) -> Result<(), AttemptFailure> {
         let named = self.tools.iter().filter(|reference| reference.server == server);
-        test_error(named.filter_map(|reference| reference.check(listed)).next())
+        let unknown = named.filter_map(|reference| reference.check(listed)).next();
+        unknown.map_or(Ok(()), |unknown| Err(test_error(unknown.into())))
     }
 
     /// Fails if the case says that a tool is not called, and none of the servers has it.
@@ -149,15 +151,9 @@ impl ExpectedCalls {
         let Some(case) = &self.case else { return Ok(()) };
         let of_checks = case.every_check().flat_map(|check| case.unseen_tools(check, listed));
         let of_topics = case.topics.iter().flat_map(|topics| case.unseen_triggers(topics, listed));
-        test_error(of_checks.chain(of_topics).next())
+        let unseen = of_checks.chain(of_topics).next();
+        unseen.map_or(Ok(()), |unseen| Err(test_error(unseen.into())))
     }
-}
-
-fn test_error(problem: Option<Diagnostic>) -> Result<(), AttemptFailure> {
-    let Some(wrong) = problem else { return Ok(()) };
-    let place = wrong.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-    let failure = AttemptFailure::new(FailureKind::TestError, wrong.message + &place);
-    Err(failure.with_detail(wrong.help.unwrap_or_default()))
 }
 
 /// A session with an agent, and its conversation with the MCP servers of the test.

@@ -44,7 +44,7 @@ pub use mcp_agent::{ConversationReader, ExpectedCalls, McpAgent, McpObserver, Sc
 pub use model_agent::{ModelAgent, ModelObserver};
 pub use next_input::{InputSources, NextInput};
 pub use recorded_conversation::{RERUN_HINT, RecordedConversation, RecordedOutcome, rerun_required};
-pub use resolve_references::unseen_calls_reason;
+pub use resolve_references::{test_error, unseen_calls_reason};
 pub use results::{CheckInfo, CheckResult, CheckState, ConversationResult, JudgeOpinion, TopicVisitRef};
 pub use run_conversation::{reevaluate, run_conversation};
 pub use script_check::response_json;

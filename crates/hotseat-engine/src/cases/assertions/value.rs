@@ -70,5 +70,5 @@ fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Ch
     if compared.is_none() {
         diagnostics.report(map.place_of(key), suits);
     }
-    check_at(map, "of", CheckKind::ConversationValue(compared?))
+    check_at(map, key, CheckKind::ConversationValue(compared?))
 }
