@@ -559,3 +559,82 @@ assert: [{ type: satisfy, criteria: [short] }]
     let actual = check["actual"].as_str().unwrap_or_default();
     assert!(actual.starts_with("turn 2: ") && actual.contains("very long"), "{check:#}");
 }
+
+/// The program names functions only in the conversation, so the file does not tell which ones a test calls.
+#[test]
+fn typescript_tests_call_functions_as_files_do() {
+    let agent = echo_agent();
+    let config = format!(
+        "target: {{ endpoint: '{}' }}
+criteria:
+  short: {{ description: The answer is short, function: 'scripts:checks.short' }}
+topics:
+  first: {{ characteristic: The beginning }}
+  second: {{ characteristic: The end, triggers: [{{ on_condition: 'scripts:checks.named' }}] }}
+",
+        agent.url()
+    );
+    let functions = "
+export const short = (turn: any) => turn.text.length < 20;
+export const named = (output: string) => output.includes('name');
+";
+    let rows = [
+        "user.says(TEXT); expect(agent).toHold({ type: 'script', use: 'scripts:checks.named' });",
+        "user.says({ user: TEXT, assert: [{ type: 'script', use: 'scripts:checks.named' }] });",
+        "user.says(TEXT); expect(agent).toSatisfy('short');",
+        "user.says(TEXT); expect(agent).toSatisfy('scripts:checks.short');",
+        "expectConversationTo({ first: 'second', second: null }); user.says(TEXT); expect(agent).toBeInTopic('second');",
+    ];
+    let test = |name: &str, text: &str, row: &str| {
+        let options = "{ classifyTopics: 'triggers' }";
+        format!("it('{name}', {options}, () => {{ {} }});\n", row.replace("TEXT", &format!("'{text}'")))
+    };
+    let mut script =
+        "import { agent, evaluate, expect, expectConversationTo, it, user } from 'hotseat';\n".to_string();
+    for (index, row) in rows.iter().enumerate() {
+        script += &test(&format!("right {index}"), "my name", row);
+        script += &test(&format!("wrong {index}"), "I tell you nothing, whatever you ask", row);
+    }
+    let missing = "user.says('a'); evaluate(agent).toHold({ type: 'script', use: 'scripts:checks.absent' });";
+    script += &test("missing", "a", missing);
+    let project = Project::with_config(&config).file("src/checks.ts", functions).file("a_test.ts", &script);
+    let tested = project.test(&[]);
+    for index in 0..rows.len() {
+        let right = tested.case(&format!("right {index}"));
+        assert_eq!(right["status"], "passed", "{}: {right:#}", rows[index]);
+        assert_eq!(tested.failure(&format!("wrong {index}"))["kind"], "assertion", "{}", rows[index]);
+    }
+    tested.assert_failure("missing", "test_error", &["absent"]);
+}
+
+/// Which criterion is meant is known only after the hook.
+#[test]
+fn a_hook_may_name_a_criterion() {
+    let agent = echo_agent();
+    let suite = r#"
+name: TEXT
+hooks: [{ cmd: [echo, '{"WHICH": "NAME"}'] }]
+criteria:
+  short: { description: The answer is short, function: "scripts:checks.short" }
+  kind: { description: The answer is kind, judge: "scripts:checks.judge" }
+turns: [{ user: TEXT, assert: { type: satisfy, criteria: "${WHICH}" } }]
+"#;
+    let functions = "
+export const short = (turn: any) => turn.text.length < 20;
+export const judge = (asked: any) => ({ reasoning: 'so', satisfied: JSON.stringify(asked).includes('please') });
+";
+    for (name, right, wrong) in [
+        ("short", "yes", "a long text without end"),
+        ("kind", "yes please", "go away"),
+        ("scripts:checks.short", "yes", "a long text without end"),
+    ] {
+        let cases = [right, wrong].map(|text| suite.replace("TEXT", text).replace("NAME", name)).join("---");
+        let tested =
+            Project::with_agent(&agent).file("src/checks.ts", functions).suite("a", &cases).test(&[]);
+        assert_eq!(tested.case(right)["status"], "passed", "{name}: {}", tested.output);
+        assert_eq!(tested.failure(wrong)["kind"], "assertion", "{name}: {}", tested.output);
+    }
+    let unknown = suite.replace("TEXT", "a").replace("NAME", "The answer is kind.");
+    let tested = Project::with_agent(&agent).file("src/checks.ts", functions).suite("a", &unknown).test(&[]);
+    tested.assert_failure("a", "judge_error", &["no judge is configured"]);
+}

@@ -11,9 +11,9 @@ use super::script_processes::OverheardTurnLog;
 use crate::cases::{McpAddresses, ProgramInputError, Suite, TestCase};
 use crate::config::{BoundTarget, Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
 use crate::roles::{RecordedAnswers, RoleCassette, RoleCassetteHandle, RoleClient};
-use crate::scripts::{ScriptCapabilities, ScriptFunction};
+use crate::scripts::{BoundFunction, ScriptCapabilities, ScriptFunction};
 use crate::session::{RoleLookup, ScriptToolFunctions, SessionRoles};
-use hotseat_checks::{JudgeSelector, RoleReference, ScriptCheck};
+use hotseat_checks::{JudgeCriterion, JudgeSelector, JudgedCheck, RoleReference, ScriptCheck};
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_targets::message::{ScriptedAnswers, ToolAnswer, ToolFunction};
 
@@ -75,6 +75,9 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
     for check in case.every_check() {
         let Some(judged) = check.as_judged() else { continue };
         let judging = &judged.settings;
+        if !is_known && judging.judge.is_none() && judging.connector.is_none() && is_named_by_hook(judged) {
+            continue;
+        }
         let whom = Some(judging.selector());
         let is_option = judged.has_connector_option();
         let is_same = |known: &RoleRequest<'_>| known.judge_ref == whom && known.query.is_option == is_option;
@@ -92,6 +95,13 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
         all.push(RoleRequest { query: wanted, judge_ref: whom });
     }
     all
+}
+
+/// True if the criterion is a variable that a hook sets: it may be the name of one that needs no judge, or has its own.
+fn is_named_by_hook(judged: &JudgedCheck) -> bool {
+    let JudgeCriterion::Criterion(criterion) = &judged.criterion else { return false };
+    let variable = criterion.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    variable.is_some_and(|name| !name.contains("${"))
 }
 
 /// A case with the folders and the agent that its script references are resolved against.
@@ -199,7 +209,8 @@ pub fn open_roles(
         .map(|cassette| RoleCassetteHandle { cassette, redactor: outside.redactor(&[], hook_variables) });
     let functions = check_functions(&outside.project, named)?;
     let requests = role_requests(&outside.project, named);
-    if case.program.is_none() && functions.is_empty() && requests.is_empty() {
+    let names_at_run_time = case.program.is_some() || !hook_variables.is_empty();
+    if !names_at_run_time && functions.is_empty() && requests.is_empty() {
         let (human, judging) = (outside.human.clone(), outside.project.judge.clone());
         return Ok((SessionRoles { human, judging, answers, ..SessionRoles::default() }, Vec::new()));
     }
@@ -215,7 +226,6 @@ pub fn open_roles(
         ..SessionRoles::default()
     };
     if case.program.is_some() {
-        let (outside, powers) = (outside.clone(), powers.clone());
         let noted = OverheardTurnLog { turns: partners.direct_turns.clone(), tested: named.agent.cloned() };
         let own = outside.script_permissions_with_log(
             &[named.script_scope()],
@@ -224,6 +234,9 @@ pub fn open_roles(
             Some(noted),
         );
         partners.permissions = Some(if answers.is_some() { own.offline() } else { own });
+    }
+    if names_at_run_time {
+        let (outside, powers) = (outside.clone(), powers.clone());
         let (folder, agent) = (named.suite.folder.clone(), named.agent.cloned());
         partners.role_lookup = Some(Arc::new(RoleResolver {
             outside,
@@ -254,7 +267,7 @@ pub fn open_roles(
     Ok((partners, secrets))
 }
 
-/// Resolves roles that programs name at run time.
+/// Resolves roles and functions that only the conversation names.
 struct RoleResolver {
     outside: Arc<RunContext>,
     powers: ScriptCapabilities,
@@ -274,6 +287,13 @@ fn is_replay(cassette: Option<&RoleCassetteHandle>) -> bool {
 }
 
 impl RoleLookup for RoleResolver {
+    fn function(&self, reference: &str, place: &SourceSpan) -> Result<BoundFunction, ProgramInputError> {
+        let found = self.outside.project.find_function(reference, self.script_scope());
+        let function = found.map_err(|wrong| Diagnostics::from(wrong.at_reference(place)))?;
+        let offline = self.answers.is_some();
+        Ok(if offline { self.powers.clone().offline() } else { self.powers.clone() }.bind(function))
+    }
+
     fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<RoleClient, ProgramInputError> {
         self.resolve_role(RoleQuery {
             kind: RoleKind::Judge,

@@ -101,7 +101,7 @@ impl CheckEvaluator<'_> {
         looked: CheckScope,
         recorder: &mut TraceRecorder,
     ) -> CheckResult {
-        let judge = match self.roles.judge(&judged.settings) {
+        let judge = match self.roles.judge(&judged.settings, &check.place) {
             Ok(judge) => judge,
             Err(error) => return CheckResult::errored(check, error.to_string()),
         };
@@ -160,8 +160,9 @@ impl CheckEvaluator<'_> {
                 }
             };
         }
-        let Some(function) = self.roles.function(&scripted.function) else {
-            return CheckResult::errored(check, format!("`{}` is not there", scripted.function));
+        let function = match self.roles.function(&scripted.function, &check.place) {
+            Ok(function) => function,
+            Err(error) => return CheckResult::errored(check, error.to_string()),
         };
         let scopes = looked.scopes_of_function(scripted.input_kind, recorder);
         let has_several = scopes.len() > 1;
@@ -169,7 +170,7 @@ impl CheckEvaluator<'_> {
         for scope in scopes {
             let input = ScriptInput { test_id: &self.case.id, opening: &self.case.opening.messages, scope };
             let ScriptVerdict { judgement, console_lines } =
-                run_script_check(function, scripted, input).await;
+                run_script_check(&function, scripted, input).await;
             said.extend(console_lines);
             judged = judgement.map(|(passed, words)| {
                 let words = words.unwrap_or_else(|| format!("the function returned {passed}"));

@@ -64,7 +64,7 @@ impl Session<'_> {
             let error = RoleError::Failed("this check has no judge".to_string());
             return (Err(error), None, Vec::new());
         };
-        let judge = match self.evaluator.roles.judge(&judged.settings) {
+        let judge = match self.evaluator.roles.judge(&judged.settings, &check.place) {
             Ok(judge) => judge,
             Err(error) => return (Err(error), None, Vec::new()),
         };

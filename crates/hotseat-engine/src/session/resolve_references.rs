@@ -64,6 +64,7 @@ impl Session<'_> {
                         diagnostics.extend(self.case.unseen_tools(check, &self.listed_tools()));
                     }
                     diagnostics.extend(self.require_judge(check).err());
+                    diagnostics.extend(self.require_function(check).err());
                 }
             }
         }
@@ -135,8 +136,20 @@ impl Session<'_> {
     fn require_judge(&mut self, check: &Check) -> Result<(), Diagnostic> {
         let Some(judged) = check.as_judged() else { return Ok(()) };
         self.add_judge(&judged.settings, &check.place);
-        let found = self.evaluator.roles.judge(&judged.settings);
+        let found = self.evaluator.roles.judge(&judged.settings, &check.place);
         found.map(drop).map_err(|words| Diagnostic::new(words).at(check.place.clone()))
+    }
+
+    /// Makes sure that the script function of a check exists; the program has its own functions. Fails if there is no such
+    /// function.
+    fn require_function(&self, check: &Check) -> Result<(), Diagnostic> {
+        match check.as_script().filter(|scripted| scripted.function.starts_with("scripts:")) {
+            Some(scripted) => {
+                let found = self.evaluator.roles.function(&scripted.function, &check.place);
+                found.map(drop).map_err(|words| Diagnostic::new(words.to_string()).at(check.place.clone()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Adds the judge for these settings; `place` is their position in the source. An unknown judge is
@@ -153,7 +166,7 @@ impl Session<'_> {
 }
 
 /// Returns the failure of an invalid test.
-pub(super) fn test_error(diagnostics: Diagnostics) -> AttemptFailure {
+pub fn test_error(diagnostics: Diagnostics) -> AttemptFailure {
     let mut words = diagnostics.into_iter().map(describe_problem);
     let first = words.next().unwrap_or_default();
     AttemptFailure::new(FailureKind::TestError, first).with_detail(words.collect::<Vec<_>>().join("\n"))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_checks::{JudgeSelector, JudgeSettings, RoleReference};
-use hotseat_document::SourceSpan;
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_targets::BoxFuture;
 use hotseat_trace::TurnScope;
 
@@ -42,7 +42,7 @@ pub struct SessionRoles {
     pub permissions: Option<ScriptCapabilities>,
     /// Turns that the program runs by calling an agent directly.
     pub direct_turns: DirectTurns,
-    /// Resolves judges and simulators that the program names at run time.
+    /// Resolves roles and functions that only the conversation names.
     pub role_lookup: Option<Arc<dyn RoleLookup>>,
     /// Check functions that the program itself defines.
     pub program_checks: Option<Arc<dyn ProgramChecks>>,
@@ -50,8 +50,11 @@ pub struct SessionRoles {
     pub answers: Option<Arc<roles::RecordedAnswers>>,
 }
 
-/// Resolves judges and simulators that a test names at run time.
+/// Resolves roles and functions that only the conversation names: in a program, or in variables that hooks set.
 pub trait RoleLookup: Send + Sync {
+    /// Resolves a reference to a script function; `place` is its position in the source. Fails if there is no such function.
+    fn function(&self, reference: &str, place: &SourceSpan) -> Result<BoundFunction, ProgramInputError>;
+
     /// Resolves a reference to a judge; `place` is its position in the source. Fails if there is no such
     /// judge.
     fn judge(&self, whom: &JudgeSelector, place: &SourceSpan)
@@ -91,8 +94,20 @@ pub enum ProgramCheckError {
 }
 
 impl SessionRoles {
-    pub(super) fn function(&self, reference: &str) -> Option<&BoundFunction> {
-        self.functions.iter().find(|(known, _)| known == reference).map(|(_, function)| function)
+    /// Returns the script function with this reference; `place` is its position in the source. Fails if there is no such function.
+    pub(super) fn function(
+        &self,
+        reference: &str,
+        place: &SourceSpan,
+    ) -> Result<BoundFunction, ProgramInputError> {
+        match (self.functions.iter().find(|(known, _)| known == reference), &self.role_lookup) {
+            (Some((_, function)), _) => Ok(function.clone()),
+            (None, Some(finds)) => finds.function(reference, place),
+            (None, None) => {
+                let message = format!("there is no function `{reference}` here");
+                Err(Diagnostics::from(Diagnostic::new(message).at(place.clone())).into())
+            }
+        }
     }
 
     /// Returns the simulated user with this reference.
@@ -100,16 +115,20 @@ impl SessionRoles {
         self.simulators.iter().find(|(known, _)| known.as_ref() == reference).map(|(_, role)| role)
     }
 
-    /// Returns the judge for these settings. Fails if there is no such judge.
-    pub fn judge(&self, judging: &JudgeSettings) -> Result<roles::JudgeRole, roles::RoleError> {
+    /// Returns the judge for these settings; `place` is their position in the source. Fails if there is no such judge.
+    pub fn judge(
+        &self,
+        judging: &JudgeSettings,
+        place: &SourceSpan,
+    ) -> Result<roles::JudgeRole, roles::RoleError> {
         let whom = judging.selector();
-        match self.judges.iter().find(|(known, _)| *known == whom) {
-            Some((_, Ok(role))) => {
-                let judge = roles::JudgeRole::new(role.clone(), &judging.or_inherit(&self.judging));
-                Ok(judge.with_recorded_answers(self.answers.clone()))
-            }
-            Some((_, Err(error))) => Err(roles::RoleError::Failed(error.to_string())),
-            None => Err(roles::RoleError::Failed("no judge is configured".to_string())),
-        }
+        let role = match (self.judges.iter().find(|(known, _)| *known == whom), &self.role_lookup) {
+            (Some((_, known)), _) => known.clone(),
+            (None, Some(finds)) => finds.judge(&whom, place),
+            (None, None) => return Err(roles::RoleError::Failed("no judge is configured".to_string())),
+        };
+        let role = role.map_err(|error| roles::RoleError::Failed(error.to_string()))?;
+        let judge = roles::JudgeRole::new(role, &judging.or_inherit(&self.judging));
+        Ok(judge.with_recorded_answers(self.answers.clone()))
     }
 }

@@ -183,7 +183,7 @@ impl Session<'_> {
         place: usize,
     ) -> Result<TopicMatch, AttemptFailure> {
         let failed = |words: &str| role_failure(FailureKind::JudgeError, words);
-        let judge = self.evaluator.roles.judge(self.case.vocabulary.judging());
+        let judge = self.evaluator.roles.judge(self.case.vocabulary.judging(), &topics.place);
         let judge =
             judge.map_err(|words| failed(&format!("the topic of turn {} is unknown: {words}", place + 1)))?;
         let candidates: Vec<TopicCandidate<'_>> = choice
