@@ -103,6 +103,44 @@ fn criteria_are_judged_separately_and_inherited() {
     assert_eq!(ran.code, 0, "{ran:#?}");
 }
 
+/// The test names functions only in the conversation.
+#[test]
+fn script_functions_of_the_project_decide_in_rust_as_in_files() {
+    let write = |folder: &Path| {
+        fs::write(folder.join("hotseat.yaml"), "criteria: { short: { function: 'scripts:checks.short' } }\n")
+            .unwrap();
+        fs::create_dir(folder.join("src")).unwrap();
+        fs::write(
+            folder.join("src/checks.ts"),
+            "export const short = (turn: any) => turn.text.length < 20;\n",
+        )
+        .unwrap();
+    };
+    let ran = run_examples_in(write, &[], |s| {
+        echo_agent(s);
+        for name in ["short", "scripts:checks.short"] {
+            s.it(format!("{name} is right"), async move |t| {
+                t.user.says("yes").await;
+                expect!(t.agent, satisfy(name));
+            });
+            s.it(format!("{name} is wrong"), async move |t| {
+                t.user.says("a long text without an end").await;
+                expect!(t.agent, satisfy(name));
+            });
+        }
+        s.it("names what is not there", async |t| {
+            t.user.says("yes").await;
+            evaluate!(t.agent, satisfy("scripts:checks.absent"));
+        });
+    });
+    for name in ["short", "scripts:checks.short"] {
+        assert_eq!(ran.case(&format!("{name} is right"))["status"], "passed", "{ran:#?}");
+        assert_eq!(ran.failure(&format!("{name} is wrong")).0, "assertion", "{ran:#?}");
+    }
+    let (kind, message) = ran.failure("names what is not there");
+    assert!(kind == "test_error" && message.contains("absent"), "{kind} {message}");
+}
+
 #[test]
 fn undecided_judgement_is_no_verdict_and_unknown_name_is_error() {
     let ran = run_judged(&[], |s| {
