@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hotseat_checks::Pattern;
 use hotseat_document::json::read_bytes;
-use hotseat_document::{Diagnostic, nearest};
+use hotseat_document::{Diagnostic, nearest_or};
 use hotseat_engine::cases::Suite;
 use hotseat_engine::config::{Project, discover_suites, display_path, is_case_word, nearest_suite};
 use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, FailedCases, RunPlan, SelectedParts};
@@ -300,10 +300,8 @@ fn missing_names(
     let missing = missing.map(|(path, name)| {
         let shown = display_path(path, &context.folder);
         let wrong = Diagnostic::new(format!("no case selected: {shown} has no case `{name}`"));
-        match nearest(name, known(path).iter().map(String::as_str)) {
-            Some(near) => wrong.help(format!("did you mean `{near}`?")),
-            None => wrong.help(format!("`hotseat list {}` prints the cases", shell_word(&shown))),
-        }
+        let list = || format!("`hotseat list {}` prints the cases", shell_word(&shown));
+        wrong.help(nearest_or(name, known(path).iter().map(String::as_str), list))
     });
     missing.collect()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 use super::excerpt::shorten;
+use super::nearest::{nearest, suggestion};
 use super::node::{DocumentNode, MapEntry, MapKey, NodeValue};
 use super::place::SourceText;
 use super::shape::{Field, JsonType, Kind, Shape, TaggedShapes};
@@ -150,10 +151,7 @@ impl ShapeChecker<'_> {
                     .then(|| absent.get_or_init(|| absent_spellings(shape, entries)))
                     .and_then(|absent| nearest(&key.text, absent.iter().copied()));
                 meant.extend(near);
-                let help = match near {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => list_known_keys(shape),
-                };
+                let help = near.map_or_else(|| list_known_keys(shape), suggestion);
                 self.report_unknown_key(key, subject, help);
                 continue;
             };
@@ -186,7 +184,7 @@ impl ShapeChecker<'_> {
         match (node.get(tagged.key), entries.iter().find(meant)) {
             (None, Some(misspelt)) => {
                 let message = format!("unknown key `{}` in {subject}", shorten(&misspelt.key.text));
-                let help = format!("did you mean `{}`?", tagged.key);
+                let help = suggestion(tagged.key);
                 self.mistakes.push(Diagnostic::new(message).at(misspelt.key.place(self.source)).help(help));
             }
             (None, None) => {
@@ -203,10 +201,8 @@ impl ShapeChecker<'_> {
                     NodeValue::String(text) => nearest(text, tagged.all_words()),
                     _ => None,
                 };
-                let help = match near {
-                    Some(near) => Some(format!("did you mean `{near}`?")),
-                    None => tagged.untagged.map(|shape| untagged_advice(tagged.key, shape)),
-                };
+                let untagged = || tagged.untagged.map(|shape| untagged_advice(tagged.key, shape));
+                let help = near.map(suggestion).or_else(untagged);
                 self.mistakes.push(Diagnostic { help, ..mistake });
             }
         }
@@ -266,9 +262,7 @@ impl ShapeChecker<'_> {
                 Some("leave out the quotes to mean a number".to_owned())
             }
             NodeValue::String(text) => match kind {
-                Kind::Choice(words) => {
-                    nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`?"))
-                }
+                Kind::Choice(words) => nearest(text, words.iter().copied()).map(suggestion),
                 Kind::Url => Some("a URL starts with `http://` or `https://`".to_owned()),
                 Kind::Pattern => Some("an empty regular expression matches everything".to_owned()),
                 _ => list_advice(kind),
@@ -414,27 +408,4 @@ pub fn is_http_url(text: &str) -> bool {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let has_host = |host: &str| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']);
     host.is_some_and(has_host) && !text.contains(char::is_whitespace)
-}
-
-/// Returns the candidate closest to a misspelt word, if one is close enough.
-pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    const MAX_WORD_BYTES: usize = 64;
-    if written.len() > MAX_WORD_BYTES {
-        return None;
-    }
-    // Treats `timeoutMs`, `timeout-ms` and `timeout_ms` as equal.
-    let fold = |text: &str| -> String {
-        text.chars()
-            .filter(|character| !matches!(character, '_' | '-'))
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
-    let written = fold(written);
-    let most = (written.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&written, &fold(candidate)), candidate))
-        .filter(|&(distance, candidate)| distance <= most && distance < candidate.len())
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, candidate)| candidate)
 }

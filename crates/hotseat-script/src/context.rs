@@ -10,7 +10,7 @@ use std::task::{self, Poll, Wake};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use hotseat_document::{SourceSpan, nearest};
+use hotseat_document::{SourceSpan, nearest_or};
 use rquickjs::function::Func;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
@@ -310,11 +310,10 @@ impl ScriptContext {
             None => {
                 let functions: Vec<&str> =
                     all.iter().filter(|(_, callable)| *callable).map(|(name, _)| name.as_str()).collect();
-                let help = match (nearest(name, functions.iter().copied()), functions.as_slice()) {
-                    (Some(near), _) => format!("did you mean `{near}`?"),
-                    (None, []) => format!("the file exports no function; write `export function {name}`"),
-                    (None, all) => format!("it exports {}", all.join(", ")),
-                };
+                let help = nearest_or(name, functions.iter().copied(), || match functions.is_empty() {
+                    true => format!("the file exports no function; write `export function {name}`"),
+                    false => format!("it exports {}", functions.join(", ")),
+                });
                 let message = format!("{file} exports no function `{name}`");
                 Err(ScriptError::new(ScriptErrorKind::MissingExport, message).help(help))
             }

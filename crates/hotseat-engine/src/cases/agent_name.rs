@@ -1,6 +1,6 @@
 //! The agent that a case names.
 
-use hotseat_document::{Diagnostic, NodeView, SourceSpan, nearest};
+use hotseat_document::{Diagnostic, NodeView, SourceSpan, nearest_or};
 
 /// Name of an agent of the project file, as used in a case or the head of a suite.
 #[derive(Debug, Clone)]
@@ -28,15 +28,13 @@ pub fn unknown_agent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Di
     let known: Vec<&str> = known.collect();
     let bare = name.strip_prefix("agents:").unwrap_or(name).trim();
     let name = if bare.is_empty() { name } else { bare };
-    let help = match (nearest(name, known.iter().copied()), known.as_slice()) {
-        _ if known.contains(&name) => format!("write `{name}`: the tested agent is named without `agents:`"),
-        (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, []) => "define agents under `agents:` in the project file".to_string(),
-        (None, known) => format!("there are {}", known.join(", ")),
-    };
-    let message = match known.contains(&name) {
-        true => format!("agent `{name}` is named with a prefix"),
-        false => format!("unknown agent `{name}`"),
-    };
-    Diagnostic::new(message).help(help)
+    if known.contains(&name) {
+        return Diagnostic::new(format!("agent `{name}` is named with a prefix"))
+            .help(format!("write `{name}`: the tested agent is named without `agents:`"));
+    }
+    let help = nearest_or(name, known.iter().copied(), || match known.is_empty() {
+        true => "define agents under `agents:` in the project file".to_string(),
+        false => format!("there are {}", known.join(", ")),
+    });
+    Diagnostic::new(format!("unknown agent `{name}`")).help(help)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_checks::Check;
-use hotseat_document::{Diagnostic, SourceSpan, nearest};
+use hotseat_document::{Diagnostic, SourceSpan, nearest_or};
 use hotseat_mcp::DefinitionProblem;
 use hotseat_trace::is_reported_tool_name;
 
@@ -44,10 +44,8 @@ impl ToolReference {
             return None;
         }
         let wrong = Diagnostic::new(format!("MCP server `{server}` has no tool `{tool}`")).at(place.clone());
-        Some(match nearest(tool, tools.iter().map(String::as_str)) {
-            Some(near) => wrong.help(format!("did you mean `{near}`?")),
-            None => wrong.help(format!("it has {}", tools.join(", "))),
-        })
+        let names = tools.iter().map(String::as_str);
+        Some(wrong.help(nearest_or(tool, names, || format!("it has {}", tools.join(", ")))))
     }
 }
 
@@ -152,11 +150,8 @@ impl McpSettings {
             let message = format!(
                 "no MCP server of the test has a tool `{tool}`, and nothing else shows the agent's calls"
             );
-            let help = match nearest(tool, all()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the servers have {}", all().collect::<Vec<_>>().join(", ")),
-            };
-            Diagnostic::new(message).at(place.clone()).help(help)
+            let list = || format!("the servers have {}", all().collect::<Vec<_>>().join(", "));
+            Diagnostic::new(message).at(place.clone()).help(nearest_or(tool, all(), list))
         };
         unseen.map(diagnostic).collect()
     }

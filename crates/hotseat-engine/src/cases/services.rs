@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes, nearest};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, TaggedShapes, nearest_or};
 use hotseat_mcp::FaultTrigger;
 
 /// Services of one kind by name.
@@ -102,13 +102,10 @@ impl<S: Service> Services<S> {
     /// Diagnostic of a reference to a service that does not exist.
     pub fn unknown(&self, name: &str) -> Diagnostic {
         let names = || self.by_name.keys().map(String::as_str);
-        let help = match nearest(name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if self.is_empty() => {
-                format!("define it under `{}` of the project, the suite or the case", S::KEY)
-            }
-            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
-        };
+        let help = nearest_or(name, names(), || match self.is_empty() {
+            true => format!("define it under `{}` of the project, the suite or the case", S::KEY),
+            false => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+        });
         Diagnostic::new(format!("unknown {} `{name}`", S::NOUN)).help(help)
     }
 }

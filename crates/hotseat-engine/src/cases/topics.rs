@@ -11,7 +11,7 @@ use hotseat_checks::{
     AgentIntent, Check, CheckKind, CheckStrength, ExpectedResult, JudgeCriterion, JudgeSettings, JudgedCheck,
     Pattern, ScriptCheck, ScriptInputKind,
 };
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest_or};
 
 /// A topic: a phase of a conversation.
 #[derive(Debug, Clone)]
@@ -217,13 +217,8 @@ impl CaseTopics {
 
 pub(super) fn unknown_topic(name: &str, graph: &TopicGraph, place: SourceSpan) -> Diagnostic {
     let message = format!("unknown topic `{name}`: it is not in the graph");
-    let help = match nearest(name, graph.names()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!(
-            "there are {}",
-            graph.names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-        ),
-    };
+    let names = || graph.names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let help = nearest_or(name, graph.names(), || format!("there are {}", names()));
     Diagnostic::new(message).at(place).help(help)
 }
 

@@ -15,7 +15,7 @@ use super::project::Project;
 use super::shape::PROCESS;
 use crate::cases::{HookCommand, McpAddresses, TestCase, VariableScope, from_millis, interpolate};
 use crate::scripts::{FunctionError, ScriptFunction, ScriptSearchPath};
-use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, SourceSpan, nearest};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, SourceSpan, nearest_or};
 
 /// A resolved hook. A command takes precedence over a function of the same name.
 #[derive(Debug, Clone)]
@@ -119,17 +119,11 @@ impl Project {
             }
         }
         let known = self.hooks.0.keys().map(String::as_str);
-        let help = match (nearest(name, known), nowhere) {
-            (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, looked) => {
-                let looked = looked
-                    .and_then(|looked| looked.help)
-                    .map_or_else(String::new, |help| format!("; {help}"));
-                format!(
-                    "define a command under `hooks:` in the project file, or use a script function{looked}"
-                )
-            }
-        };
+        let help = nearest_or(name, known, || {
+            let looked =
+                nowhere.and_then(|looked| looked.help).map_or_else(String::new, |help| format!("; {help}"));
+            format!("define a command under `hooks:` in the project file, or use a script function{looked}")
+        });
         Err(Diagnostic::new(format!("unknown hook `{name}`")).help(help))
     }
 
@@ -137,10 +131,10 @@ impl Project {
     pub fn resolve_process(&self, name: &str) -> Result<ProcessTarget, Diagnostics> {
         let Some((_, source, node)) = self.processes.find(name) else {
             let known: Vec<&str> = self.processes.0.iter().map(|(name, ..)| name.as_str()).collect();
-            let help = match nearest(name, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "scripts can call `agents.ID`, `scripts.path.function`, and processes defined under `scripts: processes:` in the project file".to_string(),
+            let callable = || {
+                "scripts can call `agents.ID`, `scripts.path.function`, and processes defined under `scripts: processes:` in the project file".to_string()
             };
+            let help = nearest_or(name, known.iter().copied(), callable);
             return Err(Diagnostic::new(format!("unknown process `{name}`")).help(help).into());
         };
         let given = BTreeMap::new();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hotseat_checks::Pattern;
-use hotseat_document::nearest;
+use hotseat_document::{nearest, nearest_or};
 
 use super::case_filter::{CaseFilter, CaseLabels, KeywordExpression};
 
@@ -64,15 +64,15 @@ impl KnownLabels {
 
     /// Suggests a tag, or lists the tags.
     pub fn suggest_tag(&self, written: &str) -> String {
-        if let Some(near) = nearest(written, self.tags.iter().map(String::as_str)) {
-            return format!("did you mean `{near}`?");
-        }
-        let listed: Vec<&str> = self.tags.iter().take(MAX_LISTED_TAGS).map(String::as_str).collect();
-        let more = if self.tags.len() > MAX_LISTED_TAGS { ", …" } else { "" };
-        match listed.is_empty() {
-            true => "no case has a tag".to_string(),
-            false => format!("the tags are {}{more}", listed.join(", ")),
-        }
+        let tags = || self.tags.iter().map(String::as_str);
+        nearest_or(written, tags(), || {
+            let listed: Vec<&str> = tags().take(MAX_LISTED_TAGS).collect();
+            let more = if self.tags.len() > MAX_LISTED_TAGS { ", …" } else { "" };
+            match listed.is_empty() {
+                true => "no case has a tag".to_string(),
+                false => format!("the tags are {}{more}", listed.join(", ")),
+            }
+        })
     }
 
     /// True if a word in lower case occurs in a label.

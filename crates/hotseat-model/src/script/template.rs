@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hotseat_document::json::read_value;
-use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText, nearest, shorten};
+use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText, nearest_or, shorten};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -158,10 +158,8 @@ impl TemplateSet {
         let unknown: BTreeSet<String> =
             used.into_iter().filter(|name| !known.contains(&name.as_str()) && !is_function(name)).collect();
         for name in unknown {
-            let advice = match nearest(&name, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the variables are `{}`", known.join("`, `")),
-            };
+            let list = || format!("the variables are `{}`", known.join("`, `"));
+            let advice = nearest_or(&name, known.iter().copied(), list);
             let mistake = Diagnostic::new(format!("this template uses `{name}`, which is not defined"));
             mistakes.push(place, mistake.help(advice));
         }

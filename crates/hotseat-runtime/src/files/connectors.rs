@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceSpan, SourceText, nearest,
+    Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceSpan, SourceText, nearest_or,
 };
 use hotseat_model::recording::ReplayModel;
 use hotseat_model::script::{ModelScript, ScriptedModel};
@@ -211,14 +211,10 @@ impl ConnectorSet {
         let Some(written) = self.0.get(name) else {
             let mistake =
                 Diagnostic { place: used, ..Diagnostic::new(format!("unknown connector `{name}`")) };
-            let help = match nearest(name, self.0.keys().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if self.0.is_empty() => "define connectors under `connectors`".to_owned(),
-                None => {
-                    let known: Vec<String> = self.0.keys().map(|name| format!("`{name}`")).collect();
-                    format!("there are {}", known.join(", "))
-                }
-            };
+            let help = nearest_or(name, self.names(), || match self.0.is_empty() {
+                true => "define connectors under `connectors`".to_owned(),
+                false => format!("there are `{}`", self.names().collect::<Vec<_>>().join("`, `")),
+            });
             return Err(mistake.help(help).into());
         };
         let mut mistakes = Diagnostics::new();

@@ -1,6 +1,6 @@
 //! Expressions and result paths in files, with the positions of their errors.
 
-use hotseat_document::{Diagnostic, NodeValue, NodeView, nearest};
+use hotseat_document::{Diagnostic, NodeValue, NodeView, nearest_or};
 
 use super::loader::AgentLoader;
 use crate::expression::{Expression, FUNCTIONS};
@@ -45,10 +45,8 @@ fn report_unknown(
         reported.push(name);
         let place =
             find_word(text, name).map_or_else(|| view.place(), |part| view.place().within(text, part));
-        let help = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known are `{}`; put strings in quotes", known.join("`, `")),
-        };
+        let list = || format!("known are `{}`; put strings in quotes", known.join("`, `"));
+        let help = nearest_or(name, known.iter().copied(), list);
         let message = format!("unknown {what} `{name}` in this expression");
         loader.diagnostics.push(Diagnostic::new(message).at(place).help(help));
     }

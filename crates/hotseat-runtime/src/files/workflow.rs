@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, MapView, NodeView, SourceSpan, nearest};
+use hotseat_document::{Diagnostic, MapView, NodeView, SourceSpan, nearest_or};
 
 use super::loader::{AgentLoader, DefinitionKind, FileLocation, canonical};
 use super::shape::{NODE, TRANSITION, WORKFLOW};
@@ -276,13 +276,9 @@ fn check_names(
         if names.iter().any(|(known, _)| *known == name) {
             continue;
         }
-        let help = match nearest(name, names.iter().map(|(known, _)| *known)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let known: Vec<String> = names.iter().map(|(known, _)| format!("`{known}`")).collect();
-                format!("there are {}", known.join(", "))
-            }
-        };
+        let known = || names.iter().map(|(known, _)| *known);
+        let list = || known().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let help = nearest_or(name, known(), || format!("there are {}", list()));
         loader.report_diagnostic(Diagnostic::new(format!("unknown node `{name}`")).at(place).help(help));
     }
 }
@@ -297,10 +293,8 @@ fn check_groups(loader: &mut AgentLoader, ways: &[MapView<'_>], made: &WorkflowD
         .filter_map(|fan_in| Some((fan_in.text("group")?, fan_in.place_of("group")?)))
     {
         if !groups.contains(group) {
-            let help = match nearest(group, groups.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "add a transition with this `group`".to_owned(),
-            };
+            let add = || "add a transition with this `group`".to_owned();
+            let help = nearest_or(group, groups.iter().copied(), add);
             let message = format!("no transition creates branches of the group `{group}`");
             loader.report_diagnostic(Diagnostic::new(message).at(place).help(help));
         }

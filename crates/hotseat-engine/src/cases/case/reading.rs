@@ -34,7 +34,7 @@ use crate::cases::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
 use crate::cases::variables::{McpAddresses, VariableScope, interpolate};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check, nearest,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check, nearest_or,
 };
 use hotseat_targets::message::{ContentPart, MessageRole, RequestIdentity, merge_json};
 
@@ -449,10 +449,8 @@ fn check_unused_topics(map: &MapView<'_>, case: &TestCase) -> Diagnostics {
     for topic in read_topics(map.get("topics"), &[], &mut Diagnostics::new()) {
         let Some(graph) = graph.filter(|graph| graph.index_of(&topic.name).is_none()) else { continue };
         let wrong = Diagnostic::new(format!("no topic of the graph is named `{}`", topic.name));
-        diagnostics.push(wrong.at(topic.place.clone()).help(match nearest(&topic.name, graph.names()) {
-            Some(known) => format!("did you mean `{known}`?"),
-            None => "add it to the `graph` of the case, or remove it".to_string(),
-        }));
+        let add = || "add it to the `graph` of the case, or remove it".to_string();
+        diagnostics.push(wrong.at(topic.place.clone()).help(nearest_or(&topic.name, graph.names(), add)));
         diagnostics.extend(topic.unknown_criteria(&case.vocabulary));
     }
     diagnostics

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hotseat_document::{Diagnostic, nearest};
+use hotseat_document::{Diagnostic, nearest_or};
 use hotseat_engine::run::{PassRate, PassRateError};
 
 /// Text of `--help`.
@@ -250,10 +250,8 @@ impl HarnessArguments {
                 "-Z" => drop(value()?),
                 flag if flag.starts_with('-') && flag.len() > 1 => {
                     let wrong = Diagnostic::new(format!("unknown argument `{flag}`"));
-                    return Err(match nearest(flag, KNOWN_FLAGS) {
-                        Some(near) => wrong.help(format!("did you mean `{near}`?")),
-                        None => wrong.help("`--help` lists all arguments"),
-                    });
+                    let list = || "`--help` lists all arguments".to_string();
+                    return Err(wrong.help(nearest_or(flag, KNOWN_FLAGS, list)));
                 }
                 filter => all.filters.push(filter.to_string()),
             }
