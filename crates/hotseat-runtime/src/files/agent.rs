@@ -142,24 +142,8 @@ fn decode_target(
     name: &str,
     site: &FileLocation,
 ) -> Option<ToolTarget> {
-    let given: Vec<&str> = TARGET_KEYS.into_iter().filter(|key| map.has(key)).collect();
-    let key = match given.as_slice() {
-        [key] => *key,
-        [] => {
-            let message =
-                format!("the tool `{name}` has no target: add `task`, `workflow`, `agent` or `client`");
-            loader.report(map.place(), message);
-            return None;
-        }
-        [first, second, ..] => {
-            let place = map.key_place(second).unwrap_or_else(|| map.place());
-            loader.report(
-                place,
-                format!("a tool has exactly one target, but this one has `{first}` and `{second}`"),
-            );
-            return None;
-        }
-    };
+    let missing = || format!("the tool `{name}` has no target: add `task`, `workflow`, `agent` or `client`");
+    let key = loader.only_key(map, &TARGET_KEYS, "a tool has exactly one target", missing)?;
     let view = map.get(key)?;
     Some(match key {
         "task" => ToolTarget::Task(DefinitionRef::Embedded(task::load(loader, view, name, site)?)),

@@ -86,6 +86,9 @@ pub(super) struct LoadedDocument {
     pub(super) site: FileLocation,
 }
 
+/// Definitions by id, with their places.
+type NamedDefinitions<T> = BTreeMap<String, (Arc<T>, SourceSpan)>;
+
 /// Agent that has not been decoded yet.
 pub(super) struct PendingAgent {
     pub(super) document: LoadedDocument,
@@ -105,9 +108,9 @@ pub(super) struct AgentLoader {
     pub(super) workflows: BTreeMap<PathBuf, Option<Arc<WorkflowDefinition>>>,
     /// Workflows that are being decoded, outermost first.
     pub(super) open_workflows: Vec<PathBuf>,
-    named_tasks: BTreeMap<String, (Arc<TaskDefinition>, Option<SourceSpan>)>,
-    named_workflows: BTreeMap<String, (Arc<WorkflowDefinition>, Option<SourceSpan>)>,
-    named_agents: BTreeMap<String, Option<SourceSpan>>,
+    named_tasks: NamedDefinitions<TaskDefinition>,
+    named_workflows: NamedDefinitions<WorkflowDefinition>,
+    named_agents: BTreeMap<String, SourceSpan>,
     /// Names of the files, in reading order.
     read_files: Vec<Arc<str>>,
     /// Their texts.
@@ -190,21 +193,17 @@ impl AgentLoader {
         let place = map.place_near("name");
         let id = self.id_from_name(DefinitionKind::Agent, &name, &place);
         if let Some(first) = self.named_agents.get(&id).cloned() {
-            self.report_duplicate(DefinitionKind::Agent, &name, Some(place), first);
+            self.report_duplicate(DefinitionKind::Agent, &name, place, first);
             return None;
         }
-        self.named_agents.insert(id.clone(), Some(place));
+        self.named_agents.insert(id.clone(), place);
         Some(id.into())
     }
 
     /// Registers a decoded task and reports duplicate ids.
     pub(super) fn add_task(&mut self, task: TaskDefinition, place: SourceSpan) -> Arc<TaskDefinition> {
-        let (id, task) = (self.id_from_name(DefinitionKind::Task, &task.name, &place), Arc::new(task));
-        match self.named_tasks.get(&id).cloned() {
-            Some((known, _)) if known == task => {}
-            Some((_, first)) => self.report_duplicate(DefinitionKind::Task, &task.name, Some(place), first),
-            None => drop(self.named_tasks.insert(id, (task.clone(), Some(place)))),
-        }
+        let task = Arc::new(task);
+        self.add_named(DefinitionKind::Task, &task.name, &task, place, |loader| &mut loader.named_tasks);
         task
     }
 
@@ -214,16 +213,26 @@ impl AgentLoader {
         workflow: WorkflowDefinition,
         place: SourceSpan,
     ) -> Arc<WorkflowDefinition> {
-        let (id, workflow) =
-            (self.id_from_name(DefinitionKind::Workflow, &workflow.name, &place), Arc::new(workflow));
-        match self.named_workflows.get(&id).cloned() {
-            Some((known, _)) if known == workflow => {}
-            Some((_, first)) => {
-                self.report_duplicate(DefinitionKind::Workflow, &workflow.name, Some(place), first)
-            }
-            None => drop(self.named_workflows.insert(id, (workflow.clone(), Some(place)))),
-        }
+        let workflow = Arc::new(workflow);
+        let (sort, name) = (DefinitionKind::Workflow, &workflow.name);
+        self.add_named(sort, name, &workflow, place, |loader| &mut loader.named_workflows);
         workflow
+    }
+
+    fn add_named<T: PartialEq>(
+        &mut self,
+        sort: DefinitionKind,
+        name: &str,
+        definition: &Arc<T>,
+        place: SourceSpan,
+        named: fn(&mut AgentLoader) -> &mut NamedDefinitions<T>,
+    ) {
+        let id = self.id_from_name(sort, name, &place);
+        match named(self).get(&id).cloned() {
+            Some((known, _)) if known == *definition => {}
+            Some((_, first)) => self.report_duplicate(sort, name, place, first),
+            None => drop(named(self).insert(id, (definition.clone(), place))),
+        }
     }
 
     fn id_from_name(&mut self, sort: DefinitionKind, name: &str, place: &SourceSpan) -> String {
@@ -237,18 +246,30 @@ impl AgentLoader {
         id
     }
 
-    fn report_duplicate(
-        &mut self,
-        sort: DefinitionKind,
-        name: &str,
-        place: Option<SourceSpan>,
-        first: Option<SourceSpan>,
-    ) {
+    fn report_duplicate(&mut self, sort: DefinitionKind, name: &str, place: SourceSpan, first: SourceSpan) {
         let message = format!("two different {}s have the name `{}`", sort.name(), slug(name));
-        let mut mistake = Diagnostic::new(message).help("give one of them another `name`");
-        mistake.place = place;
-        mistake.related.extend(first.map(|first| (first, "the first".to_owned())));
-        self.report_diagnostic(mistake);
+        let mistake = Diagnostic::new(message).help("give one of them another `name`");
+        self.report_diagnostic(mistake.at(place).with_related(first, "the first"));
+    }
+
+    /// Returns the only key of a mapping among these. Reports a mapping that has none or several of them.
+    pub(super) fn only_key(
+        &mut self,
+        map: &MapView<'_>,
+        keys: &[&'static str],
+        rule: &str,
+        missing: impl FnOnce() -> String,
+    ) -> Option<&'static str> {
+        let given: Vec<&'static str> = keys.iter().copied().filter(|key| map.has(key)).collect();
+        match given.as_slice() {
+            [key] => return Some(key),
+            [] => self.report(map.place(), missing()),
+            [first, second, ..] => {
+                let place = map.key_place(second).unwrap_or_else(|| map.place());
+                self.report(place, format!("{rule}, but this one has `{first}` and `{second}`"));
+            }
+        }
+        None
     }
 
     /// Reads a file and checks it against a shape. Returns `None` if decoding cannot continue.

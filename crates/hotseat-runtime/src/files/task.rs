@@ -143,26 +143,10 @@ fn decode_condition(
 const ACTION_KEYS: [&str; 7] = ["mock", "echo", "fail", "context", "assemble", "memory", "agent"];
 
 fn decode_action(loader: &mut AgentLoader, map: &MapView<'_>, site: &FileLocation) -> Option<StepAction> {
-    let given: Vec<&str> = ACTION_KEYS.into_iter().filter(|key| map.has(key)).collect();
-    let key = match given.as_slice() {
-        [key] => *key,
-        [] => {
-            loader.report(
-                map.place(),
-                "this step has no action: add one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`",
-            );
-            return None;
-        }
-        [first, second, ..] => {
-            let place = map.key_place(second).unwrap_or_else(|| map.place());
-            loader.report(
-                place,
-                format!("a step has exactly one action, but this one has `{first}` and `{second}`"),
-            );
-            return None;
-        }
+    let missing = || {
+        "this step has no action: add one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`".to_owned()
     };
-    match key {
+    match loader.only_key(map, &ACTION_KEYS, "a step has exactly one action", missing)? {
         "mock" => map.map("mock").map(|map| decode_mock(loader, &map).into()),
         "echo" => Some(StepAction::Echo),
         "fail" => decode_failure(loader, map, "fail").map(|failure| StepAction::Fail(FailAction { failure })),

@@ -130,23 +130,10 @@ fn decode_node(
 ) -> Option<WorkflowNode> {
     let name = map.text("name")?;
     let own_name = format!("{workflow} {name}");
-    let given: Vec<&str> = ["task", "workflow", "agent"].into_iter().filter(|key| map.has(key)).collect();
-    let work = match given.as_slice() {
-        [key] => map.get(key).and_then(|view| decode_work(loader, key, view, &own_name, site)),
-        [] => {
-            let message = format!("the node `{name}` has no work: add `task`, `workflow` or `agent`");
-            loader.report(map.place(), message);
-            None
-        }
-        [first, second, ..] => {
-            let place = map.key_place(second).unwrap_or_else(|| map.place());
-            loader.report(
-                place,
-                format!("a node has exactly one kind of work, but this one has `{first}` and `{second}`"),
-            );
-            None
-        }
-    };
+    let missing = || format!("the node `{name}` has no work: add `task`, `workflow` or `agent`");
+    let kinds = ["task", "workflow", "agent"];
+    let key = loader.only_key(map, &kinds, "a node has exactly one kind of work", missing);
+    let work = key.and_then(|key| decode_work(loader, key, map.get(key)?, &own_name, site));
     let with_result: Vec<&str> = scope.iter().copied().chain(["result"]).collect();
     let (input, output) = (map.get("input"), map.get("output"));
     if let Some(view) = input {
