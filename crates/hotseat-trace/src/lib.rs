@@ -57,7 +57,7 @@ pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel, format_count, format_first};
 pub use server_calls::{InjectedFault, ServerCall, canonical_arguments, is_reported_tool_name};
 pub use time::{Millis, TimeOffset};
-pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
+pub use topics::{GraphError, GraphErrorKind, GraphNode, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;
 pub use usage::UsageTotals;
 pub use verdict::{AttemptFailure, CheckVerdict, FailureKind, ResponsibleParty, Verdict, VerdictStatus};

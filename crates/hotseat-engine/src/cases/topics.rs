@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{GraphError, GraphNodeSpec, TopicGraph};
+use hotseat_trace::{DeclaredTopic, GraphError, TopicGraph};
 
 use super::assertions::{AssertionBlock, CheckVocabulary};
 use super::patterns::read_pattern;
@@ -357,9 +357,9 @@ pub fn read_graph(
         let next = map.as_ref().map_or(Some(view), |map| map.get("next"));
         let next: Vec<NodeView<'_>> =
             next.filter(|next| !next.is_null()).into_iter().flat_map(NodeView::one_or_many).collect();
-        wired.push(GraphNodeSpec {
-            name: name.to_string(),
-            next: next.iter().filter_map(|next| next.text()).map(str::to_string).collect(),
+        wired.push(DeclaredTopic {
+            name: name.into(),
+            next: next.iter().filter_map(|next| next.text()).map(Arc::from).collect(),
             from_any: map.as_ref().is_some_and(|map| map.has("from")),
             max_turns: map
                 .as_ref()
@@ -377,7 +377,7 @@ pub fn read_graph(
         });
     }
     let is_defined = |name: &str| {
-        wired.iter().position(|wired| wired.name == name).is_some_and(|place| found[place].is_some())
+        wired.iter().position(|wired| &*wired.name == name).is_some_and(|place| found[place].is_some())
     };
     let graph = match TopicGraph::build(&wired, is_defined) {
         Ok(graph) => graph,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::members::members;
 
 /// A declared topic of a graph.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeclaredTopic {
     /// Name of the topic.

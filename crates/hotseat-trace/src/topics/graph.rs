@@ -23,19 +23,6 @@ pub struct GraphNode {
     pub max_turns: Option<usize>,
 }
 
-/// Definition of a topic, with successors by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GraphNodeSpec {
-    /// Name of the topic.
-    pub name: String,
-    /// Names of the topics that may follow.
-    pub next: Vec<String>,
-    /// True if the topic may follow every other topic.
-    pub from_any: bool,
-    /// Maximum number of turns in the topic, over all visits.
-    pub max_turns: Option<usize>,
-}
-
 /// An error in a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphError {
@@ -96,7 +83,7 @@ impl TopicGraph {
     /// # Errors
     /// All errors in the graph.
     pub fn build(
-        declared: &[GraphNodeSpec],
+        declared: &[DeclaredTopic],
         is_defined: impl Fn(&str) -> bool,
     ) -> Result<Self, Vec<GraphError>> {
         let mut errors = Vec::new();
@@ -104,9 +91,9 @@ impl TopicGraph {
         if declared.is_empty() {
             found(GraphErrorKind::Empty, None, None);
         }
-        let place = |name: &str| declared.iter().position(|wired| wired.name == name);
+        let place = |name: &str| declared.iter().position(|wired| &*wired.name == name);
         for (number, wired) in declared.iter().enumerate() {
-            let name = || wired.name.clone();
+            let name = || wired.name.to_string();
             if place(&wired.name) != Some(number) {
                 found(GraphErrorKind::DuplicateTopic(name()), Some(number), None);
             }
@@ -117,44 +104,33 @@ impl TopicGraph {
                 found(GraphErrorKind::UndefinedTopic(name()), Some(number), None);
             }
             for (at, next) in wired.next.iter().enumerate() {
-                let (topic, next) = (name(), next.clone());
+                let (topic, next) = (name(), next.to_string());
                 let mistake = match () {
                     () if next == topic => GraphErrorKind::SelfLoop(topic),
                     () if place(&next).is_none() => GraphErrorKind::UndefinedNext { topic, next },
-                    () if wired.next[..at].contains(&next) => GraphErrorKind::DuplicateNext { topic, next },
+                    () if wired.next[..at].contains(&wired.next[at]) => {
+                        GraphErrorKind::DuplicateNext { topic, next }
+                    }
                     () => continue,
                 };
                 found(mistake, Some(number), Some(at));
             }
         }
-        let graph = TopicGraph::from_valid(declared);
+        let graph = TopicGraph::from_declared(declared);
         let reachable = graph.reachable();
         for (number, wired) in declared.iter().enumerate() {
             if !reachable.contains(&number) && place(&wired.name) == Some(number) {
-                found(GraphErrorKind::Unreachable(wired.name.clone()), Some(number), None);
+                found(GraphErrorKind::Unreachable(wired.name.to_string()), Some(number), None);
             }
         }
         if errors.is_empty() { Ok(graph) } else { Err(errors) }
     }
 
     /// Creates the graph of a `topics.declared` event. Unknown successors are ignored.
-    pub fn from_declared(topics: &[DeclaredTopic]) -> Self {
-        let wired: Vec<GraphNodeSpec> = topics
-            .iter()
-            .map(|topic| GraphNodeSpec {
-                name: topic.name.to_string(),
-                next: topic.next.iter().map(ToString::to_string).collect(),
-                from_any: topic.from_any,
-                max_turns: topic.max_turns,
-            })
-            .collect();
-        TopicGraph::from_valid(&wired)
-    }
-
-    fn from_valid(declared: &[GraphNodeSpec]) -> Self {
-        let place = |name: &String| declared.iter().position(|wired| wired.name == *name);
+    pub fn from_declared(declared: &[DeclaredTopic]) -> Self {
+        let place = |name: &Arc<str>| declared.iter().position(|wired| wired.name == *name);
         let nodes = declared.iter().map(|wired| GraphNode {
-            name: wired.name.as_str().into(),
+            name: wired.name.clone(),
             next: wired.next.iter().filter_map(place).collect(),
             from_any: wired.from_any,
             max_turns: wired.max_turns,
@@ -271,11 +247,11 @@ fn is_number(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn definitions(edges: &[(&str, &[&str])]) -> Vec<GraphNodeSpec> {
-        let wired = |(name, next): &(&str, &[&str])| GraphNodeSpec {
-            name: (*name).to_string(),
-            next: next.iter().map(ToString::to_string).collect(),
-            ..GraphNodeSpec::default()
+    fn definitions(edges: &[(&str, &[&str])]) -> Vec<DeclaredTopic> {
+        let wired = |(name, next): &(&str, &[&str])| DeclaredTopic {
+            name: (*name).into(),
+            next: next.iter().map(|next| (*next).into()).collect(),
+            ..DeclaredTopic::default()
         };
         edges.iter().map(wired).collect()
     }

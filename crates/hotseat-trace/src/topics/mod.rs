@@ -5,5 +5,5 @@ mod layout;
 mod svg;
 mod visits;
 
-pub use graph::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder};
+pub use graph::{GraphError, GraphErrorKind, GraphNode, TopicGraph, TriggerOrder};
 pub use visits::Visit;

@@ -239,17 +239,17 @@ fn escape_xml(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::GraphNodeSpec;
     use super::*;
+    use crate::DeclaredTopic;
 
     fn graph(edges: &[(&str, &[&str])]) -> TopicGraph {
-        let wired: Vec<GraphNodeSpec> = edges
+        let wired: Vec<DeclaredTopic> = edges
             .iter()
-            .map(|(name, next)| GraphNodeSpec {
-                name: (*name).to_string(),
-                next: next.iter().map(ToString::to_string).collect(),
+            .map(|(name, next)| DeclaredTopic {
+                name: (*name).into(),
+                next: next.iter().map(|next| (*next).into()).collect(),
                 from_any: *name == "lost",
-                ..GraphNodeSpec::default()
+                ..DeclaredTopic::default()
             })
             .collect();
         TopicGraph::build(&wired, |_| true).unwrap()

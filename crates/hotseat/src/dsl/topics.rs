@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hotseat_trace::{GraphNodeSpec, TopicGraph, TurnScope};
+use hotseat_trace::{DeclaredTopic, TopicGraph, TurnScope};
 
 use super::assertion_checks::build_checks;
 use super::caller_location::CallerLocation;
@@ -368,7 +368,7 @@ pub struct Graph {
 
 /// A topic in a graph, with its successors.
 #[derive(Debug, Clone)]
-pub struct TopicNode(GraphNodeSpec);
+pub struct TopicNode(DeclaredTopic);
 
 impl Graph {
     /// Creates an empty graph.
@@ -378,7 +378,7 @@ impl Graph {
 
     /// Adds a topic. The first one is the initial topic.
     pub fn topic(&mut self, name: impl Into<String>) -> &mut TopicNode {
-        self.topics.push(TopicNode(GraphNodeSpec { name: name.into(), ..GraphNodeSpec::default() }));
+        self.topics.push(TopicNode(DeclaredTopic { name: name.into().into(), ..DeclaredTopic::default() }));
         let last = self.topics.len() - 1;
         &mut self.topics[last]
     }
@@ -402,7 +402,7 @@ impl Graph {
         session: &Session<'_>,
         at: CallerLocation,
     ) -> Result<CaseTopics, Vec<(String, CallerLocation)>> {
-        let wired: Vec<GraphNodeSpec> = self.topics.iter().map(|TopicNode(wired)| wired.clone()).collect();
+        let wired: Vec<DeclaredTopic> = self.topics.iter().map(|TopicNode(wired)| wired.clone()).collect();
         let find = |name: &str| self.own_topics.iter().chain(declared).find(|topic| topic.name == name);
         let graph = TopicGraph::build(&wired, |name| find(name).is_some()).map_err(|errors| {
             let words =
@@ -442,7 +442,7 @@ impl Graph {
 impl TopicNode {
     /// Adds a successor. Successors are tried in the order in which they were added.
     pub fn next(&mut self, name: impl Into<String>) -> &mut TopicNode {
-        self.0.next.push(name.into());
+        self.0.next.push(name.into().into());
         self
     }
 
