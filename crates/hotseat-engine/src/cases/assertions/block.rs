@@ -19,8 +19,8 @@ use crate::cases::patterns::{read_argument_patterns, read_patterns};
 #[derive(Debug, Clone, Default)]
 pub struct AssertionBlock {
     tools: BlockPart<Vec<Check>>,
-    timing: BlockPart<Box<TimingChecks>>,
-    budget: BlockPart<Box<BudgetChecks>>,
+    timing: BlockPart<Box<LimitChecks>>,
+    budget: BlockPart<Box<LimitChecks>>,
     text: BlockPart<Vec<Check>>,
     typed: BlockPart<Vec<Check>>,
 }
@@ -37,21 +37,8 @@ enum BlockPart<T> {
     Added(T),
 }
 
-/// Time limits. Each one replaces the inherited one.
-#[derive(Debug, Clone)]
-struct TimingChecks {
-    duration: Option<Check>,
-    gap: Option<Check>,
-    idle: Option<Check>,
-}
-
-/// Usage limits. Each one replaces the inherited one.
-#[derive(Debug, Clone)]
-struct BudgetChecks {
-    tokens: Option<Check>,
-    cost: Option<Check>,
-    calls: Option<Check>,
-}
+/// The time limits or the usage limits, in report order. Each one replaces the inherited one.
+type LimitChecks = [Option<Check>; 3];
 
 /// Returns the error of a check that is evaluated on one turn, and selects all turns.
 pub fn refuse_all_turns(check: &Check) -> Option<Diagnostic> {
@@ -129,8 +116,8 @@ impl AssertionBlock {
         };
         AssertionBlock {
             tools: self.tools.merged_onto(inherited.tools, joined),
-            timing: self.timing.merged_onto(inherited.timing, TimingChecks::merged_onto),
-            budget: self.budget.merged_onto(inherited.budget, BudgetChecks::merged_onto),
+            timing: self.timing.merged_onto(inherited.timing, replace_limits),
+            budget: self.budget.merged_onto(inherited.budget, replace_limits),
             text: self.text.merged_onto(inherited.text, joined),
             typed: self.typed.merged_onto(inherited.typed, joined),
         }
@@ -140,14 +127,8 @@ impl AssertionBlock {
     pub fn into_checks(self) -> Vec<Check> {
         let AssertionBlock { tools, timing, budget, text, typed } = self;
         let mut checks = tools.into_added().unwrap_or_default();
-        if let Some(timing) = timing.into_added() {
-            let TimingChecks { duration, gap, idle } = *timing;
-            checks.extend([duration, gap, idle].into_iter().flatten());
-        }
-        if let Some(budget) = budget.into_added() {
-            let BudgetChecks { tokens, cost, calls } = *budget;
-            checks.extend([tokens, cost, calls].into_iter().flatten());
-        }
+        let limits = [timing, budget].into_iter().filter_map(BlockPart::into_added);
+        checks.extend(limits.flat_map(|limits| *limits).flatten());
         checks.extend(text.into_added().into_iter().flatten());
         checks.extend(typed.into_added().into_iter().flatten());
         checks
@@ -186,32 +167,18 @@ impl<T> BlockPart<T> {
     }
 }
 
-impl TimingChecks {
-    fn merged_onto(self: Box<Self>, inherited: Box<TimingChecks>) -> Box<TimingChecks> {
-        Box::new(TimingChecks {
-            duration: self.duration.or(inherited.duration),
-            gap: self.gap.or(inherited.gap),
-            idle: self.idle.or(inherited.idle),
-        })
+fn replace_limits(own: Box<LimitChecks>, mut inherited: Box<LimitChecks>) -> Box<LimitChecks> {
+    for (limit, own) in inherited.iter_mut().zip(*own) {
+        *limit = own.or(limit.take());
     }
+    inherited
 }
 
-impl BudgetChecks {
-    fn merged_onto(self: Box<Self>, inherited: Box<BudgetChecks>) -> Box<BudgetChecks> {
-        Box::new(BudgetChecks {
-            tokens: self.tokens.or(inherited.tokens),
-            cost: self.cost.or(inherited.cost),
-            calls: self.calls.or(inherited.calls),
-        })
-    }
-}
-
-fn budget_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> BudgetChecks {
-    let mut limit = |key: &str| {
+fn budget_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> LimitChecks {
+    ["max_tokens", "max_cost", "max_tool_calls"].map(|key| {
         let value = map.get(key)?;
         Some(Check::new(CheckKind::UsageBudget(read_budget(key, value, diagnostics)?), value.place()))
-    };
-    BudgetChecks { tokens: limit("max_tokens"), cost: limit("max_cost"), calls: limit("max_tool_calls") }
+    })
 }
 
 /// Decodes one usage limit by its name.
@@ -234,18 +201,16 @@ pub(super) fn read_budget(
     })
 }
 
-fn timing_checks(map: &MapView<'_>) -> TimingChecks {
+fn timing_checks(map: &MapView<'_>) -> LimitChecks {
     let limit = |key: &str, kind: &dyn Fn(std::time::Duration) -> CheckKind| {
         let value = map.get(key)?;
         Some(Check::new(kind(from_millis(value.integer()?)), value.place()))
     };
-    TimingChecks {
-        duration: limit("max_duration_ms", &|limit| CheckKind::MaxDuration(MaxDuration { limit })),
-        gap: limit("max_gap_ms", &|limit| {
-            CheckKind::MaxIdle(MaxIdle { idle: IdleScope::BetweenCalls, limit })
-        }),
-        idle: limit("max_idle_ms", &|limit| CheckKind::MaxIdle(MaxIdle { idle: IdleScope::Anywhere, limit })),
-    }
+    [
+        limit("max_duration_ms", &|limit| CheckKind::MaxDuration(MaxDuration { limit })),
+        limit("max_gap_ms", &|limit| CheckKind::MaxIdle(MaxIdle { idle: IdleScope::BetweenCalls, limit })),
+        limit("max_idle_ms", &|limit| CheckKind::MaxIdle(MaxIdle { idle: IdleScope::Anywhere, limit })),
+    ]
 }
 
 fn text_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
