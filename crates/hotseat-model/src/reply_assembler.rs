@@ -1,7 +1,7 @@
 //! Assembles a reply from its pieces.
 
 use crate::types::parse_arguments;
-use crate::{ModelReply, ModelToolCall, ReplyDelta, StopReason};
+use crate::{ModelReply, ModelToolCall, ReplyDelta, ReplySink, StopReason};
 
 /// Assembles the pieces of a reply in the order of arrival.
 ///
@@ -51,6 +51,12 @@ impl ReplyAssembler {
                 }
             }
         }
+    }
+
+    /// Adds the next piece and passes it on.
+    pub(crate) fn pass_on(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
+        self.add(&delta);
+        sink.delta(delta);
     }
 
     /// Returns true if nothing has arrived.

@@ -206,7 +206,7 @@ impl<'r> AnthropicParser<'r> {
             ContentBlock::ToolUse { id, name, input } => {
                 let place = self.assembly.started_calls();
                 let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.request.call_id(place));
-                self.add(ReplyDelta::ToolCallStarted { index: place, id, name }, sink);
+                self.assembly.pass_on(ReplyDelta::ToolCallStarted { index: place, id, name }, sink);
                 self.calls.insert(index, OpenToolUse { place, input });
             }
             ContentBlock::McpToolUse => return Err(unsupported_call_error(&self.url, "mcp_tool_use")),
@@ -243,7 +243,8 @@ impl<'r> AnthropicParser<'r> {
                 if !partial_json.is_empty() {
                     call.input = None;
                     let place = call.place;
-                    self.add(ReplyDelta::ToolCallArguments { index: place, text: partial_json }, sink);
+                    self.assembly
+                        .pass_on(ReplyDelta::ToolCallArguments { index: place, text: partial_json }, sink);
                 }
             }
             ContentBlockDelta::Other => {}
@@ -260,13 +261,14 @@ impl<'r> AnthropicParser<'r> {
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
         };
         if !is_empty {
-            self.add(ReplyDelta::ToolCallArguments { index: place, text: input.to_string() }, sink);
+            self.assembly
+                .pass_on(ReplyDelta::ToolCallArguments { index: place, text: input.to_string() }, sink);
         }
     }
 
     fn add_text(&mut self, text: String, sink: &mut dyn ReplySink) {
         if !text.is_empty() {
-            self.add(ReplyDelta::Text { text }, sink);
+            self.assembly.pass_on(ReplyDelta::Text { text }, sink);
         }
     }
 
@@ -281,13 +283,8 @@ impl<'r> AnthropicParser<'r> {
     fn add_thinking(&mut self, index: u64, text: String, sink: &mut dyn ReplySink) {
         self.extend_thinking(index, "thinking", &text);
         if !text.is_empty() {
-            self.add(ReplyDelta::Reasoning { text }, sink);
+            self.assembly.pass_on(ReplyDelta::Reasoning { text }, sink);
         }
-    }
-
-    fn add(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
-        self.assembly.add(&delta);
-        sink.delta(delta);
     }
 }
 

@@ -227,14 +227,14 @@ impl<'r> OpenAiParser<'r> {
         merge_extra_members(&mut self.extra, message.extra);
         let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
         if let Some(text) = reasoning {
-            self.add(ReplyDelta::Reasoning { text }, sink);
+            self.assembly.pass_on(ReplyDelta::Reasoning { text }, sink);
         }
         let (content, refusal) = message.content.map(ChatCompletionContent::into_texts).unwrap_or_default();
         let refusals = [refusal, message.refusal.unwrap_or_default()];
         self.refused |= refusals.iter().any(|refusal| !refusal.is_empty());
         let said = std::iter::once(content).chain(refusals);
         for text in said.filter(|text| !text.is_empty()) {
-            self.add(ReplyDelta::Text { text }, sink);
+            self.assembly.pass_on(ReplyDelta::Text { text }, sink);
         }
         for call in message.tool_calls.into_iter().flatten() {
             self.add_call_piece(call, sink)
@@ -262,7 +262,7 @@ impl<'r> OpenAiParser<'r> {
             None => self.start_call(number, name, sink),
         };
         if !arguments.is_empty() {
-            self.add(ReplyDelta::ToolCallArguments { index: place, text: arguments }, sink);
+            self.assembly.pass_on(ReplyDelta::ToolCallArguments { index: place, text: arguments }, sink);
         }
         Ok(())
     }
@@ -278,16 +278,11 @@ impl<'r> OpenAiParser<'r> {
         let is_usable = !sent.is_empty() && !self.ids.contains(sent);
         let id = if is_usable { sent.to_string() } else { self.request.call_id(index) };
         self.ids.insert(id.clone());
-        self.add(ReplyDelta::ToolCallStarted { index, id, name }, sink);
+        self.assembly.pass_on(ReplyDelta::ToolCallStarted { index, id, name }, sink);
         if !held.is_empty() {
-            self.add(ReplyDelta::ToolCallArguments { index, text: held }, sink);
+            self.assembly.pass_on(ReplyDelta::ToolCallArguments { index, text: held }, sink);
         }
         index
-    }
-
-    fn add(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
-        self.assembly.add(&delta);
-        sink.delta(delta);
     }
 }
 

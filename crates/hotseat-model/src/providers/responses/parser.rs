@@ -135,8 +135,8 @@ impl ResponsesParser {
                 OutputItem::FunctionCall { call_id, name, arguments, .. } => {
                     let index = self.assembly.started_calls();
                     self.ids.insert(call_id.clone());
-                    self.add(ReplyDelta::ToolCallStarted { index, id: call_id, name }, sink);
-                    self.add(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
+                    self.assembly.pass_on(ReplyDelta::ToolCallStarted { index, id: call_id, name }, sink);
+                    self.assembly.pass_on(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
                 }
             }
         }
@@ -251,13 +251,8 @@ impl ResponsesParser {
 
     fn add_part(&mut self, part: OutputPart, sink: &mut dyn ReplySink) {
         if let OutputPart::OutputText { text } | OutputPart::Refusal { refusal: text } = part {
-            self.add(ReplyDelta::Text { text }, sink);
+            self.assembly.pass_on(ReplyDelta::Text { text }, sink);
         }
-    }
-
-    fn add(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
-        self.assembly.add(&delta);
-        sink.delta(delta);
     }
 }
 
