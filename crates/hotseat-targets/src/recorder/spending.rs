@@ -37,7 +37,7 @@ impl ModelPrices {
 
 /// Sums token usage and cost of turns.
 #[derive(Debug, Default)]
-pub(super) struct SpendingMeter {
+pub(crate) struct SpendingMeter {
     prices: ModelPrices,
     /// Connector that the options of the turn select.
     connector: Option<String>,

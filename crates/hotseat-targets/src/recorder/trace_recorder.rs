@@ -8,7 +8,6 @@ use hotseat_trace::{
     CallVisibility, Event, EventRecord, ExecutionInfo, Millis, Payload, TimeOffset, TracedConversation,
     TurnIssues, TurnSpent,
 };
-use serde_json::Value;
 
 use super::clock::SessionClock;
 use super::depth_limit::limit_depth;
@@ -30,7 +29,7 @@ pub struct TraceRecorder {
     conversation: TracedConversation,
     /// The events, if they are to be kept.
     records: Option<SharedEvents>,
-    meter: SpendingMeter,
+    pub(crate) meter: SpendingMeter,
     /// Issues of the current turn that the agent itself reports.
     turn_issues: Option<TurnIssues>,
     traffic: Arc<TrafficMeter>,
@@ -60,11 +59,6 @@ impl TraceRecorder {
     pub fn with_prices(mut self, prices: ModelPrices) -> Self {
         self.meter = SpendingMeter::new(prices);
         self
-    }
-
-    /// Returns a usage report with this model, if the report names none and the model has a price.
-    pub fn name_model(&self, usage: Value, model: &str) -> Value {
-        self.meter.name_model(usage, model)
     }
 
     /// Sets what shows the tool calls of the agent.

@@ -110,7 +110,7 @@ impl<'a> TurnRecorder<'a> {
     /// Returns a usage report with the model of the reply, if the report names none and the model has a price.
     pub(crate) fn name_model(&self, usage: Value, model: Option<&str>) -> Value {
         match model {
-            Some(model) => self.recorder.name_model(usage, model),
+            Some(model) => self.recorder.meter.name_model(usage, model),
             None => usage,
         }
     }
