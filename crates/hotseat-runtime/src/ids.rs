@@ -21,14 +21,8 @@ macro_rules! ids {
                 }
             }
 
-            impl From<&str> for $name {
-                fn from(text: &str) -> Self {
-                    $name(text.into())
-                }
-            }
-
-            impl From<String> for $name {
-                fn from(text: String) -> Self {
+            impl<T: Into<Arc<str>>> From<T> for $name {
+                fn from(text: T) -> Self {
                     $name(text.into())
                 }
             }

@@ -137,14 +137,8 @@ impl Judge {
     }
 }
 
-impl From<&str> for Judge {
-    fn from(who: &str) -> Self {
-        Judge::new(who)
-    }
-}
-
-impl From<String> for Judge {
-    fn from(who: String) -> Self {
+impl<T: Into<String>> From<T> for Judge {
+    fn from(who: T) -> Self {
         Judge::new(who)
     }
 }

@@ -118,15 +118,9 @@ impl Secret {
     }
 }
 
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Secret(text)
-    }
-}
-
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Secret(text.to_owned())
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Secret(text.into())
     }
 }
 
