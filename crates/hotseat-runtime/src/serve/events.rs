@@ -1,6 +1,6 @@
 //! Events of a conversation as a resumable stream of server-sent events.
 //!
-//! The id of an event is its number in the trace. A client that reconnects with `PrecedingOutput-Event-ID` receives the
+//! The id of an event is its number in the trace. A client that reconnects with `Last-Event-ID` receives the
 //! events that it missed, even after a restart of the server. Pieces of streamed replies have no id; the
 //! message that follows contains the whole text.
 
