@@ -179,13 +179,8 @@ impl ServerState {
     fn find_agent(&self, name: &str) -> Result<ServedAgent, RequestError> {
         self.agents.iter().find(|agent| agent.name() == name).cloned().ok_or_else(|| {
             let known: Vec<_> = self.agents.iter().map(ServedAgent::name).collect();
-            RequestError {
-                member: Some("model".to_string()),
-                ..RequestError::new(
-                    RequestErrorKind::NotFound,
-                    format!("unknown agent {name:?}; available agents: {}", known.join(", ")),
-                )
-            }
+            let message = format!("unknown agent {name:?}; available agents: {}", known.join(", "));
+            RequestError::new(RequestErrorKind::NotFound, message).of_member("model")
         })
     }
 }

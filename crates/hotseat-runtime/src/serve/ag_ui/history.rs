@@ -194,14 +194,12 @@ fn skip_user_messages<'m>(
     }
     if whole != asked.turn.user_text {
         let place = messages[0].place;
-        return Err(RequestError {
-            member: Some(format!("messages[{place}]")),
-            ..RequestError::conflict(format!(
-                "messages[{place}] is not what the user said in turn {} of this thread: a thread continues from its last message \
-                 and cannot be rolled back; start a new thread with another threadId",
-                number + 1
-            ))
-        });
+        let message = format!(
+            "messages[{place}] is not what the user said in turn {} of this thread: a thread continues from its last message \
+             and cannot be rolled back; start a new thread with another threadId",
+            number + 1
+        );
+        return Err(RequestError::conflict(message).of_member(format!("messages[{place}]")));
     }
     // The message may occur once for each repetition.
     let mut rest = &messages[taken..];
@@ -257,13 +255,11 @@ fn assistant_texts(turn: &TurnState) -> impl Iterator<Item = &String> {
 
 fn unknown_reply(message: &ThreadMessage) -> RequestError {
     let place = message.place;
-    RequestError {
-        member: Some(format!("messages[{place}]")),
-        ..RequestError::conflict(format!(
-            "messages[{place}] is not an answer of the agent in this thread: the history of a thread \
-             cannot be changed; start a new thread with another threadId"
-        ))
-    }
+    let error = RequestError::conflict(format!(
+        "messages[{place}] is not an answer of the agent in this thread: the history of a thread \
+         cannot be changed; start a new thread with another threadId"
+    ));
+    error.of_member(format!("messages[{place}]"))
 }
 
 /// Collects a tool result if its call waits for the client.
@@ -283,10 +279,8 @@ fn collect_tool_result(
         Some((_, false)) => Ok(()),
         None => {
             let place = message.place;
-            Err(RequestError {
-                member: Some(format!("messages[{place}].toolCallId")),
-                ..RequestError::conflict(format!("messages[{place}]: this thread has no tool call {call:?}"))
-            })
+            let message = format!("messages[{place}]: this thread has no tool call {call:?}");
+            Err(RequestError::conflict(message).of_member(format!("messages[{place}].toolCallId")))
         }
     }
 }

@@ -152,7 +152,7 @@ fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<
                 waiting.join(", ")
             ),
         };
-        return Err(RequestError { member: Some("messages".to_string()), ..RequestError::conflict(message) });
+        return Err(RequestError::conflict(message).of_member("messages"));
     }
     if brought.user.is_some() {
         // A new user message abandons turns that wait for answers.
@@ -178,12 +178,8 @@ fn verdicts(
         let Some(at) = open_approvals(state).find(|at| at.call.as_str() == id) else {
             let open: Vec<_> = open_approvals(state).map(|at| at.call.as_str()).collect();
             let open = if open.is_empty() { "none".to_string() } else { open.join(", ") };
-            return Err(RequestError {
-                member: Some(format!("resume[{index}].interruptId")),
-                ..RequestError::conflict(format!(
-                    "interrupt {id:?} is not open on this thread; open interrupts: {open}"
-                ))
-            });
+            let message = format!("interrupt {id:?} is not open on this thread; open interrupts: {open}");
+            return Err(RequestError::conflict(message).of_member(format!("resume[{index}].interruptId")));
         };
         verdicts.push((at.clone(), verdict));
     }

@@ -81,12 +81,7 @@ impl RequestErrorKind {
 impl RequestError {
     /// Creates an error for a malformed or unsupported member.
     pub fn bad_request(member: impl Into<String>, message: impl Into<String>) -> Self {
-        RequestError {
-            reason: RequestErrorKind::BadRequest,
-            message: message.into(),
-            member: Some(member.into()),
-            code: None,
-        }
+        RequestError::new(RequestErrorKind::BadRequest, message).of_member(member)
     }
 
     /// Creates an error of a kind.
@@ -97,6 +92,12 @@ impl RequestError {
     /// Creates an error for a conversation whose state differs from the request.
     pub fn conflict(message: impl Into<String>) -> Self {
         RequestError::new(RequestErrorKind::Conflict, message)
+    }
+
+    /// Sets the member of the request that the error is about.
+    #[must_use]
+    pub fn of_member(self, member: impl Into<String>) -> Self {
+        RequestError { member: Some(member.into()), ..self }
     }
 
     /// Returns the body of the response, in the format of chat completions (also used for AG-UI).
