@@ -74,6 +74,11 @@ impl WorkFailure {
         WorkFailure::Business { code, message: message.into() }
     }
 
+    /// Creates the business failure of work that ran and failed.
+    pub fn execution(message: impl Into<String>) -> Self {
+        WorkFailure::business(ErrorCode::ExecutionFailed, message)
+    }
+
     /// Creates an infrastructure failure.
     pub fn infrastructure(kind: InfrastructureKind, message: impl Into<String>) -> Self {
         WorkFailure::Infrastructure { kind, message: message.into() }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{
-    Decision, DecisionBasis, HookAddress, HookKind, ModelAddress, TimerKey, TimerKind, TurnPhase, TurnState,
-    context,
+    Decision, DecisionBasis, HookKind, ModelAddress, TimerKey, TimerKind, TurnPhase, TurnState, context,
 };
 use crate::definition::{ContextPolicy, Persona};
 
@@ -66,27 +65,14 @@ fn prepare_call(basis: DecisionBasis<'_>, turn: &TurnState, persona: &Persona) -
 }
 
 fn assemble(basis: DecisionBasis<'_>, turn: &TurnState, persona: &Persona, attempt: u32) -> Decision {
-    let at = HookAddress {
-        turn: turn.id.clone(),
-        kind: HookKind::ContextAssembly,
-        run: turn.next_run("context"),
-        attempt,
-    };
+    let at = turn.hook_address(HookKind::ContextAssembly, turn.next_run("context"), attempt);
     let workflow = basis.definitions.context_workflow(persona);
-    Decision::DispatchContextAssembly {
-        at,
-        workflow,
-        input: context::assembly_input(basis.state, basis.definitions, turn, persona),
-    }
+    let input = context::assembly_input(basis.state, basis.definitions, turn, persona);
+    Decision::DispatchContextAssembly { at, workflow, input }
 }
 
 fn extract(basis: DecisionBasis<'_>, turn: &TurnState, persona: &Persona, attempt: u32) -> Decision {
-    let at = HookAddress {
-        turn: turn.id.clone(),
-        kind: HookKind::MemoryExtraction,
-        run: turn.next_run("memory"),
-        attempt,
-    };
+    let at = turn.hook_address(HookKind::MemoryExtraction, turn.next_run("memory"), attempt);
     let workflow = basis.definitions.extraction_workflow(persona);
     Decision::DispatchMemoryExtraction { at, workflow, input: context::extraction_input(turn) }
 }

@@ -21,8 +21,8 @@ use super::state::{
 use super::{
     ApprovalVerdict, ClientOffer, ContextEntry, ConversationEffect, ConversationState, ConversationStatus,
     ConversationStep, Decision, EffectKey, HookAddress, HookKind, Millis, ModelAddress, MoveDraft, NextStep,
-    OperationAddress, ReplyTo, RuntimeFault, SpeakerRole, TimerKey, TimerKind, TurnCaller, TurnMessage,
-    context, reply,
+    OperationAddress, RuntimeFault, SpeakerRole, TimerKey, TimerKind, TurnCaller, TurnMessage, context,
+    reply,
 };
 use crate::definition::{Definitions, RuntimeLimits, ToolDefinition};
 use crate::failure::{InfrastructureKind, WorkFailure, WorkResult};
@@ -137,7 +137,10 @@ impl DecisionApplier<'_> {
             }
             Decision::CompleteTurn { turn, issues } => self.complete_turn(turn, issues)?,
             Decision::FailTurn { turn, code, message } => self.fail_turn(turn, code, message)?,
-            Decision::ReplyToCaller { to, outcome, .. } => self.reply_to_caller(to, outcome),
+            Decision::ReplyToCaller { to, outcome, .. } => {
+                let (to, outcome) = (to.clone(), outcome.clone());
+                self.out.step.effects.push(ConversationEffect::Reply { to, outcome });
+            }
             Decision::ScheduleTimer { key, at } => drop(self.state.timers.insert(key.clone(), *at)),
             Decision::CancelTimer { key } => drop(self.state.timers.remove(key)),
             Decision::IgnoreInput { turn, reason } => self.ignore_input(turn.as_ref(), reason),
@@ -241,10 +244,6 @@ impl DecisionApplier<'_> {
         self.out.event(AgentCallStarted { turn_id, call_id, agent_id, mode });
     }
 
-    fn reply_to_caller(&mut self, to: &ReplyTo, outcome: &WorkResult) {
-        self.out.step.effects.push(ConversationEffect::Reply { to: to.clone(), outcome: outcome.clone() });
-    }
-
     fn change_state(&mut self, turn: &TurnId, state: &Value) {
         self.state.shared = state.clone();
         self.out.event(StateSnapshot { turn_id: turn.0.clone(), state: state.clone() });
@@ -313,7 +312,9 @@ impl DecisionApplier<'_> {
     ) -> Result<(), RuntimeFault> {
         let turn = active_turn(self.state, &at.turn)?;
         turn.runs += 1;
-        let (agent, started) = (turn.agent.clone(), hook_started(at, workflow.0.clone()));
+        let agent = turn.agent.clone();
+        let (turn_id, run_id, workflow_id) = (at.turn.0.clone(), at.run.0.clone(), workflow.0.clone());
+        let started = HookStarted { turn_id, workflow_id, run_id, attempt: at.attempt };
         let (attempt, run) = (at.attempt, Some(at.run.clone()));
         let (event, timer, limit) = match at.kind {
             HookKind::ContextAssembly => {
@@ -936,10 +937,6 @@ fn settle_operation(state: &mut ConversationState, turn: &TurnId, call: &CallId,
     state.outstanding.remove(&EffectKey::Approval(at.clone()));
     state.outstanding.remove(&EffectKey::Operation(at));
     state.timers.remove(&timer_key(turn, TimerKind::OperationDeadline(call.clone())));
-}
-
-fn hook_started(at: &HookAddress, workflow_id: Arc<str>) -> HookStarted {
-    HookStarted { turn_id: at.turn.0.clone(), workflow_id, run_id: at.run.0.clone(), attempt: at.attempt }
 }
 
 fn hook_failed(at: &HookAddress, failure: &WorkFailure, retries_exhausted: bool) -> HookFailed {

@@ -18,7 +18,7 @@ pub(super) fn fail(
         // Permanent failures stay permanent; otherwise agents that call each other would multiply retries.
         let outcome = Err(match failure {
             WorkFailure::Business { code: ErrorCode::AgentDeclined, .. } => failure.clone(),
-            WorkFailure::Business { .. } => WorkFailure::business(ErrorCode::ExecutionFailed, told()),
+            WorkFailure::Business { .. } => WorkFailure::execution(told()),
             WorkFailure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => {
                 WorkFailure::infrastructure(InfrastructureKind::Server, told())
             }

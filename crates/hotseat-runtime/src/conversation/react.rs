@@ -46,7 +46,7 @@ pub(super) fn react(basis: DecisionBasis<'_>, input: &ConversationInput) -> Vec<
         ConversationInput::CancelTurn { turn, reason } => {
             match basis.state.turn(turn).filter(|turn| turn.is_active()) {
                 Some(turn) => {
-                    let failure = WorkFailure::business(ErrorCode::ExecutionFailed, reason);
+                    let failure = WorkFailure::execution(reason);
                     fail(basis.state, turn, "CANCELLED", &failure)
                 }
                 None => ignore(Some(turn), "the turn to cancel is not active"),
@@ -360,21 +360,11 @@ pub(super) fn timer(basis: DecisionBasis<'_>, timer: &TimerKey) -> Vec<Decision>
         | (TimerKind::ModelRetry, TurnPhase::Calling { open: false, .. })
         | (TimerKind::ExtractionRetry, TurnPhase::Extracting { run: None, .. }) => {}
         (TimerKind::ContextDeadline, TurnPhase::Assembling { attempt, run: Some(run) }) => {
-            let at = HookAddress {
-                turn: turn.id.clone(),
-                kind: HookKind::ContextAssembly,
-                run: run.clone(),
-                attempt: *attempt,
-            };
+            let at = turn.hook_address(HookKind::ContextAssembly, run.clone(), *attempt);
             decisions.extend(context_done(basis, &at, &Err(late(basis.limits.context.timeout_ms))));
         }
         (TimerKind::ExtractionDeadline, TurnPhase::Extracting { attempt, run: Some(run) }) => {
-            let at = HookAddress {
-                turn: turn.id.clone(),
-                kind: HookKind::MemoryExtraction,
-                run: run.clone(),
-                attempt: *attempt,
-            };
+            let at = turn.hook_address(HookKind::MemoryExtraction, run.clone(), *attempt);
             decisions.extend(extraction_done(basis, &at, &Err(late(basis.limits.extraction.timeout_ms))));
         }
         (TimerKind::ModelDeadline, TurnPhase::Calling { attempt, open: true, .. }) => {
@@ -428,7 +418,7 @@ fn model_failure(error: &ModelError) -> WorkFailure {
     if error.can_retry() {
         WorkFailure::infrastructure(InfrastructureKind::Server, error.to_string())
     } else {
-        WorkFailure::business(ErrorCode::ExecutionFailed, error.to_string())
+        WorkFailure::execution(error.to_string())
     }
 }
 

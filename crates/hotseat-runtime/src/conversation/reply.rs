@@ -177,7 +177,7 @@ fn resolve_call<'p>(
             basis.definitions.agent(&id).map(drop).ok_or_else(|| missing("agent", id.as_str()))?;
             if turn.depth >= basis.limits.depth {
                 let message = format!("agent calls may be nested at most {} levels deep", basis.limits.depth);
-                return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
+                return Err(WorkFailure::execution(message));
             }
             OperationTarget::Agent(id, tool.mode)
         }

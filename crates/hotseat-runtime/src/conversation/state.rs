@@ -8,7 +8,8 @@ use hotseat_trace::{InvocationMode, MoveRecorded, ParentCall, Participant, ToolO
 use serde_json::{Value, json};
 
 use super::{
-    ContextEntry, ConversationEffect, ConversationOrigin, EffectKey, OperationAddress, ReplyTo, TurnCaller,
+    ContextEntry, ConversationEffect, ConversationOrigin, EffectKey, HookAddress, HookKind, OperationAddress,
+    ReplyTo, TurnCaller,
 };
 use crate::definition::{Definitions, ToolDefinition};
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TaskId, TurnId, WorkflowId, numbered};
@@ -496,7 +497,13 @@ impl TurnState {
         RunId(numbered(self.id.as_str(), hook, self.runs as usize + 1))
     }
 
-    pub(super) fn address(&self, operation: &ToolOperation) -> OperationAddress {
+    /// Returns the address of an attempt at a hook.
+    pub(super) fn hook_address(&self, kind: HookKind, run: RunId, attempt: u32) -> HookAddress {
+        HookAddress { turn: self.id.clone(), kind, run, attempt }
+    }
+
+    /// Returns the address of the current attempt at an operation.
+    pub(crate) fn address(&self, operation: &ToolOperation) -> OperationAddress {
         OperationAddress { turn: self.id.clone(), call: operation.call.clone(), attempt: operation.attempt }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{DefinitionRef, Persona};
 use crate::expression::Expression;
-use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
+use crate::failure::{InfrastructureKind, WorkFailure};
 
 named_variants! {
     /// Action of a step.
@@ -158,7 +158,7 @@ pub fn echo() -> StepAction {
 
 /// Creates an action that fails with this message, which the model receives.
 pub fn fail(message: &str) -> StepAction {
-    StepAction::Fail(FailAction { failure: WorkFailure::business(ErrorCode::ExecutionFailed, message) })
+    StepAction::Fail(FailAction { failure: WorkFailure::execution(message) })
 }
 
 /// Creates an action that returns its input.
@@ -203,7 +203,7 @@ impl MockAction {
         computes(self, expression: &str) => self.returns = Some(Expression::parse_static(expression));
         /// Fails with this message, which the model receives.
         fails(self, message: &str) =>
-            self.failure = Some(WorkFailure::business(ErrorCode::ExecutionFailed, message));
+            self.failure = Some(WorkFailure::execution(message));
         /// Fails like an unavailable server, so that retries apply.
         fails_infrastructure(self, message: &str) =>
             self.failure = Some(WorkFailure::infrastructure(InfrastructureKind::Server, message));

@@ -190,9 +190,8 @@ impl ToolDefinition {
         let mut target_input = self.map_input(input);
         let scope = json!({"input": input, "state": shared});
         for (member, expression) in &self.reads {
-            let value = expression.evaluate(&scope).map_err(|error| {
-                WorkFailure::business(ErrorCode::ExecutionFailed, format!("input of {}: {error}", self.name))
-            })?;
+            let wrong = |error| WorkFailure::execution(format!("input of {}: {error}", self.name));
+            let value = expression.evaluate(&scope).map_err(wrong)?;
             let Value::Object(members) = &mut target_input else {
                 let message = "`reads` adds members, so the input of the tool must be an object";
                 return Err(WorkFailure::business(ErrorCode::InvalidInput, message));
@@ -216,12 +215,8 @@ impl ToolDefinition {
         let scope = json!({"input": input, "result": result, "state": shared});
         let mut updated = None;
         for (path, expression) in &self.writes {
-            let value = expression.evaluate(&scope).map_err(|error| {
-                WorkFailure::business(
-                    ErrorCode::ExecutionFailed,
-                    format!("state after {}: {error}", self.name),
-                )
-            })?;
+            let wrong = |error| WorkFailure::execution(format!("state after {}: {error}", self.name));
+            let value = expression.evaluate(&scope).map_err(wrong)?;
             set_at_path(updated.get_or_insert_with(|| shared.clone()), path, value);
         }
         Ok(updated)

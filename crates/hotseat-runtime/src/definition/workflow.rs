@@ -151,8 +151,7 @@ pub fn workflow(name: &str) -> WorkflowDefinition {
 
 /// Creates a node that runs a task.
 pub fn node(name: &str, task: &TaskDefinition) -> WorkflowNode {
-    let work = NodeWork::Task(Arc::new(task.clone()));
-    WorkflowNode { name: name.into(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+    WorkflowNode::new(name, NodeWork::Task(Arc::new(task.clone())))
 }
 
 /// Creates an unconditional transition.
@@ -187,22 +186,20 @@ impl WorkflowDefinition {
 impl WorkflowNode {
     /// Creates a node that runs another workflow.
     pub fn subworkflow(name: &str, workflow: &WorkflowDefinition) -> WorkflowNode {
-        let work = NodeWork::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone())));
-        WorkflowNode { name: name.into(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+        WorkflowNode::new(name, NodeWork::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone()))))
     }
 
     /// Creates a node that calls an agent.
     pub fn agent(name: &str, persona: &Persona) -> WorkflowNode {
-        WorkflowNode::calling(name, DefinitionRef::Embedded(Arc::new(persona.clone())))
+        WorkflowNode::new(name, NodeWork::Agent(DefinitionRef::Embedded(Arc::new(persona.clone()))))
     }
 
     /// Creates a node that calls the agent with this id, which may be the agent that the workflow works for.
     pub fn agent_id(name: &str, id: &str) -> WorkflowNode {
-        WorkflowNode::calling(name, DefinitionRef::Id(id.into()))
+        WorkflowNode::new(name, NodeWork::Agent(DefinitionRef::Id(id.into())))
     }
 
-    fn calling(name: &str, agent: DefinitionRef<Persona>) -> WorkflowNode {
-        let work = NodeWork::Agent(agent);
+    fn new(name: &str, work: NodeWork) -> WorkflowNode {
         WorkflowNode { name: name.into(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 

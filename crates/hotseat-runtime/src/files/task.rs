@@ -247,7 +247,7 @@ fn decode_delay(loader: &mut AgentLoader, map: &MapView<'_>) -> (u64, u64) {
 fn decode_failure(loader: &mut AgentLoader, owner: &MapView<'_>, key: &str) -> Option<WorkFailure> {
     let view = owner.get(key)?;
     if let Some(message) = view.text() {
-        return Some(WorkFailure::business(ErrorCode::ExecutionFailed, message));
+        return Some(WorkFailure::execution(message));
     }
     let map = owner.map(key)?;
     if let Some(place) = map.key_place("kind").filter(|_| map.has("code")) {

@@ -169,9 +169,7 @@ impl TaskRun {
                     Ok(true) => condition.then,
                     Ok(false) => condition.otherwise,
                     Err(error) => {
-                        let message = format!("condition of step {}: {error}", step.name);
-                        return self
-                            .end(Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)), out);
+                        return self.fail(format!("condition of step {}: {error}", step.name), out);
                     }
                 },
             };
@@ -183,8 +181,7 @@ impl TaskRun {
                 }
                 StepBranch::Succeed => break,
                 StepBranch::Fail => {
-                    let message = format!("the condition of step {} failed the task", step.name);
-                    return self.end(Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)), out);
+                    return self.fail(format!("the condition of step {} failed the task", step.name), out);
                 }
             }
             if let Some(need) = self.begin_action(step, out) {
@@ -197,7 +194,7 @@ impl TaskRun {
             if !violations.is_empty() {
                 let message =
                     format!("the output of the task does not match its schema: {}", violations.join("; "));
-                return self.end(Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)), out);
+                return self.fail(message, out);
             }
         }
         self.end(Ok(output), out)
@@ -313,6 +310,11 @@ impl TaskRun {
         TaskNeed::Wait(millis)
     }
 
+    /// Ends the task with a failure that another attempt cannot avoid.
+    fn fail(&mut self, message: String, out: &mut Vec<Payload>) -> TaskNeed {
+        self.end(Err(WorkFailure::execution(message)), out)
+    }
+
     fn end(&mut self, result: WorkResult, out: &mut Vec<Payload>) -> TaskNeed {
         let task_id = self.id.clone();
         let (turn_id, run_id, origin) = (self.turn(), self.context.run.0.clone(), self.context.origin);
@@ -333,10 +335,7 @@ impl TaskRun {
 
     fn action_input(&self, step: &StepDefinition) -> WorkResult {
         let compute = |expression: &Expression| {
-            let wrong = |error| {
-                let message = format!("input of step {}: {error}", step.name);
-                WorkFailure::business(ErrorCode::ExecutionFailed, message)
-            };
+            let wrong = |error| WorkFailure::execution(format!("input of step {}: {error}", step.name));
             self.scope.evaluate(expression).map_err(wrong)
         };
         // `*` is the whole input, not a member.
@@ -358,12 +357,9 @@ impl TaskRun {
         // All expressions see the scope as it was, with the result.
         let mut scope = self.scope.clone();
         scope.set("result", output);
-        let values = step.output_mapping.iter().map(|(_, expression)| {
-            scope.evaluate(expression).map_err(|error| {
-                let message = format!("output of step {}: {error}", step.name);
-                WorkFailure::business(ErrorCode::ExecutionFailed, message)
-            })
-        });
+        let wrong = |error| WorkFailure::execution(format!("output of step {}: {error}", step.name));
+        let values = step.output_mapping.iter();
+        let values = values.map(|(_, expression)| scope.evaluate(expression).map_err(wrong));
         let values: Vec<Arc<Value>> = values.collect::<Result<_, WorkFailure>>()?;
         drop(scope);
         for ((path, _), value) in step.output_mapping.iter().zip(values) {
@@ -408,7 +404,7 @@ impl TaskRun {
         let value = match (&mock.returns, &mock.schema) {
             (Some(expression), _) => WorkScope::with_only_input(input.clone())
                 .evaluate(expression)
-                .map_err(|error| WorkFailure::business(ErrorCode::ExecutionFailed, error.to_string()))?,
+                .map_err(|error| WorkFailure::execution(error.to_string()))?,
             (None, Some(schema)) => Arc::new(schema::generate(schema, random)),
             (None, None) => {
                 let message = "the mock has neither a schema nor a result";

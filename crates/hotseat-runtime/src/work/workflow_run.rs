@@ -133,7 +133,7 @@ impl WorkflowRun {
     ) -> Result<TokenId, WorkFailure> {
         if self.tokens.len() >= MAX_TOKENS {
             let message = format!("the workflow has created {MAX_TOKENS} tokens without ending");
-            return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
+            return Err(WorkFailure::execution(message));
         }
         let id = TokenId(u32::try_from(self.tokens.len()).unwrap_or(u32::MAX));
         let name = self.token_name(id);
@@ -277,13 +277,8 @@ impl WorkflowRun {
         let scope = self.token_scope(id);
         let taken = self.tokens[id.0 as usize].taken.clone();
         let often = |name: &str| taken.get(name).copied().unwrap_or_default();
-        let transitions =
-            route::select_transitions(&self.workflow, &node.name, &scope, often).map_err(|error| {
-                WorkFailure::business(
-                    ErrorCode::ExecutionFailed,
-                    format!("transitions of node {}: {error}", node.name),
-                )
-            })?;
+        let transitions = route::select_transitions(&self.workflow, &node.name, &scope, often)
+            .map_err(|error| WorkFailure::execution(format!("transitions of node {}: {error}", node.name)))?;
         if let Some(fan_in) = transitions.iter().find_map(|way| self.join_of(id, way)) {
             self.wait_for_siblings(id, fan_in, step);
             return Ok(Vec::new());
@@ -487,12 +482,8 @@ impl WorkflowRun {
         } else {
             let mut output = json!({});
             for (path, expression) in &self.workflow.output_mapping {
-                let value = expression.evaluate(&self.scope).map_err(|error| {
-                    WorkFailure::business(
-                        ErrorCode::ExecutionFailed,
-                        format!("output of the workflow: {error}"),
-                    )
-                })?;
+                let wrong = |error| WorkFailure::execution(format!("output of the workflow: {error}"));
+                let value = expression.evaluate(&self.scope).map_err(wrong)?;
                 set_at_path(&mut output, path.strip_prefix("output.").unwrap_or(path), value);
             }
             Arc::new(output)
@@ -504,7 +495,7 @@ impl WorkflowRun {
                     "the output of the workflow does not match its schema: {}",
                     violations.join("; ")
                 );
-                return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
+                return Err(WorkFailure::execution(message));
             }
         }
         self.ended = true;
@@ -653,7 +644,6 @@ fn node_named<'a>(workflow: &'a WorkflowDefinition, name: &str) -> Option<&'a Wo
 }
 
 fn evaluate(expression: &Expression, scope: &WorkScope, node: &WorkflowNode) -> WorkResult {
-    let wrong =
-        |error| WorkFailure::business(ErrorCode::ExecutionFailed, format!("node {}: {error}", node.name));
+    let wrong = |error| WorkFailure::execution(format!("node {}: {error}", node.name));
     scope.evaluate(expression).map_err(wrong)
 }

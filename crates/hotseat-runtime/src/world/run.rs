@@ -124,7 +124,7 @@ impl ConversationWorld {
                 } else if running.context.depth >= self.limits.depth {
                     let message =
                         format!("agent calls may be nested at most {} levels deep", self.limits.depth);
-                    Some(WorkFailure::business(ErrorCode::ExecutionFailed, message))
+                    Some(WorkFailure::execution(message))
                 } else {
                     None
                 };

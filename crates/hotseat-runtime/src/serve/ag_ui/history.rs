@@ -227,7 +227,9 @@ fn skip_replies<'m>(
             MessageBody::Tool { .. } => collect_tool_result(state, message, news)?,
             MessageBody::Assistant { text, calls } => {
                 // Parts of a failed reply are known only by their id.
-                let by_id = state.turns.iter().any(|turn| is_reply_of(turn, &message.id));
+                let by_id = state.turns.iter().any(|turn| {
+                    message.id.strip_prefix(turn.id.as_str()).is_some_and(|rest| rest.starts_with("-r"))
+                });
                 let by_calls =
                     !calls.is_empty() && calls.iter().all(|call| find_operation(state, call).is_some());
                 let by_text = text.is_empty() || assistant_texts(turn).any(|known| known == text);
@@ -238,11 +240,6 @@ fn skip_replies<'m>(
         }
     }
     Ok(&[])
-}
-
-/// Returns true if the message with this id belongs to a turn.
-fn is_reply_of(turn: &TurnState, id: &str) -> bool {
-    id.strip_prefix(turn.id.as_str()).is_some_and(|rest| rest.starts_with("-r"))
 }
 
 /// Returns the texts of the agent in a turn.
@@ -289,22 +286,16 @@ fn collect_tool_result(
 fn find_operation(state: &ConversationState, call: &str) -> Option<(OperationAddress, bool)> {
     for turn in &state.turns {
         if let Some(operation) = turn.operations.iter().find(|operation| operation.call.as_str() == call) {
-            let at = OperationAddress {
-                turn: turn.id.clone(),
-                call: operation.call.clone(),
-                attempt: operation.attempt,
-            };
             let owed = operation.work == OperationTarget::Client
                 && operation.status.is_open()
                 && operation.status != OperationStatus::AwaitingApproval
                 && turn.is_active();
-            return Some((at, owed));
+            return Some((turn.address(operation), owed));
         }
         // Clients may send the calls of called agents back.
         let is_within = |operation: &&ToolOperation| is_within_call(call, operation.call.as_str());
         if let Some(operation) = turn.operations.iter().find(is_within) {
-            let (turn, call, attempt) = (turn.id.clone(), operation.call.clone(), operation.attempt);
-            return Some((OperationAddress { turn, call, attempt }, false));
+            return Some((turn.address(operation), false));
         }
         // Refused calls are not operations.
         let made = turn.moves.iter().filter_map(|made| made.tool_call.as_ref());

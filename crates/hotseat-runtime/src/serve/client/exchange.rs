@@ -15,7 +15,7 @@ use crate::conversation::{
     ApprovalVerdict, ContextEntry, ConversationEffect, ConversationInput, ConversationState,
     OperationAddress, TurnCaller, TurnPhase, TurnState,
 };
-use crate::failure::{ErrorCode, WorkFailure};
+use crate::failure::WorkFailure;
 use crate::ids::{CallId, TurnId};
 use crate::live::{ConversationHandle, HostError, Signal, Watcher};
 use crate::store::ConversationStoreError;
@@ -139,9 +139,7 @@ impl ClientExchange {
                 ClientToolAnswer::Result(text) => {
                     Ok(Arc::new(serde_json::from_str(&text).unwrap_or(Value::String(text))))
                 }
-                ClientToolAnswer::Error(message) => {
-                    Err(WorkFailure::business(ErrorCode::ExecutionFailed, message))
-                }
+                ClientToolAnswer::Error(message) => Err(WorkFailure::execution(message)),
             };
             send(&handle, ConversationInput::OperationDone { at, result }).await?;
         }
@@ -155,7 +153,7 @@ impl ClientExchange {
         }
         let translator = TurnTranslator::new(state, &own, &answered);
         // Something may already be waiting.
-        let asks = state.outstanding.values().any(is_client_question);
+        let asks = open_approvals(state).next().is_some() || client_calls(state).next().is_some();
         Ok(ClientExchange {
             handle,
             watcher,
@@ -354,10 +352,6 @@ fn user_turn<'s>(state: &'s ConversationState, turn: &'s TurnId) -> Option<&'s T
 /// Returns true if a turn was started by a user message.
 pub fn is_user_turn(turn: &TurnState) -> bool {
     matches!(turn.caller, TurnCaller::User { .. })
-}
-
-fn is_client_question(effect: &ConversationEffect) -> bool {
-    matches!(effect, ConversationEffect::AskApproval { .. } | ConversationEffect::AskClient { .. })
 }
 
 /// Sends an input to the conversation. Returns the turn that it started, if any.
