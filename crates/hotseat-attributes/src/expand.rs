@@ -57,7 +57,8 @@ fn expand_declaration(group: &GroupModule) -> TokenStream {
     let setups = &group.setups;
     let examples = group.examples.iter().map(|example| {
         let cfg = cfg_attributes(&example.test_attributes);
-        let chosen = ident_literal(&example.function.sig.ident);
+        let ident = &example.function.sig.ident;
+    let chosen = LitStr::new(&ident.to_string(), ident.span());
         let it = expand_example(example);
         match example.scenarios {
             None => quote!(#(#cfg)* if chosen == #chosen { #it }),
@@ -179,8 +180,4 @@ fn cfg_attributes(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> 
 fn hidden_ident(ident: &Ident) -> Ident {
     // As an argument, a raw identifier loses its `r#`.
     format_ident!("__{}", ident, span = ident.span())
-}
-
-fn ident_literal(ident: &Ident) -> LitStr {
-    LitStr::new(&ident.to_string(), ident.span())
 }

@@ -16,12 +16,6 @@ pub struct AllOf {
 
 type BrokenChecks<'a> = [(&'a Check, CheckDecision)];
 
-/// Formats each failed check on one line.
-fn failed_lines(broken: &BrokenChecks<'_>) -> Vec<String> {
-    let line = |check: &Check, actual: &str| format!("expected {}, got {actual}", check.describe());
-    broken.iter().map(|(check, decision)| line(check, &decision.actual)).collect()
-}
-
 impl AllOf {
     /// Combines the comparisons of the failed checks.
     fn compare(&self, broken: &BrokenChecks<'_>) -> CallComparison {
@@ -82,7 +76,12 @@ impl CheckBehavior for AllOf {
             (broken, _) if broken.iter().any(|(_, decision)| decision.comparison.is_some()) => {
                 CheckDecision::violated(self.compare(broken))
             }
-            (broken, _) => CheckDecision::new(false, format_list(&failed_lines(broken))),
+            (broken, _) => {
+                let line = |(check, decision): &(&Check, CheckDecision)| {
+                    format!("expected {}, got {}", check.describe(), decision.actual)
+                };
+                CheckDecision::new(false, format_list(&broken.iter().map(line).collect::<Vec<_>>()))
+            }
         }
     }
 

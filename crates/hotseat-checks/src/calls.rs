@@ -97,7 +97,8 @@ impl CallFilter {
             words.push_str(&format!(" with {}", self.arguments.describe()));
         }
         if !self.result.is_empty() {
-            words.push_str(&format!(" with a result that matches {}", describe_patterns(&self.result)));
+            let patterns: Vec<String> = self.result.iter().map(Pattern::to_string).collect();
+            words.push_str(&format!(" with a result that matches {}", patterns.join(" and ")));
         }
         words
     }
@@ -289,11 +290,6 @@ pub fn describe_tool(name: &str, server: Option<&str>) -> String {
 pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
     let mut seen = HashSet::new();
     scope.calls().map(|(_, call)| &*call.name).filter(|name| seen.insert(*name)).collect()
-}
-
-/// Describes patterns.
-fn describe_patterns(patterns: &[Pattern]) -> String {
-    patterns.iter().map(Pattern::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     for named in &args.runs {
         let file = context.folder.join(named);
         let is_file = file.is_file();
-        if !is_file && looks_like_path(named) {
+        if !is_file && (named.contains('/') || Path::new(named).extension().is_some()) {
             let help = "`hotseat show RUN --export FILE` writes a saved run to a file; `hotseat runs` lists the saved runs";
             return Err(context.reject([Diagnostic::new(format!("no such file: {named}")).help(help)]));
         }
@@ -56,9 +56,4 @@ pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
     }
     context.print_message(&format!("note: saved as run {}", head.short_id()));
     Ok(head.summary.as_ref().map_or(ExitStatus::RunError, ExitStatus::from_summary))
-}
-
-/// True for names that are no ids of runs.
-fn looks_like_path(named: &str) -> bool {
-    named.contains('/') || Path::new(named).extension().is_some()
 }

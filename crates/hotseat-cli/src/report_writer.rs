@@ -72,7 +72,8 @@ impl ReportWriter {
             match (self.ask(&text, ending, outside).await, file) {
                 (Ok(written), Some(file)) => wrong.extend(write_report(file, &written)),
                 (Ok(written), None) => {
-                    if let Err(error) = writeln!(stdout(), "{}", escape_control_characters(&written)) {
+                    let lines = reporters::safe_lines(&written).collect::<Vec<_>>().join("\n");
+                    if let Err(error) = writeln!(stdout(), "{lines}") {
                         wrong.push(format!("cannot write standard output: {error}"));
                     }
                 }
@@ -110,9 +111,4 @@ impl ReportWriter {
 fn write_report(path: &Path, text: &str) -> Option<String> {
     let written = reporters::create_file(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.err().map(|error| ReportWriteError::new(path, error).to_string())
-}
-
-/// Escapes control sequences line by line.
-fn escape_control_characters(text: &str) -> String {
-    reporters::safe_lines(text).collect::<Vec<_>>().join("\n")
 }

@@ -332,6 +332,7 @@ impl<'a> SourceExcerpt<'a> {
             let start = inside(mark.span.start);
             let end = inside(mark.span.end).max(start).min(shown_until(start, width / 2));
             shown = shown.max(shown_until(end, 2 * width));
+            let visible_len = |character| visible_char(character).len_utf8();
             let moved = |offset: usize| base + text[..offset].chars().map(visible_len).sum::<usize>();
             self.marks.push(ExcerptMark { span: moved(start)..moved(end), ..mark });
         }
@@ -386,8 +387,4 @@ pub fn visible_char(character: char) -> char {
         | '\u{E0000}'..='\u{E007F}' => char::REPLACEMENT_CHARACTER,
         other => other,
     }
-}
-
-fn visible_len(character: char) -> usize {
-    visible_char(character).len_utf8()
 }

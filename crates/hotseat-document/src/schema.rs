@@ -99,19 +99,15 @@ fn field_schema(field: &Field, context: SchemaContext<'_>) -> Value {
 /// Returns the schema of a kind, with the variable in place of its values.
 fn kind_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
     let mut schema = value_schema(kind, context);
-    let Some(variable) = context.variable.filter(|_| needs_variable(kind)) else { return schema };
+    // Editors tell shapes apart by their constants, so these stay as they are.
+    let needs_variable = !accepts_variables(kind) && !matches!(kind, Kind::Choice([_]));
+    let Some(variable) = context.variable.filter(|_| needs_variable) else { return schema };
     let variable = json!({ "$ref": format!("#/$defs/{}", variable.name) });
     match schema.get_mut("anyOf") {
         Some(Value::Array(kinds)) => kinds.push(variable),
         _ => schema = Map::from_iter([("anyOf".to_owned(), json!([schema, variable]))]),
     }
     schema
-}
-
-/// Returns true if variables need a schema of their own. Editors tell shapes apart by their constants, so these stay as they
-/// are.
-fn needs_variable(kind: &Kind) -> bool {
-    !accepts_variables(kind) && !matches!(kind, Kind::Choice([_]))
 }
 
 fn accepts_variables(kind: &Kind) -> bool {

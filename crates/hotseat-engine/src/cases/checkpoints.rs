@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::assertions::AssertionBlock;
 use super::shape::CHECKPOINT;
 use hotseat_checks::Check;
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, SourceSpan};
 
 /// Maximum number of ids in a message.
 const MAX_LISTED: usize = 20;
@@ -57,8 +57,10 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
             }
         }
         let checks = AssertionBlock::read_of_turn(map.get("assertion"), diagnostics).into_checks();
-        if let Some(assertion) =
-            map.get("assertion").filter(|_| checks.is_empty()).filter(|view| is_empty_mapping(*view))
+        if let Some(assertion) = map
+            .get("assertion")
+            .filter(|_| checks.is_empty())
+            .filter(|view| view.entries().is_some_and(|entries| entries.len() == 0))
         {
             diagnostics.report(assertion.place(), "this checkpoint asserts nothing");
         }
@@ -84,10 +86,6 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
         diagnostics.report(checkpoints[stuck[0]].place.clone(), message);
     }
     checkpoints
-}
-
-fn is_empty_mapping(view: NodeView<'_>) -> bool {
-    view.entries().is_some_and(|entries| entries.len() == 0)
 }
 
 /// Finds checkpoints that can never be reached because they depend on each other.

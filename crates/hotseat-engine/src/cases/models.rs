@@ -136,7 +136,7 @@ impl Service for ModelSource {
 
     fn load_file(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
         match &self.replies {
-            ReplySource::Script(file) => file.load(folders, diagnostics, load_script),
+            ReplySource::Script(file) => file.load(folders, diagnostics, |_, path| ModelScript::load(path)),
             ReplySource::Replay { recording, .. } => recording.load(folders, diagnostics, load_cassette),
             ReplySource::Rules(_) | ReplySource::Relay { .. } => {}
         }
@@ -191,10 +191,6 @@ impl ModelOpening<'_> {
         let (lane, cleaner) = (self.lane.clone(), self.cleaner.clone());
         ReplaySource { cassette, lane, ignored: ignored.to_vec(), cleaner }
     }
-}
-
-fn load_script(_: &ServiceFile<ModelScript>, path: &Path) -> Result<ModelScript, Diagnostics> {
-    ModelScript::load(path)
 }
 
 fn load_cassette(file: &ServiceFile<ModelCassette>, path: &Path) -> Result<ModelCassette, Diagnostics> {

@@ -100,7 +100,7 @@ impl ProjectAgent {
             mistakes.report(place, "`folder` is supported only for entries of `agents`");
         }
         // Values with hook variables are validated when they are resolved.
-        let has_open_variables = !unset.is_empty() || contains_variable(&filled);
+        let has_open_variables = !unset.is_empty() || any_text(&filled, &|text| text.contains("${"));
         let bound = match BoundTarget::reads_files(shape) {
             _ if has_open_variables => OnceLock::new(),
             true => {
@@ -403,11 +403,6 @@ const KEYS_KEPT_IN_REPLAY: [&str; 6] =
 fn replay_node(from: &str) -> DocumentNode {
     // Escapes paths that look like variables.
     serde_json::json!({"type": "replay", "from": escape(from)}).into()
-}
-
-/// True if texts below a node contain unresolved variables.
-fn contains_variable(node: &DocumentNode) -> bool {
-    any_text(node, &|text| text.contains("${"))
 }
 
 /// MCP servers whose addresses the values of some keys contain.

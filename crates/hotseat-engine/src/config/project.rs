@@ -202,7 +202,10 @@ impl Project {
             .collect();
         let target = match (written.text("target"), written.node("target")) {
             (None, Some(node)) => Some(read(None, node)),
-            (Some(name), _) => find_target(&agents, name, &written, &mut mistakes),
+            (Some(name), _) => {
+                let place = written.place_near("target");
+                find_agent(&agents, name).map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
+            }
             (None, None) => match agents.as_slice() {
                 [only] => Some(only.clone()),
                 _ => None,
@@ -722,17 +725,6 @@ pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc
 /// Returns the globs of suites of a project that names none.
 pub(super) fn default_suites() -> Vec<String> {
     ["**/*.test.{yaml,yml,json,jsonl}", "**/*_test.{ts,mts,js,mjs}"].map(str::to_string).to_vec()
-}
-
-/// Returns the agent that `target` names.
-fn find_target(
-    agents: &[Arc<ProjectAgent>],
-    name: &str,
-    map: &MapView<'_>,
-    mistakes: &mut Diagnostics,
-) -> Option<Arc<ProjectAgent>> {
-    let place = map.place_near("target");
-    find_agent(agents, name).map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
 }
 
 /// Resolves the variables of settings outside of agents. They must be defined.

@@ -34,7 +34,8 @@ pub(super) async fn run_attempt(
     outside: &Arc<RunContext>,
     cancellation: &CancellationSignal,
 ) -> Attempt {
-    let mut attempt = Attempt::not_started(selected.case_ref.clone(), number, cancelled_verdict());
+    let mut attempt =
+        Attempt::not_started(selected.case_ref.clone(), number, Verdict::failed(cancelled_failure()));
     if let Some(kept) = &outside.recheck {
         let recheck = Box::pin(recheck::recheck_attempt(selected, number, outside, kept));
         return cancellation.run_until_cancelled(recheck).await.unwrap_or(attempt);
@@ -90,11 +91,6 @@ pub(super) async fn run_attempt(
 /// Addresses of the MCP servers of a conversation. Nothing listens at those of a conversation that is replayed.
 fn known_addresses(addresses: Option<&BTreeMap<String, String>>) -> McpAddresses<'_> {
     addresses.map_or(McpAddresses::Example, McpAddresses::Known)
-}
-
-/// Verdict of an attempt that was cancelled.
-fn cancelled_verdict() -> Verdict {
-    Verdict::failed(cancelled_failure())
 }
 
 /// Opens the agent session and runs the conversation of an attempt. Returns true if it reached its end.

@@ -662,17 +662,14 @@ impl<'a> Session<'a> {
         result
     }
 
-    /// Returns the end of a limit on the whole conversation. Time skipped by a replay counts as elapsed.
-    fn limit_end(&self, limit: Duration) -> Instant {
-        self.started + limit.saturating_sub(self.recorder.skipped())
-    }
-
     /// Returns the deadline of the whole conversation, and its limit.
     pub(super) fn case_deadline(&self) -> Option<(Instant, Duration)> {
         let is_open = self.case.simulator.is_some() || self.case.program.is_some();
         let unless_said = is_open.then_some(DEFAULT_OPEN_ENDED_TIMEOUT);
         let limit = self.time_limit().or(unless_said)?;
-        Some((self.limit_end(limit) + self.paused, limit))
+        // Time skipped by a replay counts as elapsed.
+        let remaining = limit.saturating_sub(self.recorder.skipped());
+        Some((self.started + remaining + self.paused, limit))
     }
 
     /// Returns the deadline of a turn that starts at `now`, and its source: the nearest of all limits that apply.

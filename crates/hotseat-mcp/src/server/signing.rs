@@ -35,10 +35,6 @@ impl StateSigner {
     }
 
     fn tag(&self, purpose: &str, body: &str) -> Hmac<Sha256> {
-        self.key.clone().chain_update(signed_text(purpose, body))
+        self.key.clone().chain_update(format!("{}:{purpose}{body}", purpose.len()))
     }
-}
-
-fn signed_text(purpose: &str, body: &str) -> String {
-    format!("{}:{purpose}{body}", purpose.len())
 }

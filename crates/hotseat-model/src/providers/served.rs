@@ -149,7 +149,10 @@ impl ServedRequest {
                 tools,
                 response_format,
                 temperature: body.get("temperature").and_then(Value::as_f64),
-                max_tokens: max_tokens.iter().find_map(|key| tokens_member(body, key)),
+                max_tokens: max_tokens
+                    .iter()
+                    .find_map(|key| body.get(*key)?.as_u64())
+                    .map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
             },
         })
     }
@@ -278,11 +281,6 @@ pub(super) fn list_member<'v>(map: &'v Map<String, Value>, key: &str) -> Result<
         Some(Value::Array(items)) => Ok(items),
         Some(_) => Err(RequestProblem::at(key, format!("`{key}` must be a list"))),
     }
-}
-
-/// Returns a whole number that is a length in tokens.
-fn tokens_member(map: &Map<String, Value>, key: &str) -> Option<u32> {
-    map.get(key).and_then(Value::as_u64).map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
 /// Returns the required name of the model.

@@ -10,6 +10,8 @@ impl TokenUsage {
     pub fn estimate(request: &ModelRequest, reply: &ModelReply) -> Self {
         let system = request.system.as_deref().map_or(0, str::len);
         let messages: usize = request.messages.iter().map(message_bytes).sum();
+        let tool_bytes =
+            |tool: &ModelTool| tool.name.len() + tool.description.len() + json_bytes(&tool.input_schema);
         let tools: usize = request.tools.iter().map(tool_bytes).sum();
         let said = reply.text.len() + reply.reasoning.len();
         let called: usize = reply.tool_calls.iter().map(call_bytes).sum();
@@ -42,10 +44,6 @@ fn tokens(bytes: usize) -> u64 {
 fn message_bytes(message: &ModelMessage) -> usize {
     let calls: usize = message.tool_calls().iter().map(call_bytes).sum();
     message.text().len() + calls
-}
-
-fn tool_bytes(tool: &ModelTool) -> usize {
-    tool.name.len() + tool.description.len() + json_bytes(&tool.input_schema)
 }
 
 fn call_bytes(call: &ModelToolCall) -> usize {

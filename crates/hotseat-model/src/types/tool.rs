@@ -52,7 +52,7 @@ impl ModelToolCall {
     /// Returns the arguments as a model writes them: JSON, or the original text if it was not JSON.
     pub fn arguments_text(&self) -> String {
         match &self.arguments {
-            Value::String(text) if !parses_as_arguments(text) => text.clone(),
+            Value::String(text) if !text.trim().is_empty() && read_value(text).is_err() => text.clone(),
             arguments => arguments.to_string(),
         }
     }
@@ -64,11 +64,6 @@ pub(crate) fn parse_arguments(text: String) -> Value {
         return Value::Object(Map::new());
     }
     read_value(&text).unwrap_or(Value::String(text))
-}
-
-/// Returns true if a text would be parsed as arguments, so that it must be quoted to stay a string.
-fn parses_as_arguments(text: &str) -> bool {
-    text.trim().is_empty() || read_value(text).is_ok()
 }
 
 impl ModelToolResult {

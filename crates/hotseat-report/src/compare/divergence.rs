@@ -1,6 +1,6 @@
 //! The first divergence of two conversations.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::cases::{ReportAttempt, ReportCall, ReportTurn};
 use hotseat_checks::read_json;
@@ -118,7 +118,8 @@ fn collect_differences(path: String, before: Option<&Value>, after: Option<&Valu
         (Some(before), Some(after)) if json_equal(before, after) => {}
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
             let inner = |key: &str| if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-            for key in all_keys(before, after) {
+            let added = after.keys().filter(|key| !before.contains_key(*key));
+            for key in before.keys().chain(added) {
                 collect_differences(inner(key), before.get(key), after.get(key), all);
             }
         }
@@ -133,15 +134,6 @@ fn collect_differences(path: String, before: Option<&Value>, after: Option<&Valu
             all.push(format!("{path}: {} → {}", shown(before), shown(after)));
         }
     }
-}
-
-/// Returns the keys of both values without duplicates, those of the first value first.
-fn all_keys<'a>(
-    before: &'a Map<String, Value>,
-    after: &'a Map<String, Value>,
-) -> impl Iterator<Item = &'a str> {
-    let more = after.keys().filter(|key| !before.contains_key(*key));
-    before.keys().chain(more).map(String::as_str)
 }
 
 #[cfg(test)]

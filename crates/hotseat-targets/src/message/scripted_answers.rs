@@ -108,11 +108,6 @@ pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<Str
     JsonSchema::compile(schema)?.violations(payload, MAX_REPORTED_ERRORS)
 }
 
-/// True if the arguments match one pattern of an answer.
-fn fits_alone(pattern: &(String, ArgumentPattern), arguments: &Value) -> bool {
-    ArgumentPatterns(vec![pattern.clone()]).all_match(arguments)
-}
-
 /// Scripted answers of a conversation, with counts of their use.
 #[derive(Debug, Default)]
 #[must_use]
@@ -247,8 +242,10 @@ impl ScriptedAnswers {
         let (tool, used) = self.tools.iter().zip(&self.used_tools).find(|(tool, _)| tool.name == name)?;
         let all = tool.answers.len();
         let missed = tool.answers.iter().zip(used).enumerate().map(|(index, (answer, used))| {
-            let missing: Vec<&(String, ArgumentPattern)> =
-                answer.arguments.0.iter().filter(|pattern| !fits_alone(pattern, arguments)).collect();
+            let is_missed = |pattern: &&(String, ArgumentPattern)| {
+                !ArgumentPatterns(vec![(*pattern).clone()]).all_match(arguments)
+            };
+            let missing: Vec<_> = answer.arguments.0.iter().filter(is_missed).collect();
             let why = match missing.as_slice() {
                 [] if *used > 0 => "it is used for one call only".to_string(),
                 missing => {

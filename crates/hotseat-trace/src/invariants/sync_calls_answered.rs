@@ -5,7 +5,9 @@ use crate::ConversationView;
 
 pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
     for call in view.tools().synchronous() {
-        if !found.has_outcome(view, &call.tool_call_id) && !found.is_cancelled(view, &call.tool_call_id) {
+        let run = view.tools().call(&call.tool_call_id);
+        let is_open = run.is_none_or(|run| run.outcome.is_none());
+        if is_open && !found.is_cancelled(view, &call.tool_call_id) {
             found.add(format!("synchronous tool call {} has no result", call.tool_call_id), [call.sequence]);
         }
     }

@@ -67,10 +67,6 @@ impl ViolationCollector {
         });
     }
 
-    pub(super) fn has_outcome(&self, view: &ConversationView<'_>, call: &str) -> bool {
-        view.tools().call(call).is_some_and(|run| run.outcome.is_some())
-    }
-
     pub(super) fn is_cancelled(&self, view: &ConversationView<'_>, call: &str) -> bool {
         view.turns().cancellations().iter().any(|end| &*end.operation_id == call)
     }
