@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin};
+use hotseat_trace::{AttemptFailure, FailureKind, Origin};
 use serde_json::Value;
 use tokio::time::timeout_at;
 
@@ -163,11 +163,10 @@ impl CodeAgentSession {
         }
         telling.record_message(answer.text, None, None);
         if let Some(message) = answer.error {
-            let error = ErrorInfo { code: None, message, retriable: None };
-            telling.run_failed(&error);
+            let error = telling.fail_run(message, None);
             // An agent that fails need not have said anything.
             self.remember(telling.into_messages().unwrap_or_default());
-            return Err(TurnError::Run(error));
+            return Err(error);
         }
         if let Some(awaiting) = answer.awaiting {
             telling.record_awaiting(awaiting, None);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::excerpt;
-use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
+use hotseat_trace::{AttemptFailure, FailureKind, Origin, TimeOffset};
 use serde_json::{Value, json};
 
 use self::program::RunningProgram;
@@ -252,9 +252,7 @@ impl CommandSession {
             status if status.success() => {}
             status => {
                 let message = format!("the program failed ({status})");
-                let error = ErrorInfo { code: None, message, retriable: None };
-                telling.run_failed(&error);
-                return Err(TurnError::Run(error));
+                return Err(telling.fail_run(message, None));
             }
         }
         telling.run_finished(&run_id, None, None);
@@ -447,11 +445,7 @@ impl CommandTurn {
                     Some(known) => Value::Array(vec![known, usage]),
                 });
             }
-            OutputLine::Error { message, code } => {
-                let error = ErrorInfo { code, message, retriable: None };
-                telling.run_failed(&error);
-                return Err(TurnError::Run(error));
-            }
+            OutputLine::Error { message, code } => return Err(telling.fail_run(message, code)),
             OutputLine::Done { awaiting, hint, finish_reason } => {
                 if let Some(awaiting) = awaiting {
                     telling.record_awaiting(awaiting, hint);

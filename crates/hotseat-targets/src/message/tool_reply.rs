@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use hotseat_document::SourceSpan;
-use hotseat_trace::AttemptFailure;
+use hotseat_trace::{AttemptFailure, ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed};
 use serde_json::{Map, Value};
 
 /// Source of the answer of a client-side tool.
@@ -51,6 +52,19 @@ pub enum ToolReply {
     Content(Value),
     /// An error with this message.
     Error(String),
+}
+
+impl ToolReply {
+    /// Returns the event of the answered call.
+    pub(crate) fn into_payload(self, turn_id: Arc<str>, tool_call_id: Arc<str>, origin: Origin) -> Payload {
+        match self {
+            ToolReply::Content(output) => ToolCompleted { turn_id, tool_call_id, output, origin }.into(),
+            ToolReply::Error(message) => {
+                let error = ErrorInfo { code: None, message, retriable: None };
+                ToolFailed { turn_id, tool_call_id, error, origin }.into()
+            }
+        }
+    }
 }
 
 /// Future of a computed answer.

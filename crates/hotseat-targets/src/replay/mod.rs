@@ -12,7 +12,7 @@ use hotseat_document::excerpt;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     CallVisibility, ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, Note, Origin, Payload,
-    ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvocation,
+    ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments, ToolInvocation,
 };
 use serde_json::Value;
 
@@ -325,10 +325,10 @@ impl TurnReplay<'_> {
             }
             RecordedEventKind::ToolResult { id, result, origin: Origin::Client } => {
                 let reply = self.answer_call(id, result, event)?;
-                result_payload(turn_id, id, reply, Origin::Client)
+                reply.into_payload(turn_id, id.as_str().into(), Origin::Client)
             }
             RecordedEventKind::ToolResult { id, result, origin } => {
-                result_payload(turn_id, id, result.clone(), *origin)
+                result.clone().into_payload(turn_id, id.as_str().into(), *origin)
             }
             RecordedEventKind::Interrupt { id, reason, message, tool_call_id, value, .. } => {
                 InterruptRaised {
@@ -472,17 +472,6 @@ fn answers_differ(what: &str, now: &str, then: &str, event: &RecordedEvent) -> A
     let message = format!("the test's answer to {what} differs from the recording");
     let detail = format!("now: {now}\nrecorded{place}: {then}\n{MISMATCH_HINT}");
     AttemptFailure::new(FailureKind::TestError, message).with_detail(detail)
-}
-
-fn result_payload(turn_id: Arc<str>, id: &str, reply: ToolReply, origin: Origin) -> Payload {
-    let tool_call_id: Arc<str> = id.into();
-    match reply {
-        ToolReply::Content(output) => ToolCompleted { turn_id, tool_call_id, output, origin }.into(),
-        ToolReply::Error(message) => {
-            let error = ErrorInfo { code: None, message, retriable: None };
-            ToolFailed { turn_id, tool_call_id, error, origin }.into()
-        }
-    }
 }
 
 impl AgentSession for ReplaySession {

@@ -8,7 +8,7 @@ use hotseat_model::StopReason;
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
     ConversationTurn, ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset,
-    ToolArguments, ToolCompleted, ToolFailed, ToolInvocation, plain_text,
+    ToolArguments, ToolInvocation, plain_text,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -126,9 +126,7 @@ impl<'a> TurnRecorder<'a> {
         match StopReason::from_provider(reason) {
             stop if stop.is_failure() => {
                 let message = format!("the reply ends with finish_reason {reason}");
-                let error = ErrorInfo { code: Some(reason.to_string()), message, retriable: None };
-                self.run_failed(&error);
-                return Err(TurnError::Run(error));
+                return Err(self.fail_run(message, Some(reason.to_string())));
             }
             StopReason::MaxTokens => self
                 .record_note(format!("the reply was truncated at its token limit (finish_reason {reason})")),
@@ -138,6 +136,13 @@ impl<'a> TurnRecorder<'a> {
             StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => {}
         }
         Ok(())
+    }
+
+    /// Records an error of the agent, with which the turn ends.
+    pub(crate) fn fail_run(&mut self, message: String, code: Option<String>) -> TurnError {
+        let error = ErrorInfo { code, message, retriable: None };
+        self.run_failed(&error);
+        TurnError::Run(error)
     }
 
     /// Records an error reported by the agent.
@@ -263,15 +268,7 @@ impl<'a> TurnRecorder<'a> {
             tool_call_id: Some(tool_call_id.to_string()),
             ..RecordedMessage::new(MessageRole::Tool, text.into())
         });
-        match reply {
-            ToolReply::Content(output) => {
-                self.recorder.emit(ToolCompleted { turn_id, tool_call_id, output, origin });
-            }
-            ToolReply::Error(message) => {
-                let error = ErrorInfo { code: None, message, retriable: None };
-                self.recorder.emit(ToolFailed { turn_id, tool_call_id, error, origin });
-            }
-        }
+        self.recorder.emit(reply.into_payload(turn_id, tool_call_id, origin));
     }
 
     /// Returns true if a call has a result.
