@@ -300,14 +300,7 @@ fn compare(found: &Value, limit: &Value) -> Option<Ordering> {
 }
 
 fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "which is nothing",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
+    if value.is_null() { "which is nothing" } else { json_type(value) }
 }
 
 #[cfg(test)]
