@@ -171,7 +171,7 @@ impl DispatchState {
         }
         let open = *self.open_cases.remove(&index)?;
         let outcome = open.into_outcome();
-        self.count_outcome(&outcome);
+        self.record_outcome(&outcome);
         Some(outcome)
     }
 
@@ -183,23 +183,19 @@ impl DispatchState {
             false => open.into_outcome(),
         };
         let outcomes: Vec<CaseOutcome> = std::mem::take(&mut self.open_cases).into_iter().map(end).collect();
-        outcomes.iter().for_each(|outcome| self.count_outcome(outcome));
+        outcomes.iter().for_each(|outcome| self.record_outcome(outcome));
         outcomes
     }
 
     /// Records a case that will never start.
     pub(super) fn skip_case(&mut self, selected: &SelectedCase, reason: String) -> CaseOutcome {
         let outcome = not_started(selected, reason);
-        self.count_outcome(&outcome);
+        self.record_outcome(&outcome);
         outcome
     }
 
-    /// Records a case that finished before the run was resumed.
+    /// Records a finished case, for instance one from before the run was resumed.
     pub(super) fn record_outcome(&mut self, outcome: &CaseOutcome) {
-        self.count_outcome(outcome);
-    }
-
-    fn count_outcome(&mut self, outcome: &CaseOutcome) {
         self.summary.count_outcome(outcome);
         if outcome.verdict.status == VerdictStatus::Failed && self.first_failure.is_none() {
             self.first_failure = Some(outcome.case_ref.case.name.clone());

@@ -127,14 +127,10 @@ impl CheckEvaluator<'_> {
                 let opinion = JudgeOpinion { reasoning: None, score: None, suggestions, by };
                 CheckResult { opinion: Some(opinion), ..CheckResult::errored(check, error.to_string()) }
             }
-            Ok(Judgement { passed, score, reasoning, words }) => {
-                let passed = passed != check.negated;
-                let verdict = CheckVerdict::new(passed, check.describe(), words);
-                CheckResult {
-                    opinion: Some(JudgeOpinion { reasoning, score, suggestions, by }),
-                    ..CheckResult::new(check, verdict)
-                }
-            }
+            Ok(Judgement { passed, score, reasoning, words }) => CheckResult {
+                opinion: Some(JudgeOpinion { reasoning, score, suggestions, by }),
+                ..CheckResult::judged(check, passed, words)
+            },
         }
     }
 
@@ -149,15 +145,8 @@ impl CheckEvaluator<'_> {
         let of_program = self.roles.program_checks.as_ref();
         if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, scope)) {
             return match judged.await {
-                Err(error) => {
-                    let words = format!("{}: {error}", scripted.function);
-                    CheckResult::errored(check, words)
-                }
-                Ok(holds) => {
-                    let (passed, actual) = (holds != check.negated, format!("the function returned {holds}"));
-                    let verdict = CheckVerdict::new(passed, check.describe(), actual);
-                    CheckResult::new(check, verdict)
-                }
+                Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
+                Ok(holds) => CheckResult::judged(check, holds, format!("the function returned {holds}")),
             };
         }
         let function = match self.roles.function(&scripted.function, &check.place) {
@@ -185,10 +174,7 @@ impl CheckEvaluator<'_> {
         }
         let result = match judged {
             Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
-            Ok((passed, actual)) => {
-                let passed = passed != check.negated;
-                CheckResult::new(check, CheckVerdict::new(passed, check.describe(), actual))
-            }
+            Ok((holds, actual)) => CheckResult::judged(check, holds, actual),
         };
         CheckResult { said, ..result }
     }

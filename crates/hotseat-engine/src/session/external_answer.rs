@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::{AssistantMessage, CheckVerdict, TurnCompletion, TurnStart, UserMessage};
+use hotseat_trace::{AssistantMessage, TurnCompletion, TurnStart, UserMessage};
 use tokio::time::Instant;
 
 use crate::roles::{
@@ -42,11 +42,9 @@ impl Session<'_> {
         let checked = match &outcome {
             Err(error) => CheckResult::errored(&check, error.to_string()),
             Ok(judgement) => {
-                let Judgement { reasoning, score, .. } = judgement.clone();
-                let passed = judgement.passed != check.negated;
-                let verdict = CheckVerdict::new(passed, check.describe(), judgement.words.clone());
+                let Judgement { passed, score, reasoning, words } = judgement.clone();
                 let opinion = by.map(|by| JudgeOpinion { reasoning, score, suggestions, by });
-                CheckResult { opinion, ..CheckResult::new(&check, verdict) }
+                CheckResult { opinion, ..CheckResult::judged(&check, passed, words) }
             }
         };
         let first = self.checks.len();

@@ -538,16 +538,20 @@ impl<'a> Session<'a> {
 
     /// Returns true if nothing more was to be said. A failed check of the last turn in a file ends nothing early.
     fn has_reached_end(&self) -> bool {
-        let case = self.case;
         match &self.ending {
             None | Some(ConversationEnding::Completed) => true,
             Some(ConversationEnding::Failed(failure)) => {
-                let is_written =
-                    case.program.is_none() && case.simulator.is_none() && case.interactive.is_none();
-                failure.kind == FailureKind::Assertion && is_written && self.turns().len() == case.turns.len()
+                failure.kind == FailureKind::Assertion && self.has_sent_written_turns()
             }
             Some(ConversationEnding::Skipped(_)) => false,
         }
+    }
+
+    /// Returns true if all turns are in the file, and were sent.
+    fn has_sent_written_turns(&self) -> bool {
+        let case = self.case;
+        let is_written = case.program.is_none() && case.simulator.is_none() && case.interactive.is_none();
+        is_written && self.turns().len() == case.turns.len()
     }
 
     /// Ends the conversation, evaluates the checks of the whole case and returns the verdict.
@@ -601,9 +605,7 @@ impl<'a> Session<'a> {
             // A check that fails first may hide why: the fault that it is about never happened.
             Some(ConversationEnding::Failed(failure)) if failure.kind == FailureKind::Assertion => {
                 // A failed check of the last turn ends nothing early.
-                let is_written =
-                    case.program.is_none() && case.simulator.is_none() && case.interactive.is_none();
-                self.is_complete = is_written && self.turns().len() == case.turns.len();
+                self.is_complete = self.has_sent_written_turns();
                 ConversationEnding::Failed(with_unreached_faults(failure, unreached))
             }
             Some(ConversationEnding::Skipped(reason)) => {

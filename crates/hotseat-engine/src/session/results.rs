@@ -117,6 +117,11 @@ impl CheckResult {
         self.is_failed_for_good && self.fails() && self.error.is_none()
     }
 
+    /// Creates the result of a check that a judge or a function has decided.
+    pub(super) fn judged(check: &Check, holds: bool, actual: String) -> Self {
+        CheckResult::new(check, CheckVerdict::new(holds != check.negated, check.describe(), actual))
+    }
+
     /// Returns the result of a check that could not be evaluated. It does not pass, negated or not.
     pub(super) fn errored(check: &Check, words: String) -> Self {
         let first = words.lines().next().unwrap_or_default().to_string();
