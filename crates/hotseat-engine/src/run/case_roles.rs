@@ -30,6 +30,15 @@ struct RoleRequest<'c> {
 /// Lists the roles that a case needs, without duplicates.
 fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequest<'c>> {
     let (case, whose) = (named.case, named.script_scope());
+    let usual = case.vocabulary.judging();
+    let of_case = RoleQuery {
+        kind: RoleKind::Judge,
+        reference: usual.judge.as_ref(),
+        connector: usual.connector.as_deref(),
+        is_option: false,
+        place: &case.place,
+        scope: whose,
+    };
     let mut all = Vec::new();
     if let Some(simulator) = &case.simulator {
         let wanted = RoleQuery {
@@ -44,25 +53,9 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
     }
     if case.program.is_some() && case.simulator.is_none() && project.simulator.is_some() {
         // A program may simulate a user at run time.
-        let wanted = RoleQuery {
-            kind: RoleKind::Simulator,
-            reference: None,
-            connector: None,
-            is_option: false,
-            place: &case.place,
-            scope: whose,
-        };
+        let wanted = RoleQuery { kind: RoleKind::Simulator, reference: None, connector: None, ..of_case };
         all.push(RoleRequest { query: wanted, judge_ref: None });
     }
-    let usual = case.vocabulary.judging();
-    let of_case = RoleQuery {
-        kind: RoleKind::Judge,
-        reference: usual.judge.as_ref(),
-        connector: usual.connector.as_deref(),
-        is_option: false,
-        place: &case.place,
-        scope: whose,
-    };
     let is_known = usual.judge.is_some() || usual.connector.is_some() || project.judge.judge.is_some();
     if case.program.is_some() && is_known {
         // A program may evaluate judged checks at run time.
@@ -84,14 +77,8 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
         if all.iter().any(is_same) {
             continue;
         }
-        let wanted = RoleQuery {
-            kind: RoleKind::Judge,
-            reference: judging.judge.as_ref(),
-            connector: judging.connector.as_deref(),
-            is_option,
-            place: &check.place,
-            scope: whose,
-        };
+        let (reference, connector) = (judging.judge.as_ref(), judging.connector.as_deref());
+        let wanted = RoleQuery { reference, connector, is_option, place: &check.place, ..of_case };
         all.push(RoleRequest { query: wanted, judge_ref: whom });
     }
     all
