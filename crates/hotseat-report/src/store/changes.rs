@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 
 use super::RunStoreError;
 use super::live::{self, LiveRun};
@@ -49,16 +49,10 @@ impl RunStore {
     /// Returns the running run (the last one to start if there are several), otherwise the last run. Fails if
     /// there are no runs, or the store cannot be read.
     pub fn current_run(&self) -> Result<StoredRun, RunStoreError> {
-        let mut select = self.prepare("SELECT id FROM run WHERE summary IS NULL ORDER BY number DESC")?;
-        let ids =
-            select.query_map([], |row| row.get::<_, String>(0)).map_err(|error| self.sqlite_error(&error))?;
-        for id in ids {
-            let id = id.map_err(|error| self.sqlite_error(&error))?;
-            if is_running(&self.path, &id) {
-                return self.find(&id);
-            }
-        }
-        self.find("last")
+        let select = "SELECT id FROM run WHERE summary IS NULL ORDER BY number DESC";
+        let ids: Vec<(String,)> = self.query_rows(select, [])?;
+        let running = ids.iter().find(|(id,)| is_running(&self.path, id));
+        self.find(running.map_or("last", |(id,)| id))
     }
 
     /// Reports up to `most` cases of a run that have started or ended after a position, in the order of these
@@ -74,26 +68,15 @@ impl RunStore {
         let _one_moment =
             self.connection.unchecked_transaction().map_err(|error| self.sqlite_error(&error))?;
         let parts = self.run_parts(head)?;
-        let mut select = self.prepare(
-            "SELECT began, 0, place FROM cases WHERE run = ?1 AND began > ?2 AND ended IS NULL
+        let select = "SELECT began, 0, place FROM cases WHERE run = ?1 AND began > ?2 AND ended IS NULL
              UNION ALL SELECT max(told), 0, place FROM attempt WHERE run = ?1 AND told > ?2
                        AND place IN (SELECT place FROM cases WHERE run = ?1 AND ended IS NULL) GROUP BY place
              UNION ALL SELECT ended, 1, place FROM cases WHERE run = ?1 AND ended > ?2
-             ORDER BY 1 LIMIT ?3",
-        )?;
-        let columns = |row: &Row<'_>| -> rusqlite::Result<(i64, bool, i64)> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        };
+             ORDER BY 1 LIMIT ?3";
         let limit = to_i64(most.saturating_add(1));
-        let rows = select.query_map(params![parts.run, after, limit], columns);
-        let rows = rows.map_err(|error| self.sqlite_error(&error))?;
-        let mut reached = ChangeCursor { position: after, more: false };
-        for (number, row) in rows.enumerate() {
-            if number == most {
-                reached.more = true;
-                break;
-            }
-            let (position, has_ended, place) = row.map_err(|error| self.sqlite_error(&error))?;
+        let rows: Vec<(i64, bool, i64)> = self.query_rows(select, params![parts.run, after, limit])?;
+        let mut reached = ChangeCursor { position: after, more: rows.len() > most };
+        for (position, has_ended, place) in rows.into_iter().take(most) {
             tell(match has_ended {
                 true => CaseChange::Ended(Box::new(self.outcome_of(&parts, place, None)?)),
                 false => {
@@ -122,9 +105,8 @@ impl RunStore {
 
     /// Returns the id of the run that started last, if any. Fails if the store cannot be read.
     pub fn newest_id(&self) -> Result<Option<String>, RunStoreError> {
-        let mut select = self.prepare("SELECT id FROM run ORDER BY number DESC LIMIT 1")?;
-        let mut ids = select.query_map([], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))?;
-        ids.next().transpose().map_err(|error| self.sqlite_error(&error))
+        let ids = self.query_rows("SELECT id FROM run ORDER BY number DESC LIMIT 1", [])?;
+        Ok(ids.into_iter().next().map(|(id,)| id))
     }
 
     /// Returns true if a process is executing this run now.

@@ -58,14 +58,6 @@ struct OpenCase {
     attempts: Vec<Arc<Attempt>>,
 }
 
-/// Row that refers to an event of a run.
-struct StoredEventRow {
-    event_kind: i64,
-    place: i64,
-    number: i64,
-    wish: Option<String>,
-}
-
 impl RunStore {
     /// Opens a store. Fails if there is no store, or it cannot be used.
     pub fn open(path: &Path) -> Result<RunStore, RunStoreError> {
@@ -137,23 +129,15 @@ impl RunStore {
              UNION ALL SELECT told, 3, 0, 0, wish FROM stop WHERE run = ?1
              ORDER BY 1",
         )?;
-        let kept = |row: &Row<'_>| {
-            Ok(StoredEventRow {
-                event_kind: row.get(1)?,
-                place: row.get(2)?,
-                number: row.get(3)?,
-                wish: row.get(4)?,
-            })
-        };
-        let rows = select.query_map([parts.run], kept).map_err(|error| self.sqlite_error(&error))?;
+        let columns = |row: &Row<'_>| <(i64, i64, i64, i64, Option<String>)>::try_from(row);
+        let rows = select.query_map([parts.run], columns).map_err(|error| self.sqlite_error(&error))?;
         let mut open: HashMap<i64, OpenCase> = HashMap::new();
         let open_case = |place| {
             let (case, repetition) = self.case_ref(&parts, place)?;
             Ok::<_, RunStoreError>(OpenCase { case, repetition, attempts: Vec::new() })
         };
         for row in rows {
-            let StoredEventRow { event_kind: what, place, number, wish } =
-                row.map_err(|error| self.sqlite_error(&error))?;
+            let (_, what, place, number, wish) = row.map_err(|error| self.sqlite_error(&error))?;
             match what {
                 0 => {
                     let OpenCase { case, repetition, .. } =
@@ -264,17 +248,12 @@ impl RunStore {
     pub fn kept_attempts(&self, head: &StoredRun) -> Result<BTreeMap<usize, Vec<Attempt>>, RunStoreError> {
         self.verify(head)?;
         let parts = self.run_parts(head)?;
-        let mut select = self.prepare(
-            "SELECT attempt.place, attempt.number FROM attempt
-             JOIN cases ON cases.run = attempt.run AND cases.place = attempt.place
-             WHERE attempt.run = ?1 AND (cases.status IS NULL OR cases.left_over <> 0)
-             ORDER BY attempt.place, attempt.number",
-        )?;
-        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, i64)> { Ok((row.get(0)?, row.get(1)?)) };
-        let rows = select.query_map([parts.run], row).map_err(|error| self.sqlite_error(&error))?;
+        let select = "SELECT attempt.place, attempt.number FROM attempt
+                      JOIN cases ON cases.run = attempt.run AND cases.place = attempt.place
+                      WHERE attempt.run = ?1 AND (cases.status IS NULL OR cases.left_over <> 0)
+                      ORDER BY attempt.place, attempt.number";
         let mut kept: BTreeMap<usize, Vec<Attempt>> = BTreeMap::new();
-        for row in rows {
-            let (place, number) = row.map_err(|error| self.sqlite_error(&error))?;
+        for (place, number) in self.query_rows::<(i64, i64)>(select, [parts.run])? {
             let (case, _) = self.case_ref(&parts, place)?;
             let attempt = self.attempt(&parts, &case, place, number)?;
             let failure = attempt.verdict.failure.as_ref();
@@ -320,13 +299,11 @@ impl RunStore {
              WHERE cases.status = 'failed' OR (cases.status = 'passed' AND cases.left_over = 0)
              ORDER BY run.began, cases.run",
         )?;
-        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, i64, String, String, bool)> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        };
+        let columns = |row: &Row<'_>| <(i64, i64, String, String, bool)>::try_from(row);
         let mut failed = FailedCases::new();
         // Parts of the last run of several agents.
         let mut read: Option<(i64, RunParts)> = None;
-        for row in select.query_map([], row).map_err(|error| self.sqlite_error(&error))? {
+        for row in select.query_map([], columns).map_err(|error| self.sqlite_error(&error))? {
             let (run, place, path, id, has_failed) = row.map_err(|error| self.sqlite_error(&error))?;
             let Some(metadata) = runs.get(&run) else { continue };
             let mut agents = metadata.setting.agents();
@@ -374,33 +351,21 @@ impl RunStore {
 
     /// Suggests a similar id for an unknown one.
     fn suggest_id(&self, run: i64, id: &str) -> Result<String, RunStoreError> {
-        let mut select = self.prepare("SELECT id FROM cases WHERE run = ?1 LIMIT 1000")?;
-        let ids = select
-            .query_map([run], |row| row.get::<_, String>(0))
-            .map_err(|error| self.sqlite_error(&error))?;
-        let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))?;
-        let near = hotseat_document::nearest(id, ids.iter().map(String::as_str));
+        let ids: Vec<(String,)> = self.query_rows("SELECT id FROM cases WHERE run = ?1 LIMIT 1000", [run])?;
+        let near = hotseat_document::nearest(id, ids.iter().map(|(id,)| id.as_str()));
         Ok(near.map_or_else(String::new, |near| format!("; did you mean `{near}`?")))
     }
 
     /// Reads the metadata of a run.
     fn metadata(&self, number: i64) -> Result<RunMetadata, RunStoreError> {
-        let about: Result<Vec<u8>, _> =
-            self.connection.query_row("SELECT about FROM run WHERE number = ?1", [number], |row| row.get(0));
-        self.decode(&about.map_err(|error| self.sqlite_error(&error))?)
+        let (about,): (Vec<u8>,) = self.query_row("SELECT about FROM run WHERE number = ?1", [number])?;
+        self.decode(&about)
     }
 
     pub(super) fn stored_run(&self, number: i64) -> Result<StoredRun, RunStoreError> {
         let select = "SELECT id, began, about, summary, git_commit, git_dirty FROM run WHERE number = ?1";
         type Columns = (String, Millis, Vec<u8>, Option<String>, Option<String>, Option<bool>);
-        let columns = |row: &Row<'_>| -> rusqlite::Result<Columns> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
-        };
-        let row = self
-            .connection
-            .query_row(select, [number], columns)
-            .map_err(|error| self.sqlite_error(&error))?;
-        let (id, began, about, summary, commit, dirty) = row;
+        let (id, began, about, summary, commit, dirty): Columns = self.query_row(select, [number])?;
         let summary: Option<RunSummary> = match summary {
             Some(text) => Some(serde_json::from_str(&text).map_err(|error| self.damaged(error))?),
             None => None,
@@ -427,15 +392,11 @@ impl RunStore {
     }
 
     fn case_counts(&self, run: i64) -> Result<CaseCounts, RunStoreError> {
-        let mut select = self.prepare(
-            "SELECT status, count(*), sum(left_over) FROM cases WHERE run = ?1 AND status IS NOT NULL GROUP BY status",
-        )?;
-        let count =
-            |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-        let rows = select.query_map([run], count).map_err(|error| self.sqlite_error(&error))?;
+        let select = "SELECT status, count(*), sum(left_over) FROM cases
+                      WHERE run = ?1 AND status IS NOT NULL GROUP BY status";
+        let rows: Vec<(String, i64, i64)> = self.query_rows(select, [run])?;
         let mut counts = CaseCounts::default();
-        for row in rows {
-            let (status, count, left) = row.map_err(|error| self.sqlite_error(&error))?;
+        for (status, count, left) in rows {
             let count = usize::try_from(count).unwrap_or(0);
             match status.as_str() {
                 "passed" => counts.passed = count,
@@ -457,25 +418,19 @@ impl RunStore {
         let mut sources = Vec::new();
         let select = "SELECT name, text, first_line, first_column FROM source
                       WHERE run = ?1 AND number > ?2 ORDER BY number";
-        let mut select = self.prepare(select)?;
-        let row = |row: &Row<'_>| -> rusqlite::Result<(String, Vec<u8>, u32, u32)> {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        };
-        for row in select.query_map([run, SAMPLE_SOURCE], row).map_err(|error| self.sqlite_error(&error))? {
-            let (name, text, line, column) = row.map_err(|error| self.sqlite_error(&error))?;
+        let rows: Vec<(String, Vec<u8>, u32, u32)> = self.query_rows(select, [run, SAMPLE_SOURCE])?;
+        for (name, text, line, column) in rows {
             let text = decompress(&text, None).map_err(|error| self.damaged(error))?;
             let text = String::from_utf8(text).map_err(|error| self.damaged(error))?;
             sources.push(SourceText::starting_at(name, text, line, column));
         }
-        let mut select = self.prepare("SELECT path, shown FROM suite WHERE run = ?1 ORDER BY number")?;
-        let row = |row: &Row<'_>| -> rusqlite::Result<(String, String)> { Ok((row.get(0)?, row.get(1)?)) };
-        let rows = select.query_map([run], row).map_err(|error| self.sqlite_error(&error))?;
+        let select = "SELECT path, shown FROM suite WHERE run = ?1 ORDER BY number";
+        let rows: Vec<(String, String)> = self.query_rows(select, [run])?;
         let here = |path: String| match Path::new(&path).strip_prefix(&head.metadata.project) {
             Ok(within) => project.join(within),
             Err(_) => PathBuf::from(path),
         };
-        let suites = rows.map(|row| row.map(|(path, shown)| Arc::new(Suite::new(here(path), shown))));
-        let suites = suites.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))?;
+        let suites = rows.into_iter().map(|(path, shown)| Arc::new(Suite::new(here(path), shown))).collect();
         Ok(RunParts { run, sources, suites, dictionary: OnceLock::new() })
     }
 
@@ -485,9 +440,7 @@ impl RunStore {
         place: i64,
     ) -> Result<(Arc<CaseRef>, AttemptPolicy), RunStoreError> {
         let select = "SELECT suite, facts FROM cases WHERE run = ?1 AND place = ?2";
-        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
-        let found = self.prepare(select)?.query_row([parts.run, place], row);
-        let (suite, facts) = found.map_err(|error| self.sqlite_error(&error))?;
+        let (suite, facts): (i64, Vec<u8>) = self.query_row(select, [parts.run, place])?;
         let suite = usize::try_from(suite - 1).ok().and_then(|number| parts.suites.get(number));
         let suite = suite.ok_or_else(|| self.damaged("a suite is missing"))?;
         let case: StoredCase = self.decode_text(parts, &facts)?;
@@ -503,9 +456,7 @@ impl RunStore {
         number: i64,
     ) -> Result<Attempt, RunStoreError> {
         let select = "SELECT facts, events FROM attempt WHERE run = ?1 AND place = ?2 AND number = ?3";
-        let row = |row: &Row<'_>| -> rusqlite::Result<(Vec<u8>, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
-        let found = self.prepare(select)?.query_row([parts.run, place, number], row);
-        let (facts, events) = found.map_err(|error| self.sqlite_error(&error))?;
+        let (facts, events): (Vec<u8>, Vec<u8>) = self.query_row(select, [parts.run, place, number])?;
         let kept: StoredAttempt = self.decode_text(parts, &facts)?;
         let events = decode_events(&self.unpack(parts, &events)?).map_err(|error| self.damaged(error))?;
         let number = usize::try_from(number).unwrap_or(0);
@@ -536,9 +487,8 @@ impl RunStore {
         };
         let first = attempts.first().ok_or_else(|| self.damaged("an attempt is missing"))?;
         let select = "SELECT outcome FROM cases WHERE run = ?1 AND place = ?2";
-        let found = self.prepare(select)?.query_row([parts.run, place], |row| row.get::<_, Vec<u8>>(0));
-        let kept: StoredOutcome =
-            self.decode_text(parts, &found.map_err(|error| self.sqlite_error(&error))?)?;
+        let (outcome,): (Vec<u8>,) = self.query_row(select, [parts.run, place])?;
+        let kept: StoredOutcome = self.decode_text(parts, &outcome)?;
         kept.into_outcome(first.case_ref.clone(), attempts)
             .ok_or_else(|| self.damaged("an attempt is missing"))
     }
@@ -548,9 +498,29 @@ impl RunStore {
         select: &str,
         params: impl rusqlite::Params,
     ) -> Result<Vec<i64>, RunStoreError> {
+        Ok(self.query_rows(select, params)?.into_iter().map(|(number,)| number).collect())
+    }
+
+    /// Returns the rows of a query, each as a tuple of its columns.
+    pub(super) fn query_rows<T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>>(
+        &self,
+        select: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<T>, RunStoreError> {
         let mut select = self.prepare(select)?;
-        let rows = select.query_map(params, |row| row.get(0)).map_err(|error| self.sqlite_error(&error))?;
+        let rows =
+            select.query_map(params, |row| T::try_from(row)).map_err(|error| self.sqlite_error(&error))?;
         rows.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))
+    }
+
+    /// Returns the only row of a query, as a tuple of its columns.
+    fn query_row<T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>>(
+        &self,
+        select: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<T, RunStoreError> {
+        let row = self.prepare(select)?.query_row(params, |row| T::try_from(row));
+        row.map_err(|error| self.sqlite_error(&error))
     }
 
     pub(super) fn prepare(&self, select: &str) -> Result<rusqlite::CachedStatement<'_>, RunStoreError> {

@@ -5,8 +5,6 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Row;
-
 use super::RunStoreError;
 use super::run_store::{RunParts, RunStore};
 use super::stored_run::StoredRun;
@@ -55,6 +53,7 @@ impl SavedRunConversations {
                 Ok(_) | Err(_) => name(path),
             };
             let named = (suite, told.case.id.clone());
+            let attempts = usize::try_from(attempts).unwrap_or(0);
             cases.insert(named, RecheckCase { place, case_ref: told, attempts, ended });
         }
         Ok(SavedRunConversations { store: Mutex::new(store), parts, run: head.short_id().to_string(), cases })
@@ -109,17 +108,11 @@ impl SavedConversations for SavedRunConversations {
 
 impl RunStore {
     /// Returns the index, the number of saved attempts and the completion of each case.
-    fn case_rows(&self, parts: &RunParts) -> Result<Vec<(i64, usize, bool)>, RunStoreError> {
-        let mut select = self.prepare(
+    fn case_rows(&self, parts: &RunParts) -> Result<Vec<(i64, i64, bool)>, RunStoreError> {
+        let select =
             "SELECT place, (SELECT count(*) FROM attempt WHERE attempt.run = cases.run AND attempt.place = cases.place),
                     status IS NOT NULL AND left_over = 0
-             FROM cases WHERE run = ?1 ORDER BY place",
-        )?;
-        let read = |row: &Row<'_>| {
-            let attempts: i64 = row.get(1)?;
-            Ok((row.get(0)?, usize::try_from(attempts).unwrap_or(0), row.get(2)?))
-        };
-        let rows = select.query_map([parts.run], read).map_err(|error| self.sqlite_error(&error))?;
-        rows.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))
+             FROM cases WHERE run = ?1 ORDER BY place";
+        self.query_rows(select, [parts.run])
     }
 }
