@@ -119,29 +119,13 @@ impl<'a> CaseAnnotation<'a> {
                 let has_failure = |attempt: &&Arc<Attempt>| attempt.verdict.failure.is_some();
                 let attempt = failed.or_else(|| attempts.iter().find(has_failure))?;
                 let failure = attempt.verdict.failure.as_ref()?;
+                let (last, why) = (attempts.len(), labelled_message(failure));
                 let message = match &outcome.stability {
                     Some(CaseStability { passed, runs, .. }) => {
-                        format!(
-                            "{passed} of {runs} runs passed; run {}: {}",
-                            attempt.number,
-                            labelled_message(failure)
-                        )
+                        format!("{passed} of {runs} runs passed; run {}: {why}", attempt.number)
                     }
-                    None if outcome.is_flaky() => {
-                        format!(
-                            "flaky: passed at attempt {}; before: {}",
-                            attempts.len(),
-                            labelled_message(failure)
-                        )
-                    }
-                    None => {
-                        let words = "an attempt was invalid";
-                        format!(
-                            "passed at attempt {}; {words}: {}",
-                            attempts.len(),
-                            labelled_message(failure)
-                        )
-                    }
+                    None if outcome.is_flaky() => format!("flaky: passed at attempt {last}; before: {why}"),
+                    None => format!("passed at attempt {last}; an attempt was invalid: {why}"),
                 };
                 Some(CaseAnnotation { level: "warning", attempt, message, detail: failure.detail.as_deref() })
             }
