@@ -216,12 +216,7 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
         }
         repeated = inner;
     }
-    let Some(number) = request.conversation.next_call() else {
-        let limit = format!("{} calls", request.conversation.limits.max_calls);
-        let message = format!("the limit of {limit} of the conversation is reached");
-        request.report(request.arrived, McpEventKind::LimitReached { limit }).await;
-        return Err(RpcError::new(error_code::LIMIT_REACHED, message));
-    };
+    let number = request.conversation.begin_call(&request.server, request.arrived).await?;
     let tool_number = request.server.count_call(tool);
     // A client that repeats its responses makes another call, which may take effect again.
     Ok(CallIdentity { number, tool_number, state: repeated, is_new: true, round: 0, fault: None })
@@ -514,8 +509,7 @@ pub(super) async fn deliver_broken(
             delivery = break_answer(fault, result);
         }
     }
-    let is_lost = matches!(delivery, AnswerDelivery::Abort);
-    request.deliver(outcome, delivery).await && !is_lost
+    request.deliver(outcome, delivery).await
 }
 
 /// End of a call that failed before its effect.
@@ -549,8 +543,7 @@ pub(super) async fn fail_before_effect(request: &RpcRequest, kind: &FaultKind) -
         }
         _ => (error("the connection was closed"), AnswerDelivery::Abort),
     };
-    let is_lost = matches!(delivery, AnswerDelivery::Abort);
-    let delivered = request.deliver(outcome.clone(), delivery).await && !is_lost;
+    let delivered = request.deliver(outcome.clone(), delivery).await;
     Some(FailedCall { outcome, delivered })
 }
 

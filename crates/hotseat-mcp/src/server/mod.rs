@@ -97,17 +97,8 @@ impl McpServers {
         let kept = self.definitions.iter().filter(|definition| !replaced(&definition.name)).cloned();
         let all: Vec<_> = kept.chain(definitions.iter().cloned()).collect();
         let servers = server_states(&all)?;
-        let (sender, events) = mpsc::channel(self.run.limits.max_waiting_events.max(1));
         let token = uuid::Uuid::new_v4().simple().to_string();
-        let state = Arc::new(ConversationState::new(token, servers, answerer, &self.run, sender));
-        self.run.insert(state.clone());
-        Ok(McpConversation {
-            id: id.to_string(),
-            address: self.address(),
-            run: self.run.clone(),
-            state,
-            events,
-        })
+        Ok(McpConversation::open(id, self.address(), &self.run, token, servers, answerer))
     }
 
     /// Returns different calls that arrived after the end of their conversations, up to a number. No event reports them.
@@ -173,6 +164,20 @@ pub struct McpConversation {
 }
 
 impl McpConversation {
+    fn open(
+        id: &str,
+        address: SocketAddr,
+        run: &Arc<RunState>,
+        token: String,
+        servers: BTreeMap<String, Arc<ServerState>>,
+        answerer: Arc<dyn ToolAnswerer>,
+    ) -> McpConversation {
+        let (sender, events) = mpsc::channel(run.limits.max_waiting_events.max(1));
+        let state = Arc::new(ConversationState::new(token, servers, answerer, run, sender));
+        run.insert(state.clone());
+        McpConversation { id: id.to_string(), address, run: run.clone(), state, events }
+    }
+
     /// Names of the servers.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.state.servers.keys().map(String::as_str)
@@ -218,12 +223,8 @@ impl McpConversation {
                 }
             }
         }
-        let (sender, events) = mpsc::channel(self.run.limits.max_waiting_events.max(1));
         let token = self.state.token.clone();
-        let state = Arc::new(ConversationState::new(token, servers, answerer, &self.run, sender));
-        self.run.insert(state.clone());
-        let (id, address, run) = (self.id.clone(), self.address, self.run.clone());
-        Ok(McpConversation { id, address, run, state, events })
+        Ok(McpConversation::open(&self.id, self.address, &self.run, token, servers, answerer))
     }
 
     /// Returns the recorded exchanges of a proxied server, if [`McpOptions::record`] or [`ServerDefinition::record`] is set.

@@ -193,12 +193,7 @@ impl ExchangeObserver {
             self.report(self.arrived, McpEventKind::InputProvided { call, responses }).await;
             return Ok(call);
         }
-        let Some(call) = self.conversation.next_call() else {
-            let limit = format!("{} calls", self.conversation.limits.max_calls);
-            let message = format!("the limit of {limit} of the conversation is reached");
-            self.report(self.arrived, McpEventKind::LimitReached { limit }).await;
-            return Err(RpcError::new(crate::revision::error_code::LIMIT_REACHED, message));
-        };
+        let call = self.conversation.begin_call(&self.server, self.arrived).await?;
         let kind = McpEventKind::CallReceived {
             call,
             tool: self.params.get("name").and_then(Value::as_str).unwrap_or_default().to_string(),

@@ -74,7 +74,7 @@ impl RpcRequest {
         self.deliver(outcome, AnswerDelivery::Plain).await
     }
 
-    /// Sends the answer in this way. Returns whether the client was still connected.
+    /// Sends the answer in this way. Returns whether the client gets an answer.
     pub(super) async fn deliver(&self, outcome: Result<Value, RpcError>, delivery: AnswerDelivery) -> bool {
         let status = match &outcome {
             Err(error) if self.revision.is_stateless() => error_status(error.code),
@@ -82,7 +82,9 @@ impl RpcRequest {
         };
         let outcome = outcome.map(|result| self.complete(result));
         let message = Frame::Response { id: self.id.clone(), outcome }.to_json();
-        self.out.send(OutFrame::Final(FinalAnswer { message, status, delivery })).await.is_ok()
+        let is_lost = matches!(delivery, AnswerDelivery::Abort);
+        let sent = self.out.send(OutFrame::Final(FinalAnswer { message, status, delivery })).await;
+        sent.is_ok() && !is_lost
     }
 
     /// Adds the members that all results of the revision have.

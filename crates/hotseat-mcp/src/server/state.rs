@@ -23,9 +23,10 @@ use crate::definition::{
     McpLimits, McpOptions, McpTool, ServerDefinition, UpstreamCommand, UpstreamLauncher,
 };
 use crate::event::{LateCall, McpEvent, McpEventKind};
+use crate::frame::RpcError;
 use crate::lock;
 use crate::recording::{McpExchange, RecordedQuestion, ReplayTable};
-use crate::revision::ProtocolRevision;
+use crate::revision::{ProtocolRevision, error_code};
 
 /// Maximum number of recorded questions of one call.
 const MAX_RECORDED_QUESTIONS: usize = 256;
@@ -188,10 +189,16 @@ impl ConversationState {
         LinkUser { events: self.events.downgrade(), server: server.name().to_string() }
     }
 
-    /// Returns the number of the next call, or `None` if there were too many.
-    pub(super) fn next_call(&self) -> Option<u64> {
+    /// Returns the number of the next call. Reports and fails if there were too many.
+    pub(super) async fn begin_call(&self, server: &ServerState, arrived: Instant) -> Result<u64, RpcError> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        (number <= self.limits.max_calls).then_some(number)
+        if number <= self.limits.max_calls {
+            return Ok(number);
+        }
+        let limit = format!("{} calls", self.limits.max_calls);
+        let message = format!("the limit of {limit} of the conversation is reached");
+        self.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
+        Err(RpcError::new(error_code::LIMIT_REACHED, message))
     }
 
     /// Continues a call after one of its rounds. Returns false if its client has done so before.
