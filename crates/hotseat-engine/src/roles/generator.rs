@@ -42,11 +42,9 @@ impl RoleClient {
         let asked = RoleQuestion {
             message: Value::Object(told.clone()),
             options: role_options(&Map::new(), told),
-            history: Vec::new(),
             turn: 1,
             prompt: PROMPT.into(),
-            format: None,
-            deadline: None,
+            ..RoleQuestion::default()
         };
         parse_cases(self.ask(asked).await?.ensure_complete()?)
     }

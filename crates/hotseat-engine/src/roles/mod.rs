@@ -81,6 +81,7 @@ enum RoleBackend {
 pub type SessionOpener = Arc<dyn Fn() -> (Box<dyn AgentSession>, ScriptedAnswers) + Send + Sync>;
 
 /// A question to a role.
+#[derive(Default)]
 pub struct RoleQuestion {
     /// The message: text is sent unchanged, anything else as JSON.
     pub message: Value,

@@ -26,11 +26,9 @@ impl RoleClient {
         let asked = RoleQuestion {
             message: json!({"test_mode": "reporter", "format": format, "options": options, "report": report}),
             options: Map::from_iter([("metadata".to_string(), metadata)]),
-            history: Vec::new(),
             turn: 1,
             prompt: PROMPT.into(),
-            format: None,
-            deadline: None,
+            ..RoleQuestion::default()
         };
         let reply = self.ask(asked).await?;
         // A report that was cut off may lack the failures.

@@ -492,11 +492,10 @@ impl PreparedQuestion {
         RoleQuestion {
             message,
             options: self.options.clone(),
-            history: Vec::new(),
             turn: self.turn,
             prompt: self.system.into(),
             format: self.prompt.as_ref().map(|(prompt, schema)| prompt.response_format(schema)),
-            deadline: None,
+            ..RoleQuestion::default()
         }
     }
 

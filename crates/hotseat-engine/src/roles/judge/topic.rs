@@ -94,11 +94,8 @@ pub(super) fn parse_classification(question: TopicQuestion<'_>, answer: &Value) 
             is_fallback: true,
         };
     }
-    let confidence = match answer["confidence"].as_str() {
-        Some("high") => TopicConfidence::High,
-        Some("medium") => TopicConfidence::Medium,
-        _ => TopicConfidence::Low,
-    };
+    let confidence = answer["confidence"].as_str().and_then(TopicConfidence::from_name);
+    let confidence = confidence.unwrap_or(TopicConfidence::Low);
     TopicClassification { topic: named.to_string(), confidence, reasoning, is_fallback: false }
 }
 
