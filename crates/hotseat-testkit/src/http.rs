@@ -3,6 +3,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -172,7 +173,10 @@ impl HttpConnection {
         framing: Option<BodyFraming>,
         close: bool,
     ) -> io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
+        // Clients ignore the reason phrase; readers of captured streams do not.
+        let status = StatusCode::from_u16(reply.status).ok();
+        let reason = status.and_then(|status| status.canonical_reason()).unwrap_or_default();
+        let mut head = format!("HTTP/1.1 {} {reason}\r\n", reply.status);
         match framing {
             Some(BodyFraming::Chunked) => head.push_str("transfer-encoding: chunked\r\n"),
             Some(BodyFraming::UntilClose) | None => {}
@@ -227,31 +231,5 @@ impl HttpConnection {
     /// Closes the connection so that the client sees a reset.
     pub fn reset(self) -> io::Result<()> {
         self.stream.set_zero_linger()
-    }
-}
-
-/// Reason phrase for readers of captured streams; clients ignore it.
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        422 => "Unprocessable Entity",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        _ => "",
     }
 }

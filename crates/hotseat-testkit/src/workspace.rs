@@ -248,8 +248,7 @@ impl SpawnedProgram {
     /// Types a line at the terminal. Panics if there is no terminal.
     #[track_caller]
     pub fn type_line(&mut self, line: &str) {
-        let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
-        keyboard.write_all(format!("{line}\n").as_bytes()).expect("a terminal takes what is typed");
+        self.press_keys(&format!("{line}\n"));
     }
 
     /// Presses keys at the terminal, without Enter. Panics if there is no terminal.
@@ -262,8 +261,7 @@ impl SpawnedProgram {
     /// Types end of input, like Ctrl-D at the start of a line. Panics if there is no terminal.
     #[track_caller]
     pub fn press_ctrl_d(&mut self) {
-        let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
-        keyboard.write_all(&[4]).expect("a terminal takes what is typed");
+        self.press_keys("\u{4}");
     }
 
     /// Waits until stdout contains `text`, and returns all output of stdout so far. Panics if stdout closes
