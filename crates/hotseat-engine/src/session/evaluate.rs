@@ -129,7 +129,7 @@ impl CheckEvaluator<'_> {
             }
             Ok(Judgement { passed, score, reasoning, words }) => CheckResult {
                 opinion: Some(JudgeOpinion { reasoning, score, suggestions, by }),
-                ..CheckResult::judged(check, passed, words)
+                ..CheckResult::from_decision(check, passed, words)
             },
         }
     }
@@ -146,7 +146,9 @@ impl CheckEvaluator<'_> {
         if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, scope)) {
             return match judged.await {
                 Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
-                Ok(holds) => CheckResult::judged(check, holds, format!("the function returned {holds}")),
+                Ok(holds) => {
+                    CheckResult::from_decision(check, holds, format!("the function returned {holds}"))
+                }
             };
         }
         let function = match self.roles.function(&scripted.function, &check.place) {
@@ -174,7 +176,7 @@ impl CheckEvaluator<'_> {
         }
         let result = match judged {
             Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
-            Ok((holds, actual)) => CheckResult::judged(check, holds, actual),
+            Ok((holds, actual)) => CheckResult::from_decision(check, holds, actual),
         };
         CheckResult { said, ..result }
     }

@@ -44,7 +44,7 @@ impl Session<'_> {
             Ok(judgement) => {
                 let Judgement { passed, score, reasoning, words } = judgement.clone();
                 let opinion = by.map(|by| JudgeOpinion { reasoning, score, suggestions, by });
-                CheckResult { opinion, ..CheckResult::judged(&check, passed, words) }
+                CheckResult { opinion, ..CheckResult::from_decision(&check, passed, words) }
             }
         };
         let first = self.checks.len();

@@ -118,7 +118,7 @@ impl CheckResult {
     }
 
     /// Creates the result of a check that a judge or a function has decided.
-    pub(super) fn judged(check: &Check, holds: bool, actual: String) -> Self {
+    pub(super) fn from_decision(check: &Check, holds: bool, actual: String) -> Self {
         CheckResult::new(check, CheckVerdict::new(holds != check.negated, check.describe(), actual))
     }
 

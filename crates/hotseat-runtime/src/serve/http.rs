@@ -180,7 +180,7 @@ impl ServerState {
         self.agents.iter().find(|agent| agent.name() == name).cloned().ok_or_else(|| {
             let known: Vec<_> = self.agents.iter().map(ServedAgent::name).collect();
             let message = format!("unknown agent {name:?}; available agents: {}", known.join(", "));
-            RequestError::new(RequestErrorKind::NotFound, message).of_member("model")
+            RequestError::new(RequestErrorKind::NotFound, message).with_member("model")
         })
     }
 }

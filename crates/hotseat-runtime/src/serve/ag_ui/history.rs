@@ -199,7 +199,7 @@ fn skip_user_messages<'m>(
              and cannot be rolled back; start a new thread with another threadId",
             number + 1
         );
-        return Err(RequestError::conflict(message).of_member(format!("messages[{place}]")));
+        return Err(RequestError::conflict(message).with_member(format!("messages[{place}]")));
     }
     // The message may occur once for each repetition.
     let mut rest = &messages[taken..];
@@ -256,7 +256,7 @@ fn unknown_reply(message: &ThreadMessage) -> RequestError {
         "messages[{place}] is not an answer of the agent in this thread: the history of a thread \
          cannot be changed; start a new thread with another threadId"
     ));
-    error.of_member(format!("messages[{place}]"))
+    error.with_member(format!("messages[{place}]"))
 }
 
 /// Collects a tool result if its call waits for the client.
@@ -277,7 +277,7 @@ fn collect_tool_result(
         None => {
             let place = message.place;
             let message = format!("messages[{place}]: this thread has no tool call {call:?}");
-            Err(RequestError::conflict(message).of_member(format!("messages[{place}].toolCallId")))
+            Err(RequestError::conflict(message).with_member(format!("messages[{place}].toolCallId")))
         }
     }
 }

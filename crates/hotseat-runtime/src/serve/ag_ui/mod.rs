@@ -152,7 +152,7 @@ fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<
                 waiting.join(", ")
             ),
         };
-        return Err(RequestError::conflict(message).of_member("messages"));
+        return Err(RequestError::conflict(message).with_member("messages"));
     }
     if brought.user.is_some() {
         // A new user message abandons turns that wait for answers.
@@ -179,7 +179,7 @@ fn verdicts(
             let open: Vec<_> = open_approvals(state).map(|at| at.call.as_str()).collect();
             let open = if open.is_empty() { "none".to_string() } else { open.join(", ") };
             let message = format!("interrupt {id:?} is not open on this thread; open interrupts: {open}");
-            return Err(RequestError::conflict(message).of_member(format!("resume[{index}].interruptId")));
+            return Err(RequestError::conflict(message).with_member(format!("resume[{index}].interruptId")));
         };
         verdicts.push((at.clone(), verdict));
     }

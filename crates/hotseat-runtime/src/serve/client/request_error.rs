@@ -81,7 +81,7 @@ impl RequestErrorKind {
 impl RequestError {
     /// Creates an error for a malformed or unsupported member.
     pub fn bad_request(member: impl Into<String>, message: impl Into<String>) -> Self {
-        RequestError::new(RequestErrorKind::BadRequest, message).of_member(member)
+        RequestError::new(RequestErrorKind::BadRequest, message).with_member(member)
     }
 
     /// Creates an error of a kind.
@@ -96,7 +96,7 @@ impl RequestError {
 
     /// Sets the member of the request that the error is about.
     #[must_use]
-    pub fn of_member(self, member: impl Into<String>) -> Self {
+    pub fn with_member(self, member: impl Into<String>) -> Self {
         RequestError { member: Some(member.into()), ..self }
     }
 
