@@ -1,7 +1,6 @@
 //! Limits on depth, size and number of everything an agent sends, in every adapter.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::ChatCompletion;

@@ -599,10 +599,10 @@ export const named = (output: string) => output.includes('name');
     script += &test("missing", "a", missing);
     let project = Project::with_config(&config).file("src/checks.ts", functions).file("a_test.ts", &script);
     let tested = project.test(&[]);
-    for index in 0..rows.len() {
+    for (index, row) in rows.iter().enumerate() {
         let right = tested.case(&format!("right {index}"));
-        assert_eq!(right["status"], "passed", "{}: {right:#}", rows[index]);
-        assert_eq!(tested.failure(&format!("wrong {index}"))["kind"], "assertion", "{}", rows[index]);
+        assert_eq!(right["status"], "passed", "{row}: {right:#}");
+        assert_eq!(tested.failure(&format!("wrong {index}"))["kind"], "assertion", "{row}");
     }
     tested.assert_failure("missing", "test_error", &["absent"]);
 }
