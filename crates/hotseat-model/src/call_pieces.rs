@@ -106,7 +106,7 @@ pub struct PlacedPiece {
     pub call: usize,
     /// Name of the tool; empty if the piece has none.
     pub name: String,
-    /// Next part of the arguments, as JSON text.
+    /// Next part of the arguments, as JSON text; empty if the piece reports a call again.
     pub arguments: String,
     /// Members that the protocol does not define.
     pub extra: Map<String, Value>,
@@ -117,7 +117,9 @@ pub struct PlacedPiece {
 /// Servers number pieces differently. A piece belongs to the call with its index, unless it has another name, or its name and
 /// another id once its arguments are complete, or while neither has any: some servers send a new id with each piece, of which
 /// the first one counts, and others number all calls as the first. Without an index, a piece belongs to the call with its id;
-/// without both, it starts a call if it has a name, and continues the last call otherwise. The entries of a whole message are
+/// without both, it starts a call if it has a name, and continues the last call otherwise. Once the arguments of a call are
+/// complete, further ones start another call if they come with a name, also with the same id, and are an error without a new
+/// id or a name; the same arguments with the same id are the same call, reported again. The entries of a whole message are
 /// different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index without
 /// arguments between them are an error: they may be two calls, or the parts of one name.
 #[derive(Debug, Default)]
@@ -139,9 +141,10 @@ struct CallIdentity {
     arguments: ArgumentsProgress,
 }
 
-/// How far the arguments of a call have arrived, as JSON text.
+/// The arguments of a call as far as they have arrived, as JSON text.
 #[derive(Debug, Default)]
 struct ArgumentsProgress {
+    text: String,
     has_begun: bool,
     /// Number of open objects and lists.
     depth: usize,
@@ -149,13 +152,34 @@ struct ArgumentsProgress {
     is_escaped: bool,
 }
 
-/// Two names for one call.
+/// A piece whose call is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tool call {index} has two names, {first:?} and {second:?}, without arguments between them")]
-pub struct AmbiguousName {
-    index: u64,
-    first: String,
-    second: String,
+pub enum AmbiguousPiece {
+    /// Two names for one call.
+    #[error("tool call {index} has two names, {first:?} and {second:?}, without arguments between them")]
+    Name {
+        /// Index of the call.
+        index: u64,
+        /// Name of the call so far.
+        first: String,
+        /// Name of the piece.
+        second: String,
+    },
+    /// Arguments after the complete ones of a call, without the name or the id of another one.
+    #[error("after the complete arguments of tool call {name:?}, further ones have neither a name nor a new id")]
+    Arguments {
+        /// Name of the call.
+        name: String,
+    },
+}
+
+/// Relation of a piece to the last call with its index or id.
+enum PieceFit {
+    Continues,
+    /// The piece reports the call again.
+    Repeats,
+    /// The piece belongs to another call.
+    Differs,
 }
 
 impl ToolCallPieces {
@@ -168,19 +192,25 @@ impl ToolCallPieces {
     ///
     /// # Errors
     /// If it cannot be decided whether the piece starts a call or continues the name of one.
-    pub fn place(&mut self, piece: ToolCallPiece) -> Result<PlacedPiece, AmbiguousName> {
+    pub fn place(&mut self, piece: ToolCallPiece) -> Result<PlacedPiece, AmbiguousPiece> {
         let ToolCallPiece { index, id, function, mut extra, .. } = piece;
         extra.shift_remove("type");
         let id = id.unwrap_or_default();
-        let (name, arguments) = match function {
+        let (name, mut arguments) = match function {
             Some(FunctionPiece { name, arguments, .. }) => {
                 (name.unwrap_or_default(), arguments.map(arguments_text).unwrap_or_default())
             }
             None => (String::new(), String::new()),
         };
-        let call = match self.known_call(index, &id, &name, &arguments) {
-            Some(call) => call,
-            None => {
+        let known = self.known_call(index, &id, &name);
+        let fit = known.map(|call| self.calls[call].fit(index, &id, &name, &arguments)).transpose()?;
+        let call = match (known, fit) {
+            (Some(call), Some(PieceFit::Continues)) => call,
+            (Some(call), Some(PieceFit::Repeats)) => {
+                arguments.clear();
+                call
+            }
+            _ => {
                 self.check_name(index, &id, &name)?;
                 self.add_call(index)
             }
@@ -198,6 +228,11 @@ impl ToolCallPieces {
         Ok(PlacedPiece { call, name, arguments, extra })
     }
 
+    /// Arguments of a call so far, as JSON text.
+    pub fn arguments(&self, call: usize) -> &str {
+        &self.calls[call].arguments.text
+    }
+
     /// Id of a call; empty if it has none.
     pub fn id(&self, call: usize) -> &str {
         &self.calls[call].id
@@ -208,30 +243,24 @@ impl ToolCallPieces {
         self.by_id.get(id).copied()
     }
 
-    fn known_call(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> Option<usize> {
+    /// Returns the last call with the index of a piece; without an index, that with its id.
+    fn known_call(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let known = match index {
             Some(index) => self.by_index.get(&index).copied(),
             None if !id.is_empty() => self.call_with_id(id),
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
-        let known = known.filter(|call| self.before_message.is_none_or(|before| *call < before));
-        let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
-        known.filter(|call| {
-            let identity = &self.calls[*call];
-            let has_same_id = agree(&identity.id, id)
-                || (index.is_some() && (name.is_empty() || identity.arguments.goes_on_with(arguments)));
-            has_same_id && agree(&identity.name, name)
-        })
+        known.filter(|call| self.before_message.is_none_or(|before| *call < before))
     }
 
     /// Checks a name that differs from that of the call with its index.
-    fn check_name(&self, index: Option<u64>, id: &str, name: &str) -> Result<(), AmbiguousName> {
+    fn check_name(&self, index: Option<u64>, id: &str, name: &str) -> Result<(), AmbiguousPiece> {
         let index = index.filter(|_| self.before_message.is_none());
         let named = index.and_then(|index| Some((index, &self.calls[*self.by_index.get(&index)?])));
         match named {
             Some((index, known)) if !known.arguments.has_begun && (id.is_empty() || id == known.id) => {
-                Err(AmbiguousName { index, first: known.name.clone(), second: name.to_string() })
+                Err(AmbiguousPiece::Name { index, first: known.name.clone(), second: name.to_string() })
             }
             _ => Ok(()),
         }
@@ -246,9 +275,41 @@ impl ToolCallPieces {
     }
 }
 
+impl CallIdentity {
+    /// Returns how a piece relates to this call, which has its index or id. Fails if it has further arguments without a sign
+    /// whose they are.
+    fn fit(
+        &self,
+        index: Option<u64>,
+        id: &str,
+        name: &str,
+        arguments: &str,
+    ) -> Result<PieceFit, AmbiguousPiece> {
+        let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
+        let (has_same_id, is_complete) = (agree(&self.id, id), self.arguments.are_complete());
+        if !agree(&self.name, name) {
+            return Ok(PieceFit::Differs);
+        }
+        if is_complete && !arguments.trim_ascii().is_empty() {
+            return match (has_same_id, name.is_empty()) {
+                (true, _) if id == self.id && !id.is_empty() && arguments == self.arguments.text => Ok(PieceFit::Repeats),
+                (true, true) => Err(AmbiguousPiece::Arguments { name: self.name.clone() }),
+                (true, false) | (false, _) => Ok(PieceFit::Differs),
+            };
+        }
+        // Two pieces without arguments are two calls without arguments.
+        let goes_on = !is_complete && (self.arguments.has_begun || !arguments.is_empty());
+        match has_same_id || (index.is_some() && (name.is_empty() || goes_on)) {
+            true => Ok(PieceFit::Continues),
+            false => Ok(PieceFit::Differs),
+        }
+    }
+}
+
 impl ArgumentsProgress {
     fn add(&mut self, text: &str) {
-        self.has_begun |= !text.is_empty();
+        self.text.push_str(text);
+        self.has_begun |= !text.trim_ascii().is_empty();
         for byte in text.bytes() {
             match byte {
                 _ if std::mem::take(&mut self.is_escaped) => {}
@@ -262,12 +323,8 @@ impl ArgumentsProgress {
         }
     }
 
-    /// True if these arguments may continue the ones so far. Two pieces without any are two calls without arguments.
-    fn goes_on_with(&self, arguments: &str) -> bool {
-        match self.has_begun {
-            true => self.depth > 0 || self.is_in_text,
-            false => !arguments.is_empty(),
-        }
+    fn are_complete(&self) -> bool {
+        self.has_begun && self.depth == 0 && !self.is_in_text
     }
 }
 

@@ -44,7 +44,7 @@ mod setters;
 mod types;
 
 pub use call_pieces::{
-    AmbiguousName, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
+    AmbiguousPiece, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
     is_reasoning_part,
 };
 pub use completion_usage::completion_usage;

@@ -197,6 +197,38 @@ fn pieces_with_new_ids_are_one_call() {
     assert_eq!((read("id"), read("name"), read("args")), (json!("c-1"), json!("pay"), json!({"amount": 5})));
 }
 
+/// One call in place of two would pass assertions about their number, and those about arguments are undecided.
+#[test]
+fn complete_calls_of_one_tool_are_different() {
+    let pay = |identity: &Value, amount: u64| {
+        let function = json!({"name": "pay", "arguments": json!({"amount": amount}).to_string()});
+        let mut call = json!({"type": "function", "function": function});
+        call.as_object_mut().expect("a call").extend(identity.as_object().expect("members").clone());
+        chunk(json!({"tool_calls": [call]}), None)
+    };
+    for (identity, amounts, count) in [
+        (json!({"index": 0}), [3500, 3500], 2),
+        (json!({"index": 0, "id": ""}), [3500, 3500], 2),
+        (json!({"index": 0, "id": "call_0"}), [3500, 40], 2),
+        (json!({"id": "call_0"}), [3500, 40], 2),
+        // Reported again.
+        (json!({"index": 0, "id": "call_0"}), [3500, 3500], 1),
+        (json!({"id": "call_0"}), [3500, 3500], 1),
+    ] {
+        let chunks = amounts.map(|amount| pay(&identity, amount));
+        let server = FakeAgent::start(move |_| {
+            chunks.iter().cloned().fold(ChatCompletion::new(), ChatCompletion::chunk).finish("stop")
+        });
+        let suite = format!(
+            "name: a\nturns: [{{ user: hello, assert: {{ tools: {{ require: [{{ name: pay, count: {{ exact: {count} }} }}] }} }} }}]\n"
+        );
+        let tested = run_hello(&project(&server, "").suite("a", &suite));
+        tested.assert_all_passed();
+        let calls = tested.case("a")["turns"][0]["tool_calls"].clone();
+        assert_eq!(calls[count - 1]["args"], json!({"amount": amounts[1]}), "{identity}: {calls}");
+    }
+}
+
 #[test]
 fn accepts_unstreamed_completion() {
     let call =
@@ -537,7 +569,16 @@ fn invalid_completion_is_quoted() {
     let deep = format!("data: {{\"choices\": [], \"usage\": {}{}}}\n\n", "[".repeat(200), "]".repeat(200));
     let beside =
         json!({"choices": [{"message": {"content": "Done."}}], "message": {"tool_calls": [{"id": "c"}]}});
-    let cases: [(FakeReply, &str); 23] = [
+    let piece = |function: Value| chunk(json!({"tool_calls": [{"index": 0, "function": function}]}), None);
+    let cases: [(FakeReply, &str); 24] = [
+        (
+            ChatCompletion::new()
+                .chunk(piece(json!({"name": "pay", "arguments": "{\"amount\":1}"})))
+                .chunk(piece(json!({"name": "", "arguments": "{\"amount\":1}"})))
+                .finish("stop")
+                .into(),
+            "chunk 3 is ambiguous: after the complete arguments of tool call \"pay\", further ones have neither",
+        ),
         (FakeReply::json(200, &beside), MISPLACED),
         (FakeReply::sse().bytes(deep), "chunk 1 is nested deeper than 127 levels"),
         (call_with(json!({"arguments": {"amount": 9}})), "arguments outside of `function.arguments`"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousName, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_usage,
+    AmbiguousPiece, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_usage,
     failed_base_response, is_call_part, is_error_object, is_reasoning_part, merge_extra_members,
     reported_error,
 };
@@ -145,7 +145,6 @@ impl CompletionCall {
 struct PartialCall {
     /// Name and trace id, once the name is known.
     started: Option<(String, Arc<str>)>,
-    arguments: String,
     extra: Map<String, Value>,
     /// Arrival of the last part.
     last_part: Option<TimeOffset>,
@@ -399,8 +398,8 @@ impl CompletionReader {
         piece: ToolCallPiece,
         origin: Origin,
         telling: &mut TurnRecorder<'_>,
-    ) -> Result<(), AmbiguousName> {
-        let PlacedPiece { call: number, name, arguments, extra } = self.pieces.place(piece)?;
+    ) -> Result<(), AmbiguousPiece> {
+        let PlacedPiece { call: number, name, extra, .. } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PartialCall::default());
         }
@@ -411,7 +410,6 @@ impl CompletionReader {
             let trace_id = telling.record_call(self.pieces.id(number), &name, origin);
             call.started = Some((name, trace_id));
         }
-        call.arguments.push_str(&arguments);
         merge_extra_members(&mut call.extra, extra);
         call.last_part = Some(telling.now());
         Ok(())
@@ -427,18 +425,19 @@ impl CompletionReader {
         let mut nameless = None;
         let mut ids: HashSet<String> = HashSet::new();
         for (number, arriving) in self.calls.into_iter().enumerate() {
+            let raw_arguments = self.pieces.arguments(number).to_string();
             let Some((name, trace_id)) = arriving.started else {
-                nameless = Some(arriving.arguments);
+                nameless = Some(raw_arguments);
                 continue;
             };
-            let arguments = CallArguments::from_text(arriving.arguments.clone());
+            let arguments = CallArguments::from_text(raw_arguments.clone());
             telling.record_streamed_arguments(&trace_id, arguments.clone(), arriving.last_part);
             // Results refer to calls by id, so each call needs a unique one.
             let sent = self.pieces.id(number);
             let is_usable = !sent.is_empty() && !ids.contains(sent);
             let id = if is_usable { sent.to_string() } else { trace_id.to_string() };
             ids.insert(id.clone());
-            let PartialCall { arguments: raw_arguments, extra, .. } = arriving;
+            let extra = arriving.extra;
             calls.push(CompletionCall { id, trace_id, name, arguments, raw_arguments, extra });
         }
         if let Some(awaiting) = self.awaiting {

@@ -12,7 +12,7 @@ use crate::providers::connection::{
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
-    AmbiguousName, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
+    AmbiguousPiece, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
     ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
     completion_usage, failed_base_response, is_call_part, is_error_object, is_reasoning_part,
     merge_extra_members, reported_error,
@@ -95,8 +95,6 @@ struct PromptTokensDetails {
 struct PendingToolCall {
     /// Index among the calls of the reply, once its name is known.
     place: Option<usize>,
-    /// Arguments that arrived before the name.
-    pending_arguments: String,
     /// Members that the protocol does not define.
     extra: Map<String, Value>,
 }
@@ -247,42 +245,36 @@ impl<'r> OpenAiParser<'r> {
         &mut self,
         piece: ToolCallPiece,
         sink: &mut dyn ReplySink,
-    ) -> Result<(), AmbiguousName> {
+    ) -> Result<(), AmbiguousPiece> {
         let PlacedPiece { call: number, name, arguments, extra } = self.pieces.place(piece)?;
         if number == self.calls.len() {
             self.calls.push(PendingToolCall::default());
         }
         merge_extra_members(&mut self.calls[number].extra, extra);
-        let place = match self.calls[number].place {
-            Some(place) => place,
-            None if name.is_empty() => {
-                self.calls[number].pending_arguments.push_str(&arguments);
-                return Ok(());
+        match self.calls[number].place {
+            Some(index) if !arguments.is_empty() => {
+                self.assembly.pass_on(ReplyDelta::ToolCallArguments { index, text: arguments }, sink);
             }
-            None => self.start_call(number, name, sink),
-        };
-        if !arguments.is_empty() {
-            self.assembly.pass_on(ReplyDelta::ToolCallArguments { index: place, text: arguments }, sink);
+            None if !name.is_empty() => self.start_call(number, name, sink),
+            Some(_) | None => {}
         }
         Ok(())
     }
 
-    /// Starts a call whose name is known, with the arguments that arrived before it.
-    fn start_call(&mut self, number: usize, name: String, sink: &mut dyn ReplySink) -> usize {
+    /// Starts a call whose name is known, with the arguments that have arrived.
+    fn start_call(&mut self, number: usize, name: String, sink: &mut dyn ReplySink) {
         let index = self.assembly.started_calls();
-        let call = &mut self.calls[number];
-        call.place = Some(index);
-        let held = std::mem::take(&mut call.pending_arguments);
+        self.calls[number].place = Some(index);
         // Results refer to calls by id, so ids must be unique.
         let sent = self.pieces.id(number);
         let is_usable = !sent.is_empty() && !self.ids.contains(sent);
         let id = if is_usable { sent.to_string() } else { self.request.call_id(index) };
         self.ids.insert(id.clone());
         self.assembly.pass_on(ReplyDelta::ToolCallStarted { index, id, name }, sink);
-        if !held.is_empty() {
-            self.assembly.pass_on(ReplyDelta::ToolCallArguments { index, text: held }, sink);
+        let text = self.pieces.arguments(number).to_string();
+        if !text.is_empty() {
+            self.assembly.pass_on(ReplyDelta::ToolCallArguments { index, text }, sink);
         }
-        index
     }
 }
 
@@ -343,8 +335,9 @@ impl ReplyParser for OpenAiParser<'_> {
         if !self.has_choice {
             return Err(invalid_reply_error(&self.url, "it has no choices", ""));
         }
-        if let Some(call) = self.calls.iter().find(|call| call.place.is_none()) {
-            return Err(invalid_reply_error(&self.url, "a tool call has no name", &call.pending_arguments));
+        if let Some(nameless) = self.calls.iter().position(|call| call.place.is_none()) {
+            let arguments = self.pieces.arguments(nameless);
+            return Err(invalid_reply_error(&self.url, "a tool call has no name", arguments));
         }
         if let (Some(reason @ ("tool_calls" | "function_call")), true) =
             (self.finish.as_deref(), self.calls.is_empty())

@@ -290,6 +290,23 @@ async fn calls_survive_any_index_numbering() {
             vec![tool("a", "f", json!({"x": 1})), tool("b", "g", json!({}))],
         ),
         (
+            "two complete calls with the same index and the same id",
+            vec![
+                piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":2}"}})),
+            ],
+            vec![tool("a", "f", json!({"x": 1})), tool("call_2_1_2", "f", json!({"x": 2}))],
+        ),
+        (
+            "a complete call, reported again",
+            vec![
+                piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": " "}})),
+            ],
+            vec![tool("a", "f", json!({"x": 1}))],
+        ),
+        (
             "arguments that are not JSON",
             vec![piece(
                 json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\": oops"}}),
@@ -414,6 +431,15 @@ async fn rejects_invalid_responses() {
             vec![delta(json!({"content": "a"})), finish("ERROR")],
             ModelErrorKind::Server,
             "ended its reply with an error",
+        ),
+        (
+            vec![
+                delta(json!({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{}"}}]})),
+                delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]})),
+                finish("tool_calls"),
+            ],
+            ModelErrorKind::Decode,
+            "after the complete arguments of tool call \"f\", further ones have neither a name nor a new id",
         ),
         // Gateways report the error of a provider in the choice.
         (
