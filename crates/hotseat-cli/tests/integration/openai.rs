@@ -570,7 +570,20 @@ fn invalid_completion_is_quoted() {
     let beside =
         json!({"choices": [{"message": {"content": "Done."}}], "message": {"tool_calls": [{"id": "c"}]}});
     let piece = |function: Value| chunk(json!({"tool_calls": [{"index": 0, "function": function}]}), None);
-    let cases: [(FakeReply, &str); 24] = [
+    let result = |content: &str| {
+        chunk(json!({"role": "tool", "tool_call_id": "c1", "content": content}), None)
+    };
+    let cases: [(FakeReply, &str); 25] = [
+        (
+            ChatCompletion::new()
+                .tool(0, "c1", "pay", &json!({}))
+                .chunk(result("declined"))
+                .chunk(result("declined"))
+                .chunk(result("ok"))
+                .finish("stop")
+                .into(),
+            "a result of tool call c1, which already has another one",
+        ),
         (
             ChatCompletion::new()
                 .chunk(piece(json!({"name": "pay", "arguments": "{\"amount\":1}"})))

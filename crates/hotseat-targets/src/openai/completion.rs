@@ -145,6 +145,8 @@ impl CompletionCall {
 struct PartialCall {
     /// Name and trace id, once the name is known.
     started: Option<(String, Arc<str>)>,
+    /// Its result, if the server has run it.
+    result: Option<ToolReply>,
     extra: Map<String, Value>,
     /// Arrival of the last part.
     last_part: Option<TimeOffset>,
@@ -372,10 +374,17 @@ impl CompletionReader {
         reply: ToolReply,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
-        let call = self.pieces.call_with_id(id).and_then(|call| self.calls[call].started.as_ref());
-        let Some((_, trace_id)) = call else {
-            return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
+        let failed = |words: &str| protocol_error(format!("a result of tool call {id}, {words}"));
+        let call = self.pieces.call_with_id(id).map(|call| &mut self.calls[call]);
+        let Some(PartialCall { started: Some((_, trace_id)), result, .. }) = call else {
+            return Err(failed("which was never announced"));
         };
+        match result {
+            // The server reports it again.
+            Some(known) if *known == reply => return Ok(()),
+            Some(_) => return Err(failed("which already has another one")),
+            None => *result = Some(reply.clone()),
+        }
         let trace_id = trace_id.clone();
         self.end_message(telling);
         telling.record_result(&trace_id, reply, Origin::Stream);
