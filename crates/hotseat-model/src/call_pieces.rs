@@ -166,7 +166,9 @@ pub enum AmbiguousPiece {
         second: String,
     },
     /// Arguments after the complete ones of a call, without the name or the id of another one.
-    #[error("after the complete arguments of tool call {name:?}, further ones have neither a name nor a new id")]
+    #[error(
+        "after the complete arguments of tool call {name:?}, further ones have neither a name nor a new id"
+    )]
     Arguments {
         /// Name of the call.
         name: String,
@@ -292,7 +294,9 @@ impl CallIdentity {
         }
         if is_complete && !arguments.trim_ascii().is_empty() {
             return match (has_same_id, name.is_empty()) {
-                (true, _) if id == self.id && !id.is_empty() && arguments == self.arguments.text => Ok(PieceFit::Repeats),
+                (true, _) if id == self.id && !id.is_empty() && arguments == self.arguments.text => {
+                    Ok(PieceFit::Repeats)
+                }
                 (true, true) => Err(AmbiguousPiece::Arguments { name: self.name.clone() }),
                 (true, false) | (false, _) => Ok(PieceFit::Differs),
             };

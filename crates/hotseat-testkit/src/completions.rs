@@ -19,11 +19,15 @@ impl ChatCompletion {
         ChatCompletion { chunks: vec![chunk(json!({"role": "assistant", "content": ""}), None)] }
     }
 
-    /// Adds text, in pieces.
+    /// Adds text, in pieces. After the result of a tool, the first of them has the role of the agent.
     pub fn text(mut self, text: &str) -> ChatCompletion {
         let characters: Vec<char> = text.chars().collect();
         for piece in characters.chunks(PIECE_CHARS) {
-            self.chunks.push(chunk(json!({"content": piece.iter().collect::<String>()}), None));
+            let mut delta = json!({"content": piece.iter().collect::<String>()});
+            if self.chunks.last().is_some_and(|last| last["choices"][0]["delta"]["role"] == "tool") {
+                delta["role"] = json!("assistant");
+            }
+            self.chunks.push(chunk(delta, None));
         }
         self
     }

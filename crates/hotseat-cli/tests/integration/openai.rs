@@ -304,6 +304,45 @@ fn server_may_report_its_tool_results() {
     assert_eq!(history.as_array().map(Vec::len), Some(3));
 }
 
+/// The deltas of a message have no role of their own, so those after the head of a result are the result.
+#[test]
+fn a_result_may_arrive_in_pieces() {
+    let head = |content: Value| json!({"role": "tool", "tool_call_id": "c1", "content": content});
+    let part = |text: &str| json!({"type": "text", "text": text});
+    let said = json!({"role": "assistant", "content": "hel"});
+    for deltas in [
+        vec![
+            head(json!("")),
+            json!({"content": "{\"status\":\"decl"}),
+            json!({"role": "", "content": "ined\"}"}),
+            said.clone(),
+            json!({"content": "lo"}),
+        ],
+        vec![
+            head(json!("{\"status\":\"decl")),
+            json!({"content": "ined\"}"}),
+            said.clone(),
+            json!({"content": "lo"}),
+        ],
+        vec![
+            head(json!([part("{\"status\":")])),
+            json!({"content": [part("\"declined\"}")]}),
+            said.clone(),
+            json!({"content": "lo"}),
+        ],
+        // A refusal is the agent's.
+        vec![head(json!("{\"status\":\"declined\"}")), json!({"refusal": "hello"})],
+    ] {
+        let server = FakeAgent::start(move |_| {
+            let called = ChatCompletion::new().tool(0, "c1", "pay", &json!({"a": 1}));
+            let chunks = deltas.iter().map(|delta| chunk(delta.clone(), None));
+            chunks.fold(called, ChatCompletion::chunk).finish("stop")
+        });
+        let suite = "name: a\nturns:\n  - user: hello\n    assert: [{ type: tool_result, tool: pay, result: { status: declined } }, { type: equals, value: hello }]\n";
+        run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+    }
+}
+
 // Client tools.
 
 const CONFIRM: &str = "
@@ -570,9 +609,8 @@ fn invalid_completion_is_quoted() {
     let beside =
         json!({"choices": [{"message": {"content": "Done."}}], "message": {"tool_calls": [{"id": "c"}]}});
     let piece = |function: Value| chunk(json!({"tool_calls": [{"index": 0, "function": function}]}), None);
-    let result = |content: &str| {
-        chunk(json!({"role": "tool", "tool_call_id": "c1", "content": content}), None)
-    };
+    let result =
+        |content: &str| chunk(json!({"role": "tool", "tool_call_id": "c1", "content": content}), None);
     let cases: [(FakeReply, &str); 25] = [
         (
             ChatCompletion::new()

@@ -98,6 +98,14 @@ impl CompletionWireMessage {
         self.role.as_deref() == Some("tool")
     }
 
+    /// True if a delta may belong to a result that is being received: it has no role, and nothing that only the agent sends.
+    fn continues_result(&self) -> bool {
+        let CompletionWireMessage { role, refusal, reasoning_content, reasoning, .. } = self;
+        role.as_deref().is_none_or(str::is_empty)
+            && !self.has_calls()
+            && [refusal, reasoning_content, reasoning].iter().all(|text| text.is_none())
+    }
+
     fn has_calls(&self) -> bool {
         self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
     }
@@ -152,6 +160,50 @@ struct PartialCall {
     last_part: Option<TimeOffset>,
 }
 
+/// A result of the server that is being received.
+struct OpenResult {
+    /// Id of the call.
+    id: String,
+    content: Value,
+    error: Option<Value>,
+    /// Arrival of the last part.
+    last_part: TimeOffset,
+}
+
+impl OpenResult {
+    fn add(&mut self, content: Option<Value>, error: Option<Value>, at: TimeOffset) {
+        self.error = error.or(self.error.take());
+        let piece = content.unwrap_or_default();
+        if piece.is_null() || piece == "" {
+            return;
+        }
+        self.last_part = at;
+        match (&mut self.content, piece) {
+            (Value::String(known), Value::String(piece)) => append_piece(known, &piece),
+            (Value::Array(known), Value::Array(parts)) => known.extend(parts),
+            (Value::String(known), first) if known.is_empty() => self.content = first,
+            (known, piece) => {
+                let mut text = match known.take() {
+                    Value::String(text) => text,
+                    other => plain_text(&other),
+                };
+                append_piece(&mut text, &plain_text(&piece));
+                *known = Value::String(text);
+            }
+        }
+    }
+
+    fn into_reply(self) -> ToolReply {
+        match reported_error(self.error.as_ref()) {
+            Some(error) => ToolReply::Error(match plain_text(&self.content) {
+                said if said.is_empty() => parse_error(error).message,
+                said => said,
+            }),
+            None => ToolReply::Content(parse_content_output(&self.content)),
+        }
+    }
+}
+
 /// Reads one reply.
 #[derive(Default)]
 pub(super) struct CompletionReader {
@@ -169,6 +221,8 @@ pub(super) struct CompletionReader {
     extra: Map<String, Value>,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
+    /// The result whose message has begun. Deltas without a role belong to it.
+    open_result: Option<OpenResult>,
     finish_reason: Option<Arc<str>>,
     usage: Option<Value>,
     model: Option<String>,
@@ -296,11 +350,18 @@ impl CompletionReader {
                 let message = format!("{what} has a `delta` and a `message` with tool calls");
                 return Err(protocol_error(message));
             }
-            self.pieces.begin_message(choice.delta.is_none());
+            let is_whole = choice.delta.is_none();
+            self.pieces.begin_message(is_whole);
             if let Some(message) = choice.delta.or(choice.message) {
+                if is_whole || !message.continues_result() {
+                    self.end_result(telling)?;
+                }
                 self.read_message(message, what, telling)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+            if is_whole || reason.is_some() {
+                self.end_result(telling)?;
+            }
             // A reply that was cut stays so, whatever the stream adds; a failure ends any reply.
             let is_failure = |reason: &str| StopReason::from_provider(reason).is_failure();
             if self.finish_reason.as_deref().is_none_or(|known| known == "stop")
@@ -333,15 +394,18 @@ impl CompletionReader {
             let Some(id) = &message.tool_call_id else {
                 return Err(protocol_error(format!("{what} has a result without a `tool_call_id`")));
             };
-            let content = message.content.unwrap_or(Value::String(String::new()));
-            let reply = match reported_error(message.error.as_ref()) {
-                Some(error) => ToolReply::Error(match plain_text(&content) {
-                    said if said.is_empty() => parse_error(error).message,
-                    said => said,
-                }),
-                None => ToolReply::Content(parse_content_output(&content)),
-            };
-            return self.read_result(id, reply, telling);
+            if message.has_calls() {
+                return Err(protocol_error(format!("{what} has a result with tool calls")));
+            }
+            // The text before it is a message.
+            self.end_message(telling);
+            let content = Value::String(String::new());
+            let open = OpenResult { id: id.clone(), content, error: None, last_part: telling.now() };
+            self.open_result = Some(open);
+        }
+        if let Some(open) = &mut self.open_result {
+            open.add(message.content, message.error, telling.now());
+            return Ok(());
         }
         if let Some(text) = &message.reasoning_content {
             message.extra.insert("reasoning_content".to_string(), text.as_str().into());
@@ -367,15 +431,13 @@ impl CompletionReader {
         Ok(())
     }
 
-    /// Records the result of a call that the server has run itself.
-    fn read_result(
-        &mut self,
-        id: &str,
-        reply: ToolReply,
-        telling: &mut TurnRecorder<'_>,
-    ) -> Result<(), TurnError> {
+    /// Records the result that has been received, of a call that the server has run itself.
+    fn end_result(&mut self, telling: &mut TurnRecorder<'_>) -> Result<(), TurnError> {
+        let Some(open) = self.open_result.take() else { return Ok(()) };
+        let (id, last_part) = (open.id.clone(), open.last_part);
+        let reply = open.into_reply();
         let failed = |words: &str| protocol_error(format!("a result of tool call {id}, {words}"));
-        let call = self.pieces.call_with_id(id).map(|call| &mut self.calls[call]);
+        let call = self.pieces.call_with_id(&id).map(|call| &mut self.calls[call]);
         let Some(PartialCall { started: Some((_, trace_id)), result, .. }) = call else {
             return Err(failed("which was never announced"));
         };
@@ -385,9 +447,7 @@ impl CompletionReader {
             Some(_) => return Err(failed("which already has another one")),
             None => *result = Some(reply.clone()),
         }
-        let trace_id = trace_id.clone();
-        self.end_message(telling);
-        telling.record_result(&trace_id, reply, Origin::Stream);
+        telling.record_streamed_result(trace_id, reply, Origin::Stream, last_part);
         Ok(())
     }
 
@@ -428,6 +488,7 @@ impl CompletionReader {
     /// error.
     pub(super) fn finish(mut self, telling: &mut TurnRecorder<'_>) -> Result<CompletionReply, TurnError> {
         telling.record_reasoning(std::mem::take(&mut self.reasoning));
+        let ended = self.end_result(telling);
         self.end_message(telling);
         let text: Arc<str> = self.earlier_texts.join("\n").into();
         let mut calls: Vec<CompletionCall> = Vec::new();
@@ -452,6 +513,7 @@ impl CompletionReader {
         if let Some(awaiting) = self.awaiting {
             telling.record_awaiting(awaiting, self.hint);
         }
+        ended?;
         if let Some(arguments) = nameless {
             let message = format!("a tool call has no name; its arguments are {}", excerpt(&arguments, 200));
             return Err(protocol_error(message));

@@ -259,6 +259,17 @@ impl<'a> TurnRecorder<'a> {
     }
 
     pub(crate) fn record_result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {
+        self.record_streamed_result(tool_call_id, reply, origin, self.now());
+    }
+
+    /// Records a result that was received in parts, the last of them at `at`.
+    pub(crate) fn record_streamed_result(
+        &mut self,
+        tool_call_id: &Arc<str>,
+        reply: ToolReply,
+        origin: Origin,
+        at: TimeOffset,
+    ) {
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
         let text = match &reply {
             ToolReply::Content(output) => plain_text(output),
@@ -268,7 +279,7 @@ impl<'a> TurnRecorder<'a> {
             tool_call_id: Some(tool_call_id.to_string()),
             ..RecordedMessage::new(MessageRole::Tool, text.into())
         });
-        self.recorder.emit(reply.into_payload(turn_id, tool_call_id, origin));
+        self.recorder.emit_at(at, reply.into_payload(turn_id, tool_call_id, origin));
     }
 
     /// Returns true if a call has a result.

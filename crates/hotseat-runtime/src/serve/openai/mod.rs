@@ -42,6 +42,8 @@ pub struct ChatAnswer {
     message_start: usize,
     head: ChunkHead,
     started: bool,
+    /// True if the last chunk was the result of a tool: the message of the agent that follows it begins with its role.
+    after_result: bool,
     /// Calls of the agent's own tools that were sent, in order; `None` if the client did not request them.
     shown: Option<Vec<Arc<str>>>,
 }
@@ -130,6 +132,7 @@ impl ChatAnswer {
             message_start: 0,
             head,
             started: false,
+            after_result: false,
             shown: show_tools.then(Vec::new),
         };
         Ok((chat, taken))
@@ -146,7 +149,14 @@ impl ChatAnswer {
             match self.step().await {
                 Ok(ChatStep::Pieces(pieces)) if pieces.is_empty() => {}
                 Ok(ChatStep::Pieces(pieces)) => {
-                    chunks.extend(pieces.into_iter().map(|piece| self.chunk(piece.delta(), None)));
+                    for piece in pieces {
+                        let is_result = matches!(piece, ChatPiece::ToolAnswered { .. });
+                        let mut delta = piece.delta();
+                        if std::mem::replace(&mut self.after_result, is_result) && !is_result {
+                            delta["role"] = json!("assistant");
+                        }
+                        chunks.push(self.chunk(delta, None));
+                    }
                     return ChatBatch::Chunks(chunks);
                 }
                 Ok(ChatStep::Finished(ending)) => return ChatBatch::Last(self.last_chunks(&ending)),
