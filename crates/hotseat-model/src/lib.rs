@@ -53,7 +53,7 @@ pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use pure::{FunctionModel, LiveModel, PureModel};
 pub use reply_assembler::ReplyAssembler;
-pub use reported_error::{failed_base_response, is_error_object, reported_error};
+pub use reported_error::{completion_error, is_error_object, reported_error};
 pub use types::{
     CallPosition, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool,
     ModelToolCall, ModelToolResult, ProviderParts, ReplyDelta, ResponseFormat, StopReason, TimedValue,

@@ -14,8 +14,19 @@ pub fn reported_error(member: Option<&Value>) -> Option<&Value> {
     })
 }
 
+/// Returns the error beside the choices of a reply: in `error`; in `base_resp`, as MiniMax sends it; or in `x_groq`, as Groq
+/// sends it.
+pub fn completion_error<'a>(
+    error: Option<&'a Value>,
+    base_resp: Option<&'a Value>,
+    x_groq: Option<&'a Value>,
+) -> Option<&'a Value> {
+    let in_x_groq = || reported_error(x_groq.and_then(|members| members.get("error")));
+    reported_error(error).or_else(|| failed_base_response(base_resp)).or_else(in_x_groq)
+}
+
 /// Returns a `base_resp`, in which MiniMax reports the status of a reply, if it is not that of success.
-pub fn failed_base_response(member: Option<&Value>) -> Option<&Value> {
+fn failed_base_response(member: Option<&Value>) -> Option<&Value> {
     member.filter(|response| is_failure_code(&response["status_code"]))
 }
 

@@ -754,8 +754,12 @@ fn event_without_choices_is_ignored_with_a_note() {
     assert!(notes.contains("has no `choices`; it is ignored"), "{notes}");
 }
 
-/// Errors of llama.cpp, vLLM, FastAPI, DashScope and MiniMax in a stream, with words of the message.
-pub const PROVIDER_ERRORS: [(&str, &str); 6] = [
+/// Errors of llama.cpp, vLLM, FastAPI, DashScope, MiniMax and Groq in a stream, with words of the message.
+pub const PROVIDER_ERRORS: [(&str, &str); 7] = [
+    (
+        r#"data: {"choices":[{"index":0,"delta":{}}],"x_groq":{"id":"r","error":"upstream died"}}"#,
+        "upstream died",
+    ),
     (r#"error: {"code":500,"message":"context shift failed"}"#, "context shift failed"),
     (r#"data: {"object":"error","message":"EngineDeadError","param":null,"code":500}"#, "EngineDeadError"),
     (r#"data: {"detail":"Internal Server Error"}"#, "Internal Server Error"),
@@ -787,6 +791,7 @@ pub fn harmless_stream() -> FakeReply {
         said["choices"][0]["error"] = error.clone();
         said["error"] = error;
         said["base_resp"] = json!({"status_code": 0, "status_msg": ""});
+        said["x_groq"] = json!({"id": "r", "error": null});
         completion = completion.chunk(said);
     }
     let usage =

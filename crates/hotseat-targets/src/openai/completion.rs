@@ -6,9 +6,8 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousPiece, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_usage,
-    failed_base_response, is_call_part, is_error_object, is_reasoning_part, merge_extra_members,
-    reported_error,
+    AmbiguousPiece, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_error,
+    completion_usage, is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
 use serde::Deserialize;
@@ -303,9 +302,8 @@ impl CompletionReader {
             };
             protocol_error(format!("{what} {words}: {}", excerpt(data, 200)))
         })?;
-        if let Some(error) =
-            reported_error(chunk.error.as_ref()).or(failed_base_response(chunk.base_resp.as_ref()))
-        {
+        let CompletionChunk { error, base_resp, x_groq, .. } = &chunk;
+        if let Some(error) = completion_error(error.as_ref(), base_resp.as_ref(), x_groq.as_ref()) {
             return Err(run_failure(error, telling));
         }
         if chunk.choices.as_ref().is_none_or(Vec::is_empty)

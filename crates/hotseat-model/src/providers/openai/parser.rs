@@ -14,7 +14,7 @@ use crate::providers::optional_member::read_or_absent;
 use crate::{
     AmbiguousPiece, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
     ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
-    completion_usage, failed_base_response, is_call_part, is_error_object, is_reasoning_part,
+    completion_error, completion_usage, is_call_part, is_error_object, is_reasoning_part,
     merge_extra_members, reported_error,
 };
 
@@ -184,8 +184,9 @@ impl<'r> OpenAiParser<'r> {
     /// Fails if a chunk reports an error.
     fn check_errors(&self, chunk: &ChatCompletionChunk, data: &str) -> Result<(), ModelError> {
         let in_choice = chunk.choices.iter().flatten().find_map(ChatCompletionChoice::error);
-        let base = failed_base_response(chunk.base_resp.as_ref());
-        if let Some(error) = reported_error(chunk.error.as_ref()).or(in_choice).or(base) {
+        let ChatCompletionChunk { error, base_resp, x_groq, .. } = chunk;
+        let beside = completion_error(error.as_ref(), base_resp.as_ref(), x_groq.as_ref());
+        if let Some(error) = beside.or(in_choice) {
             let choices = chunk.choices.iter().flatten();
             // Some clients ignore the error and carry out the calls.
             return Err(
