@@ -218,6 +218,16 @@ fn reply_that_ended_with_an_error_fails() {
     assert!(notes.contains("truncated at its token limit"), "{notes}");
 }
 
+#[test]
+fn a_program_that_awaits_a_result_names_the_tool() {
+    for reason in ["tool_calls", "tool_use", "TOOL_CALLS"] {
+        let call = json!({"type": "tool_call", "id": "1", "name": "pay", "arguments": {}});
+        let agent = answer_script(&[call, json!({"type": "done", "finish_reason": reason})]);
+        let tested = script_project(&agent).suite("a", HELLO).test(&[]);
+        tested.assert_failure("a", "test_error", &["the agent called tool pay and awaits its result"]);
+    }
+}
+
 /// An agent that waits for the user may finish its call later, however it says that it waits.
 #[test]
 fn awaiting_agent_may_leave_a_call_open() {

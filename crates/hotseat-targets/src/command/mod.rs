@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::excerpt;
+use hotseat_model::StopReason;
 use hotseat_trace::{AttemptFailure, FailureKind, Origin, TimeOffset};
 use serde_json::{Value, json};
 
@@ -451,14 +452,14 @@ impl CommandTurn {
                     telling.record_awaiting(awaiting, hint);
                 }
                 self.finish_reason = finish_reason.map(Arc::from);
-                let awaits_results = self.finish_reason.as_deref() == Some("tool_calls");
+                let stop = self.finish_reason.as_deref().map(StopReason::from_provider);
                 let awaiting = awaiting.or(self.awaiting);
                 // An agent that awaits input may continue its call after the user has answered.
                 let mut missing = self.announced.iter().filter(|(id, tool)| {
                     awaiting != Some(true) && !script.asks_user(tool) && !telling.is_answered(id)
                 });
                 if let Some((id, tool)) = missing.next() {
-                    if awaits_results {
+                    if stop == Some(StopReason::ToolUse) {
                         check_unoffered_call(tool, script)?;
                     }
                     return Err(protocol_error(format!(

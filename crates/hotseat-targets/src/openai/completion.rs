@@ -524,7 +524,8 @@ impl CompletionReader {
             telling.record_note("the reply has further choices; only the first one is read");
         }
         telling.check_finish_reason(self.finish_reason.as_deref())?;
-        if let Some(reason @ ("tool_calls" | "function_call")) = self.finish_reason.as_deref()
+        if let Some(reason) = self.finish_reason.as_deref()
+            && StopReason::from_provider(reason) == StopReason::ToolUse
             && calls.is_empty()
         {
             let message = format!("the reply ends with finish_reason {reason} but has no tool call");

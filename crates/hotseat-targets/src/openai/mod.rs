@@ -15,6 +15,7 @@ use ::http::Method;
 use ::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hotseat_document::excerpt;
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
+use hotseat_model::StopReason;
 use hotseat_trace::{AttemptFailure, FailureKind, Origin, plain_text};
 use serde_json::{Map, Number, Value, json};
 use url::Url;
@@ -280,17 +281,12 @@ impl ChatSession {
             .into_iter()
             .filter(|call| !telling.is_answered(&call.trace_id))
             .partition(|call| script.asks_user(&call.name));
-        if reply.finish_reason.as_deref() == Some("tool_calls") {
+        if reply.finish_reason.as_deref().map(StopReason::from_provider) == Some(StopReason::ToolUse) {
             others.iter().try_for_each(|call| check_unoffered_call(&call.name, script))?;
         }
         let mut message = json!({"role": "assistant", "content": &*reply.text});
-        // Calls handled by the server are left out of the history.
-        let is_asked = reply.finish_reason.as_deref() == Some("tool_calls") && !asking.is_empty();
-        let kept: Vec<Value> = offered
-            .iter()
-            .chain(asking.iter().filter(|_| is_asked))
-            .map(|call| call.to_history_json())
-            .collect();
+        // Calls handled by the server are left out of the history. Some servers send `stop` with calls that ask the user.
+        let kept: Vec<Value> = offered.iter().chain(&asking).map(|call| call.to_history_json()).collect();
         let has_calls = !kept.is_empty();
         if has_calls {
             message["tool_calls"] = kept.into();
@@ -316,7 +312,7 @@ impl ChatSession {
             self.messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
             telling.record_result(&call.trace_id, answer, Origin::Client);
         }
-        if is_asked {
+        if !asking.is_empty() {
             // The turn is done; the next user message answers the calls.
             self.messages.extend(
                 asking.iter().map(

@@ -340,8 +340,9 @@ impl ReplyParser for OpenAiParser<'_> {
             let arguments = self.pieces.arguments(nameless);
             return Err(invalid_reply_error(&self.url, "a tool call has no name", arguments));
         }
-        if let (Some(reason @ ("tool_calls" | "function_call")), true) =
-            (self.finish.as_deref(), self.calls.is_empty())
+        if let Some(reason) = &self.finish
+            && StopReason::from_provider(reason) == StopReason::ToolUse
+            && self.calls.is_empty()
         {
             let problem = format!("it ends with finish_reason {reason} but has no tool call");
             return Err(invalid_reply_error(&self.url, &problem, ""));

@@ -423,6 +423,11 @@ async fn rejects_invalid_responses() {
             "a tool call has no name",
         ),
         (
+            vec![delta(json!({"content": "a"})), finish("tool_use")],
+            ModelErrorKind::Decode,
+            "it ends with finish_reason tool_use but has no tool call",
+        ),
+        (
             vec![delta(json!({"content": "a"})), finish("error")],
             ModelErrorKind::Server,
             "ended its reply with an error",
