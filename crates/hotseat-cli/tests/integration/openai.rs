@@ -119,6 +119,27 @@ fn stateful_server_receives_only_new_messages() {
     }
 }
 
+#[test]
+fn a_message_that_failed_is_sent_once() {
+    for (history, last) in [("delta", vec!["three"]), ("full", vec!["one", "fine", "two", "three"])] {
+        let server = FakeAgent::start(|request| match request.index {
+            1 => FakeReply::json(200, &json!({"error": {"message": "kaboom"}})),
+            _ => ChatCompletion::new().text("fine").finish("stop").into(),
+        });
+        let suite = "name: a\nturns: [{ user: one }, { user: two, expect_error: kaboom }, { user: three }]\n";
+        run_hello(&project(&server, &format!("  history: {history}\n")).suite("a", suite))
+            .assert_all_passed();
+        let sent = server.requests()[2].json()["messages"].clone();
+        let texts: Vec<&str> = sent
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|message| message["content"].as_str())
+            .collect();
+        assert_eq!(texts, last, "{history}");
+    }
+}
+
 // Answers.
 
 #[test]

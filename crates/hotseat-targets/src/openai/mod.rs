@@ -88,7 +88,7 @@ pub struct ChatSession {
     target: ChatTarget,
     conversation_id: Arc<str>,
     messages: Vec<Value>,
-    /// Number of messages that the server has received.
+    /// Number of messages that were sent to the server, or received from it.
     sent: usize,
     requests: usize,
     turns: usize,
@@ -144,6 +144,9 @@ impl ChatSession {
         telling: &mut TurnRecorder<'_>,
     ) -> Result<CompletionReply, TurnError> {
         self.requests += 1;
+        let body = self.request_body(script);
+        // Also if the turn fails: no message is sent twice.
+        self.sent = self.messages.len();
         let run_id: Arc<str> = format!("request-{}", self.requests).into();
         let (endpoint, headers) = match self.backend() {
             Some(backend) => (&backend.endpoint, &backend.headers),
@@ -157,7 +160,7 @@ impl ChatSession {
             method: Method::POST,
             url: endpoint,
             headers,
-            body: Some(self.request_body(script)),
+            body: Some(body),
             address_key: "`base_url` of the agent",
         };
         telling.clear_arrival();
