@@ -59,7 +59,7 @@ impl MisplacedCalls {
 
     /// True if a value has calls in members with the names of tool calls.
     pub fn are_members_of(value: &Value) -> bool {
-        let names = ["tool_calls", "toolCalls", "function_call", "functionCall"];
+        let names = ["tool_calls", "toolCalls", "function_call", "functionCall", "tool_use", "toolUse"];
         names.iter().filter_map(|name| value.get(name)).any(MisplacedCalls::are_in)
     }
 
@@ -80,23 +80,13 @@ impl<'de> Deserialize<'de> for MisplacedCalls {
     }
 }
 
-/// True if a content part of this type is a call of a tool, which belongs into `tool_calls`.
-pub fn is_call_part(part_type: &str) -> bool {
-    matches!(
-        part_type,
-        "tool_use"
-            | "tool_call"
-            | "tool_calls"
-            | "function_call"
-            | "custom_tool_call"
-            | "mcp_call"
-            | "mcp_tool_use"
-    )
-}
-
-/// True if a content part of this type is not said to the user.
-pub fn is_reasoning_part(part_type: &str) -> bool {
-    matches!(part_type, "reasoning" | "thinking" | "redacted_thinking")
+/// True if a content part is or has a call of a tool, which belongs into `tool_calls`. Servers spell its type and its members
+/// in many ways, such as `server_tool_use`, `tool-call` or `toolUse`.
+pub fn is_call_part(part: &Value) -> bool {
+    let letters = |name: &str| name.replace(['-', '_'], "").to_ascii_lowercase();
+    let part_type = part.get("type").and_then(Value::as_str).map(letters).unwrap_or_default();
+    let words = ["tooluse", "toolcall", "functioncall", "mcpcall"];
+    words.iter().any(|word| part_type.contains(word)) || MisplacedCalls::are_members_of(part)
 }
 
 /// A piece and the call that it belongs to.

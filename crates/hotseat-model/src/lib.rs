@@ -31,6 +31,7 @@
 
 mod call_pieces;
 mod completion_usage;
+mod content_text;
 mod extra_members;
 mod model;
 mod providers;
@@ -45,9 +46,9 @@ mod types;
 
 pub use call_pieces::{
     AmbiguousPiece, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
-    is_reasoning_part,
 };
 pub use completion_usage::completion_usage;
+pub use content_text::{ContentError, ContentText};
 pub use extra_members::merge_extra_members;
 pub use model::{DiscardSink, Model, ReplyFuture, ReplySink};
 pub use providers::{ConnectorConfig, Provider, Secret, TimeLimits};

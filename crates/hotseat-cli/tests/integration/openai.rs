@@ -741,6 +741,54 @@ fn invalid_completion_is_quoted() {
     }
 }
 
+/// Nothing that a server says or calls in the parts of a content may be invisible to checks.
+#[test]
+fn every_part_of_a_content_counts() {
+    let run = |part: Value, streamed: bool| {
+        let message = json!({"role": "assistant", "content": [{"type": "text", "text": "Hello. "}, part]});
+        run_with_reply(move |_| match streamed {
+            true => ChatCompletion::new().chunk(chunk(message.clone(), Some("stop"))).into(),
+            false => complete_reply(message.clone(), "stop"),
+        })
+    };
+    for (part, note) in [
+        (json!("secret"), None),
+        (json!({"type": "text", "text": {"value": "secret"}}), None),
+        (json!({"text": "secret"}), None),
+        (json!({"type": "refusal", "refusal": "secret"}), None),
+        (json!({"type": "image_url", "image_url": {"url": "x"}, "text": "secret"}), None),
+        (
+            json!({"type": "image_url", "image_url": {"url": "x"}}),
+            Some("a part `image_url`, which is not read"),
+        ),
+        (json!({"type": "thinking", "thinking": "hm"}), None),
+        (json!({"type": "text", "text": "", "tool_calls": []}), None),
+        (json!({"type": "text", "text": null}), None),
+    ] {
+        let has_secret = part.to_string().contains("secret");
+        let tested = run(part.clone(), true);
+        tested.assert_all_passed();
+        let turn = &tested.case("a")["turns"][0];
+        assert_eq!(turn["output"], if has_secret { "Hello. secret" } else { "Hello. " }, "{part}");
+        let notes = turn["notes"].to_string();
+        assert!(note.map_or(notes == "null", |note| notes.contains(note)), "{part}: {notes}");
+    }
+    for part in [json!({"type": "text", "content": "secret"}), json!({"content": "secret"}), json!(42)] {
+        assert_failed(&run(part, false), 1, "protocol_error", "has a part without text in its `content`");
+    }
+    let calls = [
+        json!({"toolUse": {"name": "delete", "input": {}}}),
+        json!({"functionCall": {"name": "delete"}}),
+        json!({"type": "tool-call", "toolName": "delete"}),
+        json!({"type": "tool_use", "name": "delete"}),
+        json!({"type": "server_tool_use", "name": "delete"}),
+        json!({"type": "text", "text": "Hi.", "tool_calls": [{"name": "delete"}]}),
+    ];
+    for (part, streamed) in calls.into_iter().zip([true, false].into_iter().cycle()) {
+        assert_failed(&run(part, streamed), 1, "protocol_error", "calls belong into `tool_calls`");
+    }
+}
+
 #[test]
 fn rejects_call_without_name() {
     let nameless = |_: &FakeRequest| {

@@ -457,8 +457,7 @@ pub fn invalid_call(message: &MessageObject) -> Option<&Value> {
             .find(|value| MisplacedCalls::are_in(value))
     };
     let parts = || message.get("content").and_then(Value::as_array).into_iter().flatten();
-    let is_call = |part: &&Value| part.get("type").and_then(Value::as_str).is_some_and(is_call_part);
-    invalid.or_else(foreign).or_else(|| parts().find(is_call))
+    invalid.or_else(foreign).or_else(|| parts().find(|part| is_call_part(part)))
 }
 
 /// Returns true if a call is readable, and has no arguments where none are read, which would count as none.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hotseat_document::excerpt;
 use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
-    AmbiguousPiece, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces, completion_error,
-    completion_usage, is_call_part, is_error_object, is_reasoning_part, merge_extra_members, reported_error,
+    AmbiguousPiece, ContentText, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces,
+    completion_error, completion_usage, is_error_object, merge_extra_members, reported_error,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
 use serde::Deserialize;
@@ -217,6 +217,8 @@ pub(super) struct CompletionReader {
     earlier_calls: usize,
     reasoning: String,
     has_content: bool,
+    /// Type of the first part of the content that is not read.
+    skipped_part: Option<String>,
     extra: Map<String, Value>,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
@@ -411,8 +413,10 @@ impl CompletionReader {
         merge_extra_members(&mut self.extra, message.extra);
         self.reasoning.extend(message.reasoning_content.or(message.reasoning));
         self.has_content |= message.content.as_ref().is_some_and(|content| !content.is_null());
-        let content = message.content.as_ref().map(|content| content_text(content, what)).transpose()?;
-        let content = content.into_iter().chain(message.refusal).collect::<String>();
+        let content = ContentText::read(message.content.as_ref().unwrap_or(&Value::Null))
+            .map_err(|error| protocol_error(format!("{what} {error}")))?;
+        self.skipped_part = self.skipped_part.take().or(content.skipped);
+        let content = content.text + &content.refusal + &message.refusal.unwrap_or_default();
         match content.is_empty() {
             true => {}
             false => {
@@ -523,6 +527,12 @@ impl CompletionReader {
         if self.has_further_choices {
             telling.record_note("the reply has further choices; only the first one is read");
         }
+        if let Some(part_type) = &self.skipped_part {
+            let part_type = excerpt(part_type, 60);
+            telling.record_note(format!(
+                "the `content` of the reply has a part `{part_type}`, which is not read"
+            ));
+        }
         telling.check_finish_reason(self.finish_reason.as_deref())?;
         if let Some(reason) = self.finish_reason.as_deref()
             && StopReason::from_provider(reason) == StopReason::ToolUse
@@ -540,31 +550,6 @@ impl CompletionReader {
             model: self.model,
             finish_reason: self.finish_reason,
         })
-    }
-}
-
-/// Returns the text of a content: a string, or the text of its parts, also of refusals. Other parts are ignored.
-fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
-    match content {
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let types = parts.iter().filter_map(|part| part.get("type")?.as_str());
-            if let Some(part_type) = types.into_iter().find(|part_type| is_call_part(part_type)) {
-                return Err(protocol_error(format!(
-                    "{what} has a part `{part_type}` in its `content`; calls belong into `tool_calls`"
-                )));
-            }
-            let is_said = |part: &&Value| !part["type"].as_str().is_some_and(is_reasoning_part);
-            let text = |part: &'_ Value| {
-                part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str).map(str::to_string)
-            };
-            Ok(parts.iter().filter(is_said).filter_map(text).collect())
-        }
-        Value::Null => Ok(String::new()),
-        other => Err(protocol_error(format!(
-            "{what} has a `content` that is not text: {}",
-            excerpt(&other.to_string(), 200)
-        ))),
     }
 }
 

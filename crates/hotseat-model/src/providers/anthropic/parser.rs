@@ -389,8 +389,8 @@ impl ReplyParser for AnthropicParser<'_> {
 impl MessageStartBody {
     /// Returns the type of the first block that is a call of a tool.
     fn call_part(&self) -> Option<&str> {
-        let blocks = self.content.as_array().into_iter().flatten();
-        blocks.filter_map(|block| block["type"].as_str()).find(|kind| is_call_part(kind))
+        let call = self.content.as_array()?.iter().find(|block| is_call_part(block))?;
+        Some(call["type"].as_str().unwrap_or("tool call"))
     }
 }
 

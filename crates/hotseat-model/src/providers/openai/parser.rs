@@ -12,10 +12,9 @@ use crate::providers::connection::{
 };
 use crate::providers::optional_member::read_or_absent;
 use crate::{
-    AmbiguousPiece, MisplacedCalls, ModelError, ModelReply, ModelRequest, PlacedPiece, ProviderParts,
-    ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece, ToolCallPieces,
-    completion_error, completion_usage, is_call_part, is_error_object, is_reasoning_part,
-    merge_extra_members, reported_error,
+    AmbiguousPiece, ContentError, ContentText, MisplacedCalls, ModelError, ModelReply, ModelRequest,
+    PlacedPiece, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece,
+    ToolCallPieces, completion_error, completion_usage, is_error_object, merge_extra_members, reported_error,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -49,7 +48,7 @@ struct ChatCompletionChoice {
 struct ChatCompletionMessage {
     role: Option<String>,
     error: Option<Value>,
-    content: Option<ChatCompletionContent>,
+    content: Option<Value>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
@@ -60,21 +59,6 @@ struct ChatCompletionMessage {
     /// Members that the protocol does not define.
     #[serde(flatten)]
     extra: Map<String, Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum ChatCompletionContent {
-    Text(String),
-    Parts(Vec<ChatCompletionPart>),
-}
-
-/// A content part; parts without text are ignored.
-#[derive(Debug, Deserialize)]
-struct ChatCompletionPart {
-    r#type: Option<String>,
-    text: Option<String>,
-    refusal: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -212,9 +196,11 @@ impl<'r> OpenAiParser<'r> {
         data: &str,
         sink: &mut dyn ReplySink,
     ) -> Result<(), ModelError> {
-        if let Some(kind) = message.content.as_ref().and_then(ChatCompletionContent::call_part) {
-            return Err(unsupported_call_error(&self.url, kind));
-        }
+        let content = match ContentText::read(message.content.as_ref().unwrap_or(&Value::Null)) {
+            Ok(content) => content,
+            Err(ContentError::Call(kind)) => return Err(unsupported_call_error(&self.url, &kind)),
+            Err(error) => return Err(invalid_reply_error(&self.url, &format!("it {error}"), data)),
+        };
         // The pieces that follow have no role of their own.
         if let Some(role) = message.role.as_deref().filter(|role| !matches!(*role, "" | "assistant")) {
             let problem = format!("it has a message with role `{role}` instead of `assistant`");
@@ -228,10 +214,9 @@ impl<'r> OpenAiParser<'r> {
         if let Some(text) = reasoning {
             self.assembly.pass_on(ReplyDelta::Reasoning { text }, sink);
         }
-        let (content, refusal) = message.content.map(ChatCompletionContent::into_texts).unwrap_or_default();
-        let refusals = [refusal, message.refusal.unwrap_or_default()];
+        let refusals = [content.refusal, message.refusal.unwrap_or_default()];
         self.refused |= refusals.iter().any(|refusal| !refusal.is_empty());
-        let said = std::iter::once(content).chain(refusals);
+        let said = std::iter::once(content.text).chain(refusals);
         for text in said.filter(|text| !text.is_empty()) {
             self.assembly.pass_on(ReplyDelta::Text { text }, sink);
         }
@@ -301,7 +286,7 @@ impl ReplyParser for OpenAiParser<'_> {
         let choices = chunk.choices.iter().flatten();
         let mut messages = choices.flat_map(|choice| choice.delta.iter().chain(&choice.message));
         let has_part = |message: &ChatCompletionMessage| {
-            message.content.as_ref().and_then(ChatCompletionContent::call_part).is_some()
+            matches!(message.content.as_ref().map(ContentText::read), Some(Err(ContentError::Call(_))))
         };
         match chunk.has_misplaced_calls() || messages.any(|message| message.has_calls() || has_part(message))
         {
@@ -402,28 +387,6 @@ impl ChatCompletionChoice {
 impl ChatCompletionMessage {
     fn has_calls(&self) -> bool {
         self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
-    }
-}
-
-impl ChatCompletionContent {
-    /// Returns the type of the first part that is a call of a tool.
-    fn call_part(&self) -> Option<&str> {
-        let ChatCompletionContent::Parts(parts) = self else { return None };
-        parts.iter().filter_map(|part| part.r#type.as_deref()).find(|part_type| is_call_part(part_type))
-    }
-
-    /// Returns the text and the refusal.
-    fn into_texts(self) -> (String, String) {
-        match self {
-            ChatCompletionContent::Text(text) => (text, String::new()),
-            ChatCompletionContent::Parts(parts) => {
-                let texts = parts
-                    .into_iter()
-                    .filter(|part| !part.r#type.as_deref().is_some_and(is_reasoning_part))
-                    .map(|part| (part.text.unwrap_or_default(), part.refusal.unwrap_or_default()));
-                texts.unzip()
-            }
-        }
     }
 }
 

@@ -361,7 +361,7 @@ async fn several_choices_are_an_error() {
 #[tokio::test]
 async fn reads_text_and_usage_variants() {
     let (reply, _) = answer(vec![
-        delta(json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]})),
+        delta(json!({"content": ["a", {"type": "image"}, {"type": "text", "text": {"value": "b"}}, {"type": "text", "text": null}]})),
         delta(json!({"reasoning": "because"})),
         finish("stop"),
         json!({"choices": [], "x_groq": {"usage": {"prompt_tokens": 2, "completion_tokens": 1}}}),
@@ -445,6 +445,11 @@ async fn rejects_invalid_responses() {
             ],
             ModelErrorKind::Decode,
             "after the complete arguments of tool call \"f\", further ones have neither a name nor a new id",
+        ),
+        (
+            vec![delta(json!({"content": [{"type": "text", "content": "a"}]})), finish("stop")],
+            ModelErrorKind::Decode,
+            "it has a part without text in its `content`",
         ),
         // Gateways report the error of a provider in the choice.
         (
