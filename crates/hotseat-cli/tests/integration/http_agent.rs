@@ -402,6 +402,20 @@ fn every_selected_usage_counts() {
     let partly = json!([{"usage": {"total_tokens": 10}}, {"usage": null}]);
     run(partly, 100).assert_failure("a", "usage_error", &[]);
     run(json!([{"usage": {"total_tokens": 10}}]), 10).assert_all_passed();
+    // Also of several events.
+    for (limit, passes) in [(100, true), (99, false)] {
+        let cost = |tokens: u64| json!({"delta": "Hm. ", "cost": {"total_tokens": tokens}});
+        let events = [cost(90), json!({"delta": "Done.", "cost": null}), cost(10), json!({"type": "end"})];
+        let server = FakeAgent::start(move |_| ndjson(&events));
+        let suite =
+            format!("name: a\nturns: [{{ user: hello, assert: {{ budget: {{ max_tokens: {limit} }} }} }}]\n");
+        let settings = format!("{}  stream: ndjson\n", mapping_settings(STREAM));
+        let tested = project(&server, &settings).suite("a", &suite).test(&[]);
+        match passes {
+            true => tested.assert_all_passed(),
+            false => tested.assert_failure("a", "assertion", &["100 tokens"]),
+        }
+    }
 }
 
 #[test]

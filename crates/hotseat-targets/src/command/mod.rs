@@ -27,7 +27,7 @@ use crate::message::{
     unique_id,
 };
 use crate::process::{GroupCommand, LastOutput, ProjectServers};
-use crate::recorder::TraceRecorder;
+use crate::recorder::{TraceRecorder, add_usage};
 use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::{
     Placeholder, TemplateValues, attachments_json, fill_text, message_json, references, user_message,
@@ -436,16 +436,7 @@ impl CommandTurn {
             }
             OutputLine::State(state) => telling.record_state(state),
             // Each request of the turn may have a line of its own.
-            OutputLine::Usage(usage) => {
-                self.usage = Some(match self.usage.take() {
-                    None => usage,
-                    Some(Value::Array(mut known)) => {
-                        known.push(usage);
-                        Value::Array(known)
-                    }
-                    Some(known) => Value::Array(vec![known, usage]),
-                });
-            }
+            OutputLine::Usage(usage) => self.usage = Some(add_usage(self.usage.take(), usage)),
             OutputLine::Error { message, code } => return Err(telling.fail_run(message, code)),
             OutputLine::Done { awaiting, hint, finish_reason } => {
                 if let Some(awaiting) = awaiting {

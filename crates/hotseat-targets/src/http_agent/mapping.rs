@@ -13,6 +13,7 @@ use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
 use crate::message::json_text::read_json;
 use crate::message::{ToolReply, parse_content_output};
+use crate::recorder::add_usage;
 use crate::target::{CallArguments, TurnRecorder, parse_error, protocol_error};
 
 /// A JSONPath and its configuration key, for error messages.
@@ -336,7 +337,9 @@ impl ResponseMapping {
         let hint = self.hint.as_ref().and_then(|path| path.first(answer)).map(plain_text);
         heard.hint = hint.or(heard.hint.take());
         heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
-        heard.usage = self.read_usage(answer).or(heard.usage.take());
+        if let Some(usage) = self.read_usage(answer) {
+            heard.usage = Some(add_usage(heard.usage.take(), usage));
+        }
         let reason = self.finish_reason.as_ref().and_then(|path| path.whole(answer));
         let reason = reason.map(|reason| plain_text(&reason).into());
         heard.finish_reason = reason.or(heard.finish_reason.take());

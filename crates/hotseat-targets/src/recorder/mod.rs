@@ -13,7 +13,7 @@ pub use clock::{SessionClock, wall_millis};
 pub use inbox::EventInbox;
 pub use redact::{REDACTION_MARK, SecretRedactor};
 pub use shared_events::SharedEvents;
-pub(crate) use spending::reports_no_output;
 pub use spending::{ModelPrices, reported_tokens};
+pub(crate) use spending::{add_usage, reports_no_output};
 pub use trace_recorder::TraceRecorder;
 pub use traffic::{RunTraffic, TrafficBounds, TrafficLimits, TrafficMeter};

@@ -217,6 +217,22 @@ impl TokenCounts {
     }
 }
 
+/// Adds a usage report of a turn to the earlier ones: several are a list, whose tokens are added.
+pub(crate) fn add_usage(earlier: Option<Value>, usage: Value) -> Value {
+    let parts = |usage: Value| match usage {
+        Value::Array(parts) => parts,
+        part => vec![part],
+    };
+    match earlier {
+        None => usage,
+        Some(earlier) => {
+            let mut all = parts(earlier);
+            all.extend(parts(usage));
+            Value::Array(all)
+        }
+    }
+}
+
 impl UsageReport {
     /// Parses a usage report of one model or a list of them. `None` stands for one whose counts are missing, contradict each other
     /// or cannot be read. Tokens of the total that are neither input nor output count as output.
