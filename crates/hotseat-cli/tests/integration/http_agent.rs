@@ -351,6 +351,28 @@ fn reply_that_ended_with_an_error_fails() {
     );
 }
 
+/// What a later event says does not make a reply whole that had failed or was cut.
+#[test]
+fn the_worst_finish_reason_of_a_stream_counts() {
+    let map = "{ reply: $.delta, finish_reason: $.why, done: { path: $.type, equals: end } }";
+    let run = |first: &str, last: &str| {
+        let end = json!({"type": "end", "why": last});
+        let events = [json!({"delta": "Hello.", "why": first}), json!({"why": null}), end];
+        let server = FakeAgent::start(move |_| ndjson(&events));
+        let settings = format!("{}  stream: ndjson\n", mapping_settings(map));
+        project(&server, &settings).suite("a", HELLO).test(&[])
+    };
+    for (first, last) in [("error", "stop"), ("stop", "error"), ("length", "error")] {
+        run(first, last).assert_failure("a", "agent_error", &["finish_reason error"]);
+    }
+    for (first, last) in [("length", "stop"), ("stop", "length")] {
+        let tested = run(first, last);
+        tested.assert_all_passed();
+        let notes = tested.case("a")["turns"][0]["notes"].to_string();
+        assert!(notes.contains("truncated at its token limit"), "{notes}");
+    }
+}
+
 /// A wrong path of the arguments must not look like calls without arguments.
 #[test]
 fn arguments_in_unread_members_are_unknown() {

@@ -115,6 +115,17 @@ impl StopReason {
         }
     }
 
+    /// Returns the reason that counts of those that a reply reports one after another, as the provider names them. A reply that
+    /// was cut stays so, whatever the stream adds; a failure ends any reply.
+    pub fn later_name<T: AsRef<str>>(known: Option<T>, new: Option<T>) -> Option<T> {
+        let is_regular = |name: &T| StopReason::from_provider(name.as_ref()) == StopReason::EndTurn;
+        let is_failure = |name: &T| StopReason::from_provider(name.as_ref()).is_failure();
+        match known.as_ref().is_none_or(is_regular) || new.as_ref().is_some_and(is_failure) {
+            true => new.or(known),
+            false => known,
+        }
+    }
+
     /// Returns true if the reason says that the provider failed, so the reply is incomplete.
     pub fn is_failure(&self) -> bool {
         let StopReason::Other(name) = self else { return false };

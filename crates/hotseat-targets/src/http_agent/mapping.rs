@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hotseat_checks::BoundedPath;
 use hotseat_document::excerpt;
+use hotseat_model::StopReason;
 use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset, plain_text};
 use serde_json::Value;
 
@@ -342,7 +343,7 @@ impl ResponseMapping {
         }
         let reason = self.finish_reason.as_ref().and_then(|path| path.whole(answer));
         let reason = reason.map(|reason| plain_text(&reason).into());
-        heard.finish_reason = reason.or(heard.finish_reason.take());
+        heard.finish_reason = StopReason::later_name(heard.finish_reason.take(), reason);
         Ok(())
     }
 

@@ -362,13 +362,7 @@ impl CompletionReader {
             if is_whole || reason.is_some() {
                 self.end_result(telling)?;
             }
-            // A reply that was cut stays so, whatever the stream adds; a failure ends any reply.
-            let is_failure = |reason: &str| StopReason::from_provider(reason).is_failure();
-            if self.finish_reason.as_deref().is_none_or(|known| known == "stop")
-                || reason.as_deref().is_some_and(is_failure)
-            {
-                self.finish_reason = reason.map(Arc::from).or(self.finish_reason.take());
-            }
+            self.finish_reason = StopReason::later_name(self.finish_reason.take(), reason.map(Arc::from));
         }
         Ok(())
     }

@@ -154,13 +154,7 @@ impl<'r> OpenAiParser<'r> {
                 self.add_message(message, data, sink)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
-            // A reply that was cut stays so, whatever the stream adds; a failure ends any reply.
-            let is_failure = |reason: &str| StopReason::from_provider(reason).is_failure();
-            if self.finish.as_deref().is_none_or(|known| known == "stop")
-                || reason.as_deref().is_some_and(is_failure)
-            {
-                self.finish = reason.or(self.finish.take());
-            }
+            self.finish = StopReason::later_name(self.finish.take(), reason);
         }
         Ok(())
     }
