@@ -474,6 +474,23 @@ fn every_selected_sign_and_reason_counts() {
         let reason = r#""finishReason":"[\"stop\",\"length\"]""#;
         assert!(trace.contains(r#""awaiting":true"#) && trace.contains(reason), "{trace}");
     }
+    // Also in an event that is not the last one.
+    let events = [
+        json!({"delta": "Hm", "type": "text"}),
+        json!({"type": "need_input", "waits": true}),
+        json!({"type": "end", "waits": false}),
+    ];
+    for awaiting in ["$.waits", "{ path: $.type, equals: need_input }"] {
+        let map =
+            format!("{{ reply: $.delta, awaiting: {awaiting}, done: {{ path: $.type, equals: end }} }}");
+        let events = events.clone();
+        let server = FakeAgent::start(move |_| ndjson(&events));
+        let settings = format!("{}  stream: ndjson\n", mapping_settings(&map));
+        let project = project(&server, &settings).suite("a", HELLO);
+        project.test(&["--trace", "out/trace.jsonl"]).assert_all_passed();
+        let trace = project.workspace.read("out/trace.jsonl");
+        assert!(trace.contains(r#""awaiting":true"#), "{trace}");
+    }
     let wrong = json!({"reply": "Hm", "steps": [{"waits": false}, {"waits": "yes"}]});
     let tested = run_with_answer("{ reply: $.reply, awaiting: '$.steps[*].waits' }", wrong);
     assert_failed(&tested, 1, "protocol_error", "selects the text \"yes\"");

@@ -334,7 +334,9 @@ impl ResponseMapping {
         if let Some(calls) = &self.calls {
             calls.read_calls(answer, heard, telling)?;
         }
-        heard.awaiting = self.read_awaiting(answer)?.or(heard.awaiting);
+        let awaiting = self.read_awaiting(answer)?;
+        // One sign is enough, in whichever event.
+        heard.awaiting = awaiting.max(heard.awaiting);
         let hint = self.hint.as_ref().and_then(|path| path.first(answer)).map(plain_text);
         heard.hint = hint.or(heard.hint.take());
         heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
