@@ -627,6 +627,27 @@ fn one_id_for_two_calls_is_two_calls() {
     }
 }
 
+/// Entries of one list are different calls, unless one adds to the other.
+#[test]
+fn equal_entries_of_a_list_are_two_calls() {
+    let call = json!({"id": "call_0", "name": "pay", "arguments": {"amount": 3500}});
+    let (start, result) = (json!({"id": "call_0", "name": "pay"}), json!({"id": "call_0", "result": "ok"}));
+    for (calls, count) in [
+        (json!([call, call]), 2),
+        (json!([call, call, result]), 2),
+        (json!([start, start]), 2),
+        (json!([call, start]), 2),
+        (json!([call, result]), 1),
+        (json!([start, call]), 1),
+    ] {
+        let answer = json!({"reply": "Done.", "calls": calls});
+        let tested = run_with_answer("{ reply: $.reply, tool_calls: $.calls }", answer);
+        tested.assert_all_passed();
+        let made = tested.case("a")["turns"][0]["tool_calls"].clone();
+        assert_eq!(made.as_array().map(Vec::len), Some(count), "{calls}: {made:#}");
+    }
+}
+
 #[test]
 fn rejects_invalid_streams() {
     let unfinished = "none of which is the last one by `map.done`";

@@ -103,6 +103,8 @@ pub(super) struct MappedResponse {
     has_calls: bool,
     /// The last call of each id of the agent.
     calls: HashMap<String, ReportedCall>,
+    /// Number of lists of calls so far.
+    call_lists: usize,
     awaiting: Option<bool>,
     hint: Option<String>,
 }
@@ -116,6 +118,8 @@ struct ReportedCall {
     /// The arguments, once they are JSON.
     arguments: Option<Value>,
     is_answered: bool,
+    /// Number of the last list that contains the call.
+    list: usize,
 }
 
 impl MappedResponse {
@@ -449,6 +453,11 @@ impl ReportedCall {
         };
         name.is_none_or(|name| name == self.name) && !contradicts && !(has_reply && self.is_answered)
     }
+
+    /// Returns true if data with the id of this call has something that is not known of it.
+    fn lacks(&self, arguments: Option<&Value>, has_reply: bool) -> bool {
+        (has_reply && !self.is_answered) || (arguments.is_some() && self.arguments.is_none())
+    }
 }
 
 impl CallPaths {
@@ -470,6 +479,7 @@ impl CallPaths {
             call => std::slice::from_ref(call),
         });
         let calls: Vec<&Value> = calls.collect();
+        heard.call_lists += 1;
         let origin = if heard.is_whole || calls.len() > 1 { Origin::Snapshot } else { Origin::Stream };
         for call in calls {
             heard.end_message(telling);
@@ -505,11 +515,13 @@ impl CallPaths {
             (None, Some(result)) => Some(ToolReply::Content(parse_content_output(&result))),
             (None, None) => None,
         };
-        // A stream may report a call several times: its start and its result.
+        // An agent may report a call several times: its start and its result. Entries of one list that say the same are two calls.
+        let list = heard.call_lists;
         let known = heard.calls.get_mut(&own_id);
         let known = known.filter(|known| {
             let name = self.name.first(call).and_then(Value::as_str);
             known.continues_with(name, json.as_ref(), reply.is_some())
+                && (known.list != list || known.lacks(json.as_ref(), reply.is_some()))
         });
         let is_unknown = known.as_ref().is_none_or(|known| known.arguments.is_none());
         let arguments = written.or_else(|| if is_unknown { self.unread_arguments(call) } else { None });
@@ -517,6 +529,7 @@ impl CallPaths {
             Some(known) => {
                 known.arguments = json.or(known.arguments.take());
                 known.is_answered |= reply.is_some();
+                known.list = list;
                 known.id.clone()
             }
             None => {
@@ -529,6 +542,7 @@ impl CallPaths {
                         name: name.to_string(),
                         arguments: json,
                         is_answered: reply.is_some(),
+                        list,
                     };
                     heard.calls.insert(own_id, reported);
                 }
