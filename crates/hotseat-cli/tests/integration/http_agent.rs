@@ -274,16 +274,17 @@ fn carries_server_assigned_id() {
         let id = match request.index {
             0 => json!({"reply": "one", "session": {"id": 41}}),
             1 => json!({"reply": "two"}),
-            _ => json!({"reply": "three", "session": {"id": 42}}),
+            _ => json!({"reply": "three", "session": {"id": "42"}}),
         };
         FakeReply::json(200, &id)
     });
-    let more = "  body: { m: '{{message}}', session: '{{conversation_id}}' }\n  map: { reply: $.reply, conversation_id: $.session.id }\n";
+    let more = "  body: { m: '{{message}}', session: '{{conversation_id}}', text: 'id {{conversation_id}}' }\n  map: { reply: $.reply, conversation_id: $.session.id }\n";
     let suite = "name: a\nturns: [{ user: a }, { user: b }, { user: c }, { user: d }]\n";
     project(&server, more).suite("a", suite).test(&[]).assert_all_passed();
     let sent: Vec<Value> =
         server.requests().iter().map(|request| request.json()["session"].clone()).collect();
-    assert_eq!(sent, [json!(null), json!("41"), json!("41"), json!("42")]);
+    assert_eq!(sent, [json!(null), json!(41), json!(41), json!("42")]);
+    assert_eq!(server.requests()[1].json()["text"], "id 41");
 
     let forgets = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "one"})));
     let tested = project(&forgets, more).suite("a", suite).test(&[]);

@@ -229,7 +229,7 @@ impl CommandSession {
             content,
             history: &self.history,
             options,
-            conversation_id: Some(&self.id),
+            conversation_id: Some(&json!(self.id)),
             turn: self.turns,
             case_inputs: &self.target.given,
         };

@@ -90,7 +90,7 @@ pub struct AwaitingRule {
 /// Values read from a response.
 #[derive(Default)]
 pub(super) struct MappedResponse {
-    pub(super) conversation_id: Option<String>,
+    pub(super) conversation_id: Option<Value>,
     pub(super) usage: Option<Value>,
     pub(super) finish_reason: Option<Arc<str>>,
     /// The message that is being received in pieces.
@@ -429,11 +429,10 @@ impl ResponseMapping {
         }
     }
 
-    fn read_conversation_id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
+    fn read_conversation_id(&self, answer: &Value) -> Result<Option<Value>, TurnError> {
         let Some(path) = &self.conversation_id else { return Ok(None) };
         match path.first(answer) {
-            Some(Value::String(id)) => Ok(Some(id.clone())),
-            Some(Value::Number(id)) => Ok(Some(id.to_string())),
+            Some(id @ (Value::String(_) | Value::Number(_))) => Ok(Some(id.clone())),
             Some(other) => Err(path.type_error(other, "a text or a number")),
             None => Ok(None),
         }

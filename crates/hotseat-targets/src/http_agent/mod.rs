@@ -75,7 +75,7 @@ pub struct HttpSession {
     target: HttpTarget,
     id: Arc<str>,
     /// The conversation id in requests: generated here, or the server's once known.
-    sent_id: Option<String>,
+    sent_id: Option<Value>,
     history: Vec<ConversationMessage>,
     /// Number of history messages that the agent has received.
     sent: usize,
@@ -90,7 +90,7 @@ impl HttpSession {
         let gives = target.mapping.as_ref().is_some_and(|mapping| mapping.conversation_id.is_some());
         let sent_id = match (&target.given.conversation_id, gives) {
             (None, true) => None,
-            (Some(_), _) | (None, false) => Some(id.to_string()),
+            (Some(_), _) | (None, false) => Some(Value::from(&*id)),
         };
         HttpSession { http, target, id, sent_id, history: Vec::new(), sent: 0, turns: 0 }
     }
@@ -156,7 +156,7 @@ impl HttpSession {
                 HistoryMode::Delta => &self.history[self.sent..],
             },
             options,
-            conversation_id: self.sent_id.as_deref(),
+            conversation_id: self.sent_id.as_ref(),
             turn: self.turns,
             case_inputs: &self.target.given,
         };

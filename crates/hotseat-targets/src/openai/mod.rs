@@ -241,7 +241,7 @@ impl ChatSession {
             content: &[],
             history: &[],
             options: self.options.as_ref(),
-            conversation_id: Some(&self.conversation_id),
+            conversation_id: Some(&json!(self.conversation_id)),
             turn: self.turns,
             case_inputs: &self.target.given,
         };

@@ -131,7 +131,7 @@ pub struct TemplateValues<'a> {
     /// Options of the turn.
     pub options: Option<&'a Value>,
     /// Id of the conversation, once known.
-    pub conversation_id: Option<&'a str>,
+    pub conversation_id: Option<&'a Value>,
     /// Number of the turn, from 1.
     pub turn: usize,
     /// Values defined by the case.
@@ -164,7 +164,7 @@ impl TemplateValues<'_> {
             Placeholder::History => self.history.iter().map(message_json).collect(),
             Placeholder::Attachments => attachments_json(self.content),
             Placeholder::Options => self.options.cloned().unwrap_or(Value::Null),
-            Placeholder::ConversationId => json!(self.conversation_id),
+            Placeholder::ConversationId => self.conversation_id.cloned().unwrap_or(Value::Null),
             Placeholder::Turn => json!(self.turn),
             Placeholder::State => given(&self.case_inputs.state),
             Placeholder::Context => given(&self.case_inputs.context),
