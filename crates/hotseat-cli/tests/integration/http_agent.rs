@@ -628,6 +628,63 @@ fn one_id_for_two_calls_is_two_calls() {
     }
 }
 
+/// An agent that returns its whole state makes no calls by that.
+#[test]
+fn calls_of_earlier_turns_are_not_made_again() {
+    let suite = "name: a\nturns: [{ user: one }, { user: two, assert: { tools: { require: [pay] } } }]\n";
+    let map = "{ reply: '$.messages[-1].content', tool_calls: { path: '$.messages[*].calls[*]', arguments: $.args }, error: $.error }";
+    let settings = |stream: bool| match stream {
+        true => format!(
+            "{}  stream: ndjson\n",
+            mapping_settings(&map.replace("error: $.error", "error: $.error, done: $.end"))
+        ),
+        false => mapping_settings(map),
+    };
+    let run = |suite: &str, stream: bool, answers: [Value; 2]| {
+        let server = FakeAgent::start(move |request| {
+            let answer = answers[request.index.min(1)].clone();
+            if stream { ndjson(&[answer, json!({"end": true})]) } else { FakeReply::json(200, &answer) }
+        });
+        project(&server, &settings(stream)).suite("a", suite).test(&[])
+    };
+    let call = |id: &str, amount: u64| json!({"content": "", "calls": [{"id": id, "name": "pay", "args": {"amount": amount}}]});
+    let said = json!({"content": "Done.", "calls": []});
+    let state = |calls: &[Value]| {
+        let messages = [calls, std::slice::from_ref(&said)].concat();
+        json!({"messages": messages})
+    };
+    for stream in [false, true] {
+        for id in ["call_abc", "call_a1b2", "7f3a0001", "call_12345"] {
+            let answers = [state(&[call(id, 5)]), state(&[call(id, 5), call("call_new", 6)])];
+            let tested = run(suite, stream, answers);
+            let words = format!("the answer repeats call `{id}` of turn 1: let `map.tool_calls` select only");
+            assert_failed(&tested, 1, "protocol_error", &words);
+        }
+        // Counters of servers begin again, and some ids are the names of tools.
+        for id in ["call_0", "7", "tool-12", "pay"] {
+            let tested = run(suite, stream, [state(&[call(id, 5)]), state(&[call(id, 5)])]);
+            tested.assert_all_passed();
+            let notes = tested.case("a")["turns"][1]["notes"].to_string();
+            let words =
+                format!("a call equals call `{id}` of turn 1, also in its id; it counts as a new call");
+            assert!(notes.contains(&words), "{notes}");
+        }
+        let tested = run(suite, stream, [state(&[call("call_abc", 5)]), state(&[call("call_abc", 6)])]);
+        tested.assert_all_passed();
+    }
+    // Also of a turn that failed as expected.
+    let suite = "name: a\nturns: [{ user: one, expect_error: declined }, { user: two }]\n";
+    let failed = json!({"messages": [call("call_abc", 5)], "error": null});
+    let events = [failed, json!({"error": "declined"})];
+    let repeated = [state(&[call("call_abc", 5)]), json!({"end": true})];
+    let server = FakeAgent::start(move |request| match request.index {
+        0 => ndjson(&events),
+        _ => ndjson(&repeated),
+    });
+    let tested = project(&server, &settings(true)).suite("a", suite).test(&[]);
+    assert_failed(&tested, 1, "protocol_error", "the answer repeats call `call_abc` of turn 1");
+}
+
 /// Entries of one list are different calls, unless one adds to the other.
 #[test]
 fn equal_entries_of_a_list_are_two_calls() {

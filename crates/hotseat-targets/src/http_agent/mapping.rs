@@ -109,7 +109,7 @@ pub(super) struct MappedResponse {
     hint: Option<String>,
 }
 
-/// A call that later events may continue.
+/// A call that later events may continue, and later turns repeat.
 #[derive(Debug)]
 struct ReportedCall {
     /// Its id in the trace.
@@ -120,6 +120,59 @@ struct ReportedCall {
     is_answered: bool,
     /// Number of the last list that contains the call.
     list: usize,
+}
+
+/// Calls of earlier turns of a conversation, by the agent's ids, with the number of their turn.
+#[derive(Debug, Default)]
+pub(super) struct EarlierCalls(HashMap<String, (usize, ReportedCall)>);
+
+impl EarlierCalls {
+    /// Adds the calls of a turn. Fails if an earlier turn made one of them in the same way, unless its id is one that a
+    /// server may use again: then it has a note.
+    pub(super) fn add(
+        &mut self,
+        heard: &mut MappedResponse,
+        turn: usize,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), AttemptFailure> {
+        let mut calls: Vec<(String, ReportedCall)> = heard.calls.drain().collect();
+        calls.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut repeated = None;
+        for (id, call) in calls {
+            if let Some((earlier, known)) = self.0.get(&id)
+                && known.name == call.name
+                && known.arguments == call.arguments
+            {
+                let is_unique = id != call.name && !is_counter(&id);
+                match &repeated {
+                    Some((true, _)) => {}
+                    Some((false, _)) if !is_unique => {}
+                    _ => {
+                        repeated = Some((is_unique, format!("call `{}` of turn {earlier}", excerpt(&id, 60))))
+                    }
+                }
+            }
+            self.0.insert(id, (turn, call));
+        }
+        match repeated {
+            None => Ok(()),
+            Some((true, call)) => Err(AttemptFailure::new(
+                FailureKind::ProtocolError,
+                format!("the answer repeats {call}: let `map.tool_calls` select only the calls of this turn"),
+            )),
+            Some((false, call)) => {
+                telling.record_note(format!("a call equals {call}, also in its id; it counts as a new call"));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// True if an id may come from a counter that begins again with every turn: a word, or none, and up to four digits.
+fn is_counter(id: &str) -> bool {
+    let word = id.trim_end_matches(|character: char| character.is_ascii_digit());
+    let digits = id.len() - word.len();
+    (1..=4).contains(&digits) && !word.contains(|character: char| character.is_ascii_digit())
 }
 
 impl MappedResponse {
@@ -219,17 +272,18 @@ impl ResponseMapping {
         body: &str,
         has_id: bool,
         keep_raw: bool,
+        heard: &mut MappedResponse,
         telling: &mut TurnRecorder<'_>,
-    ) -> Result<MappedResponse, TurnError> {
+    ) -> Result<(), TurnError> {
         check_value_count(body).map_err(|words| protocol_error(format!("the answer {words}")))?;
         let answer: Value = read_json(body)
             .map_err(|error| protocol_error(format!("the answer {error}: {}", excerpt(body, 200))))?;
         if keep_raw {
             telling.record_raw(answer.clone());
         }
-        let mut heard = MappedResponse { is_whole: true, ..MappedResponse::default() };
+        heard.is_whole = true;
         self.check_cost(&answer)?;
-        self.read_members(&answer, &mut heard, telling)?;
+        self.read_members(&answer, heard, telling)?;
         if let Some(calls) = &self.calls
             && calls.calls.misses_container(&answer)
         {
@@ -243,8 +297,7 @@ impl ResponseMapping {
             heard.has_text = true;
             telling.record_message(text, None, None);
         }
-        self.finish(&mut heard, has_id, Some(body), telling)?;
-        Ok(heard)
+        self.finish(heard, has_id, Some(body), telling)
     }
 
     /// Records the event number `number` of a stream; returns true if it is the last one.

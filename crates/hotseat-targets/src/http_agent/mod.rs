@@ -12,10 +12,10 @@ use hotseat_trace::{AttemptFailure, FailureKind, named};
 use serde_json::Value;
 use url::Url;
 
-use self::mapping::MappedResponse;
 pub use self::mapping::{
     AwaitingRule, CallPaths, LastEventRule, MappingPath, MappingPathError, ResponseMapping,
 };
+use self::mapping::{EarlierCalls, MappedResponse};
 use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
@@ -80,6 +80,7 @@ pub struct HttpSession {
     /// Number of history messages that the agent has received.
     sent: usize,
     turns: usize,
+    earlier_calls: EarlierCalls,
 }
 
 impl HttpSession {
@@ -92,7 +93,16 @@ impl HttpSession {
             (None, true) => None,
             (Some(_), _) | (None, false) => Some(Value::from(&*id)),
         };
-        HttpSession { http, target, id, sent_id, history: Vec::new(), sent: 0, turns: 0 }
+        HttpSession {
+            http,
+            target,
+            id,
+            sent_id,
+            history: Vec::new(),
+            sent: 0,
+            turns: 0,
+            earlier_calls: EarlierCalls::default(),
+        }
     }
 
     async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
@@ -103,33 +113,11 @@ impl HttpSession {
         let mut response = self.send_request(text, content, options, limits).await?;
         telling.set_arrival(response.last_arrival());
         telling.run_started(&run_id);
-        let keep_raw = self.target.keep_raw;
-        let has_id = self.sent_id.is_some();
-        let heard = match (&self.target.mapping, self.target.stream) {
-            (Some(mapping), ResponseStream::None) => {
-                let body = read_whole(&mut response, limits).await?;
-                telling.set_arrival(response.last_arrival());
-                mapping.read_response(&body, has_id, keep_raw, &mut telling)?
-            }
-            (Some(mapping), form) => {
-                let mut heard = MappedResponse::default();
-                let read = read_events(&mut response, form, limits, mapping, &mut heard, &mut telling).await;
-                // Data before an error is kept.
-                heard.end_message(&mut telling);
-                read?;
-                mapping.finish(&mut heard, has_id, None, &mut telling)?;
-                heard
-            }
-            (None, _) => {
-                let body = read_whole(&mut response, limits).await?;
-                telling.set_arrival(response.last_arrival());
-                if keep_raw {
-                    telling.record_raw(Value::String(body.clone()));
-                }
-                telling.record_message(body, None, None);
-                MappedResponse::default()
-            }
-        };
+        let mut heard = MappedResponse::default();
+        let read = self.read_answer(&mut response, limits, &mut heard, &mut telling).await;
+        let repeated = self.earlier_calls.add(&mut heard, self.turns, &mut telling);
+        read?;
+        repeated?;
         telling.check_finish_reason(heard.finish_reason.as_deref())?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         self.sent_id = heard.conversation_id.or(self.sent_id.take());
@@ -138,6 +126,41 @@ impl HttpSession {
         self.history.extend(said);
         self.sent = self.history.len();
         Ok(())
+    }
+
+    /// Reads the response of a turn.
+    async fn read_answer(
+        &self,
+        response: &mut HttpResponse,
+        limits: TurnLimits<'_>,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        let keep_raw = self.target.keep_raw;
+        let has_id = self.sent_id.is_some();
+        match (&self.target.mapping, self.target.stream) {
+            (Some(mapping), ResponseStream::None) => {
+                let body = read_whole(response, limits).await?;
+                telling.set_arrival(response.last_arrival());
+                mapping.read_response(&body, has_id, keep_raw, heard, telling)
+            }
+            (Some(mapping), form) => {
+                let read = read_events(response, form, limits, mapping, heard, telling).await;
+                // Data before an error is kept.
+                heard.end_message(telling);
+                read?;
+                mapping.finish(heard, has_id, None, telling)
+            }
+            (None, _) => {
+                let body = read_whole(response, limits).await?;
+                telling.set_arrival(response.last_arrival());
+                if keep_raw {
+                    telling.record_raw(Value::String(body.clone()));
+                }
+                telling.record_message(body, None, None);
+                Ok(())
+            }
+        }
     }
 
     /// Sends the request of a turn.
