@@ -575,6 +575,13 @@ fn plain_text_mode_uses_whole_output() {
         .assert_all_passed();
 }
 
+/// A process that the program leaves behind may keep its output open for ever.
+#[test]
+fn plain_text_ends_with_the_program() {
+    let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: '^hello$' } } }]\n";
+    text_command("[sh, -c, 'sleep 1000 & echo hello']").suite("a", suite).test(&[]).assert_all_passed();
+}
+
 #[test]
 fn plain_text_process_fails_or_prints_nothing() {
     let tested = text_command("[sh, -c, 'echo half; echo broken >&2; exit 4']").suite("a", HELLO).test(&[]);

@@ -3,6 +3,7 @@
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hotseat_document::json::to_line;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
@@ -14,7 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::settings::CommandTarget;
 use super::wire::has_call_and_end;
-use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReaderThread, arrival_channel};
+use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReadError, ReaderThread, arrival_channel};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
 use crate::process::{GroupCommand, LastOutput, ProcessGroup};
@@ -130,22 +131,46 @@ impl RunningProgram {
         }
     }
 
-    /// Returns all output up to its end.
+    /// Returns all output up to its end. Processes that a program leaves behind may keep its output open, so it is read for at
+    /// most [`DRAIN_TIMEOUT`] after the program has ended.
     pub(super) async fn read_all(&mut self, limits: TurnLimits<'_>) -> Result<String, TurnError> {
-        while self.read_more(limits).await? {
+        let mut after_end: Option<TurnLimits<'_>> = None;
+        loop {
+            limits.exceeded_limit().map_or(Ok(()), Err)?;
+            let received = tokio::select! {
+                biased;
+                received = self.output.next_bytes(after_end.unwrap_or(limits)) => received,
+                _ = self.child.wait(), if after_end.is_none() => {
+                    after_end = Some(limits.until(Instant::now() + DRAIN_TIMEOUT));
+                    continue;
+                }
+            };
+            let is_left_open = after_end.is_some() && received.is_err();
+            if is_left_open || !self.add_received(received, limits)? {
+                return decode_output(self.unread.take_rest());
+            }
             if self.unread.pending_len() > MAX_OUTPUT_BYTES {
                 return Err(protocol_error(format!(
                     "the program printed more than {MAX_OUTPUT_BYTES} bytes"
                 )));
             }
         }
-        decode_output(self.unread.take_rest())
     }
 
     /// Reads more output; returns false at its end.
     async fn read_more(&mut self, limits: TurnLimits<'_>) -> Result<bool, TurnError> {
         limits.exceeded_limit().map_or(Ok(()), Err)?;
-        match self.output.next_bytes(limits).await {
+        let received = self.output.next_bytes(limits).await;
+        self.add_received(received, limits)
+    }
+
+    /// Adds output to that which is not read yet; returns false at its end.
+    fn add_received(
+        &mut self,
+        received: Result<Option<Bytes>, ReadError>,
+        limits: TurnLimits<'_>,
+    ) -> Result<bool, TurnError> {
+        match received {
             Ok(Some(bytes)) => {
                 limits.count_received(bytes.len());
                 self.unread.buffer_mut().extend_from_slice(&bytes);
