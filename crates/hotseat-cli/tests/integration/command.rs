@@ -499,6 +499,33 @@ fn error_line_is_an_agent_error() {
     script_project(&agent).suite("a", expected).test(&[]).assert_all_passed();
 }
 
+/// Programs whose loop ends every turn with `done` print it after an error, too: at once, or when the next message has come.
+#[test]
+fn one_done_may_follow_an_error() {
+    let error = "echo '{\"type\":\"error\",\"message\":\"out of stock\"}'";
+    let done = "echo '{\"type\":\"done\"}'";
+    let text = "echo '{\"type\":\"text\",\"text\":\"fine\"}'";
+    let suite = "name: a\nturns: [{ user: one, expect_error: out of }, { user: two }, { user: three }]\n";
+    let run = |first: &str| {
+        let agent =
+            format!("read -r m\n{first}\nread -r m\n{text}\n{done}\nread -r m\n{text}\n{done}\nread -r m\n");
+        script_project(&agent).suite("a", suite).test(&[])
+    };
+    for first in [
+        error.to_string(),
+        format!("{error}\n{done}"),
+        format!("{error}\nsleep 0.1\n{done}"),
+        // All in one piece.
+        format!("({error}; {done}) | cat"),
+    ] {
+        let tested = run(&first);
+        tested.assert_all_passed();
+        let turns = tested.case("a")["turns"].clone();
+        assert_eq!((&turns[1]["output"], &turns[2]["output"]), (&json!("fine"), &json!("fine")), "{first}");
+    }
+    assert_failed(&run(&format!("({error}; {done}; {done}) | cat")), 1, "protocol_error", "");
+}
+
 #[test]
 fn silent_slow_and_endless_processes_time_out() {
     let tested = script_project_with("read -r message\nsleep 1000\n", "  idle_timeout_ms: 100\n")

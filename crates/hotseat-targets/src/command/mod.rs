@@ -60,6 +60,8 @@ pub struct CommandSession {
     errors: LastOutput,
     /// True if a turn failed: the program is then ended without a grace period.
     has_failed: bool,
+    /// True if the last turn ended with an `error` line, which a `done` may follow.
+    may_print_done: bool,
 }
 
 impl CommandSession {
@@ -84,6 +86,7 @@ impl CommandSession {
             calls: HashMap::new(),
             errors: LastOutput::default(),
             has_failed: false,
+            may_print_done: false,
         }
     }
 
@@ -111,7 +114,10 @@ impl CommandSession {
         }
         let message = self.message_line(text, content, options, script);
         let Some(program) = &mut self.program else { return Ok(telling) };
-        if let Some(line) = program.unprompted_output() {
+        let mut may_print_done = std::mem::take(&mut self.may_print_done);
+        if let Some(line) = program.unprompted_output()
+            && !(may_print_done && wire::is_done(&line))
+        {
             return Err(printed_after_done(&line).into());
         }
         program.send_line(&message);
@@ -121,6 +127,8 @@ impl CommandSession {
         let ended = loop {
             match program.next_line(limits).await {
                 Ok(Some(line)) if line.trim().is_empty() => {}
+                // It belongs to the `error` line of the turn before.
+                Ok(Some(line)) if std::mem::take(&mut may_print_done) && wire::is_done(&line) => {}
                 Ok(Some(line)) => {
                     telling.set_arrival(program.last_arrival());
                     heard.lines += 1;
@@ -128,10 +136,13 @@ impl CommandSession {
                         telling
                             .record_raw(serde_json::from_str(&line).unwrap_or(Value::String(line.clone())));
                     }
-                    let line = match wire::parse_line(&line, heard.lines, self.turns) {
+                    let printed = line;
+                    let line = match wire::parse_line(&printed, heard.lines, self.turns) {
                         Ok(line) => line,
                         Err(failure) => break Err(failure.into()),
                     };
+                    self.may_print_done =
+                        matches!(line, OutputLine::Error { .. }) && !wire::is_done(&printed);
                     heard.is_flushed_late =
                         matches!(line, OutputLine::ToolCall { .. }) && program.is_flushed_late();
                     match heard.process_line(line, &mut self.calls, script, &mut telling) {

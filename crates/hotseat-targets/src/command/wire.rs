@@ -103,12 +103,19 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
+/// A line of which only the type is read.
+#[derive(Deserialize)]
+struct LineType<'a> {
+    r#type: Cow<'a, str>,
+}
+
+/// Returns true if a line ends a turn.
+pub(super) fn is_done(line: &str) -> bool {
+    serde_json::from_str::<LineType<'_>>(line).is_ok_and(|line| line.r#type == "done")
+}
+
 /// Returns true if a call and the end of its turn are in a piece of output.
 pub(super) fn has_call_and_end(output: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct LineType<'a> {
-        r#type: Cow<'a, str>,
-    }
     if memchr::memmem::find(output, b"\"done\"").is_none() {
         return false;
     }
