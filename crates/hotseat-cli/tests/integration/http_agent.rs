@@ -291,6 +291,23 @@ fn carries_server_assigned_id() {
     assert_failed(&tested, 1, "protocol_error", "`map.conversation_id` ($.session.id) selects nothing");
 }
 
+/// A server that knows its conversations by a cookie would see a new one in every turn.
+#[test]
+fn a_cookie_is_noted_once() {
+    let server =
+        FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "Hi."})).header("set-cookie", "sid=7"));
+    let suite = "name: a\nturns: [{ user: one }, { user: two }, { user: three }]\n";
+    let tested = project(&server, SIMPLE).suite("a", suite).test(&[]);
+    tested.assert_all_passed();
+    let noted: Vec<bool> = tested.case("a")["turns"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|turn| turn["notes"].to_string().contains("the server set a cookie in turn 1"))
+        .collect();
+    assert_eq!(noted, [false, true, false]);
+}
+
 // Answers.
 
 #[test]

@@ -6,7 +6,7 @@ mod mapping;
 use std::sync::Arc;
 
 use ::http::Method;
-use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, named};
 use serde_json::Value;
@@ -81,6 +81,8 @@ pub struct HttpSession {
     sent: usize,
     turns: usize,
     earlier_calls: EarlierCalls,
+    /// The first turn in which the server set a cookie.
+    cookie_turn: Option<usize>,
 }
 
 impl HttpSession {
@@ -102,6 +104,7 @@ impl HttpSession {
             sent: 0,
             turns: 0,
             earlier_calls: EarlierCalls::default(),
+            cookie_turn: None,
         }
     }
 
@@ -110,7 +113,15 @@ impl HttpSession {
         self.turns += 1;
         let mut telling = TurnRecorder::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
+        if let Some(turn) = self.cookie_turn.filter(|turn| turn + 1 == self.turns) {
+            telling.record_note(format!(
+                "the server set a cookie in turn {turn}; Hotseat does not send it back, so identify the conversation in the request"
+            ));
+        }
         let mut response = self.send_request(text, content, options, limits).await?;
+        if response.headers().contains_key(SET_COOKIE) {
+            self.cookie_turn.get_or_insert(self.turns);
+        }
         telling.set_arrival(response.last_arrival());
         telling.run_started(&run_id);
         let mut heard = MappedResponse::default();
