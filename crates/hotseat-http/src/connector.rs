@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -148,6 +149,21 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// Mark of a connection: whether it has carried a response.
+#[derive(Clone, Default)]
+pub(crate) struct ConnectionUse(Arc<AtomicBool>);
+
+impl ConnectionUse {
+    /// Records that the connection has carried a response.
+    pub fn mark(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_marked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// An open connection.
 pub(crate) struct ClientConnection {
     stream: ByteStream,
@@ -157,7 +173,7 @@ pub(crate) struct ClientConnection {
 
 impl Connection for ClientConnection {
     fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.is_forwarded)
+        self.stream.connected().proxy(self.is_forwarded).extra(ConnectionUse::default())
     }
 }
 

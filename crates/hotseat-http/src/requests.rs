@@ -17,7 +17,7 @@ use hyper_util::client::legacy::{self, Client, ResponseFuture};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::connector::{ConnectSettings, Connector};
+use crate::connector::{ConnectSettings, ConnectionUse, Connector};
 
 /// The connections that requests share.
 pub(crate) struct ConnectionPool {
@@ -80,7 +80,13 @@ impl OutgoingRequest {
     /// invalid, or there is no response.
     pub fn send(self) -> impl Future<Output = Result<IncomingResponse, HttpRequestError>> + Send + use<> {
         let response = self.start();
-        async move { Ok(IncomingResponse(response?.await?)) }
+        async move {
+            let response = response?.await?;
+            if let Some(connection) = response.extensions().get::<ConnectionUse>() {
+                connection.mark();
+            }
+            Ok(IncomingResponse(response))
+        }
     }
 
     fn start(self) -> Result<ResponseFuture, http::Error> {
@@ -183,10 +189,29 @@ impl HttpRequestError {
         }
     }
 
+    /// Returns true if the server closed a connection that had carried an earlier response.
+    pub fn is_closed_after_response(&self) -> bool {
+        let HttpRequestError::NoResponse(error) = self else { return false };
+        let mut marks = http::Extensions::new();
+        error.connect_info().inspect(|connected| connected.get_extras(&mut marks));
+        let is_closed = || {
+            self.causes().any(|cause| {
+                let closed = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+                cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+                    || cause.downcast_ref::<io::Error>().is_some_and(|error| closed.contains(&error.kind()))
+            })
+        };
+        marks.get::<ConnectionUse>().is_some_and(ConnectionUse::is_marked) && is_closed()
+    }
+
     /// Returns true if a time limit of the connection passed.
     pub fn is_timeout(&self) -> bool {
-        std::iter::successors(self.source(), |error| (*error).source()).any(|error| {
+        self.causes().any(|error| {
             error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
         })
+    }
+
+    fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+        std::iter::successors(self.source(), |error| (*error).source())
     }
 }

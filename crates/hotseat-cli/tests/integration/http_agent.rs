@@ -1,5 +1,5 @@
 //! Agents behind custom HTTP interfaces.
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ReplyStep};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun, unreachable_address};
@@ -921,6 +921,30 @@ fn silent_slow_and_missing_servers_fail() {
         "unreachable",
         "cannot reach",
     );
+}
+
+/// Requests are never sent twice, so a server has to announce that it closes its connections.
+#[test]
+fn a_closed_connection_is_named() {
+    let invalid = FakeReply::status(200).first(ReplyStep::Bytes("no HTTP\r\n\r\n".into()));
+    for (failed, reply, words) in [
+        (0, FakeReply::refused(), "accepted the connection but did not answer"),
+        (1, invalid, "accepted the connection but did not answer"),
+        (
+            1,
+            FakeReply::refused(),
+            "closed a connection after an earlier answer and did not answer this request",
+        ),
+    ] {
+        let server = FakeAgent::start(move |request| match request.index == failed {
+            true => reply.clone(),
+            false => FakeReply::json(200, &json!({"reply": "Hi."})),
+        });
+        let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+        let tested = project(&server, SIMPLE).suite("a", suite).test(&[]);
+        assert_failed(&tested, 1, "protocol_error", words);
+        assert_eq!(server.requests().len(), failed + 1);
+    }
 }
 
 #[test]

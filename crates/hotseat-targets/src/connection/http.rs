@@ -70,6 +70,9 @@ impl HttpClient {
             Ok(Ok(Err(source))) if source.is_unsent() => {
                 Err(ExchangeError::Unreachable { url: without_credentials(url), source })
             }
+            Ok(Ok(Err(source))) if source.is_closed_after_response() => {
+                Err(ExchangeError::Closed { url: without_credentials(url), source })
+            }
             Ok(Ok(Err(source))) => Err(ExchangeError::NoAnswer { url: without_credentials(url), source }),
             Ok(Err(_)) => Err(ExchangeError::ReaderEnded { url: without_credentials(url) }),
             Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(ExchangeError::Deadline),
@@ -125,6 +128,11 @@ pub enum ExchangeError {
     Unreachable { url: String, source: HttpRequestError },
     #[error("{url} accepted the connection but did not answer: {}", root_cause(source))]
     NoAnswer { url: String, source: HttpRequestError },
+    #[error(
+        "{url} closed a connection after an earlier answer and did not answer this request: {}; a server that closes its connections must send `Connection: close`",
+        root_cause(source)
+    )]
+    Closed { url: String, source: HttpRequestError },
     #[error("{url}: the reader thread has ended")]
     ReaderEnded { url: String },
     #[error("{}", idle_timeout(*.0).message)]
@@ -138,7 +146,7 @@ impl From<ExchangeError> for TurnError {
         let kind = match error {
             ExchangeError::Deadline => return TurnError::Deadline,
             ExchangeError::Idle(_) => FailureKind::Timeout,
-            ExchangeError::NoAnswer { .. } => FailureKind::ProtocolError,
+            ExchangeError::NoAnswer { .. } | ExchangeError::Closed { .. } => FailureKind::ProtocolError,
             ExchangeError::Client(_)
             | ExchangeError::Reader(_)
             | ExchangeError::Unreachable { .. }

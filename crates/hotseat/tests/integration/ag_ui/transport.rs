@@ -340,18 +340,23 @@ fn redirects_are_reported_not_followed() {
 /// A60: also on a reused connection, where HTTP clients tend to retry.
 #[test]
 fn requests_are_never_retried() {
-    let ends: [fn() -> FakeReply; 3] = [
-        FakeReply::refused,
-        || FakeReply::status(200).first(ReplyStep::Reset),
-        || FakeReply::status(200).first(ReplyStep::Bytes("not HTTP\r\n\r\n".into())).first(ReplyStep::Cut),
+    let closed = "closed a connection after an earlier answer and did not answer this request";
+    let invalid = ReplyStep::Bytes("not HTTP\r\n\r\n".into());
+    let ends = [
+        (FakeReply::refused(), closed),
+        (FakeReply::status(200).first(ReplyStep::Reset), closed),
+        (
+            FakeReply::status(200).first(invalid).first(ReplyStep::Cut),
+            "accepted the connection but did not answer",
+        ),
     ];
-    for end in ends {
+    for (end, words) in ends {
         let agent = FakeAgent::start(move |request: &FakeRequest| match request.index {
             0 => FakeRun::for_request(request).started().text("Hi.").finished().reply(),
-            _ => end(),
+            _ => end.clone(),
         });
         let told = TestConversation::new(&agent).user_says("one").user_says("two").run();
-        told.failed(ProtocolError, "accepted the connection but did not answer");
+        told.failed(ProtocolError, words);
         assert_eq!(agent.requests().len(), 2);
     }
 }
