@@ -468,7 +468,7 @@ fn provider_members_come_back_with_results() {
 }
 
 /// Spellings of the finish reason of calls that wait for their results.
-const TOOL_USE_REASONS: [&str; 4] = ["tool_calls", "tool_use", "TOOL_CALLS", "function_call"];
+const TOOL_USE_REASONS: [&str; 5] = ["tool_calls", "tool_use", "TOOL_CALLS", "TOOL_CALL", "function_call"];
 
 /// Gemini sends `stop` with calls.
 #[test]

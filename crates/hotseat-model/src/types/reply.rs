@@ -92,7 +92,7 @@ impl StopReason {
     pub fn from_provider(name: &str) -> StopReason {
         match bare_reason(name).as_str() {
             "stop" | "end_turn" | "eos" | "eos_token" | "complete" => StopReason::EndTurn,
-            "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,
+            "tool_calls" | "tool_call" | "function_call" | "tool_use" => StopReason::ToolUse,
             "length"
             | "max_tokens"
             | "max_output_tokens"
