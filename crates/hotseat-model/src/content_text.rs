@@ -71,9 +71,9 @@ impl ContentText {
     }
 }
 
-/// True if a content part of this type is not said to the user.
+/// True if a content part of this type is not said to the user: `thinking`, `reasoning_text`, `thought` and others.
 fn is_reasoning_part(part_type: &str) -> bool {
-    matches!(part_type, "reasoning" | "thinking" | "redacted_thinking")
+    ["reasoning", "thinking", "thought"].iter().any(|word| part_type.contains(word))
 }
 
 fn shown(value: &Value) -> String {

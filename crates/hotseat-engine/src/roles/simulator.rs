@@ -306,6 +306,10 @@ fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), RoleError> {
     }
 }
 
+/// Signs of a model that are no words of a user: reasoning, calls, ends of messages, and members of an object without its braces.
+const MODEL_MARKUP: [&str; 10] =
+    ["<think", "</think", "[think]", "[/think]", "◁", "<|", "|>", "</s>", "<tool_call", "[tool_calls]"];
+
 /// Accepts plain text as a message. Text with braces, a code block or markup is malformed JSON and rejected.
 fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), RoleError> {
     let said = text.trim();
@@ -317,6 +321,7 @@ fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), RoleError> {
         _ if said.contains(['{', '}']) || said.contains("```") || said.starts_with('<') => {
             "has braces, a code block or markup".to_string()
         }
+        _ if has_model_markup(said) => "has markup of the model".to_string(),
         AnswerContent::Text if said.is_empty() => return invalid("the answer is empty"),
         // The text of a JSON value is the message, even a number.
         AnswerContent::Text | AnswerContent::Json(..) => {
@@ -325,6 +330,14 @@ fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), RoleError> {
         }
     };
     invalid(format!("the answer is neither plain text nor one JSON object: it {why}"))
+}
+
+fn has_model_markup(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let is_member =
+        |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    MODEL_MARKUP.iter().any(|sign| text.contains(sign))
+        || [r#""input""#, r#""message""#, r#""reasoning""#].into_iter().any(is_member)
 }
 
 #[cfg(test)]
@@ -340,6 +353,27 @@ mod tests {
         for malformed in malformed_answers(&glad, &sorry) {
             let is_read = malformed.kind == MalformedKind::Unescaped;
             assert_eq!(parse_plain_answer(&malformed.text).is_ok(), is_read, "{}", malformed.text);
+        }
+    }
+
+    /// Words of the model itself are not sent to the agent.
+    #[test]
+    fn model_markup_is_no_message() {
+        for text in [
+            "I should ask.</think>I need a room",
+            "[THINK]hm[/THINK]I need a room",
+            "◁think▷hm◁/think▷I need a room",
+            "I need a room<|im_end|>",
+            "I need a room</s>",
+            "assistant<|end_header_id|>I need a room",
+            "I need <tool_call>x</tool_call>",
+            "[TOOL_CALLS]book[ARGS]",
+            r#""input": "I need a room", "goal_achieved": false"#,
+        ] {
+            assert!(parse_plain_answer(text).is_err(), "{text}");
+        }
+        for text in ["I think 3 < 4", "\"input\" is what I need", "Is a|b fine? [think about it]"] {
+            assert!(parse_plain_answer(text).is_ok(), "{text}");
         }
     }
 

@@ -173,12 +173,12 @@ impl<'r> AnthropicParser<'r> {
         self.merge_usage(usage);
     }
 
-    /// Merges usage. Later values are totals, not increments, and may omit unchanged fields.
+    /// Merges usage. Later values are totals, not increments, and may omit unchanged fields, or have zero in place of them.
     fn merge_usage(&mut self, usage: Option<AnthropicUsage>) {
         let Some(new) = usage else { return };
         let old = self.usage.unwrap_or_default();
         self.usage = Some(AnthropicUsage {
-            input_tokens: new.input_tokens.or(old.input_tokens),
+            input_tokens: new.input_tokens.filter(|tokens| *tokens > 0).or(old.input_tokens),
             output_tokens: new.output_tokens.or(old.output_tokens),
             cache_creation_input_tokens: new.cache_creation_input_tokens.or(old.cache_creation_input_tokens),
             cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
@@ -223,6 +223,8 @@ impl<'r> AnthropicParser<'r> {
         sink: &mut dyn ReplySink,
     ) -> Result<(), ModelError> {
         match delta {
+            // Such a block is not said to the user.
+            ContentBlockDelta::TextDelta { .. } if self.ignored_blocks.contains(&index) => {}
             ContentBlockDelta::TextDelta { text } => self.add_text(text, sink),
             ContentBlockDelta::ThinkingDelta { thinking } => self.add_thinking(index, thinking, sink),
             ContentBlockDelta::SignatureDelta { signature } => {
@@ -303,7 +305,9 @@ impl ReplyParser for AnthropicParser<'_> {
                     let problem = format!("its start has a `{kind}`, which belongs into a block of its own");
                     return Err(invalid_reply_error(&self.url, &problem, data));
                 }
-                self.start_message(message.model, message.usage);
+                // Its output is that of the first token; the end of the stream has the total.
+                let usage = message.usage.map(|usage| AnthropicUsage { output_tokens: None, ..usage });
+                self.start_message(message.model, usage);
             }
             AnthropicEvent::ContentBlockStart { index, content_block } => {
                 self.start_block(index, content_block, sink)?
@@ -313,7 +317,7 @@ impl ReplyParser for AnthropicParser<'_> {
             }
             AnthropicEvent::ContentBlockStop { index } => self.end_block(index, sink),
             AnthropicEvent::MessageDelta { delta, usage } => {
-                self.stop = delta.stop_reason.or(self.stop.take());
+                self.stop = StopReason::later_name(self.stop.take(), delta.stop_reason);
                 // Some gateways omit the end of blocks.
                 while let Some((&index, _)) = self.calls.first_key_value() {
                     self.end_block(index, sink);
@@ -366,17 +370,18 @@ impl ReplyParser for AnthropicParser<'_> {
 
     fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError> {
         let Some(stop) = self.stop.take() else { return Err(truncated_reply_error(&self.url)) };
-        if stop == "tool_use" && self.assembly.started_calls() == 0 {
-            let problem = "it ends with stop_reason tool_use but has no tool call";
-            return Err(invalid_reply_error(&self.url, problem, ""));
+        let reason = StopReason::from_provider(&stop);
+        if reason.is_failure() {
+            return Err(failure::from_error_event(&self.url, &json!({"stop_reason": stop})));
+        }
+        if reason == StopReason::ToolUse && self.assembly.started_calls() == 0 {
+            let problem = format!("it ends with stop_reason {stop} but has no tool call");
+            return Err(invalid_reply_error(&self.url, &problem, ""));
         }
         let mut reply = self.assembly.clone().into_reply();
-        reply.stop = match stop.as_str() {
-            "end_turn" | "tool_use" => reply.stop,
-            // The reply is truncated in this case as well.
-            "model_context_window_exceeded" => StopReason::MaxTokens,
-            _ => StopReason::from(stop),
-        };
+        if !matches!(reason, StopReason::EndTurn | StopReason::ToolUse) {
+            reply.stop = reason;
+        }
         reply.model = self.model.clone();
         let thinking = std::mem::take(&mut self.thinking);
         if !reply.tool_calls.is_empty() && !thinking.is_empty() {
@@ -395,12 +400,14 @@ impl MessageStartBody {
 }
 
 impl AnthropicUsage {
-    /// Returns the token counts, unless one is missing. The API counts cache reads and writes separately from other input.
+    /// Returns the token counts, unless one is missing or there is no input at all. The API counts cache reads and writes
+    /// separately from other input.
     fn into_usage(self) -> Option<TokenUsage> {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
-        Some(TokenUsage {
-            input_tokens: self.input_tokens?.saturating_add(cached).saturating_add(written),
+        let input = self.input_tokens?.saturating_add(cached).saturating_add(written);
+        (input > 0).then_some(TokenUsage {
+            input_tokens: input,
             output_tokens: self.output_tokens?,
             cached_tokens: cached,
             ..TokenUsage::default()

@@ -131,9 +131,11 @@ impl<'r> OpenAiParser<'r> {
         }
         let in_choice = chunk.choices.iter().flatten().find_map(|choice| choice.usage.as_ref());
         let usage = completion_usage(chunk.usage, chunk.x_groq.as_ref(), in_choice);
-        // If several chunks have usage, each one is the total so far. Usage of another form is absent.
-        let usage = usage.and_then(|usage| serde_json::from_value::<ChatCompletionUsage>(usage).ok());
-        self.usage = usage.and_then(ChatCompletionUsage::into_usage).or(self.usage);
+        // If several chunks have usage, each one is the total so far: one that cannot be used leaves it unknown.
+        if let Some(report) = usage.filter(has_counts) {
+            let usage = serde_json::from_value::<ChatCompletionUsage>(report).ok();
+            self.usage = usage.and_then(ChatCompletionUsage::into_usage);
+        }
         self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
         for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
             // Nothing says which of several alternative replies counts.
@@ -382,6 +384,11 @@ impl ChatCompletionMessage {
     fn has_calls(&self) -> bool {
         self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
     }
+}
+
+/// True if a report of usage has any number of tokens: some servers send empty reports with each chunk.
+fn has_counts(report: &Value) -> bool {
+    ["prompt_tokens", "completion_tokens", "total_tokens"].iter().any(|key| !report[key].is_null())
 }
 
 impl ChatCompletionUsage {

@@ -222,11 +222,48 @@ async fn maps_every_stop_reason() {
         ("stop_sequence", StopReason::StopSequence),
         ("refusal", StopReason::Refusal),
         ("pause_turn", StopReason::Other("pause_turn".into())),
+        // Gateways pass on the reasons of other providers.
+        ("length", StopReason::MaxTokens),
+        ("MAX_TOKENS", StopReason::MaxTokens),
+        ("content_filtered", StopReason::Refusal),
+        ("guardrail_intervened", StopReason::Refusal),
     ];
     for (reason, expected) in cases {
         let (reply, _) = answer([text("a"), end(reason).to_vec()].concat()).await;
         assert_eq!(reply.unwrap().stop, expected);
     }
+    for reason in ["error", "network_error", "malformed_model_output"] {
+        let (reply, _) = answer([text("a"), end(reason).to_vec()].concat()).await;
+        assert!(reply.unwrap_err().to_string().contains(reason), "{reason}");
+    }
+}
+
+/// The output at the start of a stream is that of the first token.
+#[tokio::test]
+async fn usage_is_that_of_the_end() {
+    let ended = |usage: Value| {
+        let tail = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage});
+        [text("Hello there."), vec![tail, json!({"type": "message_stop"})]].concat()
+    };
+    for usage in [json!(null), json!({}), json!({"output_tokens": null}), json!({"output_tokens": "500"})] {
+        let (reply, _) = answer(ended(usage.clone())).await;
+        assert!(reply.unwrap().usage.unreported, "{usage}");
+    }
+    let (reply, _) = answer(ended(json!({"input_tokens": 0, "output_tokens": 7}))).await;
+    let expected =
+        TokenUsage { input_tokens: 42, output_tokens: 7, cached_tokens: 30, ..TokenUsage::default() };
+    assert_eq!(reply.unwrap().usage, expected);
+}
+
+#[tokio::test]
+async fn text_in_unknown_blocks_is_not_said() {
+    let hidden = [
+        block(1, json!({"type": "web_search_notes"})),
+        delta(1, json!({"type": "text_delta", "text": "hidden"})),
+        stop(1),
+    ];
+    let (reply, _) = answer([text("Hi."), hidden.to_vec(), end("end_turn").to_vec()].concat()).await;
+    assert_eq!(reply.unwrap().text, "Hi.");
 }
 
 #[tokio::test]

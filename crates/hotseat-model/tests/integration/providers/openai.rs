@@ -384,6 +384,15 @@ async fn last_usage_is_the_total() {
         reply.unwrap().usage,
         TokenUsage { input_tokens: 2, output_tokens: 2, ..TokenUsage::default() }
     );
+    // One that contradicts itself, or has no numbers, leaves the total unknown.
+    for usage in [
+        json!({"prompt_tokens": 2, "completion_tokens": 500, "total_tokens": 3}),
+        json!({"prompt_tokens": "2", "completion_tokens": "500"}),
+    ] {
+        let last = json!({"choices": [], "usage": usage});
+        let (reply, _) = answer(vec![counted(1), finish("stop"), last]).await;
+        assert!(reply.unwrap().usage.unreported, "{usage}");
+    }
 }
 
 #[tokio::test]
