@@ -561,7 +561,7 @@ fn truncated_or_refused_judge_answers_never_pass() {
                 };
                 FakeReply::json(200, &json!({"id": "c", "choices": [choice(0, true), choice(1, false)]}))
             }),
-            1,
+            3,
             "it has more than one choice",
         ),
         (

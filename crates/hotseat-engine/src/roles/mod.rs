@@ -471,6 +471,8 @@ async fn ask_model(
 ) -> Result<RoleReply, (RoleError, RetryAdvice)> {
     let failed = |error: ModelError| {
         let again = match (error.can_retry(), error.retry_after) {
+            // The model may answer in another form.
+            (false, _) if error.kind == ModelErrorKind::Decode => RetryAdvice::Now,
             (false, _) => RetryAdvice::Never,
             (true, None) if error.kind == ModelErrorKind::RateLimit => {
                 let left = deadline.saturating_duration_since(Instant::now());

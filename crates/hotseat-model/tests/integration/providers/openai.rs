@@ -361,7 +361,7 @@ async fn several_choices_are_an_error() {
 #[tokio::test]
 async fn reads_text_and_usage_variants() {
     let (reply, _) = answer(vec![
-        delta(json!({"content": ["a", {"type": "image"}, {"type": "text", "text": {"value": "b"}}, {"type": "text", "text": null}]})),
+        delta(json!({"content": ["a", {"type": "image"}, {"type": "reasoning_text", "text": "no"}, {"type": "text", "text": {"value": "b"}}, {"type": "text", "text": null}]})),
         delta(json!({"reasoning": "because"})),
         finish("stop"),
         json!({"choices": [], "x_groq": {"usage": {"prompt_tokens": 2, "completion_tokens": 1}}}),
