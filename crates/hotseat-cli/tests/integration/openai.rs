@@ -325,7 +325,7 @@ fn server_may_report_its_tool_results() {
     assert_eq!(history.as_array().map(Vec::len), Some(3));
 }
 
-/// The deltas of a message have no role of their own, so those after the head of a result are the result.
+/// The deltas of a message have no role of their own, so those after the head of a result are the result, unless it is complete.
 #[test]
 fn a_result_may_arrive_in_pieces() {
     let head = |content: Value| json!({"role": "tool", "tool_call_id": "c1", "content": content});
@@ -351,6 +351,15 @@ fn a_result_may_arrive_in_pieces() {
             said.clone(),
             json!({"content": "lo"}),
         ],
+        vec![
+            head(json!(null)),
+            json!({"content": "{\"status\":\"declined\"}"}),
+            said,
+            json!({"content": "lo"}),
+        ],
+        // A complete result needs no more; a note tells how the text is read.
+        vec![head(json!("{\"status\":\"declined\"}")), json!({"content": "hel"}), json!({"content": "lo"})],
+        vec![head(json!([part("{\"status\":\"declined\"}")])), json!({"content": "hello"})],
         // A refusal is the agent's.
         vec![head(json!("{\"status\":\"declined\"}")), json!({"refusal": "hello"})],
     ] {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
-use crate::message::json_text::{append_piece, joined, readable};
+use crate::message::json_text::{append_piece, joined, read_json, readable};
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder, protocol_error};
 
@@ -159,6 +159,19 @@ struct PartialCall {
     last_part: Option<TimeOffset>,
 }
 
+/// True if the first delta of a result has all of it: a text, unless it is the beginning of a JSON value.
+fn is_complete_result(content: &Value) -> bool {
+    let text = match content {
+        Value::Null => return false,
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        other => plain_text(other),
+    };
+    match text.trim_start().chars().next() {
+        Some('{' | '[') => read_json(&text).is_ok(),
+        first => first.is_some(),
+    }
+}
+
 /// A result of the server that is being received.
 struct OpenResult {
     /// Id of the call.
@@ -167,9 +180,20 @@ struct OpenResult {
     error: Option<Value>,
     /// Arrival of the last part.
     last_part: TimeOffset,
+    /// True if its first delta has all of it, so that deltas without a role are the agent's.
+    is_complete: bool,
 }
 
 impl OpenResult {
+    fn begin(id: &str, content: Option<Value>, error: Option<Value>, at: TimeOffset) -> OpenResult {
+        let is_complete = content.as_ref().is_some_and(is_complete_result);
+        let none = Value::String(String::new());
+        let mut open =
+            OpenResult { id: id.to_string(), content: none, error: None, last_part: at, is_complete };
+        open.add(content, error, at);
+        open
+    }
+
     fn add(&mut self, content: Option<Value>, error: Option<Value>, at: TimeOffset) {
         self.error = error.or(self.error.take());
         let piece = content.unwrap_or_default();
@@ -222,8 +246,10 @@ pub(super) struct CompletionReader {
     extra: Map<String, Value>,
     pieces: ToolCallPieces,
     calls: Vec<PartialCall>,
-    /// The result whose message has begun. Deltas without a role belong to it.
+    /// The result whose message has begun. Deltas without a role belong to it, until it is complete.
     open_result: Option<OpenResult>,
+    /// Id of the first complete result that a text without a role follows.
+    unmarked_text: Option<String>,
     finish_reason: Option<Arc<str>>,
     usage: Option<Value>,
     model: Option<String>,
@@ -353,7 +379,12 @@ impl CompletionReader {
             let is_whole = choice.delta.is_none();
             self.pieces.begin_message(is_whole);
             if let Some(message) = choice.delta.or(choice.message) {
-                if is_whole || !message.continues_result() {
+                let complete = self.open_result.as_ref().filter(|open| open.is_complete);
+                let continues = !is_whole && message.continues_result();
+                if let Some(open) = complete.filter(|_| continues && message.content.is_some()) {
+                    self.unmarked_text.get_or_insert_with(|| open.id.clone());
+                }
+                if !continues || complete.is_some() {
                     self.end_result(telling)?;
                 }
                 self.read_message(message, what, telling)?;
@@ -393,9 +424,8 @@ impl CompletionReader {
             }
             // The text before it is a message.
             self.end_message(telling);
-            let content = Value::String(String::new());
-            let open = OpenResult { id: id.clone(), content, error: None, last_part: telling.now() };
-            self.open_result = Some(open);
+            self.open_result = Some(OpenResult::begin(id, message.content, message.error, telling.now()));
+            return Ok(());
         }
         if let Some(open) = &mut self.open_result {
             open.add(message.content, message.error, telling.now());
@@ -525,6 +555,11 @@ impl CompletionReader {
             let part_type = excerpt(part_type, 60);
             telling.record_note(format!(
                 "the `content` of the reply has a part `{part_type}`, which is not read"
+            ));
+        }
+        if let Some(id) = &self.unmarked_text {
+            telling.record_note(format!(
+                "the text after the result of tool call {id} has no role; it is read as text of the agent"
             ));
         }
         telling.check_finish_reason(self.finish_reason.as_deref())?;
