@@ -445,12 +445,9 @@ impl LineTurn<'_, '_> {
 
     /// Writes the last lines of a turn, which may wait for the client.
     fn write_end(&self, ending: &ExchangeEnd) -> io::Result<()> {
-        let spent = ending.usage.by_model.values();
-        let (asked, replied) =
-            spent.fold((0, 0), |(asked, replied), spent| (asked + spent.0, replied + spent.1));
-        let usage =
-            json!({"prompt_tokens": asked, "completion_tokens": replied, "total_tokens": asked + replied});
-        self.write_line(json!({"type": "usage", "usage": usage}))?;
+        if let Some(usage) = ending.usage.completion_usage() {
+            self.write_line(json!({"type": "usage", "usage": usage}))?;
+        }
         let mut done = json!({"type": "done"});
         if !ending.calls.is_empty() {
             done["finish_reason"] = json!("tool_calls");

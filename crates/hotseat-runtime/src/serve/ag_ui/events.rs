@@ -269,12 +269,21 @@ fn interrupt(question: &ApprovalPrompt) -> Value {
     interrupt
 }
 
+/// Adds the usage by model, unless that of a call is unknown.
 fn add_usage(event: &mut Value, spent: &UsageByModel) {
-    if spent.by_model.is_empty() {
-        return;
+    let Some(models) = spent.models() else { return };
+    let usage: Vec<Value> = models
+        .map(|(model, usage)| {
+            json!({
+                "model": model,
+                "inputTokens": usage.input_tokens,
+                "cachedInputTokens": usage.cached_tokens,
+                "outputTokens": usage.output_tokens,
+                "totalTokens": usage.input_tokens.saturating_add(usage.output_tokens),
+            })
+        })
+        .collect();
+    if !usage.is_empty() {
+        event["usage"] = usage.into();
     }
-    let usage = spent.by_model.iter().map(|(model, (input, output))| {
-        json!({"model": model, "inputTokens": input, "outputTokens": output, "totalTokens": input + output})
-    });
-    event["usage"] = usage.collect();
 }

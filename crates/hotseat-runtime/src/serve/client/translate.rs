@@ -7,9 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use hotseat_model::ReplyDelta;
-use hotseat_trace::{EventRecord, ExecutionKind, InvocationMode, MoveCall, Payload, ToolOutcome, plain_text};
-use serde_json::Value;
+use hotseat_model::{ReplyDelta, TokenUsage};
+use hotseat_trace::{
+    EventRecord, ExecutionKind, InvocationMode, MoveCall, Payload, ToolOutcome, UNREADABLE_REPLY, plain_text,
+};
+use serde_json::{Value, json};
 
 use crate::conversation::{
     ConversationState, ModelAddress, OperationTarget, ReplyTo, ToolOperation, TurnCaller,
@@ -101,11 +103,31 @@ pub struct TurnFailure {
     pub message: String,
 }
 
-/// Token usage of the model calls, by model.
+/// Token usage of the model calls of a request, including those of called agents, by model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageByModel {
-    /// By model: input tokens (an estimate if the provider reports none) and output tokens.
-    pub by_model: BTreeMap<Arc<str>, (u64, u64)>,
+    by_model: BTreeMap<Arc<str>, TokenUsage>,
+    /// True if the usage of a call is unknown.
+    is_unreported: bool,
+}
+
+impl UsageByModel {
+    /// Returns the usage of each model; `None` if that of a call is unknown, because the sums would be too small.
+    pub fn models(&self) -> Option<impl Iterator<Item = (&Arc<str>, &TokenUsage)>> {
+        (!self.is_unreported).then(|| self.by_model.iter())
+    }
+
+    /// Returns the sum as chat completions have it; `None` if the usage of a call is unknown.
+    pub fn completion_usage(&self) -> Option<Value> {
+        let mut sum = TokenUsage::default();
+        self.models()?.for_each(|(_, usage)| sum += *usage);
+        Some(json!({
+            "prompt_tokens": sum.input_tokens,
+            "completion_tokens": sum.output_tokens,
+            "total_tokens": sum.input_tokens.saturating_add(sum.output_tokens),
+            "prompt_tokens_details": {"cached_tokens": sum.cached_tokens},
+        }))
+    }
 }
 
 /// Returns the id of the message with the text and the tool calls of model call `call` (from 1) of a turn.
@@ -144,6 +166,8 @@ pub struct TurnTranslator {
     called_turns: BTreeMap<Arc<str>, Speaker>,
     /// Token usage so far.
     usage: UsageByModel,
+    /// Running model calls, by turn and number: model and estimated input tokens.
+    running_calls: BTreeMap<(Arc<str>, u32), (Arc<str>, u64)>,
     /// Stop reason of the agent's last reply.
     stop_reason: Option<Arc<str>>,
 }
@@ -153,8 +177,6 @@ pub struct TurnTranslator {
 struct FollowedTurn {
     speaker: Speaker,
     reply: StreamedReply,
-    /// The model of the current call and the estimated size of its request, in tokens.
-    model: Option<(Arc<str>, u64)>,
 }
 
 /// An agent that was invited and has not started its turn.
@@ -210,6 +232,7 @@ impl TurnTranslator {
             agent_calls: BTreeSet::new(),
             called_turns: BTreeMap::new(),
             usage: UsageByModel::default(),
+            running_calls: BTreeMap::new(),
             stop_reason: None,
         };
         for turn in own {
@@ -266,6 +289,9 @@ impl TurnTranslator {
     /// Returns the client updates for a signal.
     pub fn translate(&mut self, signal: &Signal) -> Vec<ClientUpdate> {
         let mut updates = Vec::new();
+        if let Signal::Event(record) = signal {
+            self.count_usage(record);
+        }
         match signal {
             Signal::Delta { conversation, at, delta } if *conversation == self.conversation => {
                 self.handle_delta(at, delta, &mut updates);
@@ -277,6 +303,43 @@ impl TurnTranslator {
             Signal::Delta { .. } => {}
         }
         updates
+    }
+
+    /// Counts the tokens of a completed model call that works for a followed turn, in this conversation or in one of a
+    /// called agent. A failed attempt has no tokens, as in the traces of embedded agents.
+    fn count_usage(&mut self, record: &EventRecord) {
+        let Some(turn) = record.payload.turn_id() else { return };
+        let is_followed = match &record.execution {
+            Some(execution) if !self.is_own_event(record) => {
+                self.turns.keys().any(|followed| is_within_call(&execution.id, followed))
+            }
+            _ => self.turns.contains_key(turn),
+        };
+        if !is_followed {
+            return;
+        }
+        match &record.payload {
+            Payload::LlmCallStarted(call) => {
+                let started = (call.model_profile_id.clone(), call.input_tokens);
+                self.running_calls.insert((turn.clone(), call.call_no), started);
+            }
+            Payload::LlmCallCompleted(call) => {
+                let Some((model, estimate)) = self.running_calls.remove(&(turn.clone(), call.call_no)) else {
+                    return;
+                };
+                self.usage.is_unreported |= call.usage_unreported;
+                *self.usage.by_model.entry(model).or_default() += TokenUsage {
+                    input_tokens: call.input_tokens.unwrap_or(estimate),
+                    output_tokens: call.output_tokens,
+                    cached_tokens: call.cached_tokens.unwrap_or_default(),
+                    ..TokenUsage::default()
+                };
+            }
+            Payload::LlmCallFailed(call) => {
+                self.usage.is_unreported |= call.error.code.as_deref() == Some(UNREADABLE_REPLY);
+            }
+            _ => {}
+        }
     }
 
     /// Handles tool calls of an agent that works in a conversation of its own: they are calls of the agent that called
@@ -307,7 +370,7 @@ impl TurnTranslator {
     }
 
     fn follow(&mut self, turn: Arc<str>, speaker: Speaker) {
-        self.turns.insert(turn, FollowedTurn { speaker, reply: StreamedReply::default(), model: None });
+        self.turns.insert(turn, FollowedTurn { speaker, reply: StreamedReply::default() });
     }
 
     fn handle_delta(&mut self, at: &ModelAddress, delta: &ReplyDelta, updates: &mut Vec<ClientUpdate>) {
@@ -374,9 +437,6 @@ impl TurnTranslator {
         match payload {
             Payload::LlmCallStarted(call) => {
                 followed.reply.advance_to(call.call_no, call.attempt);
-                followed.model = Some((call.model_profile_id.clone(), call.input_tokens));
-                let spent = self.usage.by_model.entry(call.model_profile_id.clone()).or_default();
-                spent.0 = spent.0.saturating_add(call.input_tokens);
                 if followed.speaker == Speaker::Agent {
                     updates.push(ClientUpdate::StepStarted {
                         step: step_name(&self.conversation, turn, call.call_no, call.attempt),
@@ -384,12 +444,6 @@ impl TurnTranslator {
                 }
             }
             Payload::LlmCallCompleted(call) => {
-                if let Some((model, estimate)) = &followed.model {
-                    let spent = self.usage.by_model.entry(model.clone()).or_default();
-                    let counted = call.input_tokens.unwrap_or(*estimate);
-                    let asked = spent.0.saturating_sub(*estimate).saturating_add(counted);
-                    *spent = (asked, spent.1.saturating_add(call.output_tokens));
-                }
                 let message = message_id(turn, call.call_no);
                 let reply = &mut followed.reply;
                 reply.close_reasoning(&message, updates);

@@ -183,7 +183,7 @@ impl ChatAnswer {
         if !ending.calls.is_empty() {
             message["tool_calls"] = ending.calls.iter().map(tool_call_json).collect();
         }
-        Ok(json!({
+        let mut response = json!({
             "id": self.head.id,
             "object": "chat.completion",
             "created": self.head.created,
@@ -194,8 +194,11 @@ impl ChatAnswer {
                 "logprobs": null,
                 "finish_reason": finish_reason(&ending),
             }],
-            "usage": usage(&ending),
-        }))
+        });
+        if let Some(usage) = ending.usage.completion_usage() {
+            response["usage"] = usage;
+        }
+        Ok(response)
     }
 
     /// Cancels the answer after the client disconnected. The conversation can be continued from its previous
@@ -309,10 +312,10 @@ impl ChatAnswer {
             chunks.push(self.chunk(json!({"tool_calls": [call]}), None));
         }
         chunks.push(self.chunk(json!({}), Some(finish_reason(ending))));
-        if self.head.include_usage {
+        if let Some(usage) = ending.usage.completion_usage().filter(|_| self.head.include_usage) {
             let mut chunk = self.chunk(json!({}), None);
             chunk["choices"] = json!([]);
-            chunk["usage"] = usage(ending);
+            chunk["usage"] = usage;
             chunks.push(chunk);
         }
         chunks
@@ -485,13 +488,4 @@ fn finish_reason(ending: &ExchangeEnd) -> &'static str {
         (true, Some("refusal")) => "content_filter",
         (true, _) => "stop",
     }
-}
-
-fn usage(ending: &ExchangeEnd) -> Value {
-    let (input, output) = ending
-        .usage
-        .by_model
-        .values()
-        .fold((0, 0), |(input, output), spent| (input + spent.0, output + spent.1));
-    json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
 }

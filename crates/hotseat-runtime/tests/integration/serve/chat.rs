@@ -1,12 +1,13 @@
 //! Chat completions server: responses, and selection of the conversation.
 
 use hotseat_model::script::Rule;
-use hotseat_model::{ModelErrorKind, StopReason};
+use hotseat_model::{ModelErrorKind, StopReason, TokenUsage};
 use hotseat_runtime::definition::{mock, persona, task, tool};
 use serde_json::{Value, json};
 
 use super::kit::{
-    OutputPiece, TestServer, clerk_persona, controlled_model, read_until, rejection, scripted, serve, text,
+    AgUiClient, OutputPiece, TestServer, clerk_persona, controlled_model, read_until, rejection, scripted,
+    serve, text,
 };
 
 /// A client that keeps its history.
@@ -138,6 +139,52 @@ async fn response_metadata() {
     body["stream_options"] = Value::Null;
     let chunks = self::chunks(&text(served.post("/v1/chat/completions", &body).await).await);
     assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
+}
+
+/// Budgets of a client are decided by these numbers.
+#[tokio::test]
+async fn usage_covers_called_agents_and_caches_and_is_omitted_if_unknown() {
+    for unreported in [false, true] {
+        let known = TokenUsage {
+            input_tokens: 1000,
+            output_tokens: 500,
+            cached_tokens: 800,
+            ..TokenUsage::default()
+        };
+        let of_reviewer = TokenUsage { unreported, ..known };
+        let desk = || Rule::new().agent("desk").usage(known);
+        let model = scripted([
+            desk().call(1).call_tool("review", json!({})).call_tool("join", json!({})).always(),
+            Rule::new().agent("reviewer").usage(of_reviewer).say("Fine.").always(),
+            Rule::new().agent("architect").usage(known).say("I am here.").always(),
+            desk().call(2).say("Done.").always(),
+        ]);
+        let desk = persona("Desk")
+            .system("DESK")
+            .tool(tool("review").agent(&persona("Reviewer").system("REVIEW")))
+            .tool(tool("join").agent(&persona("Architect").system("ARCH")).loop_in());
+        let served = serve(&desk, model).await;
+        let mut body = json!({"model": "desk", "messages": [{"role": "user", "content": "review"}]});
+        let whole: Value =
+            serde_json::from_str(&text(served.post("/v1/chat/completions", &body).await).await).unwrap();
+        let expected = json!({
+            "prompt_tokens": 4000, "completion_tokens": 2000, "total_tokens": 6000,
+            "prompt_tokens_details": {"cached_tokens": 3200},
+        });
+        assert_eq!(whole.get("usage"), Some(&expected).filter(|_| !unreported), "{whole}");
+
+        body["stream"] = json!(true);
+        body["stream_options"] = json!({"include_usage": true});
+        let chunks = chunks(&text(served.post("/v1/chat/completions", &body).await).await);
+        let streamed: Vec<&Value> =
+            chunks.iter().map(|chunk| &chunk["usage"]).filter(|usage| !usage.is_null()).collect();
+        assert_eq!(streamed, Vec::from_iter(Some(&expected).filter(|_| !unreported)), "{chunks:#?}");
+
+        let events = AgUiClient::new(&served, "t").say("review").await;
+        let by_model = json!([{"model": "default", "inputTokens": 4000, "cachedInputTokens": 3200,
+            "outputTokens": 2000, "totalTokens": 6000}]);
+        assert_eq!(events.last().unwrap().get("usage"), Some(&by_model).filter(|_| !unreported));
+    }
 }
 
 fn pick() -> Value {
