@@ -415,3 +415,48 @@ fn a_repeated_key_in_a_request_is_refused() {
         "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'has a duplicate key' } } }]\n";
     project(&agent, CLERK, suite).test(&[]).assert_all_passed();
 }
+
+/// Providers refuse a history in which a call has no result, or several.
+#[test]
+fn an_agent_that_loses_or_repeats_a_tool_result_is_refused_as_by_providers() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        let mut messages = vec![json!({"role": "user", "content": text})];
+        let reply = model.call(&messages, &[]).expect("two calls");
+        let ids: Vec<Value> = [0, 1].map(|index| reply["tool_calls"][index]["id"].clone()).into();
+        messages.push(reply);
+        let answered: &[usize] = match text.as_str() {
+            "lose" => &[0],
+            "repeat" => &[0, 1, 1],
+            _ => &[0, 1],
+        };
+        messages.extend(
+            answered
+                .iter()
+                .map(|&index| json!({"role": "tool", "tool_call_id": ids[index], "content": "ok"})),
+        );
+        let reply = match model.call(&messages, &[]) {
+            Ok(reply) => reply["content"].clone(),
+            Err((status, words)) => json!(format!("failed with {status}: {words}")),
+        };
+        FakeReply::json(200, &json!({"reply": reply}))
+    });
+    let models = "models: { main: { rules: [{ when: { call: 1 }, reply: { tool_calls: [book, pay] } }, { reply: Booked. }] } }\n";
+    let case = |text: &str| {
+        format!(
+            "name: {text}\nturns: [{{ user: {text}, assert: {{ text: {{ must_match: '^Booked' }} }} }}]\n"
+        )
+    };
+    let suite = ["complete", "lose", "repeat"].map(case).join("---\n");
+    let run = project(&agent, models, &suite).test(&[]);
+    assert_eq!(run.case("complete")["status"], "passed", "{:#}", run.case("complete"));
+    for (name, problem) in
+        [("lose", "of `pay` has no result"), ("repeat", "of `pay` has more than one result")]
+    {
+        run.assert_failure(name, "assertion", &["failed with 400", problem]);
+        let notes = run.case(name)["turns"][0]["notes"].to_string();
+        assert!(notes.contains("the served model `main` refused a request"), "{notes}");
+        assert!(notes.contains(problem), "{notes}");
+    }
+}

@@ -33,6 +33,8 @@ mod responses;
 pub(crate) mod served;
 #[cfg(test)]
 mod stream_tests;
+#[cfg(feature = "serve")]
+pub(crate) mod tool_results;
 
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub use dialect::Dialect;

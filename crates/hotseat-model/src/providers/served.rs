@@ -397,32 +397,6 @@ impl MessageCollector {
     }
 }
 
-/// Sets the names of tool results, which protocols only send with the calls.
-///
-/// # Errors
-/// If a result belongs to no call, as providers require.
-pub fn name_results(messages: &mut [ModelMessage]) -> Result<(), RequestProblem> {
-    let mut names: std::collections::HashMap<String, String> = std::collections::HashMap::new();
-    for message in messages {
-        match message {
-            ModelMessage::Assistant { tool_calls, .. } => {
-                names.extend(tool_calls.iter().map(|call| (call.id.clone(), call.name.clone())));
-            }
-            ModelMessage::Tool(result) => match names.get(&result.call_id) {
-                Some(name) => result.name.clone_from(name),
-                None => {
-                    let id = &result.call_id;
-                    let message =
-                        format!("a tool result belongs to the call {id:?}, which no earlier message has");
-                    return Err(RequestProblem::at("messages", message));
-                }
-            },
-            ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
-        }
-    }
-    Ok(())
-}
-
 /// Returns the value of a tool result: objects and lists are parsed, so that templates can use their members.
 fn result_value(text: &str) -> Value {
     let looks_like_json = text.trim_start().starts_with(['{', '[']);

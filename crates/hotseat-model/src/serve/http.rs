@@ -24,7 +24,8 @@ use super::limits::ServeLimits;
 use super::respond::{Answer, error_response, json_response};
 use super::served_model::ServedModel;
 use super::{Dialect, ServedModelEventKind};
-use crate::providers::served::{ReplyHead, RequestProblem, ServedRequest, name_results};
+use crate::providers::served::{ReplyHead, RequestProblem, ServedRequest};
+use crate::providers::tool_results::name_results;
 use crate::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// Maximum number of JSON values in a request: values take far more memory than their text.
@@ -260,7 +261,7 @@ fn read_call(
     if let Some(previous) = &served.previous {
         conversation.continue_response(previous, request)?;
     }
-    name_results(&mut request.messages)?;
+    name_results(dialect, &mut request.messages)?;
     Ok(served)
 }
 

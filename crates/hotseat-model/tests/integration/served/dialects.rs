@@ -189,9 +189,10 @@ async fn responses_continue_by_id_or_by_items() {
     let azure = json!({"model": "gpt", "messages": [{"role": "user", "content": "hello"}]});
     let azure = served.post("openai/deployments/gpt/chat/completions?api-version=1", &azure).await;
     assert_eq!(azure.status, 200, "{}", azure.body);
-    let call = &first["output"][2];
+    let [search, clock] = [2, 3].map(|index| &first["output"][index]["call_id"]);
     let outputs = json!([
-        {"type": "function_call_output", "call_id": call["call_id"], "output": "{\"hits\": 3}"},
+        {"type": "function_call_output", "call_id": search, "output": "{\"hits\": 3}"},
+        {"type": "function_call_output", "call_id": clock, "output": "noon"},
     ]);
     let by_id = json!({"model": "gpt", "input": outputs, "previous_response_id": first["id"]});
     let by_id = served.post("v1/responses", &by_id).await.json();
@@ -324,4 +325,116 @@ async fn any_content_of_a_message_has_a_text() {
     let text = reply["choices"][0]["message"]["content"].as_str().unwrap();
     assert!(text.starts_with("again|A\n\nB|"), "{text}");
     assert!(text.ends_with("user,assistant,notice,user"), "{text}");
+}
+
+/// A request with texts, `calls` of a tool by their ids, and `result`s by the ids of their calls, in the form of a protocol.
+fn history(path: &str, messages: &Value) -> Value {
+    let ids = |message: &Value| message["calls"].as_array().cloned().unwrap_or_default();
+    let messages = messages.as_array().unwrap().iter();
+    match path {
+        "v1/responses" => {
+            let items = messages.flat_map(|message| match &message["result"] {
+                Value::Null if ids(message).is_empty() => vec![message.clone()],
+                Value::Null => {
+                    let call = |id| json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"});
+                    ids(message).into_iter().map(call).collect()
+                }
+                id => vec![json!({"type": "function_call_output", "call_id": id, "output": "1"})],
+            });
+            json!({"model": "gpt", "input": items.collect::<Vec<_>>()})
+        }
+        "v1/messages" => {
+            let messages = messages.map(|message| match &message["result"] {
+                Value::Null if ids(message).is_empty() => message.clone(),
+                Value::Null => {
+                    let call = |id| json!({"type": "tool_use", "id": id, "name": "look", "input": {}});
+                    json!({"role": "assistant", "content": ids(message).into_iter().map(call).collect::<Vec<_>>()})
+                }
+                id => json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "1"}]}),
+            });
+            json!({"model": "gpt", "max_tokens": 100, "messages": messages.collect::<Vec<_>>()})
+        }
+        _ => {
+            let messages = messages.map(|message| match &message["result"] {
+                Value::Null if ids(message).is_empty() => message.clone(),
+                Value::Null => {
+                    let call = |id| json!({"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}});
+                    json!({"role": "assistant", "tool_calls": ids(message).into_iter().map(call).collect::<Vec<_>>()})
+                }
+                id => json!({"role": "tool", "tool_call_id": id, "content": "1"}),
+            });
+            json!({"model": "gpt", "messages": messages.collect::<Vec<_>>()})
+        }
+    }
+}
+
+#[tokio::test]
+async fn histories_without_exactly_one_result_for_each_call_are_refused() {
+    let mut served = Served::script("use: always\nrules: [{ reply: Hello. }]");
+    let user = || json!({"role": "user", "content": "x"});
+    let reply = || json!({"role": "assistant", "content": "y"});
+    let calls = |ids: &[&str]| json!({"calls": ids});
+    let result = |id: &str| json!({"result": id});
+    let unanswered = "the call \"b\" of `look` has no result";
+    let repeated = "the call \"a\" of `look` has more than one result";
+    for (messages, problem) in [
+        (json!([user(), calls(&["a", "b"]), result("b"), result("a")]), None),
+        // Only the last reply may have open calls.
+        (json!([user(), calls(&["a", "b"])]), None),
+        (json!([user(), calls(&["a"]), result("a"), calls(&["b"])]), None),
+        // Ids may be used again.
+        (json!([user(), calls(&["a"]), result("a"), reply(), user(), calls(&["a"]), result("a")]), None),
+        (json!([user(), calls(&["a", "a"]), result("a"), result("a")]), None),
+        (json!([user(), calls(&["a", "b"]), result("a")]), Some(unanswered)),
+        (json!([user(), calls(&["b"]), user()]), Some(unanswered)),
+        (json!([user(), calls(&["a", "b"]), result("a"), reply(), user()]), Some(unanswered)),
+        (json!([user(), calls(&["a", "b"]), result("a"), calls(&["c"])]), Some(unanswered)),
+        (json!([user(), calls(&["a"]), result("a"), result("a")]), Some(repeated)),
+        (json!([user(), calls(&["a"]), result("a"), reply(), result("a")]), Some(repeated)),
+    ] {
+        for path in PATHS {
+            let answer = served.post(path, &history(path, &messages)).await;
+            let events = served.events();
+            let Some(problem) = problem else {
+                assert_eq!(answer.status, 200, "{path}: {messages}: {}", answer.body);
+                continue;
+            };
+            let error = &answer.json()["error"];
+            assert_eq!(answer.status, 400, "{path}: {messages}: {}", answer.body);
+            assert!(error["message"].as_str().unwrap().contains(problem), "{path}: {messages}: {error}");
+            assert!(events.len() == 1 && events[0].starts_with("refused: "), "{events:?}");
+        }
+    }
+}
+
+/// Chat completions require results directly after the calls, Anthropic before the next reply, and Responses anywhere.
+#[tokio::test]
+async fn results_have_the_place_that_the_protocol_requires() {
+    let served = Served::script("use: always\nrules: [{ reply: Hello. }]");
+    let user = json!({"role": "user", "content": "x"});
+    let reply = json!({"role": "assistant", "content": "y"});
+    let late = json!([user, {"calls": ["a"]}, user, reply, {"result": "a"}]);
+    let after_user = json!([user, {"calls": ["a"]}, user, {"result": "a"}]);
+    for (path, messages, status) in
+        [(PATHS[0], &after_user, 400), (PATHS[0], &late, 400), (PATHS[1], &late, 200), (PATHS[2], &late, 400)]
+    {
+        let answer = served.post(path, &history(path, messages)).await;
+        assert_eq!(answer.status, status, "{path}: {messages}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_continued_response_needs_the_results_of_its_calls() {
+    let served = Served::script(SHOP);
+    let tools = json!([{"type": "function", "name": "search", "parameters": {"type": "object"}}]);
+    let first = json!({"model": "gpt", "instructions": "You sell shoes.", "input": "red", "tools": tools});
+    let first = served.post("v1/responses", &first).await.json();
+    let output =
+        json!({"type": "function_call_output", "call_id": first["output"][2]["call_id"], "output": "1"});
+    for input in [json!([output]), json!("hello")] {
+        let body = json!({"model": "gpt", "input": input, "previous_response_id": first["id"]});
+        let answer = served.post("v1/responses", &body).await;
+        assert_eq!((answer.status, &answer.json()["error"]["param"]), (400, &json!("input")), "{input}");
+        assert!(answer.body.contains("has no result"), "{}", answer.body);
+    }
 }
