@@ -58,7 +58,7 @@ fn expand_declaration(group: &GroupModule) -> TokenStream {
     let examples = group.examples.iter().map(|example| {
         let cfg = cfg_attributes(&example.test_attributes);
         let ident = &example.function.sig.ident;
-    let chosen = LitStr::new(&ident.to_string(), ident.span());
+        let chosen = LitStr::new(&ident.to_string(), ident.span());
         let it = expand_example(example);
         match example.scenarios {
             None => quote!(#(#cfg)* if chosen == #chosen { #it }),

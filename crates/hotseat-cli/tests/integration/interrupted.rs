@@ -8,7 +8,7 @@ use hotseat_testkit::completions::complete_reply;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
-use crate::common::{Project, TEST_TIMEOUT, unreachable_address};
+use crate::common::{Project, TEST_TIMEOUT};
 
 /// Number of cases of a run.
 const CASE_COUNT: usize = 60;
@@ -368,25 +368,4 @@ fn hint_after_resume_is_a_command_that_works() {
     let summary: Value =
         serde_json::from_str(failed.stdout.lines().last().expect("a summary")).expect("JSON");
     assert_eq!(summary["failed_ids"], serde_json::json!(["wrong", "wrong too"]), "{failed}");
-}
-
-/// A request to stop may arrive between an attempt and its retry, when the case has no running attempt.
-#[test]
-fn cases_between_two_attempts_are_in_the_report() {
-    let address = unreachable_address();
-    let case = |n: usize| format!("---\nname: c{n}\nturns: [{{ user: hello }}]\n");
-    let suite: String = (0..CASE_COUNT).map(case).collect();
-    let project = Project::with_config(&format!("target: {{ endpoint: '{address}' }}\n")).suite("a", &suite);
-    for number in 0..8 {
-        let args = ["test", "-o", "out.json", "--parallel", "4", "--retries", "20"];
-        let mut running = project.command(&args).spawn();
-        running.wait_for_stdout(&format!("► c{} ", 4 * number));
-        running.press_ctrl_c();
-        let output = running.wait();
-        assert_eq!(output.code, 130, "{output}");
-        let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
-        let results = report["results"].as_array().expect("results");
-        assert_eq!(results.len(), CASE_COUNT, "{output}");
-        assert_eq!(report["summary"]["total"], CASE_COUNT, "{output}");
-    }
 }

@@ -306,7 +306,7 @@ fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), RoleError> {
     }
 }
 
-/// Signs of a model that are no words of a user: reasoning, calls, ends of messages, and members of an object without its braces.
+/// Markup of reasoning, tool calls and ends of messages, in lower case. No user writes it.
 const MODEL_MARKUP: [&str; 10] =
     ["<think", "</think", "[think]", "[/think]", "◁", "<|", "|>", "</s>", "<tool_call", "[tool_calls]"];
 
@@ -332,6 +332,7 @@ fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), RoleError> {
     invalid(format!("the answer is neither plain text nor one JSON object: it {why}"))
 }
 
+/// True if a text has markup of a model, or begins with a member of an object without its braces.
 fn has_model_markup(text: &str) -> bool {
     let text = text.to_lowercase();
     let is_member =

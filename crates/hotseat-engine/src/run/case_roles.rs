@@ -277,8 +277,9 @@ impl RoleLookup for RoleResolver {
     fn function(&self, reference: &str, place: &SourceSpan) -> Result<BoundFunction, ProgramInputError> {
         let found = self.outside.project.find_function(reference, self.script_scope());
         let function = found.map_err(|wrong| Diagnostics::from(wrong.at_reference(place)))?;
-        let offline = self.answers.is_some();
-        Ok(if offline { self.powers.clone().offline() } else { self.powers.clone() }.bind(function))
+        let powers = self.powers.clone();
+        let powers = if self.answers.is_some() { powers.offline() } else { powers };
+        Ok(powers.bind(function))
     }
 
     fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<RoleClient, ProgramInputError> {

@@ -306,13 +306,77 @@ impl Default for ExecutionOptions {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use hotseat_targets::recorder::SecretRedactor;
+    use hotseat_trace::{AttemptFailure, FailureKind};
+
     use super::*;
+    use crate::cases::{DecodeSettings, InheritedSettings, Suite};
+    use crate::run::results::{CaseInfo, CaseRef, JudgingDigests};
 
     fn dispatch(parallel: usize, fail_fast: bool) -> DispatchState {
         DispatchState::new(
             ExecutionOptions { parallel, fail_fast, ..ExecutionOptions::default() },
             RunSummary::default(),
         )
+    }
+
+    /// Returns a case that needs no agent.
+    fn selected_case() -> SelectedCase {
+        let suite = Suite::from_text(r#"{"id": "a", "input": "hello"}"#.to_string(), "a", ".".into());
+        let decoding = DecodeSettings {
+            inherited: &InheritedSettings::default(),
+            agents: &Arc::default(),
+            shared: &Arc::default(),
+            root: Path::new("."),
+            environment: &BTreeMap::new(),
+            redactor: &SecretRedactor::default(),
+            default_simulator: false,
+        };
+        let case = suite.cases_sequential(decoding).next().expect("a case").expect("a valid one");
+        let suite = Arc::new(suite);
+        let info = CaseInfo::new(&case, JudgingDigests::default());
+        let case_ref = Arc::new(CaseRef { index: 0, case: info, suite: suite.clone(), agent: None });
+        SelectedCase {
+            index: 0,
+            case,
+            suite,
+            suite_name: "a".into(),
+            agent: None,
+            body: None,
+            case_ref,
+            saved_attempts: None,
+            swept_fault: None,
+            cassette: None,
+        }
+    }
+
+    /// A request to stop may arrive when nothing of a case runs: before its first attempt, or between two.
+    #[test]
+    fn stopped_run_reports_cases_between_two_attempts() {
+        for attempts in [0, 1] {
+            let mut dispatch = dispatch(1, false);
+            dispatch.options.default_retries = 3;
+            let selected = selected_case();
+            dispatch.start_case(selected.clone());
+            for number in 1..=attempts {
+                assert!(
+                    matches!(dispatch.next_step(), DispatchStep::Attempt(_, started) if started == number)
+                );
+                let failure = AttemptFailure::new(FailureKind::Timeout, "late");
+                let failed =
+                    Attempt::not_started(selected.case_ref.clone(), number, Verdict::failed(failure));
+                assert!(dispatch.finish_attempt(Arc::new(failed)).is_none(), "it wants a retry");
+            }
+            assert!(dispatch.end_open_cases().is_empty(), "the run goes on");
+            dispatch.update_control(RunControl::Finish);
+            assert!(matches!(dispatch.next_step(), DispatchStep::Wait) && !dispatch.is_running());
+            let ended = dispatch.end_open_cases();
+            assert_eq!((ended.len(), dispatch.summary.skipped), (1, 1), "{attempts} attempts");
+            assert_eq!(ended[0].never_started, attempts == 0);
+            assert!(dispatch.end_open_cases().is_empty());
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// Token counts of one call, or a sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,16 @@ fn is_zero(tokens: &u64) -> bool {
 }
 
 impl TokenUsage {
+    /// Returns the counts as the member `usage` of a chat completion.
+    pub fn to_completion(self) -> Value {
+        json!({
+            "prompt_tokens": self.input_tokens,
+            "completion_tokens": self.output_tokens,
+            "total_tokens": self.input_tokens.saturating_add(self.output_tokens),
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+        })
+    }
+
     /// Reads the counts of a provider. Tokens of the total that are neither input nor output count as output: some providers
     /// report reasoning so. `None` if the total is less than the others, which it contradicts.
     pub fn from_report(input: u64, output: u64, cached: u64, total: Option<u64>) -> Option<TokenUsage> {

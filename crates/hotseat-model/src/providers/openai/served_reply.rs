@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::body::tool_call;
 use crate::providers::served::{ReplyHead, ReplyWriter, openai_error, write_data};
-use crate::{ModelError, ModelReply, ReplyDelta, StopReason, TokenUsage};
+use crate::{ModelError, ModelReply, ReplyDelta, StopReason};
 
 /// Writes a complete reply.
 pub(in crate::providers) fn chat_reply(head: &ReplyHead, reply: &ModelReply) -> Value {
@@ -38,7 +38,7 @@ pub(in crate::providers) fn chat_reply(head: &ReplyHead, reply: &ModelReply) -> 
             "logprobs": null,
             "finish_reason": finish_reason(&reply.stop),
         }],
-        "usage": usage(reply.usage),
+        "usage": reply.usage.to_completion(),
     })
 }
 
@@ -49,15 +49,6 @@ fn finish_reason(stop: &StopReason) -> &str {
         StopReason::MaxTokens => "length",
         StopReason::Other(name) => name,
     }
-}
-
-fn usage(usage: TokenUsage) -> Value {
-    json!({
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens.saturating_add(usage.output_tokens),
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    })
 }
 
 /// Writes the chunks of a streamed reply.
@@ -119,7 +110,7 @@ impl ReplyWriter for ChatReplyWriter {
         };
         self.write(json!({}), Some(reason), out);
         if self.head.include_usage {
-            write_data(&self.chunk(json!([]), usage(reply.usage)), out);
+            write_data(&self.chunk(json!([]), reply.usage.to_completion()), out);
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
     }

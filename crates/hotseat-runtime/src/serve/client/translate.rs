@@ -11,7 +11,7 @@ use hotseat_model::{ReplyDelta, TokenUsage};
 use hotseat_trace::{
     EventRecord, ExecutionKind, InvocationMode, MoveCall, Payload, ToolOutcome, UNREADABLE_REPLY, plain_text,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::conversation::{
     ConversationState, ModelAddress, OperationTarget, ReplyTo, ToolOperation, TurnCaller,
@@ -121,12 +121,7 @@ impl UsageByModel {
     pub fn completion_usage(&self) -> Option<Value> {
         let mut sum = TokenUsage::default();
         self.models()?.for_each(|(_, usage)| sum += *usage);
-        Some(json!({
-            "prompt_tokens": sum.input_tokens,
-            "completion_tokens": sum.output_tokens,
-            "total_tokens": sum.input_tokens.saturating_add(sum.output_tokens),
-            "prompt_tokens_details": {"cached_tokens": sum.cached_tokens},
-        }))
+        Some(sum.to_completion())
     }
 }
 
