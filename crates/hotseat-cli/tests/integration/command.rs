@@ -491,6 +491,31 @@ fn failures_include_last_stderr_lines() {
 }
 
 #[test]
+fn no_part_of_a_secret_is_shown_beside_json_or_where_a_text_is_cut() {
+    let secret = "sk-proj-12345678";
+    let said = format!("{secret} sent {{\"ok\": true}}");
+    let not_json = format!("{}{secret}{}", "x".repeat(190), "y".repeat(100));
+    let crash = format!("read -r message\nyes {secret} | head -n 3000 >&2\nexit 1\n");
+    for agent in [answer_with_text(&said), format!("read -r message\necho '{not_json}'\n"), crash] {
+        let project = script_project(&agent).suite("a", HELLO);
+        let tested = project.test_in(&[("MY_SECRET", secret)], &["-v", "-o", "a.jsonl", "-o", "a.md"]);
+        for (shown, text) in [
+            ("console", tested.output.to_string()),
+            ("JSON", tested.report.to_string()),
+            ("JSON lines", project.workspace.read("a.jsonl")),
+            ("Markdown", project.workspace.read("a.md")),
+        ] {
+            let shows_part = (4..=secret.len()).any(|length| {
+                let (head, tail) = (&secret[..length], &secret[secret.len() - length..]);
+                text.contains(head) || text.contains(tail)
+            });
+            assert!(!shows_part, "{shown}: {text}");
+        }
+        assert!(tested.report.to_string().contains("[redacted:ENV.MY_SECRET]"), "{:#}", tested.report);
+    }
+}
+
+#[test]
 fn error_line_is_an_agent_error() {
     let agent = answer_script(&[json!({"type": "error", "message": "out of stock", "code": "E7"})]);
     let project = script_project(&agent).suite("a", HELLO);

@@ -175,7 +175,7 @@ impl StartedAgent {
         }
         match self.output.text().trim_end() {
             "" => "it printed nothing".to_string(),
-            text => format!("its last output:\n{}", self.redactor.text(text)),
+            text => format!("its last output:\n{}", self.redactor.message(text)),
         }
     }
 

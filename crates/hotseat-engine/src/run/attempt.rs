@@ -160,7 +160,7 @@ async fn run_case_conversation(
             attempt.result.logs.extend(functions.iter().flat_map(ScriptToolFunctions::take_console));
             attempt.result.hook_variables = hook_variables;
             attempt.result.agent_diagnostics =
-                agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
+                agent.diagnostic_output().map(|words| redactor.message(&words).into_owned());
             attempt.append_agent_diagnostics();
             is_complete
         }

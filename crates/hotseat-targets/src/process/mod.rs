@@ -219,10 +219,14 @@ impl LastOutput {
         }
     }
 
-    /// Returns the output kept so far.
+    /// Returns the output kept so far, after an ellipsis if there was more.
     pub fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let text = String::from_utf8_lossy(&bytes);
+        match bytes.len() < MAX_KEPT_OUTPUT_BYTES {
+            true => text.into_owned(),
+            false => format!("…{}", text.trim_start_matches('\u{FFFD}')),
+        }
     }
 }

@@ -63,6 +63,9 @@ const COMMON_VALUES: [&str; 32] = [
 /// Minimum length of a secret that is also searched as base64 and hex; shorter ones match ordinary text.
 const MIN_ENCODED_SECRET_BYTES: usize = 8;
 
+/// Mark of omitted text.
+const ELLIPSIS: &str = "…";
+
 /// Maximum number of escape levels that are decoded, for JSON quoted within JSON.
 const MAX_ESCAPE_LEVELS: usize = 8;
 
@@ -78,26 +81,23 @@ pub struct SecretRedactor {
     secrets: Option<Arc<SecretPatterns>>,
 }
 
-/// Secrets by their replacement text. `Debug` does not show them.
-#[derive(Default)]
-struct SecretValues(HashMap<String, String>);
-
-impl fmt::Debug for SecretValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretValues").finish_non_exhaustive()
-    }
-}
-
-/// Secrets of a redactor, compiled for one combined search.
-#[derive(Debug)]
+/// Secrets of a redactor, compiled for one combined search. `Debug` does not show them.
 struct SecretPatterns {
     automaton: AhoCorasick,
-    /// Replacement text of each pattern of the automaton.
+    /// The patterns of the automaton.
+    patterns: Vec<Vec<u8>>,
+    /// Replacement text of each pattern.
     marks: Vec<String>,
     /// The secrets, by replacement text.
-    values: SecretValues,
+    values: HashMap<String, String>,
     /// Length of the longest pattern in bytes.
     longest: usize,
+}
+
+impl fmt::Debug for SecretPatterns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretPatterns").finish_non_exhaustive()
+    }
 }
 
 impl SecretRedactor {
@@ -105,7 +105,7 @@ impl SecretRedactor {
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut patterns: Vec<Vec<u8>> = Vec::new();
         let mut marks = Vec::new();
-        let mut values = SecretValues::default();
+        let mut values = HashMap::new();
         for (name, value) in secrets {
             let is_common = || COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str());
             if value.len() < MIN_SECRET_BYTES || is_common() {
@@ -121,7 +121,7 @@ impl SecretRedactor {
                 patterns.push(form);
                 marks.push(mark.clone());
             }
-            values.0.insert(mark, value);
+            values.insert(mark, value);
         }
         if patterns.is_empty() {
             return SecretRedactor::default();
@@ -131,7 +131,7 @@ impl SecretRedactor {
         SecretRedactor {
             secrets: automaton
                 .ok()
-                .map(|automaton| Arc::new(SecretPatterns { automaton, marks, values, longest })),
+                .map(|automaton| Arc::new(SecretPatterns { automaton, patterns, marks, values, longest })),
         }
     }
 
@@ -148,39 +148,30 @@ impl SecretRedactor {
 
     /// Returns the text with secrets replaced. A secret number in JSON becomes a string, so that the text remains JSON.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let Cow::Owned(clean) = self.replace_secrets(text, |mark, _, clean| clean.push_str(mark)) else {
-            return Cow::Borrowed(text);
-        };
+        let Some((secrets, found)) = self.find(text) else { return Cow::Borrowed(text) };
+        let clean = secrets.replace_in(text, 0..text.len(), &found);
         let is_json = |text: &str| matches!(find_json(text), AnswerContent::Json(..));
         match is_json(text) && !is_json(&clean) {
-            true => Cow::Owned(self.text_with_quoted_numbers(text)),
+            true => Cow::Owned(secrets.replace_with_quotes(text, &found)),
             false => Cow::Owned(clean),
         }
     }
 
-    /// Like [`SecretRedactor::text`] for JSON: replaces a whole number that contains a secret by a string.
-    fn text_with_quoted_numbers(&self, text: &str) -> String {
-        let mut clean = String::with_capacity(text.len());
-        let mut rest = text;
-        while !rest.is_empty() {
-            let end = match rest.as_bytes()[0] {
-                b'"' => json_string_end(rest),
-                byte if is_number_byte(byte) => {
-                    rest.bytes().position(|byte| !is_number_byte(byte)).unwrap_or(rest.len())
-                }
-                _ => rest.find(|c: char| c == '"' || c.is_ascii_digit() || c == '-').unwrap_or(rest.len()),
-            };
-            let (part, next) = rest.split_at(end);
-            let redacted = self.replace_secrets(part, |mark, _, clean| clean.push_str(mark));
-            match redacted {
-                Cow::Owned(redacted) if is_number_byte(part.as_bytes()[0]) => {
-                    clean.push_str(&Value::String(redacted).to_string());
-                }
-                redacted => clean.push_str(&redacted),
-            }
-            rest = next;
+    /// Like [`SecretRedactor::text`] for a message that may contain shortened texts: parts of secrets beside an ellipsis
+    /// are replaced too.
+    pub fn message<'a>(&self, message: &'a str) -> Cow<'a, str> {
+        let clean = self.text(message);
+        let Some(secrets) = &self.secrets else { return clean };
+        match secrets.find_shortened(&clean) {
+            found if found.is_empty() => clean,
+            found => Cow::Owned(secrets.replace_in(&clean, 0..clean.len(), &found)),
         }
-        clean
+    }
+
+    /// Returns the secrets in a text, if it has any.
+    fn find(&self, text: &str) -> Option<(&SecretPatterns, Vec<SecretMatch>)> {
+        let secrets = self.secrets.as_deref()?;
+        Some((secrets, secrets.find(text))).filter(|(_, found)| !found.is_empty())
     }
 
     /// Returns a redacted text with the secrets in place of the selected marks. An encoded secret is returned as plain text.
@@ -195,7 +186,7 @@ impl SecretRedactor {
             let mark = end.map_or(REDACTION_MARK, |end| &rest[start..=start + end]);
             original.push_str(&rest[..start]);
             original.push_str(
-                secrets.values.0.get(mark).filter(|_| is_selected(mark)).map_or(mark, String::as_str),
+                secrets.values.get(mark).filter(|_| is_selected(mark)).map_or(mark, String::as_str),
             );
             rest = &rest[start + mark.len()..];
         }
@@ -214,20 +205,8 @@ impl SecretRedactor {
         text: &'a str,
         replace: impl Fn(&str, usize, &mut String),
     ) -> Cow<'a, str> {
-        let Some(secrets) = &self.secrets else { return Cow::Borrowed(text) };
-        let found = secrets.find(text);
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut clean = String::with_capacity(text.len());
-        let mut end = 0;
-        for SecretMatch { span, pattern } in found {
-            clean.push_str(&text[end..span.start]);
-            replace(&secrets.marks[pattern], span.len(), &mut clean);
-            end = span.end;
-        }
-        clean.push_str(&text[end..]);
-        Cow::Owned(clean)
+        let Some((secrets, found)) = self.find(text) else { return Cow::Borrowed(text) };
+        Cow::Owned(secrets.replace_by(text, 0..text.len(), &found, replace))
     }
 
     /// Returns the event with secrets replaced.
@@ -248,6 +227,13 @@ impl SecretRedactor {
     /// Returns the event with secrets replaced in all members.
     fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
         let Ok(mut members) = payload.to_json() else { return payload };
+        let messages = ["/message", "/error/message"];
+        let is_shortened = messages.iter().fold(false, |changed, pointer| {
+            let Some(Value::String(text)) = members.pointer_mut(pointer) else { return changed };
+            let Cow::Owned(clean) = self.message(text) else { return changed };
+            *text = clean;
+            true
+        });
         let with_numbers = secrets.has_secret_number(&members).then(|| {
             let mut members = members.clone();
             self.redact(&mut members, NumberPolicy::Redacted);
@@ -259,7 +245,7 @@ impl SecretRedactor {
         if let Some(clean) = with_numbers.and_then(|members| Payload::from_json(type_name, members).ok()) {
             return clean;
         }
-        match self.redact(&mut members, NumberPolicy::Kept) {
+        match self.redact(&mut members, NumberPolicy::Kept) || is_shortened {
             true => Payload::from_json(type_name, members).unwrap_or(payload),
             false => payload,
         }
@@ -273,8 +259,8 @@ impl SecretRedactor {
 
     /// Returns the failure with secrets replaced.
     pub fn failure(&self, mut failure: AttemptFailure) -> AttemptFailure {
-        failure.message = self.text(&failure.message).into_owned();
-        failure.detail = failure.detail.map(|detail| self.text(&detail).into_owned());
+        failure.message = self.message(&failure.message).into_owned();
+        failure.detail = failure.detail.map(|detail| self.message(&detail).into_owned());
         failure.stack_trace.iter_mut().for_each(|call| *call = self.text(call).into_owned());
         failure
     }
@@ -402,6 +388,69 @@ impl SecretPatterns {
         merge_overlaps(found)
     }
 
+    /// Returns the parts of secrets that end or begin where a text was shortened.
+    fn find_shortened(&self, text: &str) -> Vec<SecretMatch> {
+        let mut found = Vec::new();
+        for (at, ellipsis) in text.match_indices(ELLIPSIS) {
+            let (before, after) = (&text.as_bytes()[..at], &text.as_bytes()[at + ellipsis.len()..]);
+            for (pattern, bytes) in self.patterns.iter().enumerate() {
+                let lengths = || (MIN_SECRET_BYTES..bytes.len()).rev();
+                let head = lengths().find(|length| before.ends_with(&bytes[..*length]));
+                let tail = lengths().find(|length| after.starts_with(&bytes[bytes.len() - length..]));
+                let tail_start = at + ellipsis.len();
+                found.extend(head.map(|length| SecretMatch { span: at - length..at, pattern }));
+                found.extend(
+                    tail.map(|length| SecretMatch { span: tail_start..tail_start + length, pattern }),
+                );
+            }
+        }
+        merge_overlaps(found)
+    }
+
+    /// Returns a range of a text with these secrets replaced by their marks.
+    fn replace_in(&self, text: &str, range: Range<usize>, found: &[SecretMatch]) -> String {
+        self.replace_by(text, range, found, |mark, _, clean| clean.push_str(mark))
+    }
+
+    /// Like [`SecretPatterns::replace_in`]; `replace` receives the mark of a secret and its length in bytes.
+    fn replace_by(
+        &self,
+        text: &str,
+        range: Range<usize>,
+        found: &[SecretMatch],
+        replace: impl Fn(&str, usize, &mut String),
+    ) -> String {
+        let mut clean = String::with_capacity(range.len());
+        let mut end = range.start;
+        for SecretMatch { span, pattern } in found {
+            clean.push_str(&text[end..span.start]);
+            replace(&self.marks[*pattern], span.len(), &mut clean);
+            end = span.end;
+        }
+        clean.push_str(&text[end..range.end]);
+        clean
+    }
+
+    /// Like [`SecretPatterns::replace_in`] for JSON: replaces a whole number that contains secrets by a string.
+    fn replace_with_quotes(&self, text: &str, found: &[SecretMatch]) -> String {
+        let (mut clean, mut end, mut rest) = (String::with_capacity(text.len()), 0, found);
+        for number in JsonNumbers::new(text) {
+            let (before, others) =
+                rest.split_at(rest.partition_point(|found| found.span.start < number.start));
+            let (within, after) =
+                others.split_at(others.partition_point(|found| found.span.start < number.end));
+            let is_apart = before.last().is_none_or(|found| found.span.end <= number.start)
+                && within.last().is_some_and(|found| found.span.end <= number.end);
+            if is_apart {
+                clean.push_str(&self.replace_in(text, end..number.start, before));
+                let redacted = self.replace_in(text, number.clone(), within);
+                clean.push_str(&Value::String(redacted).to_string());
+                (end, rest) = (number.end, after);
+            }
+        }
+        clean + &self.replace_in(text, end..text.len(), rest)
+    }
+
     /// Adds the secrets in escaped form in a part of a text that begins at `offset`.
     fn find_escaped(&self, part: &[u8], offset: usize, found: &mut Vec<SecretMatch>) {
         if memchr::memchr2(b'\\', b'%', part).is_none() {
@@ -436,6 +485,39 @@ impl SecretPatterns {
             Value::Array(values) => values.iter().any(|value| self.has_secret_number(value)),
             Value::Object(members) => members.values().any(|value| self.has_secret_number(value)),
             Value::Null | Value::Bool(_) | Value::String(_) => false,
+        }
+    }
+}
+
+/// Ranges of a text that look like JSON numbers outside JSON strings.
+struct JsonNumbers<'t> {
+    text: &'t str,
+    /// Start of the part that was not read.
+    start: usize,
+}
+
+impl<'t> JsonNumbers<'t> {
+    fn new(text: &'t str) -> Self {
+        JsonNumbers { text, start: 0 }
+    }
+}
+
+impl Iterator for JsonNumbers<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            let rest = &self.text[self.start..];
+            let found = rest.find(|c: char| c == '"' || c.is_ascii_digit() || c == '-')?;
+            let start = self.start + found;
+            let found = &self.text[start..];
+            if found.starts_with('"') {
+                self.start = start + json_string_end(found);
+                continue;
+            }
+            let length = found.bytes().position(|byte| !is_number_byte(byte)).unwrap_or(found.len());
+            self.start = start + length;
+            return Some(start..self.start);
         }
     }
 }
@@ -683,6 +765,21 @@ mod tests {
             prop_assert_eq!(redactor.text(&said), format!("zz{mark}zz"));
         }
 
+        /// No part of a secret remains beside JSON, whose numbers are found by cutting the text.
+        #[test]
+        fn redacts_secrets_beside_json(
+            secret in "[-a-f0-9.+_]{8,24}",
+            before in "(|x|key=|\"|`|\\[1\\] |\\{\"n\": -1\\} |\\{\"s\": \")",
+            after in "(|\"|`|, 1|\"\\}| sent \\{\"ok\": true\\}|\n```json\n\\[1\\]\n```| \\[1, 2\\])",
+        ) {
+            let redactor = SecretRedactor::new([("KEY".to_string(), secret.clone())]);
+            let said = format!("{before}{secret}{after}");
+            let clean = redactor.text(&said);
+            prop_assert!(clean.contains("[redacted:KEY]"), "{said} -> {clean}");
+            prop_assert!(!clean.contains(&secret[..secret.len() - 1]), "{said} -> {clean}");
+            prop_assert!(!clean.contains(&secret[1..]), "{said} -> {clean}");
+        }
+
         /// Texts without a secret are unchanged, even with escapes.
         #[test]
         fn keeps_texts_without_secrets(text in "[a-f0-9%u\\\\\"n\u{e9}]{0,40}") {
@@ -729,6 +826,20 @@ mod tests {
         ] {
             assert_eq!(redactor.text(text), clean);
         }
+    }
+
+    #[test]
+    fn messages_show_no_part_of_a_secret_where_a_text_was_shortened() {
+        let secret = "abcdefghijklmnopqrstuvwxyz";
+        let redactor = SecretRedactor::new([("KEY".to_string(), secret.to_string())]);
+        for length in 4..secret.len() {
+            let (head, tail) = (&secret[..length], &secret[secret.len() - length..]);
+            let message = format!("not JSON: xx{head}…; standard error:\n…{tail}\nend");
+            let clean = "not JSON: xx[redacted:KEY]…; standard error:\n…[redacted:KEY]\nend";
+            assert_eq!(redactor.message(&message), clean);
+        }
+        assert_eq!(redactor.message("the abc… of wxy"), "the abc… of wxy");
+        assert_eq!(redactor.text("abcdefgh…"), "abcdefgh…");
     }
 
     #[test]
