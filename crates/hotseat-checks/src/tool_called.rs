@@ -151,7 +151,7 @@ impl ToolCalled {
         }
         let mut unlike = None;
         for (name, condition) in &self.conditions {
-            match condition.is_met(call.arguments.get(name)) {
+            match condition.is_met(calls::value_at(&call.arguments, name)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(source) => {
@@ -177,7 +177,7 @@ impl ToolCalled {
         let mut similar =
             arguments.map_or_else(Similarity::default, |(expected, how)| how.similarity(call, expected));
         for (name, condition) in &self.conditions {
-            let argument = call.arguments.get(name);
+            let argument = calls::value_at(&call.arguments, name);
             similar.present += usize::from(argument.is_some());
             similar.matching += usize::from(condition.is_met(argument) == Ok(true));
         }
@@ -191,7 +191,7 @@ impl ToolCalled {
         }
         if !call.arguments_broken {
             for (name, condition) in &self.conditions {
-                condition.add_differences(name, call.arguments.get(name), &mut list);
+                condition.add_differences(name, calls::value_at(&call.arguments, name), &mut list);
             }
         } else if self.arguments.is_none() {
             list.push("", DifferenceReason::InvalidJson, None, Some(&call.arguments), None);

@@ -64,13 +64,13 @@ struct ShapeChecker<'c> {
 impl ShapeChecker<'_> {
     fn check(&mut self, node: &DocumentNode, kind: &Kind, subject: MessageSubject<'_>) {
         match (kind, &node.value) {
-            (Kind::Json, _)
+            (Kind::Json | Kind::ExpectedJson, _)
             | (Kind::Null, NodeValue::Null)
             | (Kind::Bool, NodeValue::Bool(_))
             | (Kind::False, NodeValue::Bool(false))
             | (Kind::Text, NodeValue::String(_))
             | (Kind::Number, NodeValue::Number(_))
-            | (Kind::JsonMap, NodeValue::Map(_)) => {}
+            | (Kind::JsonMap | Kind::JsonSchema, NodeValue::Map(_)) => {}
             (Kind::NonEmptyText, NodeValue::String(text)) if !text.trim().is_empty() => {}
             (Kind::Pattern, NodeValue::String(text)) if !text.is_empty() => {}
             (Kind::Url, NodeValue::String(text)) if may_be_url(text) => {}
@@ -111,6 +111,7 @@ impl ShapeChecker<'_> {
                 | Kind::Number
                 | Kind::Pattern
                 | Kind::JsonMap
+                | Kind::JsonSchema
                 | Kind::Url
                 | Kind::Choice(_)
                 | Kind::List(_)

@@ -70,6 +70,8 @@ impl Kind {
             | Kind::Pattern
             | Kind::Json
             | Kind::JsonMap
+            | Kind::ExpectedJson
+            | Kind::JsonSchema
             | Kind::Url
             | Kind::Choice(_)
             | Kind::Shape(_) => {}

@@ -112,7 +112,7 @@ fn kind_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
 
 fn accepts_variables(kind: &Kind) -> bool {
     match kind {
-        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Json | Kind::Url => true,
+        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Json | Kind::ExpectedJson | Kind::Url => true,
         Kind::OneOf(kinds) => kinds.iter().any(accepts_variables),
         _ => false,
     }
@@ -140,8 +140,8 @@ fn value_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
         }
         Kind::Number => json!({ "type": "number" }),
         Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
-        Kind::Json => json!({}),
-        Kind::JsonMap => json!({ "type": "object" }),
+        Kind::Json | Kind::ExpectedJson => json!({}),
+        Kind::JsonMap | Kind::JsonSchema => json!({ "type": "object" }),
         Kind::Url => json!({ "type": "string", "pattern": URL_PATTERN }),
         Kind::Choice([word]) => json!({ "const": word }),
         Kind::Choice(words) => json!({ "enum": words }),
@@ -208,8 +208,8 @@ fn type_markdown(kind: &Kind) -> String {
             let words = kind.describe();
             words.trim_start_matches("a ").to_owned()
         }
-        Kind::Json => "any value".to_owned(),
-        Kind::JsonMap => "mapping".to_owned(),
+        Kind::Json | Kind::ExpectedJson => "any value".to_owned(),
+        Kind::JsonMap | Kind::JsonSchema => "mapping".to_owned(),
         Kind::Choice(_) => kind.describe(),
         Kind::List(kind) | Kind::NonEmptyList(kind) => format!("list of {}", type_markdown(kind)),
         Kind::Map(kind) => format!("mapping of names to {}", type_markdown(kind)),

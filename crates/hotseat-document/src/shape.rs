@@ -61,6 +61,10 @@ pub enum Kind {
     Json,
     /// A mapping with any content.
     JsonMap,
+    /// Any expected value. A text that begins with `regex:` is a regular expression, also in lists and mappings.
+    ExpectedJson,
+    /// A JSON Schema as a mapping.
+    JsonSchema,
     /// An HTTP URL, or a string with variables that becomes one.
     Url,
     /// One of several words.
@@ -219,9 +223,11 @@ impl Kind {
                 given == JsonType::String
             }
             Kind::Integer { .. } | Kind::Number => given == JsonType::Number,
-            Kind::Json => true,
+            Kind::Json | Kind::ExpectedJson => true,
             Kind::List(_) | Kind::NonEmptyList(_) => given == JsonType::List,
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => given == JsonType::Map,
+            Kind::JsonMap | Kind::JsonSchema | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => {
+                given == JsonType::Map
+            }
             Kind::OneOf(kinds) => kinds.iter().any(|kind| kind.accepts(given)),
         }
     }
@@ -240,8 +246,10 @@ impl Kind {
             Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Kind::Number => "a number".to_owned(),
             Kind::Pattern => "a regular expression".to_owned(),
-            Kind::Json => "any value".to_owned(),
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => "a mapping".to_owned(),
+            Kind::Json | Kind::ExpectedJson => "any value".to_owned(),
+            Kind::JsonMap | Kind::JsonSchema | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => {
+                "a mapping".to_owned()
+            }
             Kind::Url => "a URL".to_owned(),
             Kind::Choice(words) => join_with_or(words.iter().map(|word| format!("`{word}`")).collect()),
             Kind::List(_) => "a list".to_owned(),
@@ -271,6 +279,8 @@ impl Kind {
             | Kind::Pattern
             | Kind::Json
             | Kind::JsonMap
+            | Kind::ExpectedJson
+            | Kind::JsonSchema
             | Kind::Url
             | Kind::Choice(_) => {}
         }

@@ -243,6 +243,46 @@ turns: [{{ user: 'is it {id}', assert: {{ text: {{ must_match: 'is it ${{ID}}$' 
     assert_eq!(tested.failure("a")["kind"], "assertion");
 }
 
+/// A quantifier after a value would repeat its last character only, and a schema would take its dot for any character.
+#[test]
+fn values_in_patterns_are_whole_and_literal() {
+    let agent = echo_agent();
+    let schema =
+        "assert: { type: schema, schema: { required: [v], properties: { v: { pattern: '^${V}$' } } } }";
+    for (value, user, check, status) in [
+        ("A-17", "order A-1", "assert: { type: regex, pattern: 'order ${V}?$' }", "failed"),
+        ("A-17", "order", "assert: { type: regex, pattern: 'order ?${V}?$' }", "passed"),
+        ("ab", "x: abab", "assert: { text: { must_not_match: 'x: ${V}{2}$' } }", "failed"),
+        ("1.2", "{\"v\":\"1.2\"}", schema, "passed"),
+        ("1.2", "{\"v\":\"152\"}", schema, "failed"),
+        ("a.b", "regex:a.b", "assert: { type: not_contains, value: 'regex:${V}' }", "failed"),
+    ] {
+        let suite = format!(
+            "name: a\nhooks: [{{ cmd: [echo, '{{\"V\": \"{value}\"}}'] }}]\nturns: [{{ user: '{user}', {check} }}]\n"
+        );
+        let tested = Project::with_agent(&agent).suite("a", &suite).test(&[]);
+        assert_eq!(tested.case("a")["status"], status, "{check}: {user}{}", tested.output);
+    }
+}
+
+/// Targets with files are read before hooks set variables.
+#[test]
+fn patterns_of_embedded_agents_use_variables_of_hooks() {
+    let suite = "name: a\nhooks: [{ cmd: [echo, '{\"V\":\"secret\"}'] }]\nturns: [{ user: hi }]\n";
+    let script = |reply: &str| format!("use: always\nrules: [{{ reply: '{reply}' }}]\n");
+    for (reply, status) in [("hello", "passed"), ("my secret", "failed")] {
+        let project = Project::with_config(
+            "target: { type: embedded, agent: agent.yaml, assert: { text: { must_not_match: '${V}' } } }\n",
+        );
+        let tested = project
+            .file("agent.yaml", "name: A\n")
+            .file("script.yaml", &script(reply))
+            .suite("a", suite)
+            .test(&[]);
+        assert_eq!(tested.case("a")["status"], status, "{}", tested.output);
+    }
+}
+
 #[test]
 fn state_values_keep_their_type() {
     let agent = echo_agent();
@@ -466,6 +506,9 @@ fn variables_in_expected_values_are_texts() {
         let tested = Project::with_agent(&agent).suite("a", &suite(variable, result)).test(&[]);
         assert_eq!(tested.case("a")["status"] == "passed", passes, "{}", tested.output);
     }
+    let value = "{ type: tool_result, tool: book, result: '${V}' }";
+    let tested = Project::with_agent(&agent).suite("a", &suite("\"regex:.\"", value)).test(&[]);
+    tested.assert_failure("a", "assertion", &["book"]);
     for check in [
         "{ type: not_contains, value: 'x${V}' }",
         "{ tools: { forbid: ['${V}'] } }",
@@ -511,6 +554,9 @@ fn variables_in_names_of_arguments_are_filled_in() {
             .text("hi")
             .finished()
     });
+    let twice = "name: a\nhooks: [{ cmd: [echo, '{\"V\": \"x\"}'] }]\nturns: [{ user: hi, assert: { type: tool_called, name: book, arguments: { '${V}': bbb, x: aaa } } }]\n";
+    let tested = Project::with_agent(&agent).suite("a", twice).test(&[]);
+    tested.assert_failure("a", "test_error", &["make it a second `x`", "a.test.yaml:3"]);
     for check in [
         "{ tools: { forbid_calls: [{ name: book, args_match: { '${V}': aaa } }] } }",
         "{ type: tool_called, name: book, arguments: { '${V}': aaa }, negate: true }",

@@ -491,6 +491,39 @@ fn arguments_that_are_no_object_match_no_pattern() {
     agent().suite("a", &suite("      tools: { require: [a] }\n")).test(&[]).assert_all_passed();
 }
 
+/// A prohibition at such a path would always hold.
+#[test]
+fn json_paths_are_no_paths_of_arguments() {
+    let agent = || {
+        let arguments = json!({"items": [1, 2], "cart": {"total": 900}});
+        line_project(&[
+            call("pay", arguments),
+            json!({"type": "text", "text": "ok"}),
+            json!({"type": "done"}),
+        ])
+    };
+    for (path, help) in [
+        ("$.cart.total", "write `cart.total`"),
+        ("items[1]", "write `items.1`"),
+        ("items.*", "a path names one value"),
+        ("cart ", "write `cart`"),
+    ] {
+        for asserted in [
+            format!("{{ tools: {{ forbid_calls: [{{ name: pay, args_match: {{ '{path}': 1 }} }}] }} }}"),
+            format!("{{ type: idempotent, tool: pay, key: '{path}' }}"),
+        ] {
+            let suite = format!("name: a\nturns: [{{ user: hello, assert: {asserted} }}]\n");
+            let output = agent().suite("a", &suite).hotseat(&["test"]);
+            assert_eq!(output.code, 2, "{output}");
+            let message = format!("no argument has the path `{path}`");
+            assert!(output.stderr.contains(&message) && output.stderr.contains(help), "{output}");
+        }
+    }
+    let nested = "{ type: tool_called, name: pay, where: { cart.total: { more_than: 500 } }, negate: true }";
+    let suite = format!("name: a\nturns: [{{ user: hello, assert: {nested} }}]\n");
+    agent().suite("a", &suite).test(&[]).assert_failure("a", "assertion", &["pay"]);
+}
+
 #[test]
 fn unknown_arguments_do_not_matter_if_other_calls_decide() {
     let sequence =

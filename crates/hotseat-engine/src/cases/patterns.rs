@@ -1,7 +1,7 @@
 //! Decodes patterns.
 
 use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
-use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
 use serde_json::Value;
 
 /// Decodes one or several patterns with their positions.
@@ -24,11 +24,34 @@ pub(super) fn read_argument_patterns(
     if entries.len() == 0 {
         diagnostics.report(map.place_of(key), format!("`{key}` names no argument"));
     }
-    let mut read = |view: NodeView<'_>| match view.json() {
+    let read = |view: NodeView<'_>, diagnostics: &mut Diagnostics| match view.json() {
         value @ (Value::Number(_) | Value::Bool(_)) => Some(ArgumentPattern::Equals(value)),
         _ => read_pattern(view, diagnostics).map(ArgumentPattern::Matches),
     };
-    ArgumentPatterns(entries.filter_map(|(path, _, view)| Some((path.to_string(), read(view)?))).collect())
+    let read_entry = |(path, place, view)| {
+        refuse_json_path(path, place, diagnostics);
+        Some((path.to_string(), read(view, diagnostics)?))
+    };
+    ArgumentPatterns(entries.filter_map(read_entry).collect())
+}
+
+/// Refuses a path of an argument in the notation of JSON paths. No argument has such a path, so a check that forbids a
+/// value there would always pass.
+pub(super) fn refuse_json_path(path: &str, place: SourceSpan, diagnostics: &mut Diagnostics) {
+    let dotted = path.trim().trim_start_matches("$.").replace("[*]", ".*").replace('[', ".").replace(']', "");
+    let is_index =
+        |inner: &str| inner == "*" || inner.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let has_index =
+        path.split('[').skip(1).filter_map(|rest| rest.split_once(']')).any(|(inner, _)| is_index(inner));
+    let has_wildcard = dotted.split('.').any(|segment| segment == "*");
+    if path == path.trim() && !path.starts_with("$.") && !has_index && !has_wildcard {
+        return;
+    }
+    let help = match has_wildcard {
+        true => "a path names one value: write the index of the element, such as `items.0`".to_string(),
+        false => format!("write `{dotted}`"),
+    };
+    diagnostics.push(Diagnostic::new(format!("no argument has the path `{path}`")).at(place).help(help));
 }
 
 /// Decodes one pattern.

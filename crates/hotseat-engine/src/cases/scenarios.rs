@@ -312,7 +312,7 @@ impl CaseScenario {
             match self.field_value(name) {
                 None => wrong.push(format!("scenario `{}` has no `{name}`", self.id)),
                 Some(Json::String(value)) => out.push_str(&match is_pattern(text, text_kind(kind)) {
-                    true => escape(&escape_in_pattern(value, text_use, redactor)),
+                    true => escape(&escape_in_pattern(value, (&out, behind), text_use, redactor)),
                     false => escape(value),
                 }),
                 // A value that is not text replaces the whole text if its kind allows it.

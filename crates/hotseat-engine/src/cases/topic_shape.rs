@@ -76,7 +76,7 @@ document_shape! {
         optional "on_tool_call" = Kind::NonEmptyText,
         /// For `on_tool_call`: arguments of the call. Other arguments are allowed; text that starts with
         /// `regex:` is a pattern.
-        optional "with_params" = Kind::JsonMap,
+        optional "with_params" = Kind::Map(&Kind::ExpectedJson),
         /// Pattern for the agent's text.
         optional "on_response_match" = Kind::Pattern,
         /// Pattern for the user's text.

@@ -1,6 +1,6 @@
 //! Variables in case and project files: `${NAME}` and `${ENV.NAME}`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -8,7 +8,9 @@ use serde_json::Value as Json;
 use super::assertions::ASSERTION;
 use super::shape::AWAITING;
 use super::topic_shape::TRIGGER;
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceText};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapKey, NodeValue, SourceSpan, SourceText,
+};
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_targets::target::template::Placeholder;
 
@@ -115,7 +117,7 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
     if redactor.is_empty() {
         return;
     }
-    visit_scalars(node, kind, TextUse::Elsewhere, &mut |node, kind, text_use| {
+    visit_scalars(node, kind, TextUse::Elsewhere, &mut Vec::new(), &mut |node, kind, text_use| {
         let escaped = |text: &str| {
             redactor
                 .replace_secrets(text, |mark, _, out| out.push_str(&hotseat_checks::escape(mark)))
@@ -129,9 +131,18 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
             (
                 NodeValue::String(text),
                 TextUse::Assertion,
-                Kind::Text | Kind::NonEmptyText | Kind::Json | Kind::JsonMap,
+                Kind::Text
+                | Kind::NonEmptyText
+                | Kind::Json
+                | Kind::JsonMap
+                | Kind::ExpectedJson
+                | Kind::JsonSchema,
             ) => *text = redactor.text(text).into_owned(),
-            (NodeValue::Number(_), TextUse::Assertion, Kind::Json | Kind::JsonMap) => {
+            (
+                NodeValue::Number(_),
+                TextUse::Assertion,
+                Kind::Json | Kind::JsonMap | Kind::ExpectedJson | Kind::JsonSchema,
+            ) => {
                 let value = redactor.json(node.to_json());
                 node.value = from_json(value, &node.span);
             }
@@ -140,20 +151,63 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
     });
 }
 
-/// Returns a value as a pattern that matches it literally.
-pub(super) fn escape_in_pattern(value: &str, text_use: TextUse, redactor: &SecretRedactor) -> String {
-    match text_use {
+/// Returns a value as a part of a pattern that matches it literally, between the texts around it.
+pub(super) fn escape_in_pattern(
+    value: &str,
+    (before, after): (&str, &str),
+    text_use: TextUse,
+    redactor: &SecretRedactor,
+) -> String {
+    let escaped = match text_use {
         TextUse::Assertion => hotseat_checks::escape(&redactor.text(value)),
         TextUse::Elsewhere => hotseat_checks::escape(value),
+    };
+    let is_repeated = after.starts_with(['?', '*', '+', '{']) && !ends_in_class(before);
+    match is_repeated && value.chars().count() != 1 {
+        // A quantifier repeats the whole value, not its last character.
+        true => format!("(?:{escaped})"),
+        false => escaped,
     }
 }
 
-/// True for regular expressions, also for those among other values.
+/// True if a pattern ends within a character class, which contains single characters.
+fn ends_in_class(pattern: &str) -> bool {
+    let (mut depth, mut is_escaped) = (0_usize, false);
+    for byte in pattern.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'[' => depth += 1,
+            b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    depth > 0
+}
+
+/// Start of a pattern among expected values.
+const PATTERN_PREFIX: &str = "regex:";
+
+/// True for regular expressions, also for those among expected values.
 pub(super) fn is_pattern(text: &str, kind: &Kind) -> bool {
     match kind {
         Kind::Pattern => true,
-        Kind::Json | Kind::JsonMap => text.starts_with("regex:"),
+        Kind::ExpectedJson => text.starts_with(PATTERN_PREFIX),
         _ => false,
+    }
+}
+
+/// Returns an expected value that matches only the value of a variable: its texts are no patterns.
+fn literal_json(value: &Json) -> Json {
+    match value {
+        Json::String(text) if text.starts_with(PATTERN_PREFIX) => {
+            format!("{PATTERN_PREFIX}^{}$", hotseat_checks::escape(text)).into()
+        }
+        Json::Array(items) => items.iter().map(literal_json).collect(),
+        Json::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), literal_json(value))).collect()
+        }
+        other => other.clone(),
     }
 }
 
@@ -178,7 +232,8 @@ pub(super) fn fill_texts(
     source: &Arc<SourceText>,
     diagnostics: &mut Diagnostics,
 ) {
-    visit_scalars(node, kind, TextUse::Elsewhere, &mut |node, kind, text_use| {
+    let mut repeated_keys = Vec::new();
+    visit_scalars(node, kind, TextUse::Elsewhere, &mut repeated_keys, &mut |node, kind, text_use| {
         let NodeValue::String(text) = &node.value else { return };
         if !text.contains("${") {
             return;
@@ -194,28 +249,36 @@ pub(super) fn fill_texts(
             }
         }
     });
+    for MapKey { text, span } in repeated_keys {
+        let message = format!("the variables of this key make it a second `{text}`");
+        let place = SourceSpan::new(source, span);
+        diagnostics.push(Diagnostic::new(message).at(place).help("give each key once"));
+    }
 }
 
-/// Calls `visit` for each text and number below `node`, with its expected kind.
+/// Calls `visit` for each text and number below `node`, with its expected kind. Adds keys that equal another key of their
+/// mapping after the visit.
 fn visit_scalars(
     node: &mut DocumentNode,
     kind: &Kind,
     text_use: TextUse,
+    repeated_keys: &mut Vec<MapKey>,
     visit: &mut dyn FnMut(&mut DocumentNode, &Kind, TextUse),
 ) {
     match (&mut node.value, kind) {
         (NodeValue::String(_) | NodeValue::Number(_), kind) => visit(node, kind, text_use),
         (_, Kind::OneOf(kinds)) => {
             if let Some(kind) = kinds.iter().find(|kind| matches_kind(&node.value, kind)) {
-                visit_scalars(node, kind, text_use, visit);
+                visit_scalars(node, kind, text_use, repeated_keys, visit);
             }
         }
         (NodeValue::List(nodes), kind) => {
             let kind = match kind {
                 Kind::List(kind) | Kind::NonEmptyList(kind) => kind,
+                Kind::ExpectedJson | Kind::JsonSchema => kind,
                 _ => &Kind::Json,
             };
-            nodes.iter_mut().for_each(|node| visit_scalars(node, kind, text_use, visit));
+            nodes.iter_mut().for_each(|node| visit_scalars(node, kind, text_use, repeated_keys, visit));
         }
         (NodeValue::Map(_), kind) => {
             let shape = match kind {
@@ -233,14 +296,18 @@ fn visit_scalars(
                 _ => text_use,
             };
             let NodeValue::Map(entries) = &mut node.value else { return };
-            for entry in entries {
+            let mut has_filled_key = false;
+            for entry in &mut *entries {
                 let kind = match (kind, shape) {
                     (Kind::Map(kind), _) => kind,
+                    (Kind::ExpectedJson, _) => kind,
+                    (Kind::JsonSchema, _) => schema_member(&entry.key.text, &entry.value.value),
                     (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
                     (_, None) => &Kind::Json,
                 };
                 // Names of arguments, such as those of `args_match`.
                 if text_use == TextUse::Assertion && shape.is_none() {
+                    has_filled_key |= entry.key.text.contains("${");
                     let text = std::mem::take(&mut entry.key.text);
                     let (value, span) = (NodeValue::String(text), entry.key.span.clone());
                     let mut key = DocumentNode { value, span, plain: false };
@@ -251,10 +318,24 @@ fn visit_scalars(
                 }
                 let is_compared = shape.is_none() || !UNCOMPARED_KEYS.contains(&&*entry.key.text);
                 let text_use = if is_compared { text_use } else { TextUse::Elsewhere };
-                visit_scalars(&mut entry.value, kind, text_use, visit);
+                visit_scalars(&mut entry.value, kind, text_use, repeated_keys, visit);
+            }
+            if has_filled_key {
+                let mut seen = HashSet::new();
+                let repeated = entries.iter().map(|entry| &entry.key).filter(|key| !seen.insert(&*key.text));
+                repeated_keys.extend(repeated.cloned());
             }
         }
         _ => {}
+    }
+}
+
+/// Returns the kind of a member of a JSON Schema. A mapping below `pattern` describes a property of this name.
+fn schema_member(key: &str, value: &NodeValue) -> &'static Kind {
+    match (key, value) {
+        ("pattern", NodeValue::String(_)) => &Kind::Pattern,
+        ("const" | "enum" | "default" | "examples", _) => &Kind::Json,
+        _ => &Kind::JsonSchema,
     }
 }
 
@@ -344,16 +425,19 @@ fn fill_variables(
 ) -> Result<FilledValue, Vec<String>> {
     let parts = parse_parts(text).map_err(|words| vec![words])?;
     let mut missing = Vec::new();
-    if let ([TextPart::Given(name)], Kind::Json | Kind::JsonMap, Some(value)) =
-        (parts.as_slice(), kind, parts.first().and_then(|part| hook_variable(part, variables)))
-        && !name.is_empty()
+    if let [part] = parts.as_slice()
+        && let Some(value) = hook_variable(part, variables)
     {
-        return Ok(FilledValue::Json(value.clone()));
+        match kind {
+            Kind::Json | Kind::JsonMap | Kind::JsonSchema => return Ok(FilledValue::Json(value.clone())),
+            Kind::ExpectedJson => return Ok(FilledValue::Json(literal_json(value))),
+            _ => {}
+        }
     }
     let mut out = String::with_capacity(text.len());
     let mut hook_variables = Vec::new();
-    for part in parts {
-        let value = match part {
+    for (at, part) in parts.iter().enumerate() {
+        let value = match *part {
             TextPart::Text(text) => {
                 out.push_str(text);
                 continue;
@@ -382,7 +466,7 @@ fn fill_variables(
                     continue;
                 }
             },
-            TextPart::Given(name) => match hook_variable(&part, variables) {
+            TextPart::Given(name) => match hook_variable(part, variables) {
                 // No agent says what an absent value would be.
                 Some(Json::Null) if text_use == TextUse::Assertion => {
                     missing.push(format!("variable `{name}` is null, expected a value for a text"));
@@ -400,7 +484,13 @@ fn fill_variables(
             },
         };
         match is_pattern(text, kind) {
-            true => out.push_str(&escape_in_pattern(&value, text_use, variables.redactor)),
+            true => {
+                let after = match parts.get(at + 1) {
+                    Some(TextPart::Text(text)) => text,
+                    _ => "",
+                };
+                out.push_str(&escape_in_pattern(&value, (&out, after), text_use, variables.redactor));
+            }
             false => out.push_str(&value),
         }
     }
@@ -504,7 +594,7 @@ pub(super) fn text_kind(kind: &Kind) -> &Kind {
 
 pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
     match kind {
-        Kind::Json => true,
+        Kind::Json | Kind::ExpectedJson => true,
         Kind::Null => matches!(value, NodeValue::Null),
         Kind::Bool | Kind::False => matches!(value, NodeValue::Bool(_)),
         Kind::Integer { .. } | Kind::Number => matches!(value, NodeValue::Number(_)),
@@ -512,7 +602,9 @@ pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
             matches!(value, NodeValue::String(_))
         }
         Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, NodeValue::List(_)),
-        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => matches!(value, NodeValue::Map(_)),
+        Kind::JsonMap | Kind::JsonSchema | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => {
+            matches!(value, NodeValue::Map(_))
+        }
         Kind::OneOf(kinds) => kinds.iter().any(|kind| matches_kind(value, kind)),
     }
 }
@@ -528,7 +620,7 @@ pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> NodeValue 
         Json::Array(items) => NodeValue::List(items.into_iter().map(node).collect()),
         Json::Object(members) => {
             let entries = members.into_iter().map(|(key, value)| hotseat_document::MapEntry {
-                key: hotseat_document::MapKey { text: key, span: span.clone() },
+                key: MapKey { text: key, span: span.clone() },
                 value: node(value),
             });
             NodeValue::Map(entries.collect())
@@ -549,6 +641,7 @@ mod tests {
             ("N".to_string(), json!(5)),
             ("S".to_string(), json!("secret value")),
             ("O".to_string(), json!({"a": 1})),
+            ("R".to_string(), json!("regex:x.")),
         ]);
         let mcp = BTreeMap::from([
             ("my-bank".to_string(), "http://h/mcp".to_string()),
@@ -581,6 +674,13 @@ mod tests {
             ("n=${N}", Kind::Json, json!("n=5")),
             ("^${ID}$", Kind::Pattern, json!(r"^x\.1$")),
             ("^${S}$", Kind::Pattern, json!(r"^\[redacted:N\]$")),
+            ("^${ID}?$", Kind::Pattern, json!(r"^(?:x\.1)?$")),
+            ("${ID}{2} ${N}+", Kind::Pattern, json!(r"(?:x\.1){2} 5+")),
+            (r"\[[${ID}*]${ID}*", Kind::Pattern, json!(r"\[[x\.1*](?:x\.1)*")),
+            ("regex:${ID}", Kind::ExpectedJson, json!(r"regex:x\.1")),
+            ("${R}", Kind::ExpectedJson, json!(r"regex:^regex:x\.$")),
+            ("${R}", Kind::Json, json!("regex:x.")),
+            ("regex: ${ID}", Kind::Json, json!("regex: x.1")),
             ("${S}", Kind::Text, json!("secret value")),
             ("$${ID} and $${", Kind::Text, json!("${ID} and ${")),
             ("$5 {a} $x", Kind::Text, json!("$5 {a} $x")),
@@ -593,7 +693,7 @@ mod tests {
     #[test]
     fn rejects_undefined_and_malformed_names() {
         for (text, words) in [
-            ("${NOPE}", "variable `NOPE` is not defined: hooks set ID, N, O, S"),
+            ("${NOPE}", "variable `NOPE` is not defined: hooks set ID, N, O, R, S"),
             ("${HOST}", "write `${ENV.HOST}`"),
             ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
             ("${a-b}", "`${a-b}` is not a valid variable"),

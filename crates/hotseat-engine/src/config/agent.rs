@@ -156,7 +156,8 @@ impl ProjectAgent {
                     environment: &self.environment,
                     hook_variables: &BTreeMap::new(),
                     mcp: McpAddresses::Unknown,
-                    allow_undefined: false,
+                    // Patterns of inherited assertions may contain variables of hooks.
+                    allow_undefined: true,
                     redactor: &self.redactor,
                 });
                 bound.map(Box::new).map_err(Vec::from_iter)

@@ -54,7 +54,7 @@ assertion_type! {
     /// fetched.
     SCHEMA "Schema" "schema" {
         /// The schema: draft 2020-12 unless `$schema` sets another.
-        required "schema" = Kind::OneOf(&[Kind::Bool, Kind::JsonMap]), aliases &["value"],
+        required "schema" = Kind::OneOf(&[Kind::Bool, Kind::JsonSchema]), aliases &["value"],
         /// JSON path to the value, as in `json_path`.
         optional "path" = Kind::NonEmptyText,
     }

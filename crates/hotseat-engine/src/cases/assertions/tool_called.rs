@@ -20,7 +20,7 @@ assertion_type! {
         /// How `arguments` are compared: `subset` allows additional members on every level.
         optional "match" = Kind::Choice(&["exact", "subset"]), shown "subset",
         ..SERVER,
-        /// Conditions on arguments, by argument name.
+        /// Conditions on arguments, by name or dotted path.
         optional "where" = CONDITIONS,
         /// Number of matching calls. Default: at least one.
         optional "count" = Kind::Shape(&COUNT),

@@ -3,6 +3,7 @@
 use super::block_shape::SERVER;
 use super::prelude::*;
 use crate::cases::limits::TIMES;
+use crate::cases::patterns::refuse_json_path;
 use hotseat_checks::{AfterFault, Idempotent, ValidArguments};
 
 assertion_type! {
@@ -16,11 +17,11 @@ assertion_type! {
         required "key" = Kind::NonEmptyText,
         ..SERVER,
     }
-    |map, _| {
+    |map, diagnostics| {
         let check = Idempotent {
             tool: map.text("tool")?.to_string(),
             server: map.text("server").map(str::to_string),
-            key: map.text("key")?.to_string(),
+            key: argument_path(map, diagnostics)?,
         };
         check_at(map, "tool", CheckKind::Idempotent(check))
     },
@@ -73,8 +74,15 @@ fn read_after_fault(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         tool: map.text("tool").map(str::to_string),
         server: map.text("server").map(str::to_string),
         max_retries: map.integer("max_retries").and_then(|max| u64::try_from(max).ok()),
-        key: map.text("key").map(str::to_string),
+        key: argument_path(map, diagnostics),
         forbid: forbidden.map(str::to_string).collect(),
     };
     check_at(map, "tool", CheckKind::AfterFault(check))
+}
+
+/// Reads the path of the argument that identifies a call.
+fn argument_path(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<String> {
+    let view = map.get("key")?;
+    refuse_json_path(view.text()?, view.place(), diagnostics);
+    view.text().map(str::to_string)
 }

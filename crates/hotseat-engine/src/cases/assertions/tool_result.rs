@@ -10,7 +10,7 @@ assertion_type! {
         /// The tool.
         optional "tool" = Kind::NonEmptyText, aliases &["name"],
         /// The result: objects may have additional keys; text that starts with `regex:` is a pattern.
-        optional "result" = Kind::Json,
+        optional "result" = Kind::ExpectedJson,
         ..SERVER,
         /// Instead of `tool` and `result`.
         optional "value" = Kind::Shape(&TOOL_RESULT_VALUE),
@@ -30,7 +30,7 @@ document_shape! {
         /// The tool.
         required "tool" = Kind::NonEmptyText, aliases &["name"],
         /// The result.
-        optional "result" = Kind::Json,
+        optional "result" = Kind::ExpectedJson,
     }
 }
 
