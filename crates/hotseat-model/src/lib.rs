@@ -43,6 +43,7 @@ pub mod script;
 pub mod serve;
 mod setters;
 mod types;
+mod usage_report;
 
 pub use call_pieces::{
     AmbiguousPiece, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
@@ -60,3 +61,4 @@ pub use types::{
     ModelToolCall, ModelToolResult, ProviderParts, ReplyDelta, ResponseFormat, StopReason, TimedValue,
     TokenUsage,
 };
+pub use usage_report::UsageReport;

@@ -37,21 +37,6 @@ impl TokenUsage {
             "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
         })
     }
-
-    /// Reads the counts of a provider. Tokens of the total that are neither input nor output count as output: some providers
-    /// report reasoning so. `None` if the total is less than the others, which it contradicts.
-    pub fn from_report(input: u64, output: u64, cached: u64, total: Option<u64>) -> Option<TokenUsage> {
-        let output = match total {
-            Some(total) => total.checked_sub(input).filter(|rest| *rest >= output)?,
-            None => output,
-        };
-        Some(TokenUsage {
-            input_tokens: input,
-            output_tokens: output,
-            cached_tokens: cached,
-            ..TokenUsage::default()
-        })
-    }
 }
 
 impl AddAssign for TokenUsage {

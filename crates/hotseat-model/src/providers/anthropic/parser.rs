@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hotseat_document::json::{keep_digits, optional_value};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::providers::connection::{
     ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
@@ -13,7 +13,7 @@ use crate::providers::connection::{
 use crate::providers::optional_member::read_or_absent;
 use crate::{
     ModelError, ModelReply, ModelRequest, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason,
-    TokenUsage, is_call_part,
+    TokenUsage, UsageReport, is_call_part,
 };
 
 #[derive(Debug, Deserialize)]
@@ -36,7 +36,7 @@ enum AnthropicEvent {
     MessageDelta {
         delta: MessageDeltaBody,
         #[serde(default, deserialize_with = "read_or_absent")]
-        usage: Option<AnthropicUsage>,
+        usage: Option<Map<String, Value>>,
     },
     MessageStop,
     Error {
@@ -52,7 +52,7 @@ struct MessageStartBody {
     #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
     #[serde(default, deserialize_with = "read_or_absent")]
-    usage: Option<AnthropicUsage>,
+    usage: Option<Map<String, Value>>,
     /// Empty: the content follows in blocks.
     #[serde(default)]
     content: Value,
@@ -64,7 +64,7 @@ struct AnthropicMessage {
     #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
     #[serde(default, deserialize_with = "read_or_absent")]
-    usage: Option<AnthropicUsage>,
+    usage: Option<Map<String, Value>>,
     content: Option<Vec<ContentBlock>>,
     stop_reason: Option<String>,
     error: Option<Value>,
@@ -122,14 +122,6 @@ struct MessageDeltaBody {
     stop_reason: Option<String>,
 }
 
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-struct AnthropicUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-}
-
 /// A tool call whose input is still arriving.
 struct OpenToolUse {
     place: usize,
@@ -149,7 +141,7 @@ pub(in crate::providers) struct AnthropicParser<'r> {
     /// Blocks of reasoning as received, by block index.
     thinking: BTreeMap<u64, Value>,
     stop: Option<String>,
-    usage: Option<AnthropicUsage>,
+    usage: Option<Map<String, Value>>,
     model: Option<String>,
 }
 
@@ -168,21 +160,21 @@ impl<'r> AnthropicParser<'r> {
         }
     }
 
-    fn start_message(&mut self, model: Option<String>, usage: Option<AnthropicUsage>) {
+    fn start_message(&mut self, model: Option<String>, usage: Option<Map<String, Value>>) {
         self.model = model.filter(|model| !model.is_empty());
         self.merge_usage(usage);
     }
 
-    /// Merges usage. Later values are totals, not increments, and may omit unchanged fields, or have zero in place of them.
-    fn merge_usage(&mut self, usage: Option<AnthropicUsage>) {
+    /// Merges usage. Later values are totals, not increments, and may omit unchanged members, or have zero input in place of them.
+    fn merge_usage(&mut self, usage: Option<Map<String, Value>>) {
         let Some(new) = usage else { return };
-        let old = self.usage.unwrap_or_default();
-        self.usage = Some(AnthropicUsage {
-            input_tokens: new.input_tokens.filter(|tokens| *tokens > 0).or(old.input_tokens),
-            output_tokens: new.output_tokens.or(old.output_tokens),
-            cache_creation_input_tokens: new.cache_creation_input_tokens.or(old.cache_creation_input_tokens),
-            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
-        });
+        let merged = self.usage.get_or_insert_default();
+        for (key, value) in new {
+            let is_omitted = value.is_null() || (key == "input_tokens" && value == 0);
+            if !is_omitted || !merged.contains_key(&key) {
+                merged.insert(key, value);
+            }
+        }
     }
 
     fn start_block(
@@ -306,7 +298,10 @@ impl ReplyParser for AnthropicParser<'_> {
                     return Err(invalid_reply_error(&self.url, &problem, data));
                 }
                 // Its output is that of the first token; the end of the stream has the total.
-                let usage = message.usage.map(|usage| AnthropicUsage { output_tokens: None, ..usage });
+                let mut usage = message.usage;
+                if let Some(counts) = &mut usage {
+                    counts.retain(|key, _| !matches!(key.as_str(), "output_tokens" | "total_tokens"));
+                }
                 self.start_message(message.model, usage);
             }
             AnthropicEvent::ContentBlockStart { index, content_block } => {
@@ -387,7 +382,9 @@ impl ReplyParser for AnthropicParser<'_> {
         if !reply.tool_calls.is_empty() && !thinking.is_empty() {
             reply.provider_parts = Some(ProviderParts::ThinkingBlocks(thinking.into_values().collect()));
         }
-        Ok((reply, self.usage.and_then(AnthropicUsage::into_usage)))
+        let usage = self.usage.as_ref().and_then(|usage| UsageReport::parse(usage)?.to_usage());
+        // No input at all is not counted.
+        Ok((reply, usage.filter(|usage| usage.input_tokens > 0)))
     }
 }
 
@@ -396,21 +393,5 @@ impl MessageStartBody {
     fn call_part(&self) -> Option<&str> {
         let call = self.content.as_array()?.iter().find(|block| is_call_part(block))?;
         Some(call["type"].as_str().unwrap_or("tool call"))
-    }
-}
-
-impl AnthropicUsage {
-    /// Returns the token counts, unless one is missing or there is no input at all. The API counts cache reads and writes
-    /// separately from other input.
-    fn into_usage(self) -> Option<TokenUsage> {
-        let cached = self.cache_read_input_tokens.unwrap_or(0);
-        let written = self.cache_creation_input_tokens.unwrap_or(0);
-        let input = self.input_tokens?.saturating_add(cached).saturating_add(written);
-        (input > 0).then_some(TokenUsage {
-            input_tokens: input,
-            output_tokens: self.output_tokens?,
-            cached_tokens: cached,
-            ..TokenUsage::default()
-        })
     }
 }

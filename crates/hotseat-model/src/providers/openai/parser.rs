@@ -14,7 +14,8 @@ use crate::providers::optional_member::read_or_absent;
 use crate::{
     AmbiguousPiece, ContentError, ContentText, MisplacedCalls, ModelError, ModelReply, ModelRequest,
     PlacedPiece, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece,
-    ToolCallPieces, completion_error, completion_usage, is_error_object, merge_extra_members, reported_error,
+    ToolCallPieces, UsageReport, completion_error, completion_usage, is_error_object, merge_extra_members,
+    reported_error,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -59,19 +60,6 @@ struct ChatCompletionMessage {
     /// Members that the protocol does not define.
     #[serde(flatten)]
     extra: Map<String, Value>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ChatCompletionUsage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    total_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptTokensDetails>,
-}
-
-#[derive(Debug, Deserialize)]
-struct PromptTokensDetails {
-    cached_tokens: Option<u64>,
 }
 
 /// A tool call whose pieces are arriving.
@@ -132,9 +120,8 @@ impl<'r> OpenAiParser<'r> {
         let in_choice = chunk.choices.iter().flatten().find_map(|choice| choice.usage.as_ref());
         let usage = completion_usage(chunk.usage, chunk.x_groq.as_ref(), in_choice);
         // If several chunks have usage, each one is the total so far: one that cannot be used leaves it unknown.
-        if let Some(report) = usage.filter(has_counts) {
-            let usage = serde_json::from_value::<ChatCompletionUsage>(report).ok();
-            self.usage = usage.and_then(ChatCompletionUsage::into_usage);
+        if let Some(report) = usage.filter(UsageReport::has_counts) {
+            self.usage = report.as_object().and_then(UsageReport::parse).and_then(|report| report.to_usage());
         }
         self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
         for (place, choice) in (0..).zip(chunk.choices.unwrap_or_default()) {
@@ -383,18 +370,5 @@ impl ChatCompletionChoice {
 impl ChatCompletionMessage {
     fn has_calls(&self) -> bool {
         self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty()) || self.function_call.is_present
-    }
-}
-
-/// True if a report of usage has any number of tokens: some servers send empty reports with each chunk.
-fn has_counts(report: &Value) -> bool {
-    ["prompt_tokens", "completion_tokens", "total_tokens"].iter().any(|key| !report[key].is_null())
-}
-
-impl ChatCompletionUsage {
-    /// Returns the token counts. None unless it has both, as in all but the last chunk of some servers, or if the total is less.
-    fn into_usage(self) -> Option<TokenUsage> {
-        let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
-        TokenUsage::from_report(self.prompt_tokens?, self.completion_tokens?, cached, self.total_tokens)
     }
 }

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::super::connection::{
     ReplyParser, failure, invalid_reply_error, late_call_error, truncated_reply_error,
     unreadable_reply_error, unsupported_call_error,
 };
 use crate::providers::optional_member::read_or_absent;
-use crate::{ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage};
+use crate::{
+    ModelError, ModelReply, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, UsageReport,
+};
 
 /// An event of a stream. Its last one contains the whole response.
 #[derive(Debug, Deserialize)]
@@ -36,7 +38,7 @@ struct ResponseDocument {
     incomplete_details: Option<IncompleteDetails>,
     output: Vec<Box<RawValue>>,
     #[serde(default, deserialize_with = "read_or_absent")]
-    usage: Option<ResponseUsage>,
+    usage: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "read_or_absent")]
     model: Option<String>,
 }
@@ -84,13 +86,6 @@ enum OutputPart {
     },
     #[serde(other)]
     Other,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct ResponseUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    total_tokens: Option<u64>,
 }
 
 /// Parser of one reply. It reads the response that ends a stream, which repeats all pieces before it.
@@ -167,10 +162,7 @@ impl ResponsesParser {
             (_, None) => StopReason::EndTurn,
         });
         self.model = response.model;
-        self.usage = response.usage.and_then(|usage| {
-            let (input_tokens, output_tokens) = (usage.input_tokens?, usage.output_tokens?);
-            TokenUsage::from_report(input_tokens, output_tokens, 0, usage.total_tokens)
-        });
+        self.usage = response.usage.and_then(|usage| UsageReport::parse(&usage)?.to_usage());
         Ok(())
     }
 

@@ -114,6 +114,27 @@ async fn route_is_appended_once_and_query_is_kept() {
     assert_eq!(paths, expected);
 }
 
+/// Providers and gateways report cached tokens in many forms.
+#[tokio::test]
+async fn reads_every_form_of_cached_tokens() {
+    let common = json!({"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17});
+    for (cached, input) in [
+        (json!({"prompt_tokens_details": {"cached_tokens": 8}}), 12),
+        (json!({"prompt_cache_hit_tokens": 8, "prompt_cache_miss_tokens": 4}), 12),
+        (json!({"cached_tokens": 8}), 12),
+        (json!({"cache_read_input_tokens": 8}), 12),
+        (json!({"cache_read_input_tokens": 8, "total_tokens": 25}), 20),
+    ] {
+        let mut usage = common.clone();
+        usage.as_object_mut().unwrap().extend(cached.as_object().unwrap().clone());
+        let chunk = json!({"choices": [], "usage": usage});
+        let (reply, _) = answer(vec![delta(json!({"content": "Hi."})), finish("stop"), chunk]).await;
+        let expected =
+            TokenUsage { input_tokens: input, output_tokens: 5, cached_tokens: 8, ..TokenUsage::default() };
+        assert_eq!(reply.unwrap().usage, expected, "{usage}");
+    }
+}
+
 #[tokio::test]
 async fn streamed_and_unstreamed_replies_are_equal() {
     let mut usage = json!({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 5}});
