@@ -1,7 +1,9 @@
 //! Simulated users with a brief: their input, stop conditions, recorded data, and invalid behaviour.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
 use crate::common::{Project, TestRun};
@@ -459,6 +461,62 @@ fn rejects_brief_without_goal_or_with_shared_goal() {
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
     assert!(agent.requests().is_empty() && user.requests().is_empty());
+}
+
+/// A rate-limited model is not asked again before the requested time, and a replay does not wait.
+#[test]
+fn rate_limited_user_is_asked_again_after_the_pause() {
+    for (kind, said) in [
+        (
+            "simulate: { goal: Find a venue in Stuttgart }",
+            r#"{"message": "In Stuttgart", "done": false, "goal_progress": "none", "reason": "r"}"#,
+        ),
+        (
+            "simulator: { use: connectors:user }\ncheckpoints: [{ id: found, assertion: { type: contains, value: Liederhalle } }]",
+            "In Stuttgart",
+        ),
+    ] {
+        let agent = agent();
+        let asked = AtomicUsize::new(0);
+        let user = FakeAgent::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => FakeReply::text(429, "too many").header("retry-after", "1"),
+            _ => {
+                let message = json!({"role": "assistant", "content": said});
+                FakeReply::json(200, &json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+            }
+        });
+        let project = Project::with_config(&format!(
+            "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: openai, base_url: '{}', model: m, stream: false }}\nsimulator: connectors:user\n",
+            agent.url(),
+            user.url()
+        ))
+        .suite("a", &format!("name: s\n{kind}\nmax_turns: 1\n"));
+        let tested = project.test(&["--record-cassettes", "cassettes"]);
+        tested.assert_all_passed();
+        let duration = |run: &TestRun| run.case("s")["turns"][0]["roles"][0]["duration_ms"].as_f64();
+        assert_eq!(user.requests().len(), 2);
+        assert!(duration(&tested) >= Some(1000.0), "{}", tested.case("s"));
+        let replayed = project.test(&["--cassettes", "cassettes"]);
+        replayed.assert_all_passed();
+        assert!(replayed.case("s")["duration_ms"].as_f64() < Some(1000.0), "{}", replayed.case("s"));
+        assert_eq!(user.requests().len(), 2);
+    }
+}
+
+/// A server that asks for more time than there is, is asked once.
+#[test]
+fn rate_limit_of_a_user_beyond_the_time_limit_fails_at_once() {
+    let (agent, user) =
+        (agent(), FakeAgent::start(|_| FakeReply::text(429, "too many").header("retry-after", "900")));
+    let tested = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: openai, base_url: '{}', model: m }}\nsimulator: connectors:user\n",
+        agent.url(),
+        user.url()
+    ))
+    .suite("a", GOAL)
+    .test(&[]);
+    tested.assert_failure("s", "simulator_error", &["429", "the next call may be made after 900000 ms"]);
+    assert_eq!(user.requests().len(), 1);
 }
 
 #[test]

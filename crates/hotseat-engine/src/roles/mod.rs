@@ -81,7 +81,7 @@ enum RoleBackend {
 pub type SessionOpener = Arc<dyn Fn() -> (Box<dyn AgentSession>, ScriptedAnswers) + Send + Sync>;
 
 /// A question to a role.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct RoleQuestion {
     /// The message: text is sent unchanged, anything else as JSON.
     pub message: Value,
@@ -139,6 +139,9 @@ pub enum RoleError {
     /// A turn with the agent that performs the role failed.
     #[error("{}", .0.message)]
     Turn(#[source] AttemptFailure),
+    /// The model's server limits the rate of calls, and may not be asked again in time.
+    #[error("{0}")]
+    RateLimited(String),
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -160,6 +163,11 @@ pub enum RoleError {
 }
 
 impl RoleError {
+    /// True if asking a simulated user again cannot help.
+    pub fn is_final(&self) -> bool {
+        matches!(self, RoleError::NotRecorded(_) | RoleError::RateLimited(_))
+    }
+
     /// True if a replayed cassette has no answer to the question, also to a repeated one.
     fn is_not_recorded(&self) -> bool {
         match self {
@@ -185,6 +193,8 @@ enum RetryAdvice {
 const DEFAULT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause after rate limiting.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
+/// Maximum number of pauses for an answer of a role that has no retries of its own, as judges have.
+const MAX_PAUSES: usize = 2;
 
 impl fmt::Debug for RoleClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,9 +250,9 @@ impl RoleClient {
         &self.label
     }
 
-    /// Asks the role. Fails if there is no reply.
+    /// Asks the role, again after a pause if the rate of calls is limited. Fails if there is no reply.
     pub async fn ask(&self, question: RoleQuestion) -> Result<RoleReply, RoleError> {
-        self.try_ask(question).await.map_err(|(unanswered, _)| unanswered)
+        self.try_ask(question, MAX_PAUSES).await.map_err(|(unanswered, _)| unanswered)
     }
 
     /// Sets the time limit of an answer.
@@ -255,23 +265,71 @@ impl RoleClient {
         matches!(self.backend, RoleBackend::Model(..) | RoleBackend::Offline { is_model: true })
     }
 
-    /// Asks the role, with advice on repeating the question.
-    async fn try_ask(&self, question: RoleQuestion) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+    /// Asks the role, with at most so many pauses, and with advice on repeating the question. A cassette has the answer after
+    /// the pauses, so its replay has none.
+    async fn try_ask(
+        &self,
+        question: RoleQuestion,
+        pauses: usize,
+    ) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+        let contact = |question| self.contact(question, pauses);
         match &self.cassette {
-            Some(cassette) => cassette.answer(&self.label, question, |asked| self.contact(asked)).await,
-            None => self.contact(question).await,
+            Some(cassette) => cassette.answer(&self.label, question, contact).await,
+            None => contact(question).await,
         }
     }
 
-    /// Contacts the backend of the role.
-    async fn contact(&self, question: RoleQuestion) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+    /// Contacts the backend of the role until the pauses are used up. They count towards the time limit of the answer.
+    async fn contact(
+        &self,
+        question: RoleQuestion,
+        pauses: usize,
+    ) -> Result<RoleReply, (RoleError, RetryAdvice)> {
         let begun = Instant::now();
         let own = begun + self.timeout;
         let (deadline, of_conversation) = match question.deadline {
             Some(until) if until < own => (until, true),
             _ => (own, false),
         };
-        let answer = match &self.backend {
+        let mut attempts = 1;
+        loop {
+            let answer = self.contact_once(question.clone(), deadline).await;
+            let left = deadline.saturating_duration_since(Instant::now());
+            return match answer {
+                Ok(said) => Ok(RoleReply { duration: begun.elapsed(), ..said }),
+                Err((error, RetryAdvice::After(pause))) if pause > left => {
+                    let words = format!(
+                        "{error}; the next call may be made after {} ms, which exceeds the time limit of {} ms",
+                        pause.as_millis(),
+                        deadline.saturating_duration_since(begun).as_millis()
+                    );
+                    Err((RoleError::RateLimited(words), RetryAdvice::Never))
+                }
+                Err((_, RetryAdvice::After(pause))) if attempts <= pauses => {
+                    tokio::time::sleep(pause.min(MAX_RETRY_PAUSE)).await;
+                    attempts += 1;
+                    continue;
+                }
+                Err((error, RetryAdvice::After(_))) if attempts > 1 => {
+                    let words = format!("{error} (asked {attempts} times)");
+                    Err((RoleError::RateLimited(words), RetryAdvice::Never))
+                }
+                Err((RoleError::Deadline, _)) if !of_conversation => {
+                    let words = format!("no answer after {} ms", self.timeout.as_millis());
+                    Err((RoleError::Failed(words), RetryAdvice::Now))
+                }
+                Err(unanswered) => Err(unanswered),
+            };
+        }
+    }
+
+    /// Contacts the backend of the role once.
+    async fn contact_once(
+        &self,
+        question: RoleQuestion,
+        deadline: Instant,
+    ) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+        match &self.backend {
             RoleBackend::Agent(open) => {
                 let (agent, script) = open();
                 let limits = TurnLimits::new(deadline, self.idle);
@@ -285,25 +343,6 @@ impl RoleClient {
             RoleBackend::Offline { .. } => {
                 Err((RoleError::Failed(recorded_answers::NOT_ASKED.to_string()), RetryAdvice::Never))
             }
-        };
-        match answer {
-            Ok(said) => Ok(RoleReply { duration: begun.elapsed(), ..said }),
-            // The pause counts towards the time limit of the answer.
-            Err((error, RetryAdvice::After(pause)))
-                if pause > deadline.saturating_duration_since(Instant::now()) =>
-            {
-                let words = format!(
-                    "{error}; the next call may be made after {} ms, which exceeds the time limit of {} ms",
-                    pause.as_millis(),
-                    deadline.saturating_duration_since(begun).as_millis()
-                );
-                Err((RoleError::Failed(words), RetryAdvice::Never))
-            }
-            Err((RoleError::Deadline, _)) if !of_conversation => {
-                let words = format!("no answer after {} ms", self.timeout.as_millis());
-                Err((RoleError::Failed(words), RetryAdvice::Now))
-            }
-            Err(unanswered) => Err(unanswered),
         }
     }
 }

@@ -199,7 +199,7 @@ impl Session<'_> {
                 Err(error) => {
                     self.record_exchange(exchange);
                     self.misses_recording |= matches!(error, RoleError::NotRecorded(_));
-                    if left == 0 || self.misses_recording {
+                    if left == 0 || error.is_final() {
                         return Err(failed(&error.to_string()));
                     }
                     left -= 1;

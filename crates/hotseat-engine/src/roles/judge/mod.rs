@@ -419,7 +419,7 @@ impl JudgeRole {
         loop {
             let question = put.to_role_question(attempt);
             let shown = put.to_trace_json(&question);
-            let (said, found, again) = match self.role.try_ask(question).await {
+            let (said, found, again) = match self.role.try_ask(question, 0).await {
                 Err((error, again)) => (RoleReply::default(), Err(error), again),
                 Ok(said) => {
                     let found = said.ensure_complete().and_then(&read);
