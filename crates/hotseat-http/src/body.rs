@@ -1,5 +1,7 @@
 //! Texts of responses.
 
+use http::header::{CONTENT_ENCODING, HeaderMap};
+
 /// The byte order mark that some programs write before a text.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -9,6 +11,23 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub struct NotUtf8 {
     /// The first 200 characters, without the bytes that are none.
     beginning: String,
+}
+
+/// A body that is encoded: requests ask for no encoding, and nothing decodes one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "has the unsupported encoding {0}; turn off compression at the server or the proxy before it, and send no header `Accept-Encoding`"
+)]
+pub struct UnsupportedEncoding(String);
+
+/// Fails if the body of a response is encoded.
+pub fn check_encoding(headers: &HeaderMap) -> Result<(), UnsupportedEncoding> {
+    let Some(value) = headers.get(CONTENT_ENCODING) else { return Ok(()) };
+    let encoding = String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase();
+    match encoding.as_str() {
+        "" | "identity" => Ok(()),
+        _ => Err(UnsupportedEncoding(encoding)),
+    }
 }
 
 /// Decodes a whole text, without a byte order mark. Fails if it is not UTF-8.

@@ -9,7 +9,7 @@ mod sse;
 #[cfg(feature = "tls")]
 mod tls;
 
-pub use body::{NotUtf8, decode_utf8};
+pub use body::{NotUtf8, UnsupportedEncoding, check_encoding, decode_utf8};
 pub use client_error::{ClientError, check_encryption, root_cause};
 pub use clients::{HttpClients, is_loopback};
 pub use requests::{HttpRequestError, IncomingResponse, OutgoingRequest};

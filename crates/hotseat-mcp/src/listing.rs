@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use hotseat_http::{ClientError, HttpClients, HttpRequestError, IncomingResponse};
+use hotseat_http::{
+    ClientError, HttpClients, HttpRequestError, IncomingResponse, UnsupportedEncoding, check_encoding,
+};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -46,6 +48,8 @@ pub enum ListingError {
     Timeout,
     #[error("the server did not answer `{0}`")]
     NoAnswer(String),
+    #[error("the answer to `{0}` {1}")]
+    Encoded(String, #[source] UnsupportedEncoding),
     #[error("the answer to `{0}` is too long")]
     TooLong(String),
     #[error("`{method}`: {source}")]
@@ -164,6 +168,7 @@ impl ListingClient {
 }
 
 async fn read_answer(mut response: IncomingResponse, method: &str) -> Result<Value, ListingError> {
+    check_encoding(response.headers()).map_err(|error| ListingError::Encoded(method.to_string(), error))?;
     let refused = |error| ListingError::Refused { method: method.to_string(), source: Box::new(error) };
     let status = response.status();
     let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());

@@ -863,7 +863,7 @@ fn rejects_invalid_answers() {
         (
             FakeReply::text(200, "{}").header("content-encoding", "gzip"),
             "protocol_error",
-            "the answer has the unsupported encoding gzip",
+            "the answer has the unsupported encoding gzip; turn off compression at the server",
         ),
         (FakeReply::json(500, &json!({"reply": "Hello"})), "agent_error", "HTTP 500"),
         (

@@ -596,6 +596,15 @@ fn unresponsive_tool_server_never_passes() {
     let tested =
         run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&cut, "x")));
     assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: the connection broke");
+    let packed = FakeAgent::start(|_| FakeReply::text(200, "packed").header("content-encoding", "gzip"));
+    let tested =
+        run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&packed, "x")));
+    assert_failed(
+        &tested,
+        1,
+        "test_error",
+        "could not be asked: its answer has the unsupported encoding gzip",
+    );
     let suite = tool_server_suite(&cut, "x").replace(&cut.url(), &unreachable_address());
     let tested = run_hello(&project(&confirming_agent("delete"), "").suite("a", &suite));
     assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: cannot reach");

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
-use hotseat_http::{HttpClients, HttpRequestError, IncomingResponse};
+use hotseat_http::{HttpClients, HttpRequestError, IncomingResponse, check_encoding};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -60,7 +60,13 @@ async fn send(
     let sent = outgoing.headers(headers).body(request.body.clone()).send();
     let limit = request.conversation.limits.max_open_time;
     match tokio::time::timeout(limit, sent).await {
-        Ok(Ok(response)) => Ok(response),
+        Ok(Ok(response)) => match check_encoding(response.headers()) {
+            Ok(()) => Ok(response),
+            Err(error) => {
+                let message = format!("the answer of the proxied server {error}");
+                Err(UpstreamError::broken_off(message).into_server_failure())
+            }
+        },
         Ok(Err(error)) if error.is_unsent() => {
             let message = format!("the proxied server cannot be reached: {error}");
             Err(UpstreamError::without_effect(message).into_server_failure())

@@ -5,6 +5,7 @@ use hotseat_mcp::{
     McpServers, McpToolResult, ProtocolRevision, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
     bridge_lines, run_bridge,
 };
+use hotseat_testkit::{FakeAgent, FakeReply};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -137,6 +138,17 @@ async fn an_unreachable_server_is_an_error_of_the_call() {
         _ => None,
     });
     assert!(message.await.starts_with("the proxied server cannot be reached"));
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_an_error_of_the_call() {
+    let packed = FakeAgent::start(|_| FakeReply::json(200, &json!({})).header("content-encoding", "gzip"));
+    let mut proxy = proxy_of(Upstream::Url { url: packed.url(), headers: Default::default() }, Vec::new());
+    let params = json!({"name": "charge", "arguments": {"amount": 1}});
+    let response = stateless(&proxy.url(), "tools/call", params).send().await.unwrap();
+    assert_eq!(response.status(), 502);
+    let failure = proxy.wait_for(|event| event.server_failure()).await;
+    assert!(failure.contains("has the unsupported encoding gzip; turn off compression"), "{failure}");
 }
 
 #[tokio::test]

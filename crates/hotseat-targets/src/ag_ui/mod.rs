@@ -21,7 +21,7 @@ use std::sync::Arc;
 use ::http::HeaderMap;
 use ::http::Method;
 use hotseat_document::excerpt;
-use hotseat_http::SseDecoder;
+use hotseat_http::{SseDecoder, check_encoding};
 use hotseat_trace::{AttemptFailure, FailureKind, Note};
 use serde_json::Value;
 use url::Url;
@@ -230,10 +230,8 @@ impl AgentSession for AgUiSession {
 
 /// Returns the failure of a response that is not an event stream, regardless of its status.
 async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>) -> Option<AttemptFailure> {
-    let encoding = http::bare_header(response, "content-encoding");
-    if !matches!(encoding.as_str(), "" | "identity") {
-        let message = format!("the answer has the unsupported encoding {encoding}");
-        return Some(AttemptFailure::new(FailureKind::ProtocolError, message));
+    if let Err(error) = check_encoding(response.headers()) {
+        return Some(AttemptFailure::new(FailureKind::ProtocolError, format!("the answer {error}")));
     }
     let media_type = http::bare_header(response, "content-type");
     // Some servers send no type or `text/plain` for a stream.

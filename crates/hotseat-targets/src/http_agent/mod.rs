@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::http::Method;
 use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, check_encoding, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, named};
 use serde_json::Value;
 use url::Url;
@@ -215,10 +215,7 @@ impl HttpSession {
             address_key: "`endpoint` of the agent",
         };
         let response = self.http.send(outgoing, limits).await?;
-        let encoding = http::bare_header(&response, "content-encoding");
-        if !matches!(encoding.as_str(), "" | "identity") {
-            return Err(protocol_error(format!("the answer has the unsupported encoding {encoding}")));
-        }
+        check_encoding(response.headers()).map_err(|error| protocol_error(format!("the answer {error}")))?;
         Ok(response)
     }
 

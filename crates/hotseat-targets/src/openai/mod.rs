@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ::http::Method;
 use ::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hotseat_document::excerpt;
-use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, decode_utf8};
+use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, check_encoding, decode_utf8};
 use hotseat_model::StopReason;
 use hotseat_trace::{AttemptFailure, FailureKind, Origin, plain_text};
 use serde_json::{Map, Number, Value, json};
@@ -373,9 +373,8 @@ impl ResponseForm {
     fn detect(response: &HttpResponse) -> ResponseForm {
         let failed =
             |message: String| ResponseForm::Other(AttemptFailure::new(FailureKind::ProtocolError, message));
-        let encoding = http::bare_header(response, "content-encoding");
-        if !matches!(encoding.as_str(), "" | "identity") {
-            return failed(format!("the answer has the unsupported encoding {encoding}"));
+        if let Err(error) = check_encoding(response.headers()) {
+            return failed(format!("the answer {error}"));
         }
         match http::bare_header(response, "content-type").as_str() {
             "text/event-stream" => ResponseForm::Stream,

@@ -2,6 +2,7 @@
 
 use ::http::Method;
 use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hotseat_http::check_encoding;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -83,6 +84,7 @@ async fn ask_for_answer(
         Err(TurnError::Failed(failure)) => return Err(unanswered(failure.message)),
         Err(error @ (TurnError::Deadline | TurnError::Run(_))) => return Err(error),
     };
+    check_encoding(response.headers()).map_err(|error| unanswered(format!("its answer {error}")))?;
     match http::rest_of_body(&mut response, MAX_ANSWER_BYTES, limits).await {
         Ok(body) if body.len() > MAX_ANSWER_BYTES => {
             Err(unanswered(format!("its answer is longer than {MAX_ANSWER_BYTES} bytes")))

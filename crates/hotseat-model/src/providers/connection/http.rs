@@ -6,7 +6,8 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use hotseat_http::{
-    HttpClients, HttpRequestError, IncomingResponse, check_encryption, decode_utf8, root_cause,
+    HttpClients, HttpRequestError, IncomingResponse, check_encoding, check_encryption, decode_utf8,
+    root_cause,
 };
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -119,6 +120,10 @@ impl ProviderConnection {
             Err(_) => return Err(clock.timeout_error(limit)),
         };
         if response.status().is_success() {
+            check_encoding(response.headers()).map_err(|error| {
+                let message = format!("the reply of {} {error}", clock.url);
+                ModelError::new(ModelErrorKind::Decode, message)
+            })?;
             return Ok(StreamingResponse { response, clock, received_bytes: 0 });
         }
         Err(self.error_response(StreamingResponse { response, clock, received_bytes: 0 }).await)
@@ -155,6 +160,7 @@ impl ProviderConnection {
         let wait = retry_after(answer.response.headers());
         let location = answer.response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let location = location.map(str::to_owned);
+        let encoding = check_encoding(answer.response.headers());
         let mut body = Vec::new();
         // Read errors are ignored; the status is more informative.
         while body.len() < MAX_ERROR_BODY_BYTES
@@ -162,7 +168,10 @@ impl ProviderConnection {
         {
             body.extend_from_slice(&bytes);
         }
-        let body = String::from_utf8_lossy(&body);
+        let body = match encoding {
+            Ok(()) => String::from_utf8_lossy(&body).into_owned(),
+            Err(error) => format!("the body {error}"),
+        };
         let mut error = failure::from_status(&self.display_url(), status, location.as_deref(), &body);
         error.retry_after = wait;
         error

@@ -103,6 +103,25 @@ async fn error_status_includes_provider_message() {
     insta::assert_snapshot!(shown);
 }
 
+/// No request asks for an encoding, so no reply is decoded.
+#[tokio::test]
+async fn compressed_replies_are_named() {
+    for provider in BOTH {
+        for status in [200, 500] {
+            let packed =
+                Answer::status(status).header("content-encoding", "gzip").bytes(&b"\x1f\x8b\xff"[..]);
+            let error = call_error(provider, packed, None).await.to_string();
+            assert!(
+                error.contains("unsupported encoding gzip; turn off compression at the server"),
+                "{error}"
+            );
+        }
+        let plain = complete_reply(provider).header("content-encoding", "identity");
+        let server = FakeAgent::start(move |_| plain.clone());
+        call(connector(provider, &server), &hello()).await.0.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn time_limits_have_distinct_errors() {
     let limits = TimeLimits {
