@@ -110,6 +110,24 @@ fn a_request_without_a_rule_is_an_error_of_the_test() {
     );
 }
 
+/// A model behind a provider calls tools of the request only; a script may call any, for example a misspelt one.
+#[test]
+fn a_scripted_call_of_a_tool_that_is_not_offered_has_a_note() {
+    let rules = "models:
+  main:
+    rules:
+      - reply: { tool_calls: [{ name: find_ordr, arguments: { id: o-7 } }, { name: find_order, arguments: { id: o-7 } }] }
+      - when: { tool_result: { tool: find_order } }
+        reply: Done.
+";
+    let run = run(rules, "name: a\nturns: [{ user: hi, assert: { text: { must_match: Done } } }]\n");
+    run.assert_all_passed();
+    let notes = run.case("a")["turns"][0]["notes"].to_string();
+    let words = "the served model `main` calls the tool `find_ordr`, which its request does not offer; did you mean `find_order`?";
+    assert_eq!(notes.matches("does not offer").count(), 1, "{notes}");
+    assert!(notes.contains(words), "{notes}");
+}
+
 #[test]
 fn conversations_at_the_same_time_have_their_own_rules() {
     let suite: Vec<String> = (0..40)

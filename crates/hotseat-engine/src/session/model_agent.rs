@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hotseat_document::nearest_or;
 use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
 use hotseat_model::{CallPosition, ModelError, ModelErrorKind, ModelReply, ModelToolResult};
 use hotseat_targets::AgentSession;
@@ -195,6 +196,15 @@ impl ServiceObserver for ModelObserver {
                 };
                 let detail = if rest.is_empty() { help.to_string() } else { format!("{rest}\n{help}") };
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
+            }
+            ServedModelEventKind::UnofferedTool { tool, offered } => {
+                let advice =
+                    nearest_or(&tool, offered.iter().map(String::as_str), || match offered.is_empty() {
+                        true => "it offers no tools".to_string(),
+                        false => format!("it offers {}", format_first(&offered, MAX_LISTED_RULES)),
+                    });
+                let call = format!("the served model `{model}` calls the tool `{tool}`");
+                self.events.note(at, format!("{call}, which its request does not offer; {advice}"))
             }
             ServedModelEventKind::UnreadAnswer { path } => self.fail_unread(at, &model, &path),
             ServedModelEventKind::FaultInjected { call, rule, fault } => {

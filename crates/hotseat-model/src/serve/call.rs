@@ -194,6 +194,11 @@ impl ServedCall {
     }
 
     async fn report_reply(&self, reply: ModelReply) {
+        for call in reply.tool_calls.iter().filter(|call| self.request.tool(&call.name).is_none()) {
+            let offered = self.request.tools.iter().map(|tool| tool.name.clone()).collect();
+            let kind = ServedModelEventKind::UnofferedTool { tool: call.name.clone(), offered };
+            self.conversation.report(&self.model.name, kind).await;
+        }
         let (reply, duration) = (Box::new(reply), self.duration());
         let kind = ServedModelEventKind::CallAnswered { call: self.number, reply, duration };
         self.conversation.report(&self.model.name, kind).await;

@@ -85,6 +85,8 @@ pub enum ServedModelEventKind {
     },
     /// A call was answered: the reply before any fault, and the time since the call arrived.
     CallAnswered { call: u64, reply: Box<ModelReply>, duration: Duration },
+    /// The reply to a call, which follows, calls a tool that the request does not offer.
+    UnofferedTool { tool: String, offered: Vec<String> },
     /// A call failed: by the script, by a fault, or because the client disconnected. `may_be_accepted` is true if the client
     /// received the whole answer of a provider, which only lacks its end: some clients use the calls in it.
     CallFailed { call: u64, error: ModelError, may_be_accepted: bool },

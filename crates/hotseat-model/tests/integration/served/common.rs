@@ -111,6 +111,9 @@ fn describe(kind: ServedModelEventKind) -> String {
         }
         ServedModelEventKind::CallFailed { call, error, .. } => format!("{call} failed: {}", error.kind),
         ServedModelEventKind::FaultInjected { call, rule, fault } => format!("{call} fault {rule}: {fault}"),
+        ServedModelEventKind::UnofferedTool { tool, offered } => {
+            format!("{tool} is none of {}", offered.join(" "))
+        }
         ServedModelEventKind::UnreadAnswer { path } => format!("unread: {path}"),
         ServedModelEventKind::Refused { message } => format!("refused: {message}"),
     }

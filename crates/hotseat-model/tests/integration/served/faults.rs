@@ -84,7 +84,7 @@ async fn changed_replies() {
             let (malformed, events) = broken(FaultKind::MalformedArguments, path, stream, "call").await;
             assert!(malformed.body.contains("{\\\"ord"), "{}", malformed.body);
             assert!(!malformed.body.contains("abcdef"), "{}", malformed.body);
-            assert_eq!(events, ["1 fault 0: malformed_arguments", "1 answered: \"\" pay"]);
+            assert_eq!(events, ["1 fault 0: malformed_arguments", "pay is none of ", "1 answered: \"\" pay"]);
         }
     }
 }
