@@ -79,6 +79,11 @@ impl TestInput {
         }
     }
 
+    /// True if this is one conversation without assertions.
+    pub fn is_conversation(&self) -> bool {
+        matches!(self, TestInput::Message(_) | TestInput::StandardInput)
+    }
+
     /// Validates the case generator before it is called. Fails if the generator does not exist, or no agent
     /// is selected.
     pub fn check_generator(

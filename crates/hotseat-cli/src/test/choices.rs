@@ -75,6 +75,17 @@ pub fn ignored_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Op
     })
 }
 
+/// Returns a note if repeats of cases ignore their retries.
+pub fn ignored_retries_note(plan: &RunPlan, options: ExecutionOptions) -> Option<Diagnostic> {
+    let (runs, retried) = (options.runs, plan.retried_count(&options));
+    (runs > 1 && retried > 0).then(|| {
+        let cases = format_count(retried, "case");
+        Diagnostic::new(format!(
+            "each case runs {runs} times, so `retries`, which is set for {cases}, is ignored in this run"
+        ))
+    })
+}
+
 pub fn overrides(args: &TestArgs, input: Option<&TestInput>) -> CaseOverrides {
     CaseOverrides {
         on_missing_input: args.on_missing_input.map(|missing| match missing {

@@ -260,13 +260,17 @@ fn try_run(mut args: TestArgs, task: TestTask, context: &CliContext, left: &mut 
             .map_err(|wrong| context.reject([wrong]))?,
     };
     plan.notes.extend(choices::ignored_reliability_note(&plan, options));
+    plan.notes.extend(choices::ignored_retries_note(&plan, options));
     // A resumed run does not stop at failures it already has.
     options.fail_fast &= resumed.is_none();
     outputs::check_no_overwrite(&args, &plan, context).map_err(|wrong| context.reject(wrong))?;
-    // A single message or typed conversation has no assertions to warn about.
-    if !matches!(input, Some(TestInput::Message(_) | TestInput::StandardInput)) {
-        context.print_notes(&plan.notes);
+    if input.as_ref().is_some_and(TestInput::is_conversation) {
+        // Its case has no assertions to warn about.
+        let is_of_case =
+            |note: &Diagnostic| note.place.as_ref().is_some_and(|place| place.file().starts_with("-i"));
+        plan.notes.retain(|note| !is_of_case(note));
     }
+    context.print_notes(&plan.notes);
     if args.dry_run {
         let made_up = matches!(input, Some(TestInput::Generated(..)));
         return dry_run::run(&args, made_up, &plan, &project, context);

@@ -62,6 +62,19 @@ fn message_prints_only_reply() {
     assert_eq!(report["results"][0]["output"], "You said: hi");
 }
 
+/// A message has no assertions, so no note says that; the other notes are as for suites.
+#[test]
+fn notes_about_flags_are_printed_for_a_message() {
+    let project = Project::with_config("target: { type: command, protocol: text, command: [cat] }\n")
+        .file("ctx.json", r#"{"authorized": {"user_id": "mary"}}"#);
+    let output = project.hotseat(&["test", "-i", "hi", "-u", "bob", "--ctx", "ctx.json"]);
+    assert_eq!((output.stdout.as_str(), output.code), ("hi\n", 0), "{output}");
+    insta::assert_snapshot!(output.stderr, @r"
+    note: -u bob overrides `authorized.user_id` of --ctx (mary)
+    note: -u: not supported by the agent
+    ");
+}
+
 #[test]
 fn rejects_invalid_input_sources() {
     let agent = echo_agent();

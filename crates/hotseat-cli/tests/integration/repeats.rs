@@ -509,6 +509,30 @@ fn hooks_run_again_on_retry() {
 }
 
 #[test]
+fn repeats_that_ignore_retries_have_a_note() {
+    let agent = crate::common::echo_agent();
+    let turns = "turns: [{ user: hi }]";
+    let suite = format!(
+        "name: a\nretries: 2\n{turns}\n---\nname: b\nretries: 0\n{turns}\n---\nname: c\n{turns}\n---\nname: d\nretries: 1\nskip: true\n{turns}\n"
+    );
+    let project = |config: &str| {
+        Project::with_config(&format!("target: {{ endpoint: '{}' }}\n{config}", agent.url()))
+            .suite("a", &suite)
+    };
+    let noted = |project: Project, args: &[&str], words: Option<&str>| {
+        let output = project.test(args).output;
+        let note = output.stderr.lines().find(|line| line.contains("`retries`"));
+        assert_eq!(note, words, "{args:?}: {output}");
+    };
+    let one = "note: each case runs 2 times, so `retries`, which is set for 1 case, is ignored in this run";
+    noted(project(""), &["--runs", "2"], Some(one));
+    noted(project("runs: 2\n"), &[], Some(one));
+    let two = "note: each case runs 2 times, so `retries`, which is set for 2 cases, is ignored in this run";
+    noted(project("retries: 1\n"), &["--runs", "2"], Some(two));
+    noted(project("retries: 1\n"), &["--runs", "1"], None);
+}
+
+#[test]
 fn no_retry_after_ctrl_c() {
     let agent = FakeAgent::start(|request| {
         FakeRun::for_request(request).started().gate("open").text("bad").finished()

@@ -141,6 +141,9 @@ pub struct RunPlan {
     /// Number of selected cases that declare a reliability, and of those that leave it to the project.
     declared: usize,
     undeclared: usize,
+    /// Cases that set a number of retries, and those that set none.
+    retried: usize,
+    without_retries: usize,
     /// True if a case asks a human.
     pub needs_human: bool,
     /// Agents used for roles, without duplicates.
@@ -347,6 +350,11 @@ impl RunPlan {
             ReliabilitySetting::Inherited => self.undeclared += usize::from(case.retries.is_none()),
             ReliabilitySetting::Nothing => {}
         }
+        match case.retries {
+            _ if case.skip.is_some() => {}
+            Some(retries) => self.retried += usize::from(retries > 0),
+            None => self.without_retries += 1,
+        }
         if case.skip.is_none()
             && case.program.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
@@ -496,6 +504,11 @@ impl RunPlan {
             (true, None) => self.declared,
             (true, Some(_)) => self.declared + self.undeclared,
         }
+    }
+
+    /// Number of selected cases that have retries if they are not repeated.
+    pub fn retried_count(&self, options: &ExecutionOptions) -> usize {
+        self.retried + if options.default_retries > 0 { self.without_retries } else { 0 }
     }
 
     /// All suites, including those without a selected case.
