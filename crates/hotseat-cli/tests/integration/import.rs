@@ -446,6 +446,33 @@ fn unknown_times_fail_time_assertions() {
     }
 }
 
+/// Expected calls are compared with calls before the first user message in linear time: pairs would take minutes.
+#[test]
+fn many_early_calls_are_compared_in_linear_time() {
+    const CALLS: usize = 40_000;
+    let early: Vec<Value> = (0..CALLS)
+        .map(|n| json!({"id": format!("c{n}"), "type": "function", "function": {"name": "load", "arguments": format!("{{\"id\": {n}}}")}}))
+        .collect();
+    let results =
+        (0..CALLS).map(|n| json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": "ok"}));
+    let mut messages = vec![json!({"role": "assistant", "content": null, "tool_calls": early})];
+    messages.extend(results);
+    messages
+        .extend([json!({"role": "user", "content": "hi"}), json!({"role": "assistant", "content": "Hi."})]);
+    // Calls of other arguments stay, and one without arguments is any call.
+    let mut expected: Vec<Value> =
+        (0..CALLS - 1).rev().map(|n| json!({"name": "load", "arguments": {"id": n}})).collect();
+    expected.extend([json!({"name": "load", "arguments": {"id": -1}}), json!({"name": "load"})]);
+    let conversation = json!({"id": "many", "messages": messages, "expected_calls": expected});
+    let project = Project::empty().file("early.json", &conversation.to_string());
+    let begun = std::time::Instant::now();
+    let output = run_import(&project, &["early.json", "-o", "out"]);
+    assert!(output.stdout.contains("- 40000 expected calls not asserted"), "{output}");
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+    let cases = cases(&project, "out/early.test.jsonl");
+    assert_eq!(cases[0]["assert"][0]["calls"], json!([{"name": "load", "arguments": {"id": -1}}]));
+}
+
 /// What the agent says and does before the first user message is history. What does not fit there is named.
 #[test]
 fn messages_before_the_first_user_message_become_history() {

@@ -1,6 +1,6 @@
 //! Reads conversations of OpenAI messages from a file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufRead;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use hotseat_targets::message::{ToolReply, parse_content_output};
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
 };
-use hotseat_trace::{Origin, json_equal};
+use hotseat_trace::{Origin, canonical_text};
 
 /// Keys of an object that may contain its messages.
 const MESSAGE_KEYS: [&str; 3] = ["messages", "conversation", "traj"];
@@ -238,20 +238,36 @@ fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<C
     })
 }
 
-/// Removes expected calls that messages before the first user message contain: no turn makes them again. Returns their number.
+/// Removes expected calls that messages before the first user message contain: no turn makes them again. A call without arguments
+/// is equal to any call of its tool. Returns their number.
 fn remove_early_calls(expected: &mut Vec<TranscriptCall>, before: &[Value]) -> usize {
-    let number = expected.len();
+    let mut by_arguments: HashMap<(&str, Option<String>), VecDeque<usize>> = HashMap::new();
+    let mut by_name: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (place, call) in expected.iter().enumerate() {
+        let arguments = call.arguments.as_ref().map(canonical_text);
+        by_arguments.entry((&call.name, arguments)).or_default().push_back(place);
+        by_name.entry(&call.name).or_default().push_back(place);
+    }
+    let mut removed = HashSet::new();
+    let mut remove_first = |places: Option<&mut VecDeque<usize>>| {
+        places.is_some_and(|places| {
+            std::iter::from_fn(|| places.pop_front()).any(|place| removed.insert(place))
+        })
+    };
     for call in before.iter().filter_map(|message| message["tool_calls"].as_array()).flatten() {
-        let arguments = call["arguments"].as_str().and_then(|text| text.parse::<Value>().ok());
-        let is_call = |expected: &TranscriptCall| {
-            let mut pairs = expected.arguments.iter().zip(&arguments);
-            call["name"] == *expected.name && pairs.all(|(expected, made)| json_equal(expected, made))
-        };
-        if let Some(place) = expected.iter().position(is_call) {
-            expected.remove(place);
+        let name = call["name"].as_str().unwrap_or_default();
+        match call["arguments"].as_str().and_then(|text| text.parse::<Value>().ok()) {
+            Some(arguments) => {
+                let equal = Some(canonical_text(&arguments));
+                let _ = remove_first(by_arguments.get_mut(&(name, equal)))
+                    || remove_first(by_arguments.get_mut(&(name, None)));
+            }
+            None => drop(remove_first(by_name.get_mut(name))),
         }
     }
-    number - expected.len()
+    let mut place = 0..;
+    expected.retain(|_| !place.next().is_some_and(|place| removed.contains(&place)));
+    removed.len()
 }
 
 /// Returns a text, or a number as text.
