@@ -80,7 +80,7 @@ fn describe_status(run: &StoredRun) -> String {
             "{} of {} ({})",
             run.metadata.total - run.unfinished(),
             run.metadata.total,
-            state.name()
+            run.summary.as_ref().and_then(|summary| summary.broken.as_deref()).unwrap_or(state.name())
         )),
     }
     parts.join(", ")

@@ -176,6 +176,12 @@ fn reports_run_that_cannot_be_saved() {
         || output.stderr.contains("this run is incomplete; `hotseat resume")
         || output.stderr.contains("there are no saved runs in ");
     assert!(says_so, "{output}");
+    // If there was room for the end of the run, the list says what happened.
+    let listed = project.hotseat(&["runs"]);
+    let says_so = listed.stdout.contains("(the last events of this run were not saved: ")
+        || listed.stdout.contains("(killed)")
+        || listed.stdout.is_empty();
+    assert!(says_so, "{listed}");
     // An unwritable report is an error.
     let script = format!("ulimit -f 40; exec '{HOTSEAT}' test --parallel 1 --no-store -o out.json");
     let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
