@@ -108,7 +108,7 @@ function equal(actual, expected, compared = []) {
     if (isOf(ArrayBuffer) || isOf(DataView)) return same([...bytesOf(actual)], [...bytesOf(expected)]);
   }
   if (Array.isArray(actual) !== Array.isArray(expected)) return false;
-  if (Array.isArray(actual)) return actual.length === expected.length && expected.every((one, at) => same(actual[at], one));
+  if (Array.isArray(actual)) return actual.length === expected.length && expected.every((one, at) => same(actual[at], one)) && sameMembers(actual, expected, same, furtherMembers);
   if (actual instanceof Date || expected instanceof Date)
     return actual instanceof Date && expected instanceof Date && isSame(actual.getTime(), expected.getTime());
   if (actual instanceof RegExp || expected instanceof RegExp)
@@ -130,8 +130,15 @@ function equal(actual, expected, compared = []) {
 /** Returns the keys of the members of an object. An undefined member counts as missing. */
 const members = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key) && value[key] !== undefined);
 
-function sameMembers(actual, expected, same) {
-  return members(actual).length === members(expected).length && members(expected).every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
+/** Returns the keys of the members of a list that are no entries, such as `index` of a match. */
+const furtherMembers = (list) => members(list).filter((key) => !isEntry(key));
+
+/** Returns true if a key is that of an entry of a list. */
+const isEntry = (key) => typeof key === "string" && String(key >>> 0) === key && key >>> 0 < 2 ** 32 - 1;
+
+function sameMembers(actual, expected, same, keysOf = members) {
+  const keys = keysOf(expected);
+  return keysOf(actual).length === keys.length && keys.every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
 }
 
 /** Returns true if an object has at least the expected members. */
