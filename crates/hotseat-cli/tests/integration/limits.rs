@@ -448,6 +448,32 @@ transitions:
     assert!(peak <= MOST.max(inherited_peak()), "{} MB", peak / 1_000_000);
 }
 
+/// A message that starts again under one id continues its text. Each of the texts so far would take 50 MB in a conversation.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_restarted_message_takes_little_memory() {
+    const MOST: u64 = 150_000_000;
+    let event = |kind: &str, index: usize| {
+        let delta = (kind == "CONTENT").then(|| format!("{index:>1000}"));
+        let event = json!({"type": format!("TEXT_MESSAGE_{kind}"), "messageId": "m", "delta": delta});
+        format!("data: {event}\n\n")
+    };
+    let restarts = |index: usize| ["START", "CONTENT", "END"].map(|kind| event(kind, index)).concat();
+    let texts: &'static [u8] = (0..320).map(restarts).collect::<String>().leak().as_bytes();
+    let agent = FakeAgent::start(move |_: &FakeRequest| {
+        let started = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
+        let finished = json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"});
+        FakeReply::sse().event(started).bytes(texts).event(finished)
+    });
+    let case = |number: usize| format!("name: c{number}\nturns: [{{ user: go }}]\n");
+    let suite = (0..8).map(case).collect::<Vec<_>>().join("---\n");
+    let project = Project::with_config(&format!("target: {{ endpoint: '{}' }}\nstore: false\n", agent.url()));
+    let project = project.suite("a", &suite);
+    let (output, peak) = project.command(&["test"]).timeout(TEST_TIMEOUT).spawn().wait_and_measure();
+    assert_eq!(output.code, 0, "{output}");
+    assert!(peak <= MOST.max(inherited_peak()), "{} MB", peak / 1_000_000);
+}
+
 /// The text is kept once, not once for each part of Hotseat that reads it.
 #[cfg(target_os = "linux")]
 #[test]

@@ -287,7 +287,7 @@ fn reopened_message_is_continued() {
     assert_eq!((sent.len(), &sent[1]["content"]), (3, &json!("Let me see. Found it.")));
 }
 
-/// Each reopening keeps the whole text, though the trace has only what is new.
+/// Each reopening reads the whole text, though the trace has only what is new.
 #[test]
 fn endlessly_reopened_message_hits_limit() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
