@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{RunEvent, RunSummary};
@@ -88,15 +89,17 @@ fn report_to<'p>(
     failed
 }
 
-/// The summary of a run that has not ended.
-fn summarize_saved(saved: RunSummary, head: &StoredRun) -> RunSummary {
+/// The summary of a run that has not ended, with the time from its start to its last result.
+fn summarize_saved(saved: RunSummary, duration: Duration, head: &StoredRun) -> RunSummary {
     let (known, all) = (saved.total, head.metadata.total);
     let words = format!("the run has not ended: {known} of {} have a result", format_count(all, "case"));
     RunSummary {
         interrupted: true,
+        unfinished: true,
         broken: Some(words.into()),
         started_at: head.started_at,
-        ended_at: head.started_at,
+        ended_at: head.started_at + i64::try_from(duration.as_millis()).unwrap_or(0),
+        duration,
         ..saved
     }
 }
@@ -134,13 +137,14 @@ pub fn show_run(
         all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }
     let mut failed: Option<ExitStatus> = None;
-    let mut saved = RunSummary::default();
+    let (mut saved, mut duration) = (RunSummary::default(), Duration::ZERO);
     let replayed = store.replay(head, &mut |event| {
         for (path, error) in report_to(&mut all, &event) {
             failed = Some(not_writable(path, error));
         }
         if let RunEvent::CaseEnded(outcome) = &event {
             saved.count_outcome(outcome);
+            duration = duration.max(outcome.elapsed_since(head.started_at));
         }
         if let Some(Err(error)) = events.as_mut().map(|events| events.report(&event)) {
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -151,7 +155,12 @@ pub fn show_run(
     });
     if head.summary.is_none() {
         // The reports of a run that was killed have what was saved.
-        let ended = RunEvent::Ended(Box::new(summarize_saved(saved, head)));
+        let ended = RunEvent::Ended(Box::new(summarize_saved(saved, duration, head)));
+        if let Some(Err(error)) = events.as_mut().map(|events| events.report(&ended))
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            failed = Some(not_writable(out, error));
+        }
         for (path, error) in report_to(&mut all, &ended) {
             failed = Some(not_writable(path, error));
         }

@@ -133,12 +133,12 @@ fn case_with_id_of_another_suite_is_shown_by_its_place() {
     let agent = agent();
     let case = |text: &str| format!("name: asks\nturns:\n  - user: {text}\n");
     let project = Project::with_agent(&agent);
-    let project = project.suite("a", &case("in the first")).suite("b", &case("in the second"));
+    let project = project.suite("a b", &case("in the first")).suite("b", &case("in the second"));
     assert_eq!(project.hotseat(&["test"]).code, 0);
     let output = project.hotseat(&["show", "last", "asks"]);
     assert!(output.code == 2 && output.stderr.contains("several cases `asks`"), "{output}");
     assert!(output.stderr.contains("\n = help: name one by its place: `hotseat show "), "{output}");
-    assert!(output.stderr.contains("name one by its place: `hotseat show"), "{output}");
+    assert!(output.stderr.contains(" 'a b.test.yaml:1:7'`"), "{output}");
     let output = project.hotseat(&["show", "last", "b.test.yaml:1"]);
     assert!(output.code == 0 && output.stdout.contains("in the second"), "{output}");
     assert!(!output.stdout.contains("in the first"), "{output}");
@@ -965,4 +965,17 @@ fn suggested_commands_run_the_failed_cases() {
             .collect();
         assert_eq!(names, failed, "{command}");
     }
+}
+
+#[test]
+fn suggested_pattern_names_ids_of_several_suites_once() {
+    let agent = agent();
+    let cases = ["one", "two"].map(|name| {
+        format!("name: {name}\nturns: [{{ user: hi, assert: {{ text: {{ must_match: nowhere }} }} }}]\n")
+    });
+    let passing = "name: other\nturns: [{ user: hi }]\n";
+    let project = Project::with_agent(&agent).suite("c", passing);
+    let project = project.suite("a", &cases.join("---\n")).suite("b", &cases.join("---\n"));
+    let output = project.hotseat(&["test", "--no-store"]);
+    assert!(output.stdout.contains("--run '^(one|two)$'"), "{output}");
 }

@@ -229,16 +229,24 @@ fn killed_run_is_incomplete_and_resumed_run_is_running() {
     let mut page = RunPage::follow(&site, "/api/run");
     page.poll_until(|page| page.case("second") == "running");
     let position = page.position;
+    let shown = project.hotseat(&["show"]);
+    assert!(shown.stdout.contains("⚠ THE RUN HAS NOT ENDED"), "{shown}");
+    assert!(shown.stderr.contains("this run is still running"), "{shown}");
     project.workspace.run("kill", &["-9", &running.id().to_string()]);
     page.poll_until(|page| page.state() == "killed");
     assert_eq!(page.case("second"), "running", "the case was running when the process was killed");
     assert_eq!(running.wait().code, 137);
     let shown = project.hotseat(&["show"]);
+    assert!(shown.stdout.contains("⚠ THE RUN HAS NOT ENDED"), "{shown}");
     assert!(shown.stderr.contains("this run is incomplete"), "{shown}");
+    assert!(!shown.stdout.contains("COULD NOT BE CARRIED OUT"), "{shown}");
     let second = project.hotseat(&["show", "last", "second"]);
     assert!(second.code == 2 && second.stderr.contains("`second` was interrupted with run"), "{second}");
     let started = project.hotseat(&["show", "--json"]).stdout;
     assert_eq!(started.matches(r#""type":"test_start""#).count(), 2, "reported events are stored: {started}");
+    let summary: Value = serde_json::from_str(started.lines().last().expect("a line")).expect("a summary");
+    assert_eq!((&summary["passed"], &summary["total"]), (&json!(1), &json!(1)), "{summary}");
+    assert!(summary["duration_ms"].as_f64() > Some(0.0), "{summary}");
 
     agent.release("open");
     assert_eq!(project.hotseat(&["resume"]).code, 1);

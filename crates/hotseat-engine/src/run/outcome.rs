@@ -186,7 +186,7 @@ impl CaseOutcome {
     }
 
     /// Time from `from` to the end of the last attempt.
-    pub(super) fn elapsed_since(&self, from: Millis) -> Duration {
+    pub fn elapsed_since(&self, from: Millis) -> Duration {
         let ends = self.attempts.iter().map(|attempt| {
             let began = u64::try_from(attempt.started_at - from).unwrap_or(0);
             Duration::from_millis(began) + attempt.duration

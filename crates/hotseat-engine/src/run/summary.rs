@@ -57,6 +57,9 @@ pub struct RunSummary {
     /// Reason why the run could not be executed completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Box<str>>,
+    /// True if the run has not ended: it still runs, or its process was killed.
+    #[serde(skip)]
+    pub unfinished: bool,
     /// Start time.
     pub started_at: Millis,
     /// End time.

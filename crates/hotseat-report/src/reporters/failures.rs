@@ -1,5 +1,7 @@
 //! Failures of a run: the first failed cases, counts by kind, and a suggestion for the next step.
 
+use std::collections::HashSet;
+
 use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, VerdictStatus};
 
 use super::text::{one_line, shell_word};
@@ -179,8 +181,8 @@ impl FailureList {
         commands.min_by_key(|command| command.chars().count())
     }
 
-    /// Returns a shell-quoted pattern that selects exactly the failed cases, or `None` if it would be too
-    /// long.
+    /// Returns a shell-quoted pattern that selects the failed cases and others with their ids, or `None` if it would be
+    /// too long.
     fn run_pattern(&mut self) -> Option<String> {
         if self.count > MAX_SELECTED_CASES || self.count > self.max_cases {
             return None;
@@ -188,7 +190,9 @@ impl FailureList {
         // Outside of brackets these characters need no escape.
         let plainly =
             |id: &str| ["-", "#", "&", "~"].iter().fold(escape(id), |id, c| id.replace(&format!("\\{c}"), c));
-        let ids: Vec<String> = self.first().iter().map(|failed| plainly(&failed.id)).collect();
+        let mut seen = HashSet::new();
+        let failed = self.first().iter().filter(|failed| seen.insert(failed.id.clone()));
+        let ids: Vec<String> = failed.map(|failed| plainly(&failed.id)).collect();
         let pattern = match ids.as_slice() {
             [one] => format!("'^{one}$'"),
             several => format!("'^({})$'", several.join("|")),

@@ -101,12 +101,13 @@ impl MarkdownReporter {
             }
         }
         out.push('\n');
-        if summary.interrupted {
+        if summary.interrupted && !summary.unfinished {
             out.push_str("\nThe run was interrupted.\n");
         }
         out.extend(summary.sweep.as_deref().filter(|sweep| !sweep.rows.is_empty()).map(sweep_section));
         if let Some(why) = &summary.broken {
-            let _ = writeln!(out, "\nThe run could not be carried out: {}", escape_inline(why));
+            let head = if summary.unfinished { "Incomplete" } else { "The run could not be carried out" };
+            let _ = writeln!(out, "\n{head}: {}", escape_inline(why));
         }
         self.sections.values().for_each(|section| out.push_str(section));
         let missing = (summary.failed + summary.flaky).saturating_sub(self.sections.len());

@@ -21,6 +21,7 @@ use super::run_writer::to_i64;
 use super::stored_run::{CaseCounts, RunMetadata, RunOrigin, RunState, StoredRun};
 use super::tables::{self, OpenMode};
 use super::{GitCommit, RunStoreError, seal};
+use crate::reporters::shell_word;
 use hotseat_engine::cases::Suite;
 use hotseat_engine::config::split_part;
 use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, FailedCases, RunEvent, RunSummary};
@@ -219,7 +220,7 @@ impl RunStore {
                     .map(|place| Ok(self.case_ref(&parts, *place)?.0.case.place.to_string()));
                 let places: Vec<String> = of.collect::<Result<_, RunStoreError>>()?;
                 let (run, all) = (head.short_id(), places.join(", "));
-                let help = format!("name one by its place: `hotseat show {run} {}`", places[0]);
+                let help = format!("name one by its place: `hotseat show {run} {}`", shell_word(&places[0]));
                 let message = format!("run {run} has several cases `{id}`: {all}");
                 Err(RunStoreError::SeveralCases { message, help })
             }

@@ -277,6 +277,10 @@ pub(super) fn format_suggestion(look: &ConsoleOptions, words: &str) -> String {
 /// Formats the result banner.
 pub(super) fn result_banner(look: &ConsoleOptions, summary: &RunSummary) -> String {
     let (words, tone) = match (summary.has_failed(), summary.interrupted) {
+        (true, _) if summary.unfinished => {
+            ("❌ TESTS FAILED, THE RUN HAS NOT ENDED".to_string(), TextStyle::Bad)
+        }
+        (false, _) if summary.unfinished => ("⚠ THE RUN HAS NOT ENDED".to_string(), TextStyle::Skipped),
         _ if summary.broken.is_some() => ("❌ THE RUN COULD NOT BE CARRIED OUT".to_string(), TextStyle::Bad),
         (true, false) if summary.failed == 0 && summary.sweep_failures > 0 => {
             ("❌ SWEEP OF FAULTS FAILED".to_string(), TextStyle::Bad)
