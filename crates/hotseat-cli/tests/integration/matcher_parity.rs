@@ -718,6 +718,16 @@ fn empty_assertions_are_rejected_everywhere() {
             "not.toMatch(/a/, /b/)",
             rust!(not(matches(["a", "b"]))),
         ),
+        (
+            json!({"type": "regex", "pattern": ["red", "gone"], "negate": true}),
+            "not.toHold({ type: 'regex', pattern: ['red', 'gone'] })",
+            rust!(not(holds(json!({"type": "regex", "pattern": ["red", "gone"]})))),
+        ),
+        (
+            json!({"type": "value", "of": "tool_names", "contains": ["a", "b"], "negate": true}),
+            "not.toHold({ type: 'value', of: 'tool_names', contains: ['a', 'b'] })",
+            rust!(not(holds(json!({"type": "value", "of": "tool_names", "contains": ["a", "b"]})))),
+        ),
         (json!({"type": "contains", "value": ""}), "toContain('')", rust!(contains(""))),
         (json!({"type": "satisfy", "criteria": ""}), "toSatisfy('')", rust!(satisfy(""))),
         (json!({"type": "satisfy", "criteria": " "}), "toSatisfy(' ')", rust!(satisfy(" "))),

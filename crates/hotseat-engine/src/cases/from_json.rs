@@ -62,6 +62,17 @@ pub fn parse_assertions(value: &Value, redactor: &SecretRedactor) -> Result<Vec<
     })
 }
 
+/// Negates a typed assertion in JSON. Its decoder refuses a negation that is ambiguous.
+pub fn negate_assertion(written: &mut Value) {
+    let Value::Object(members) = written else { return };
+    match members.get("negate") {
+        Some(Value::Bool(true)) => drop(members.shift_remove("negate")),
+        Some(Value::Bool(false)) | None => drop(members.insert("negate".to_string(), true.into())),
+        // The decoder refuses it.
+        Some(_) => {}
+    }
+}
+
 /// Decodes a condition on an argument from JSON. Fails if the JSON is invalid.
 pub fn parse_condition(value: &Value) -> Result<ArgumentCondition, ProgramInputError> {
     parse_kind(value, &Kind::Shape(&CONDITION), read_condition)

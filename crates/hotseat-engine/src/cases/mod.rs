@@ -56,8 +56,8 @@ pub use case_lines::test_lines;
 pub use checkpoints::Checkpoint;
 pub use decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
 pub use from_json::{
-    ProgramInputError, parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics,
-    parse_turn, validate_simulated_user, validate_topic,
+    ProgramInputError, negate_assertion, parse_assertions, parse_brief, parse_condition, parse_messages,
+    parse_topics, parse_turn, validate_simulated_user, validate_topic,
 };
 pub use hook::{HookCommand, NamedHook};
 pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};

@@ -12,8 +12,8 @@ use super::keys::to_case_keys;
 use super::to_json;
 use crate::cases::shape::TURN;
 use crate::cases::{
-    MODEL_PREFIX, OWN_ASSERT_KIND, ProgramInputError, SHARED, SIMULATE, USER, parse_assertions, parse_brief,
-    parse_messages, parse_topics, parse_turn,
+    MODEL_PREFIX, OWN_ASSERT_KIND, ProgramInputError, SHARED, SIMULATE, USER, negate_assertion,
+    parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
 };
 use crate::roles::Judgement;
 use crate::session::{CheckResult, CheckSubject, EndedCaseError, ExternalAnswer, Session, SimulationOptions};
@@ -220,9 +220,15 @@ impl CommandContext<'_> {
         redactor: &SecretRedactor,
         place: &SourceSpan,
     ) -> Result<Vec<Check>, ProgramInputError> {
+        let mut is_negated = self.is("negated");
         let checks = match &asserted["compared"] {
             Value::Null => {
-                let written = to_case_keys(&asserted["assertion"], &OWN_ASSERT_KIND);
+                let mut written = to_case_keys(&asserted["assertion"], &OWN_ASSERT_KIND);
+                // The decoder of a typed assertion knows which negations are ambiguous.
+                if is_negated && written.get("type").is_some() {
+                    negate_assertion(&mut written);
+                    is_negated = false;
+                }
                 let mut checks = parse_assertions(&written, redactor)?;
                 checks.iter_mut().for_each(report_by_name);
                 checks
@@ -230,7 +236,7 @@ impl CommandContext<'_> {
             compared => vec![self.compared(compared, place)],
         };
         let own = self.given["message"].as_str().map(str::to_string);
-        let negated = |check: &Check| check.negated != self.is("negated");
+        let negated = |check: &Check| check.negated != is_negated;
         let told = |check: Check| Check {
             negated: negated(&check),
             definition: check

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::criterion::{Criteria, Criterion};
 use super::matcher::{AMBIGUOUS_NOT, AssertionKind};
 use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck, Undecidable};
-use hotseat_engine::cases::parse_assertions;
+use hotseat_engine::cases::{negate_assertion, parse_assertions};
 use hotseat_targets::recorder::SecretRedactor;
 
 /// Converts an assertion of an example to checks. Fails if the assertion is invalid: the message.
@@ -21,13 +21,11 @@ pub(super) fn build_checks(
 ) -> Result<Vec<Check>, String> {
     let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
     let written = |mut value: Value| {
-        if negated && value["negate"] == true {
-            value.as_object_mut().map(|members| members.shift_remove("negate"));
-        } else if negated {
+        if negated {
             if !value.is_object() {
                 return Err(AMBIGUOUS_NOT.to_string());
             }
-            value["negate"] = true.into();
+            negate_assertion(&mut value);
         }
         match parse_assertions(&value, redactor) {
             Ok(checks) if checks.is_empty() => Err(format!("{value} asserts nothing")),
