@@ -258,6 +258,11 @@ fn matchers_validate_their_arguments() {
             ("expect('12').not.toContain(1)", "toContain of a string needs non-empty strings"),
             ("expect(5).not.toEqual(between(1, undefined))", "between needs two numbers"),
             ("expect(5).not.toEqual(oneOf())", "oneOf needs"),
+            (
+                "expect(agent).not.toCallTool('check_availability', { room: oneOf(['Blue Room', 'Red Room']) })",
+                "write `oneOf(...list)`",
+            ),
+            ("expect(5).not.toEqual(oneOf([5]))", "write `oneOf(...list)`"),
             ("expect(5).not.toEqual(gt('4'))", "> needs a number"),
             ("expect({}).toHaveProperty('')", "toHaveProperty needs a path"),
             ("expect({}).not.toHaveProperty(undefined)", "toHaveProperty needs a path"),

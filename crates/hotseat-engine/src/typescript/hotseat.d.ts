@@ -421,7 +421,7 @@ declare module "hotseat" {
   export function lte(limit: number): Matcher;
   /** Any number from the one to the other. */
   export function between(least: number, most: number): Matcher;
-  /** One of these values. */
+  /** One of these values. With a list: `oneOf(...list)`. */
   export function oneOf(...values: Json[]): Matcher;
   /** Anything but null and undefined. */
   export function anything(): Matcher;

@@ -59,6 +59,7 @@ const between = (least, most) => {
 };
 const oneOf = (...values) => {
   if (values.length === 0 || values.includes(undefined) || values.some(Number.isNaN)) throw misuse("oneOf needs at least one value, and none may be undefined or NaN");
+  if (values.length === 1 && Array.isArray(values[0])) throw misuse("oneOf takes the values as arguments, and got one list: write `oneOf(...list)`; to expect a whole list, write the list alone");
   return new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)), values.every(isPlain) ? { one_of: values } : undefined);
 };
 const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null, { given: true });
