@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use hotseat_trace::as_integer;
 use regex_automata::meta;
 use regex_syntax::ParserBuilder;
-use regex_syntax::hir::{Hir, HirKind, Look};
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use serde_json::Value;
 
 /// Maximum size of the automaton of one pattern, in bytes.
@@ -39,7 +39,7 @@ pub enum PatternError {
     #[error("the pattern or one of its alternatives is empty, so it matches every text")]
     MatchesEverything,
     #[error(
-        "it matches no text: `$` is the end of the text and `^` its start; write `\\$` or `\\^` for the character"
+        "it matches no text: `$` is the end of the text, with the flag `m` of a line, and `^` its start; write `\\$` or `\\^` for the character"
     )]
     MatchesNothing,
     /// In YAML and JSON `"\b"` is this character, and nobody looks for it.
@@ -281,14 +281,11 @@ fn matches_everything(hir: &Hir) -> bool {
 fn matches_nothing(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Concat(parts) => {
-            let needs_text =
-                |parts: &[Hir]| parts.iter().any(|part| part.properties().minimum_len() != Some(0));
-            let is_past_end =
-                |at: usize| is_anchored(&parts[at], Look::End, <[Hir]>::last) && needs_text(&parts[at + 1..]);
-            let is_before_start =
-                |at: usize| is_anchored(&parts[at], Look::Start, <[Hir]>::first) && needs_text(&parts[..at]);
-            parts.iter().any(matches_nothing)
-                || (0..parts.len()).any(|at| is_past_end(at) || is_before_start(at))
+            let is_impossible = |at: usize| {
+                Side::After.excludes(&parts[at], &parts[at + 1..])
+                    || Side::Before.excludes(&parts[at], &parts[..at])
+            };
+            parts.iter().any(matches_nothing) || (0..parts.len()).any(is_impossible)
         }
         HirKind::Alternation(parts) => parts.iter().all(matches_nothing),
         HirKind::Capture(group) => matches_nothing(&group.sub),
@@ -298,14 +295,93 @@ fn matches_nothing(hir: &Hir) -> bool {
     }
 }
 
-/// Returns true if an expression matches only at one end of the text: `outermost` selects the part of a sequence there.
-fn is_anchored(hir: &Hir, end: Look, outermost: fn(&[Hir]) -> Option<&Hir>) -> bool {
-    match hir.kind() {
-        HirKind::Look(look) => *look == end,
-        HirKind::Capture(group) => is_anchored(&group.sub, end, outermost),
-        HirKind::Concat(parts) => outermost(parts).is_some_and(|part| is_anchored(part, end, outermost)),
-        HirKind::Alternation(parts) => parts.iter().all(|part| is_anchored(part, end, outermost)),
-        _ => false,
+/// A side of an expression within a sequence.
+#[derive(Clone, Copy)]
+enum Side {
+    Before,
+    After,
+}
+
+impl Side {
+    /// Returns the assertions that restrict the text on this side, each with the characters that may be next to it.
+    fn anchors(self) -> [(Look, &'static [char]); 3] {
+        match self {
+            Side::Before => [(Look::Start, &[]), (Look::StartLF, &['\n']), (Look::StartCRLF, &['\r', '\n'])],
+            Side::After => [(Look::End, &[]), (Look::EndLF, &['\n']), (Look::EndCRLF, &['\r', '\n'])],
+        }
+    }
+
+    /// Returns true if an expression matches only where no match of the other ones can be on this side.
+    fn excludes(self, hir: &Hir, others: &[Hir]) -> bool {
+        let excludes = |(look, allowed): (Look, &[char])| {
+            self.is_anchored(hir, look) && !self.may_be_next(others, allowed, true)
+        };
+        self.anchors().into_iter().any(excludes)
+    }
+
+    /// Returns true if an expression matches only where this assertion holds on this side of it.
+    fn is_anchored(self, hir: &Hir, anchor: Look) -> bool {
+        match hir.kind() {
+            HirKind::Look(look) => *look == anchor,
+            HirKind::Capture(group) => self.is_anchored(&group.sub, anchor),
+            HirKind::Concat(parts) => {
+                let outermost = match self {
+                    Side::Before => parts.first(),
+                    Side::After => parts.last(),
+                };
+                outermost.is_some_and(|part| self.is_anchored(part, anchor))
+            }
+            HirKind::Alternation(parts) => parts.iter().all(|part| self.is_anchored(part, anchor)),
+            _ => false,
+        }
+    }
+
+    /// Returns true if a sequence on this side may match a text whose nearest character is one of these; `if_empty` if it
+    /// matches no character.
+    fn may_be_next(self, parts: &[Hir], characters: &[char], if_empty: bool) -> bool {
+        let nearest_first = |at: usize| match self {
+            Side::Before => &parts[parts.len() - 1 - at],
+            Side::After => &parts[at],
+        };
+        for part in (0..parts.len()).map(nearest_first) {
+            let may_be_next = match part.kind() {
+                HirKind::Empty | HirKind::Look(_) => false,
+                HirKind::Literal(literal) => {
+                    let nearest = match self {
+                        Side::Before => literal.0.last(),
+                        Side::After => literal.0.first(),
+                    };
+                    nearest.is_some_and(|byte| characters.contains(&char::from(*byte)))
+                }
+                HirKind::Class(class) => characters.iter().any(|character| has_character(class, *character)),
+                HirKind::Repetition(repeated) => {
+                    self.may_be_next(std::slice::from_ref(&repeated.sub), characters, false)
+                }
+                HirKind::Capture(group) => {
+                    self.may_be_next(std::slice::from_ref(&group.sub), characters, false)
+                }
+                HirKind::Concat(parts) => self.may_be_next(parts, characters, false),
+                HirKind::Alternation(parts) => {
+                    parts.iter().any(|part| self.may_be_next(std::slice::from_ref(part), characters, false))
+                }
+            };
+            if may_be_next || part.properties().minimum_len() != Some(0) {
+                return may_be_next;
+            }
+        }
+        if_empty
+    }
+}
+
+/// Returns true if a class contains an ASCII character.
+fn has_character(class: &Class, character: char) -> bool {
+    match class {
+        Class::Unicode(class) => {
+            class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&character))
+        }
+        Class::Bytes(class) => {
+            class.ranges().iter().any(|range| (range.start()..=range.end()).contains(&(character as u8)))
+        }
     }
 }
 
@@ -572,16 +648,30 @@ mod tests {
             "a(^b|^c)",
             "(x$y)+",
             "[^\\s\\S]",
-            "a|b",
             "/$5/i",
+            "/$50/m",
+            "(?m)$50",
+            "/2^8/m",
+            "(?mR)$50",
+            "(?m)$\\r\\n",
+            "(?m)$b?(50|60)",
+            "(?m)(a|\\nb)^c",
         ] {
             let refused = matches!(Pattern::compile(written), Err(PatternError::MatchesNothing));
-            assert_eq!(refused, written != "a|b", "{written}");
+            assert!(refused, "{written}");
         }
         for written in [
+            "a|b",
             "^a$",
             "a$|^b",
             "(?m)a$\\nb",
+            "(?m)a$\\s*b",
+            "(?m)^a",
+            "(?m)a\\n^b",
+            "(?m)(b|\\n)^a",
+            "(?m)a$.?",
+            "(?mR)a$\\r\\nb",
+            "(?ms)a$.b",
             "a$(b|$)?",
             "^^a$$",
             "(x$y)*z",
@@ -592,5 +682,34 @@ mod tests {
         ] {
             assert!(Pattern::compile(written).is_ok(), "{written}");
         }
+    }
+
+    /// Tries each refused sequence of some expressions on all short texts.
+    #[test]
+    fn refuses_no_pattern_that_matches_a_text() {
+        const PARTS: [&str; 12] =
+            ["a", "\\n", "\\r", "$", "^", "\\s*", "(a|$)", "(^|\\n)", "(a^)?", "b?", ".", "\\b"];
+        let mut texts = vec![String::new()];
+        for length in 0..4 {
+            let longer = texts.iter().filter(|text| text.len() == length);
+            let longer: Vec<String> =
+                longer.flat_map(|text| ["a", "b", "\n", "\r"].map(|end| format!("{text}{end}"))).collect();
+            texts.extend(longer);
+        }
+        let mut refused = 0;
+        for flags in ["", "(?m)", "(?mR)"] {
+            for (first, second, third) in PARTS.iter().flat_map(|first| {
+                PARTS.iter().flat_map(move |second| PARTS.iter().map(move |third| (first, second, third)))
+            }) {
+                let written = format!("{flags}{first}{second}{third}");
+                if matches!(Pattern::compile(&written), Err(PatternError::MatchesNothing)) {
+                    refused += 1;
+                    let automaton = meta::Regex::new(&written).unwrap();
+                    let matching = texts.iter().find(|text| automaton.is_match(text.as_str()));
+                    assert_eq!(matching, None, "{written}");
+                }
+            }
+        }
+        assert!(refused > 500, "{refused}");
     }
 }

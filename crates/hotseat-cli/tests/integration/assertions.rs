@@ -159,6 +159,24 @@ fn rejects_backspace_in_patterns() {
     assert_rejected(&case, "1:", "it contains a backspace character");
 }
 
+/// A prohibition of a pattern that matches nothing would always hold.
+#[test]
+fn rejects_patterns_that_match_nothing() {
+    for pattern in ["$50", "/$50/m", "(?m)$50", "/2^8/m", "(?mR)$50", "(?m)(a|\\n)$(b|\\r)"] {
+        let case = json!({"id": "a", "input": "go", "assert": {"text": {"must_not_match": pattern}}});
+        assert_rejected(&case, "1:", "it matches no text");
+    }
+    assert_table(
+        agent_saying("It costs $50.\nThat is 2^8."),
+        &[
+            (json!({"type": "regex", "pattern": "(?m)50\\.$\\nThat"}), Passes),
+            (json!({"type": "regex", "pattern": "(?m)50\\.$\\s*That"}), Passes),
+            (json!({"type": "regex", "pattern": "/^That/m"}), Passes),
+            (json!({"type": "regex", "pattern": "(?m)\\n^That"}), Passes),
+        ],
+    );
+}
+
 #[test]
 fn contains_and_not_contains() {
     assert_table(
