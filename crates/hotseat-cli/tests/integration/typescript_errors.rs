@@ -487,6 +487,10 @@ fn conversation_matchers_check_all_turns() {
         ("toContain('said: two')", true),
         ("toContain('said: three')", false),
         ("not.toContain('said: three')", true),
+        // The texts of the turns are one text.
+        ("not.toMatch(/^You said: two/)", true),
+        ("not.toMatch(/^You said: two/m)", false),
+        ("toMatch(/^You said: two$/m)", true),
     ];
     let tests = all.iter().enumerate().map(|(number, (code, _))| {
         format!(

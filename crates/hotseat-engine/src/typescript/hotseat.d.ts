@@ -439,11 +439,14 @@ declare module "hotseat" {
     /** All these criteria are satisfied. Each is judged separately. */
     toSatisfy(name: string, decides: (judged: Judged, conversation: Conversation) => unknown): void;
     toSatisfy(...criteria: (Criterion<Judged> | Criterion<Judged>[])[]): void;
-    /** The agent's text matches all patterns. */
+    /**
+     * The agent's text matches all patterns: that of its last turn, or those of all turns of the conversation, joined by line
+     * breaks. With the flag `m`, `^` and `$` match at each line.
+     */
     toMatch(...patterns: (RegExp | string)[]): void;
-    /** The agent's text matches one of the patterns. */
+    /** The agent's text, as for `toMatch`, matches one of the patterns. */
     toMatchAny(...patterns: (RegExp | string)[]): void;
-    /** The agent's text contains all strings: in its last turn, or in any turn of the conversation. With `not`, one string. */
+    /** The agent's text, as for `toMatch`, contains all strings. With `not`, one string. */
     toContain(...texts: string[]): void;
     /** The tool, or one of the tools, is called with these arguments; others are allowed. */
     toCallTool(name: string | string[], args?: Arguments, calls?: Calls): void;

@@ -446,6 +446,9 @@ pub struct PatternMatcher {
 /// Matches a text in which the regular expression matches somewhere; several expressions must all match. Also
 /// for responses of the agent and for tool arguments.
 ///
+/// The text of a conversation consists of those of all its turns, joined by line breaks: `^` matches at its start, and with
+/// `(?m)` at the start of each line.
+///
 /// ```
 /// use hotseat::dsl::{Matcher, matches};
 ///
