@@ -52,7 +52,7 @@ mod value_type;
 
 use std::sync::Arc;
 
-use hotseat_trace::{CheckVerdict, TracedConversation, TurnScope};
+use hotseat_trace::{CheckVerdict, ConversationTurn, TracedConversation, TurnScope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -332,6 +332,13 @@ impl Check {
     /// Returns true if the check holds in a conversation without tool calls, or without calls after a fault.
     pub fn passes_without_calls(&self) -> bool {
         self.needs_fault() || self.decide(TracedConversation::default().scope()).passed
+    }
+
+    /// Returns true if the check passes in a turn in which nothing happens.
+    pub fn passes_in_idle_turn(&self) -> bool {
+        let mut conversation = TracedConversation::default();
+        conversation.turns.push(ConversationTurn::default());
+        self.passes_without_calls() || self.decide(conversation.scope()).passed
     }
 
     /// Returns the reason if the check cannot be decided although it needs no judge or script.

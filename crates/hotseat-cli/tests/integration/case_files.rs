@@ -695,11 +695,13 @@ fn rejects_unreachable_or_empty_checkpoints() {
         json!({"type": "tool_called", "name": "refund", "negate": true}),
         json!({"type": "not_contains", "value": "error"}),
         json!({"tools": {"forbid": ["refund"]}}),
+        json!({"type": "value", "of": "turn_count", "at_least": 1}),
+        json!({"type": "satisfy", "criteria": "harmless"}),
+        json!([{"type": "satisfy", "criteria": "harmless"}, {"type": "not_contains", "value": "error"}]),
     ] {
-        assert_case_rejected(
-            case(json!([{"id": "a", "assertion": prohibition}])),
-            "the checkpoint `a` is reached by a turn in which nothing happens",
-        );
+        let mut case = case(json!([{"id": "a", "assertion": prohibition}]));
+        case["criteria"] = json!({"harmless": {"match": [{"type": "not_contains", "value": "refund"}]}});
+        assert_case_rejected(case, "the checkpoint `a` is reached by a turn in which nothing happens");
     }
     assert_case_rejected(
         case(json!([{"id": "a", "assertion": [{"type": "contain", "value": "x"}]}])),
@@ -709,6 +711,26 @@ fn rejects_unreachable_or_empty_checkpoints() {
         case(json!([{"id": "a", "asserts": {"type": "contains", "value": "x"}}])),
         "did you mean",
     );
+}
+
+#[test]
+fn a_checkpoint_may_name_a_criterion() {
+    let criteria = json!({
+        "booked": {"match": [{"type": "contains", "value": "alpha"}]},
+        "harmless": {"match": [{"type": "not_contains", "value": "refund"}]},
+    });
+    let reached =
+        |id: &str, criteria: Value| json!({"id": id, "assertion": {"type": "satisfy", "criteria": criteria}});
+    let case = json!({
+        "id": "a", "turns": [{"input": "a"}, {"input": "b"}], "criteria": criteria,
+        "checkpoints": [
+            reached("one", json!("booked")),
+            reached("both", json!(["booked", "harmless"])),
+            {"id": "late", "assertion": {"type": "value", "of": "turn_count", "at_least": 2}},
+        ],
+    });
+    let agent = scripted(&[("a", "alpha"), ("b", "beta")]);
+    run_cases(&agent, &[case]).assert_all_passed();
 }
 
 #[test]

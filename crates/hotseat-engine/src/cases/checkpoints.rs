@@ -64,13 +64,6 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
         {
             diagnostics.report(assertion.place(), "this checkpoint asserts nothing");
         }
-        let holds_by_itself = |check: &Check| !check.is_timing() && check.passes_without_calls();
-        if !checks.is_empty() && checks.iter().all(holds_by_itself) {
-            let message =
-                format!("the checkpoint `{}` is reached by a turn in which nothing happens", ids[place]);
-            let help = "a checkpoint needs something that the agent does; use `turn_assert` for what must hold in every turn";
-            diagnostics.push(Diagnostic::new(message).at(map.place_near("assertion")).help(help));
-        }
         checkpoints.push(Checkpoint {
             id: ids[place].clone(),
             description: map.text("description").map(str::to_string),
@@ -86,6 +79,22 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
         diagnostics.report(checkpoints[stuck[0]].place.clone(), message);
     }
     checkpoints
+}
+
+/// Reports checkpoints of a case that are reached by a turn in which nothing happens. Their criteria must be resolved.
+pub(super) fn refuse_idle_checkpoints(
+    case: &MapView<'_>,
+    checkpoints: &[Checkpoint],
+    diagnostics: &mut Diagnostics,
+) {
+    let passes_by_itself = |check: &Check| !check.is_timing() && check.passes_in_idle_turn();
+    for (map, Checkpoint { id, checks, .. }) in case.maps("checkpoints", &CHECKPOINT).zip(checkpoints) {
+        if !checks.is_empty() && checks.iter().all(passes_by_itself) {
+            let message = format!("the checkpoint `{id}` is reached by a turn in which nothing happens");
+            let help = "a checkpoint needs something that the agent does; use `turn_assert` for what must hold in every turn";
+            diagnostics.push(Diagnostic::new(message).at(map.place_near("assertion")).help(help));
+        }
+    }
 }
 
 /// Finds checkpoints that can never be reached because they depend on each other.

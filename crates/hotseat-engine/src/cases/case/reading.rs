@@ -13,7 +13,7 @@ use crate::cases::agent_name::AgentName;
 use crate::cases::assertions::{AssertionBlock, CheckVocabulary, refuse_universal};
 use crate::cases::awaiting_markers::awaiting_markers;
 use crate::cases::brief::SimulatorBrief;
-use crate::cases::checkpoints::read_checkpoints;
+use crate::cases::checkpoints::{read_checkpoints, refuse_idle_checkpoints};
 use crate::cases::content::{read_attachments, read_messages, read_parts};
 use crate::cases::decoding::{DecodeContext, DecodeSettings, ParseSource};
 use crate::cases::hook::{self, HookCommand};
@@ -317,6 +317,7 @@ fn read_case(
         document: document.clone(),
     };
     case.resolve_references(diagnostics);
+    refuse_idle_checkpoints(map, &case.checkpoints, diagnostics);
     diagnostics.extend(check_unused_topics(map, &case));
     diagnostics.extend(case.unknown_names(case.every_check()));
     case
