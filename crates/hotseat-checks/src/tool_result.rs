@@ -90,10 +90,10 @@ impl ExpectedResult {
     fn matches_result(&self, result: &Value) -> bool {
         self.matches(result)
             || match (self, result) {
-                (ExpectedResult::Value(number @ Value::Number(_)), Value::String(text)) => {
-                    text.len() <= MAX_NUMBER_BYTES
-                        && read_json(text).is_ok_and(|read| read.is_number() && json_equal(number, &read))
-                }
+                (
+                    ExpectedResult::Value(Value::Number(_)) | ExpectedResult::Pattern(_),
+                    Value::String(text),
+                ) => read_number(text).is_some_and(|number| self.matches(&number)),
                 (ExpectedResult::Value(Value::String(text)), Value::Number(number)) => {
                     *text == number.to_string()
                 }
@@ -154,6 +154,14 @@ impl ExpectedResult {
             }
         }
     }
+}
+
+/// Returns the number that a text is in JSON.
+fn read_number(text: &str) -> Option<Value> {
+    if text.len() > MAX_NUMBER_BYTES {
+        return None;
+    }
+    read_json(text).ok().filter(Value::is_number)
 }
 
 impl ToolResultCheck {

@@ -118,6 +118,20 @@ fn result_is_counted_alike_in_every_adapter() {
     }
 }
 
+/// Some protocols pass on a number as its text.
+#[test]
+fn patterns_of_numbers_match_alike_in_every_adapter() {
+    let matching = "      - { type: tool_result, tool: pay, result: 'regex:^100$' }\n      - { type: tool_result, tool: pay, result: 'regex:^100[.]0$' }\n";
+    let calls = answered("c", "pay", json!({}), json!(100.0));
+    line_project(&[&calls[..], &[json!({"type": "done"})]].concat())
+        .suite("a", &suite(matching))
+        .test(&[])
+        .assert_all_passed();
+    for (way, tested) in run_in_every_adapter(&json!({}), &json!("100.0"), &suite(matching)) {
+        assert_eq!(tested.case("a")["status"], "passed", "{way}: {}", tested.output);
+    }
+}
+
 #[test]
 fn missing_arguments_are_an_empty_object() {
     let empty = "      - { type: tool_called, name: pay, arguments: {} }\n";
