@@ -369,16 +369,25 @@ fn rejects_invalid_criteria() {
             "{ match: [{ type: agent, criteria: polite }] }",
             "`match` cannot contain assertions that need a judge or a script",
         ),
+        (
+            "{ match: [{ type: script, use: 'scripts:a.b' }] }",
+            "`match` cannot contain assertions that need a judge or a script",
+        ),
         ("{ match: [] }", "must be"),
         ("{ match: { tools: {} } }", "asserts nothing"),
         ("{ describtion: d }", "did you mean `description`?"),
         ("''", "not empty"),
         ("3", "must be"),
     ] {
-        let project = project(&agent, &judge, &format!("criteria:\n  c: {criterion}\n"))
-            .suite("a", "name: a\nturns: [{ user: Hi, assert: [{ type: satisfy, criteria: c }] }]\n");
-        let output = assert_rejected(&project, &[&agent, &judge]);
-        assert!(output.stderr.contains(words), "{criterion}\n{output}");
+        let criteria = format!("criteria:\n  c: {criterion}\n");
+        let case = "name: a\nturns: [{ user: Hi, assert: [{ type: satisfy, criteria: c }] }]\n";
+        let of_project = project(&agent, &judge, &criteria).suite("a", case);
+        let of_case = project(&agent, &judge, "").suite("a", &format!("{case}{criteria}"));
+        for project in [of_project, of_case] {
+            let output = assert_rejected(&project, &[&agent, &judge]);
+            assert!(output.stderr.contains(words), "{criterion}\n{output}");
+            assert!(!output.stderr.contains("unknown criterion"), "{criterion}\n{output}");
+        }
     }
     let output = assert_rejected(
         &project(&agent, &judge, "criteria:\n  'no name': text\n")

@@ -28,7 +28,8 @@ pub struct CheckVocabulary {
 
 #[derive(Debug, Clone)]
 struct CriterionDefinition {
-    kind: CheckKind,
+    /// `None` if the definition is invalid, which has been reported.
+    kind: Option<CheckKind>,
     place: SourceSpan,
 }
 
@@ -49,9 +50,8 @@ impl CheckVocabulary {
                 continue;
             }
             let name: Arc<str> = name.into();
-            if let Some(kind) = read_definition(view, Some(&name), diagnostics) {
-                vocabulary.criteria.insert(name, CriterionDefinition { kind, place });
-            }
+            let kind = read_definition(view, Some(&name), diagnostics);
+            vocabulary.criteria.insert(name, CriterionDefinition { kind, place });
         }
         vocabulary
     }
@@ -78,8 +78,9 @@ impl CheckVocabulary {
             let Some(definition) = self.criteria.get(name) else {
                 return Err(self.unknown_criterion(name, check.place.clone()));
             };
+            let Some(kind) = definition.kind.clone() else { return Ok(()) };
             let own = judging.clone();
-            check.kind = definition.kind.clone();
+            check.kind = kind;
             if let CheckKind::Judged(judged) = &mut check.kind {
                 judged.settings = own.or_inherit(&judged.settings);
             }
