@@ -421,6 +421,8 @@ fn test_functions_compare_supported_values() {
         "NotEqual(NaN, 1)",
         "NotEqual({ a: 1 }, { a: NaN })",
         "NotContains([1], NaN)",
+        "NotContains([{ name: 'book_room' }], 'book_room')",
+        "NotEqual([{ name: 'book_room' }], ['book_room'])",
         "JSONPath({ a: null }, '$.a', NaN)",
         "JSONPath({ a: [null] }, '$.a', [NaN])",
         "Type({}, 'objekt')",

@@ -85,6 +85,9 @@ const TELL_UNDEFINED = ["toBeUndefined", "toBeDefined", "toBeNull", "toBeTruthy"
 /** True for undefined and for lists that contain it: what a member with another name gives. */
 const isUndefinedWithin = (value) => value === undefined || (Array.isArray(value) && value.includes(undefined));
 
+/** Matchers that compare a value or its entries with their argument. */
+const COMPARE_ENTRIES = ["toBe", "toEqual", "toMatchObject", "toContain", "toContainEqual"];
+
 /** The same of a matcher for values. */
 function ofValue(name) {
   const { GIVEN_OF_VALUES, compareValue, ofValues } = part("valueMatchers");
@@ -92,6 +95,8 @@ function ofValue(name) {
   return [GIVEN_OF_VALUES[name] ?? [1, 1], ({ value, subject, way }, negated, args) => {
     if (negated && args.length > 1 && name.startsWith("toContain")) throw misuse(`not.${name} needs one value: negating several is ambiguous`);
     if (negated && !TELL_UNDEFINED.includes(name) && args[0] !== undefined && isUndefinedWithin(value)) throw misuse(`not.${name} would pass because the value is undefined: is a name misspelt? Assert toBeDefined or toBeUndefined instead`);
+    const objects = negated && COMPARE_ENTRIES.includes(name) ? part("values").objectsInPlaceOfTexts(value, args[0]) : undefined;
+    if (objects !== undefined) throw misuse(`not.${name} would pass because ${objects}`);
     if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);
     compareValue(name, value, args, way(negated));
   }];

@@ -1,7 +1,7 @@
 // Test functions with a `t` argument, as in Go.
 
 const { ask, at, current, exact, exactMethods, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
-const { compare, equal, fits, isNumber, isPlain, show, shown, textOf, tried } = part("values");
+const { compare, equal, fits, isNumber, isPlain, objectsInPlaceOfTexts, show, shown, textOf, tried } = part("values");
 const { TYPES, sized, typeName } = part("valueMatchers");
 
 /** Stops a test function or subtest. */
@@ -36,11 +36,18 @@ function testing(name, state) {
       return wrong === undefined ? note(name, work(...args), args[count]) : note(name, wrong);
     };
   const is = (expected, value, holds) => ({ expected, actual: shown(value), holds });
-  const equals = (words, wanted) => (actual, expected) => ({ expected: `${words} ${shown(expected)}`, ...tried(() => ({ actual: shown(actual), holds: equal(actual, expected) === wanted })) });
   const undecided = (expected, words) => ({ expected, error: words });
+  const equals = (words, wanted) => (value, one) => {
+    const expected = `${words} ${shown(one)}`;
+    const objects = wanted ? undefined : objectsInPlaceOfTexts(value, one);
+    if (objects !== undefined) return undecided(expected, objects);
+    return { expected, ...tried(() => ({ actual: shown(value), holds: equal(value, one) === wanted })) };
+  };
   const contains = (words, wanted) => (value, part) => {
     const expected = `${words} ${shown(part)}`;
     const found = (holds) => is(expected, value, holds === wanted);
+    const objects = wanted ? undefined : objectsInPlaceOfTexts(value, part);
+    if (objects !== undefined) return undecided(expected, objects);
     if (Array.isArray(value) && part !== undefined) return { expected, ...tried(() => found(value.some((one) => equal(one, part)))) };
     const text = typeof part === "number" ? String(part) : part;
     if (typeof text !== "string" || text === "") return undecided(expected, `${shown(part)} cannot be searched for`);

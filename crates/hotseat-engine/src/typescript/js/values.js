@@ -81,6 +81,13 @@ function identical(actual, expected) {
   return isSame(actual, expected);
 }
 
+/** Returns why no entry of a list is an expected text, if all are objects, such as tool calls in place of their names. */
+function objectsInPlaceOfTexts(list, expected) {
+  const text = Array.isArray(expected) ? expected[0] : expected;
+  if (typeof text !== "string" || !Array.isArray(list) || list.length === 0 || !list.every(isObject)) return undefined;
+  return `no entry of the list is a text: for tool calls write \`expect(agent).not.toCallTool(${JSON.stringify(text)})\`, or compare their names: \`agent.toolCalls.map((call) => call.name)\``;
+}
+
 /** Classes whose objects are compared by their values. */
 const BOXED = [Number, String, Boolean, BigInt, Symbol];
 
@@ -243,6 +250,6 @@ function judged(name, work) {
 }
 
 return {
-  Matcher, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, oneOf,
+  Matcher, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectsInPlaceOfTexts, oneOf,
   show, shown, textOf, tried, undefinedIn,
 };
