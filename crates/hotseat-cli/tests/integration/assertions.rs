@@ -166,6 +166,9 @@ fn rejects_patterns_that_match_nothing() {
         let case = json!({"id": "a", "input": "go", "assert": {"text": {"must_not_match": pattern}}});
         assert_rejected(&case, "1:", "it matches no text");
     }
+    let escaped = json!({"id": "a", "input": "go", "assert": {"text": {"must_match": "costs \\$${PRICE}"}}});
+    assert_rejected(&escaped, "1:", "this pattern matches no text: `$${` is the text `${`, not a variable");
+    assert_rejected(&escaped, "1:", "write `[$]${NAME}`");
     assert_table(
         agent_saying("It costs $50.\nThat is 2^8."),
         &[

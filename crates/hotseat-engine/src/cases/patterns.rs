@@ -1,6 +1,6 @@
 //! Decodes patterns.
 
-use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
+use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern, PatternError};
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
 use serde_json::Value;
 
@@ -58,9 +58,20 @@ pub(super) fn refuse_json_path(path: &str, place: SourceSpan, diagnostics: &mut 
 pub(super) fn read_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Pattern> {
     match Pattern::compile(view.text()?) {
         Ok(pattern) => Some(pattern),
-        Err(words) => {
-            diagnostics.report(view.place(), format!("this pattern does not compile: {words}"));
+        Err(PatternError::MatchesNothing) if is_escaped_variable(view) => {
+            let message = "this pattern matches no text: `$${` is the text `${`, not a variable";
+            let wrong = Diagnostic::new(message).at(view.place());
+            diagnostics.push(wrong.help("for a dollar sign before a variable write `[$]${NAME}`"));
+            None
+        }
+        Err(error) => {
+            diagnostics.report(view.place(), format!("this pattern does not compile: {error}"));
             None
         }
     }
+}
+
+/// Returns true if a pattern is written with a backslash before `$${`, which then escapes nothing.
+fn is_escaped_variable(view: NodeView<'_>) -> bool {
+    view.source.text.get(view.node.span.clone()).is_some_and(|written| written.contains("\\$${"))
 }
