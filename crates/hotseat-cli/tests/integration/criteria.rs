@@ -533,6 +533,25 @@ fn invalid_judge_answers_never_pass() {
     }
 }
 
+/// The errors of judges show the beginning of an answer, which may end within a secret.
+#[test]
+fn no_part_of_a_secret_is_shown_from_an_invalid_judge_answer() {
+    let secret = "Kq7ZmPw8xRt4VnYb2LcXj9";
+    let agent = booking_agent();
+    let judge = judge_model(move |_| text_reply(&format!("{}{secret}{}", "j".repeat(190), "k".repeat(100))));
+    let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": satisfy(json!("friendly"))}]});
+    let project = project_with_cases(project(&agent, &judge, CRITERIA), &[case]);
+    let args = ["-v", "-o", "a.jsonl", "-o", "a.html", "--trace", "trace.jsonl"];
+    let tested = project.test_in(&[("JUDGE_SECRET", secret)], &args);
+    assert_eq!(tested.failure("a")["kind"], "judge_error");
+    let files = ["a.jsonl", "a.html", "trace.jsonl"].map(|file| project.workspace.read(file));
+    let console = tested.output.to_string();
+    for text in files.iter().chain([&tested.report.to_string(), &console]) {
+        assert!(!text.contains(&secret[..4]), "{text}");
+    }
+    assert!(console.contains("jjj[redacted:ENV.JUDGE_SECRET]"), "{console}");
+}
+
 type Replies = Box<dyn Fn() -> FakeReply + Send + Sync>;
 
 #[test]

@@ -641,11 +641,10 @@ fn refused(text: &str) -> String {
 
 /// Beginning of an answer, for error messages.
 fn excerpt(text: &str) -> String {
-    const SHOWN: usize = 200;
-    match text.char_indices().nth(SHOWN) {
-        _ if text.trim().is_empty() => "the answer is empty".to_string(),
-        Some((end, _)) => format!("the answer was {:?}…", &text[..end]),
-        None => format!("the answer was {text:?}"),
+    const MAX_SHOWN_CHARS: usize = 200;
+    match text.trim().is_empty() {
+        true => "the answer is empty".to_string(),
+        false => format!("the answer was {:?}", hotseat_document::excerpt(text, MAX_SHOWN_CHARS)),
     }
 }
 

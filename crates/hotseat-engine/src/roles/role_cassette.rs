@@ -161,7 +161,7 @@ impl RoleCassetteHandle {
             // How much time is left differs from run to run.
             Err((RoleError::Deadline, _)) => {}
             Err((error, _)) => {
-                answers[place].error = Some(self.redactor.text(&error.to_string()).into_owned())
+                answers[place].error = Some(self.redactor.message(&error.to_string()).into_owned())
             }
         }
         outcome

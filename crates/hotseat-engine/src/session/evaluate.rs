@@ -383,26 +383,26 @@ impl ConversationResult {
             let check = &mut checked.check;
             check.message = check.message.take().map(|message| redactor.text(&message).into_owned());
             check.written = check.written.take().map(|written| Arc::new(redactor.json((*written).clone())));
-            checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
+            checked.verdict.actual = redactor.message(&checked.verdict.actual).into_owned();
             if let Some(comparison) = &mut checked.verdict.comparison {
                 comparison.map_texts(|text| redactor.text(text).into_owned());
             }
-            checked.said.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
-            checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
-            check.criterion = check.criterion.take().map(|words| redactor.text(&words).into());
+            checked.said.iter_mut().for_each(|line| *line = redactor.message(line).into_owned());
+            checked.error = checked.error.take().map(|words| redactor.message(&words).into_owned());
+            check.criterion = check.criterion.take().map(|words| redactor.message(&words).into());
             if let Some(JudgeOpinion { reasoning, suggestions, .. }) = &mut checked.opinion {
                 for suggestion in suggestions {
-                    *suggestion = redactor.text(suggestion).into_owned();
+                    *suggestion = redactor.message(suggestion).into_owned();
                 }
-                *reasoning = reasoning.take().map(|words| redactor.text(&words).into_owned());
+                *reasoning = reasoning.take().map(|words| redactor.message(&words).into_owned());
             }
         }
-        self.logs.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
+        self.logs.iter_mut().for_each(|line| *line = redactor.message(line).into_owned());
         for reached in &mut self.checkpoints {
-            reached.missing = reached.missing.take().map(|words| redactor.text(&words).into_owned());
+            reached.missing = reached.missing.take().map(|words| redactor.message(&words).into_owned());
         }
         self.verdict.failure = self.verdict.failure.take().map(|failure| redactor.failure(failure));
         self.verdict.skip_reason =
-            self.verdict.skip_reason.take().map(|reason| redactor.text(&reason).into_owned());
+            self.verdict.skip_reason.take().map(|reason| redactor.message(&reason).into_owned());
     }
 }

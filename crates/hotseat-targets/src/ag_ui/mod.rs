@@ -235,7 +235,8 @@ async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>)
     }
     let media_type = http::bare_header(response, "content-type");
     // Some servers send no type or `text/plain` for a stream.
-    if matches!(media_type.as_str(), "text/event-stream" | "text/plain" | "application/octet-stream" | "") {
+    let streams = ["text/event-stream", "text/plain", "application/octet-stream", ""];
+    if streams.iter().any(|stream| media_type.eq_ignore_ascii_case(stream)) {
         return None;
     }
     let mut message =

@@ -244,10 +244,10 @@ pub fn display_body(body: &[u8]) -> String {
     excerpt(&text, MAX_SHOWN_CHARS).into_owned()
 }
 
-/// Returns the header `name` in lower case without parameters; empty if absent.
+/// Returns the header `name` without parameters; empty if absent.
 pub fn bare_header(response: &HttpResponse, name: &str) -> String {
     let value = response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
-    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+    value.split(';').next().unwrap_or("").trim().to_string()
 }
 
 /// Returns the headers of requests for an event stream. User headers replace defaults, except `Content-Type`

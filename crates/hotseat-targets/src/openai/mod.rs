@@ -376,7 +376,7 @@ impl ResponseForm {
         if let Err(error) = check_encoding(response.headers()) {
             return failed(format!("the answer {error}"));
         }
-        match http::bare_header(response, "content-type").as_str() {
+        match http::bare_header(response, "content-type").to_ascii_lowercase().as_str() {
             "text/event-stream" => ResponseForm::Stream,
             "application/json" => ResponseForm::Whole,
             other => {

@@ -4,7 +4,7 @@
 //! strings; regular expressions; percent-encoding; base64 and hex.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::iter;
 use std::ops::Range;
@@ -116,7 +116,11 @@ impl SecretRedactor {
             // A state delta names its member by a JSON Pointer.
             let in_pointer =
                 Some(value.replace('~', "~0").replace('/', "~1")).filter(|escaped| *escaped != value);
-            let plain = iter::once(value.clone()).chain(in_pattern).chain(in_pointer).map(String::into_bytes);
+            // Escaped text is decoded, but a part of it may be cut off.
+            let quoted = Value::String(value.clone()).to_string();
+            let in_json = Some(quoted[1..quoted.len() - 1].to_string()).filter(|escaped| *escaped != value);
+            let plain = iter::once(value.clone()).chain(in_pattern).chain(in_pointer).chain(in_json);
+            let plain = plain.map(String::into_bytes);
             for form in plain.chain(encoded_forms(value.as_bytes())) {
                 patterns.push(form);
                 marks.push(mark.clone());
@@ -227,7 +231,7 @@ impl SecretRedactor {
     /// Returns the event with secrets replaced in all members.
     fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
         let Ok(mut members) = payload.to_json() else { return payload };
-        let messages = ["/message", "/error/message"];
+        let messages = ["/message", "/error/message", "/error"];
         let is_shortened = messages.iter().fold(false, |changed, pointer| {
             let Some(Value::String(text)) = members.pointer_mut(pointer) else { return changed };
             let Cow::Owned(clean) = self.message(text) else { return changed };
@@ -275,7 +279,14 @@ impl SecretRedactor {
         // Index of the last text of each owner.
         let mut last: HashMap<Option<String>, usize> = HashMap::new();
         for (place, event) in events.iter().enumerate() {
-            let Payload::Raw(raw) = &event.payload else { continue };
+            let raw = match &event.payload {
+                Payload::Raw(raw) => raw,
+                Payload::TurnStarted(_) => {
+                    last.clear();
+                    continue;
+                }
+                _ => continue,
+            };
             for TextPiece { owner: of, pointer } in text_pieces(&raw.event) {
                 // A piece without an owner continues the text of the previous piece.
                 let known = if of.is_none() { texts.len().checked_sub(1) } else { last.get(&of).copied() };
@@ -388,20 +399,23 @@ impl SecretPatterns {
         merge_overlaps(found)
     }
 
-    /// Returns the parts of secrets that end or begin where a text was shortened.
+    /// Returns the parts of secrets that end or begin where a text was shortened. The ellipsis may stand behind a quotation
+    /// mark.
     fn find_shortened(&self, text: &str) -> Vec<SecretMatch> {
         let mut found = Vec::new();
-        for (at, ellipsis) in text.match_indices(ELLIPSIS) {
-            let (before, after) = (&text.as_bytes()[..at], &text.as_bytes()[at + ellipsis.len()..]);
-            for (pattern, bytes) in self.patterns.iter().enumerate() {
-                let lengths = || (MIN_SECRET_BYTES..bytes.len()).rev();
-                let head = lengths().find(|length| before.ends_with(&bytes[..*length]));
-                let tail = lengths().find(|length| after.starts_with(&bytes[bytes.len() - length..]));
-                let tail_start = at + ellipsis.len();
-                found.extend(head.map(|length| SecretMatch { span: at - length..at, pattern }));
-                found.extend(
-                    tail.map(|length| SecretMatch { span: tail_start..tail_start + length, pattern }),
-                );
+        if !text.contains(ELLIPSIS) {
+            return found;
+        }
+        for (pattern, secret) in self.patterns.iter().enumerate() {
+            let mut mirrored = secret.clone();
+            mirrored.reverse();
+            let mirrored_ellipsis: Vec<u8> = ELLIPSIS.bytes().rev().collect();
+            for (end, length) in shortened_parts(text.bytes(), secret, ELLIPSIS.as_bytes()) {
+                found.push(SecretMatch { span: end - length..end, pattern });
+            }
+            for (end, length) in shortened_parts(text.bytes().rev(), &mirrored, &mirrored_ellipsis) {
+                let start = text.len() - end;
+                found.push(SecretMatch { span: start..start + length, pattern });
             }
         }
         merge_overlaps(found)
@@ -473,8 +487,9 @@ impl SecretPatterns {
         }));
     }
 
-    /// Returns the replacement of a number that is a secret as a whole.
-    fn number_mark(&self, digits: &str) -> Option<&str> {
+    /// Returns the replacement of a number that is a secret as a whole, except for its sign.
+    fn number_mark(&self, number: &str) -> Option<&str> {
+        let digits = number.trim_start_matches('-');
         let found = self.automaton.find(digits)?;
         (found.len() == digits.len()).then(|| self.marks[found.pattern().as_usize()].as_str())
     }
@@ -536,6 +551,49 @@ fn json_string_end(text: &str) -> usize {
         ends
     };
     text.bytes().skip(1).position(is_end).map_or(text.len(), |place| place + 2)
+}
+
+/// Returns the end and the length of each beginning of `pattern` that ends at an ellipsis, or at a quotation mark before it.
+/// The cost is linear.
+fn shortened_parts(text: impl Iterator<Item = u8>, pattern: &[u8], ellipsis: &[u8]) -> Vec<(usize, usize)> {
+    // Length of the longest shorter beginning that ends where a beginning ends.
+    let mut shorter = vec![0; pattern.len()];
+    let continued = |shorter: &[usize], mut length: usize, byte: u8| {
+        while length > 0 && pattern.get(length) != Some(&byte) {
+            length = shorter[length - 1];
+        }
+        length + usize::from(pattern.get(length) == Some(&byte))
+    };
+    for place in 1..pattern.len() {
+        shorter[place] = continued(&shorter, shorter[place - 1], pattern[place]);
+    }
+    let mut parts = Vec::new();
+    // The last bytes with the lengths before them: a quotation mark and an ellipsis.
+    let mut recent: VecDeque<(u8, usize)> = VecDeque::new();
+    let mut length = 0;
+    for (place, byte) in text.enumerate() {
+        if recent.len() > ellipsis.len() {
+            recent.pop_front();
+        }
+        recent.push_back((byte, length));
+        length = continued(&shorter, length, byte);
+        let start = recent.len().saturating_sub(ellipsis.len());
+        if byte != ellipsis[ellipsis.len() - 1]
+            || !recent.iter().skip(start).map(|(byte, _)| byte).eq(ellipsis)
+        {
+            continue;
+        }
+        let end = place + 1 - ellipsis.len();
+        let before_quote = recent.front().filter(|(byte, _)| start > 0 && is_quote(*byte));
+        let ends =
+            [(end, recent[start].1)].into_iter().chain(before_quote.map(|(_, length)| (end - 1, *length)));
+        parts.extend(ends.filter(|(_, length)| *length >= MIN_SECRET_BYTES));
+    }
+    parts
+}
+
+fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'' | b'`')
 }
 
 /// Merges overlapping matches; the mark of the first one replaces all of them.
@@ -680,16 +738,15 @@ fn text_pieces(event: &Value) -> Vec<TextPiece> {
     let mut pieces = Vec::new();
     if event.get("delta").is_some_and(Value::is_string) {
         let of =
-            ["messageId", "toolCallId"].iter().find_map(|key| event.get(key)?.as_str()).map(str::to_string);
+            ["toolCallId", "messageId"].iter().find_map(|key| event.get(key)?.as_str()).map(str::to_string);
         pieces.push(TextPiece { owner: of, pointer: "/delta".to_string() });
     }
-    let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
     for (number, choice) in event.get("choices").and_then(Value::as_array).into_iter().flatten().enumerate() {
         let Some(delta) = choice.get("delta") else { continue };
         for key in ["content", "refusal", "reasoning_content", "reasoning"] {
             if delta.get(key).is_some_and(Value::is_string) {
                 let pointer = format!("/choices/{number}/delta/{key}");
-                pieces.push(TextPiece { owner: Some(format!("{id} {number} {key}")), pointer });
+                pieces.push(TextPiece { owner: Some(format!("{number} {key}")), pointer });
             }
         }
         let calls = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
@@ -697,7 +754,7 @@ fn text_pieces(event: &Value) -> Vec<TextPiece> {
             let pointer = format!("/choices/{number}/delta/tool_calls/{place}/function/arguments");
             // Without an index the pieces of all calls are joined as one, which may redact too much.
             let index = call.get("index").cloned().unwrap_or_default();
-            pieces.push(TextPiece { owner: Some(format!("{id} {number} call {index}")), pointer });
+            pieces.push(TextPiece { owner: Some(format!("{number} call {index}")), pointer });
         }
     }
     pieces
@@ -809,6 +866,7 @@ mod tests {
             redactor.json(json!({"pin": 48151623, "n": 481516230})),
             json!({"pin": "[redacted:PIN]", "n": 481516230})
         );
+        assert_eq!(redactor.json(json!([-48151623])), json!(["[redacted:PIN]"]));
     }
 
     #[test]
@@ -839,6 +897,12 @@ mod tests {
             assert_eq!(redactor.message(&message), clean);
         }
         assert_eq!(redactor.message("the abc… of wxy"), "the abc… of wxy");
+        assert_eq!(redactor.message(r#"got "xxabcdef"…"#), r#"got "xx[redacted:KEY]"…"#);
+        // The cost is linear.
+        let many = "…x".repeat(200_000);
+        assert_eq!(redactor.message(&many), many);
+        let redactor = SecretRedactor::new([("KEY".to_string(), r#"Wx"9\yTz4"Qr8"#.to_string())]);
+        assert_eq!(redactor.message(r#"xx"Wx\"9\\yT…"#), r#"xx"[redacted:KEY]…"#);
         assert_eq!(redactor.text("abcdefgh…"), "abcdefgh…");
     }
 
