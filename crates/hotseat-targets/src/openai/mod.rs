@@ -376,11 +376,12 @@ impl ResponseForm {
         if let Err(error) = check_encoding(response.headers()) {
             return failed(format!("the answer {error}"));
         }
-        match http::bare_header(response, "content-type").to_ascii_lowercase().as_str() {
+        let media_type = http::bare_header(response, "content-type");
+        match media_type.to_ascii_lowercase().as_str() {
             "text/event-stream" => ResponseForm::Stream,
             "application/json" => ResponseForm::Whole,
-            other => {
-                let other = if other.is_empty() { "no content type" } else { other };
+            _ => {
+                let other = if media_type.is_empty() { "no content type" } else { &media_type };
                 failed(format!(
                     "HTTP {} with {other} is neither a completion (application/json) nor a stream of chunks (text/event-stream)",
                     response.status()
