@@ -231,7 +231,7 @@ impl SecretRedactor {
     /// Returns the event with secrets replaced in all members.
     fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
         let Ok(mut members) = payload.to_json() else { return payload };
-        let messages = ["/message", "/error/message", "/error"];
+        let messages = ["/message", "/error/message", "/error", "/detail", "/reason"];
         let is_shortened = messages.iter().fold(false, |changed, pointer| {
             let Some(Value::String(text)) = members.pointer_mut(pointer) else { return changed };
             let Cow::Owned(clean) = self.message(text) else { return changed };
@@ -407,15 +407,19 @@ impl SecretPatterns {
             return found;
         }
         for (pattern, secret) in self.patterns.iter().enumerate() {
-            let mut mirrored = secret.clone();
-            mirrored.reverse();
-            let mirrored_ellipsis: Vec<u8> = ELLIPSIS.bytes().rev().collect();
-            for (end, length) in shortened_parts(text.bytes(), secret, ELLIPSIS.as_bytes()) {
-                found.push(SecretMatch { span: end - length..end, pattern });
+            let has = |part: &[u8]| memchr::memmem::find(text.as_bytes(), part).is_some();
+            if has(&secret[..MIN_SECRET_BYTES.min(secret.len())]) {
+                for (end, length) in shortened_parts(text.bytes(), secret, ELLIPSIS.as_bytes()) {
+                    found.push(SecretMatch { span: end - length..end, pattern });
+                }
             }
-            for (end, length) in shortened_parts(text.bytes().rev(), &mirrored, &mirrored_ellipsis) {
-                let start = text.len() - end;
-                found.push(SecretMatch { span: start..start + length, pattern });
+            if has(&secret[secret.len().saturating_sub(MIN_SECRET_BYTES)..]) {
+                let mirrored: Vec<u8> = secret.iter().rev().copied().collect();
+                let ellipsis: Vec<u8> = ELLIPSIS.bytes().rev().collect();
+                for (end, length) in shortened_parts(text.bytes().rev(), &mirrored, &ellipsis) {
+                    let start = text.len() - end;
+                    found.push(SecretMatch { span: start..start + length, pattern });
+                }
             }
         }
         merge_overlaps(found)
