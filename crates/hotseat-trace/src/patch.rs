@@ -3,6 +3,9 @@
 
 use serde_json::Value;
 
+/// Maximum number of characters shown of the name of an operation.
+const MAX_NAME_CHARS: usize = 20;
+
 /// Maximum nesting depth of a document after an operation.
 const MAX_DEPTH: usize = 60;
 /// Maximum number of bytes that operations may copy, move or shift, over all patches of one budget.
@@ -115,7 +118,10 @@ pub fn apply_patch(
         if let Err(source) = patching.apply(operation) {
             patching.roll_back();
             let name = operation.get("op").and_then(Value::as_str).unwrap_or("without `op`");
-            let name = name.chars().take(20).collect();
+            let name = match name.char_indices().nth(MAX_NAME_CHARS) {
+                Some((end, _)) => format!("{}…", &name[..end]),
+                None => name.to_string(),
+            };
             return Err(PatchError::Operation { number: place + 1, name, source });
         }
     }

@@ -552,6 +552,53 @@ fn no_part_of_a_secret_is_shown_from_an_invalid_judge_answer() {
     assert!(console.contains("jjj[redacted:ENV.JUDGE_SECRET]"), "{console}");
 }
 
+/// Peers repeat the headers that they receive.
+#[test]
+fn secrets_in_headers_of_connectors_servers_and_processes_are_not_shown() {
+    let secrets = [
+        "ConnLit9xYzQwErT5",
+        "CookieVal9xYz",
+        "CsrfVal9xYzQw",
+        "BasicPass9xYz",
+        "McpLit9xYzQwErT5",
+        "SuiteMcp9xYzQw",
+        "ProcLit9xYzQwErT5",
+        "TrimVal9xYzQw",
+    ];
+    let said = secrets.join(" and ");
+    let reasoning = said.clone();
+    let judge =
+        judge_model(move |_| text_reply(&json!({"reasoning": reasoning, "satisfied": true}).to_string()));
+    let agent = booking_agent();
+    let config = format!(
+        "target: {{ endpoint: '{}', headers: {{ Cookie: 'session=CookieVal9xYz; csrf=CsrfVal9xYzQw', Authorization: 'Basic dTpCYXNpY1Bhc3M5eFl6' }} }}
+connectors:
+  judge: {{ type: openai, base_url: '{}v1', model: judge-1, stream: false, headers: {{ X-Api-Key: ConnLit9xYzQwErT5 }} }}
+judge: connectors:judge
+mcp: {{ bank: {{ type: proxy, url: 'http://127.0.0.1:9/mcp', headers: {{ Authorization: Bearer McpLit9xYzQwErT5 }} }} }}
+scripts: {{ processes: {{ p: {{ url: 'http://127.0.0.1:9/p', headers: {{ X-Api-Key: ProcLit9xYzQwErT5 }} }} }} }}
+{CRITERIA}",
+        agent.url(),
+        judge.url()
+    );
+    let case = json!({
+        "id": "a",
+        "mcp": {"shop": {"type": "proxy", "url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${ENV.SHOP}"}}},
+        "turns": [{"input": format!("say: {said}"), "assert": satisfy(json!("friendly"))}],
+    });
+    let project = project_with_cases(Project::with_config(&config), &[case]);
+    let environment = [("SHOP", "SuiteMcp9xYzQw"), ("TRIM_TOKEN", "TrimVal9xYzQw\n")];
+    let tested = project.test_in(&environment, &["-v", "-o", "a.html"]);
+    tested.assert_all_passed();
+    let page = project.workspace.read("a.html");
+    let console = tested.output.to_string();
+    for secret in secrets {
+        for text in [&tested.report.to_string(), &page, &console] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
+}
+
 type Replies = Box<dyn Fn() -> FakeReply + Send + Sync>;
 
 #[test]

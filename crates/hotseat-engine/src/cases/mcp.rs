@@ -15,6 +15,7 @@ use hotseat_mcp::{
 };
 use hotseat_schema::{JsonSchema, JsonSchemaError};
 use hotseat_targets::message::{ClientTool, ToolAnswer, ToolReply, ToolReplySource};
+use hotseat_targets::recorder::header_secrets;
 use serde_json::{Value, json};
 
 use super::answer_shape::MCP_TOOL_ANSWER;
@@ -44,6 +45,19 @@ pub struct McpServer {
     pub faults: Vec<McpFault>,
     /// True if a call without a matching answer gets an error result instead of failing the case.
     pub answers_unmatched: bool,
+}
+
+impl McpServer {
+    /// Returns the secrets in the headers of requests to a proxied server, by header.
+    pub fn header_secrets(&self) -> Vec<(String, String)> {
+        let McpSource::Proxy { upstream: Upstream::Url { headers, .. }, .. } = &self.source else {
+            return Vec::new();
+        };
+        let of = |(name, value): (&String, &String)| {
+            header_secrets(name, value).into_iter().map(|secret| (name.clone(), secret)).collect::<Vec<_>>()
+        };
+        headers.iter().flat_map(of).collect()
+    }
 }
 
 /// Source of the answers of a server.

@@ -21,12 +21,12 @@ use crate::cases::{
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, address_password,
-    check, source_from_bytes, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, SourceText,
+    address_password, check, source_from_bytes, yaml,
 };
 use hotseat_model::Model;
 use hotseat_runtime::files::ConnectorSet;
-use hotseat_targets::recorder::{ModelPrices, SecretRedactor, TrafficLimits};
+use hotseat_targets::recorder::{ModelPrices, SecretRedactor, TrafficLimits, header_secrets};
 use hotseat_targets::recording::suite_name;
 
 /// File names of the project file, in order of precedence.
@@ -680,39 +680,40 @@ fn read_connectors(project: &MapView<'_>, root: &Path, mistakes: &mut Diagnostic
     connectors
 }
 
-/// Secret values in headers and keys of agents, connectors and processes: the environment variables that they
-/// use, and literal keys.
+/// Secret values in headers and keys of agents, connectors, MCP servers and processes: the environment variables that they
+/// use, and literal values.
 fn collect_header_secrets(
     project: &DocumentNode,
     environment: &BTreeMap<String, String>,
 ) -> Vec<(String, String)> {
-    use hotseat_document::NodeValue;
-    let entries = |node: Option<&DocumentNode>| match node.map(|node| &node.value) {
-        Some(NodeValue::Map(entries)) => entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
-    let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
-    let agents = agents.chain(entries(project.get("mcp")));
-    let agents = agents.chain(entries(project.get("scripts").and_then(|scripts| scripts.get("processes"))));
-    let connectors = entries(project.get("connectors"));
+    let processes = project.get("scripts").and_then(|scripts| scripts.get("processes"));
+    let groups = [project.get("agents"), project.get("mcp"), processes, project.get("connectors")];
+    let members = groups.into_iter().flatten().flat_map(text_members).map(|(_, member)| member);
     let mut secrets = Vec::new();
-    for key in connectors.iter().filter_map(|connector| connector.get("api_key")) {
-        if let NodeValue::String(text) = &key.value
-            && !text.contains("${")
-        {
-            secrets.push(("api_key".to_string(), text.clone()));
-        }
-    }
-    let texts = agents.chain(connectors).flat_map(|agent| {
-        entries(agent.get("headers")).into_iter().chain(agent.get("api_key").cloned()).collect::<Vec<_>>()
-    });
-    for node in texts {
-        let NodeValue::String(text) = &node.value else { continue };
-        for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
-            secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
+    for member in project.get("target").into_iter().chain(members) {
+        let headers = member.get("headers").into_iter().flat_map(text_members);
+        let key = member.get("api_key").map(|key| ("api_key", key));
+        for (name, node) in headers.chain(key) {
+            let NodeValue::String(text) = &node.value else { continue };
+            if !text.contains("${") {
+                let literal = if name == "api_key" { vec![text.clone()] } else { header_secrets(name, text) };
+                secrets.extend(literal.into_iter().map(|secret| (name.to_string(), secret)));
+            }
+            for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
+                secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
+            }
         }
     }
     secrets
+}
+
+/// Returns the entries of a mapping.
+fn text_members(node: &DocumentNode) -> impl Iterator<Item = (&str, &DocumentNode)> {
+    let entries = match &node.value {
+        NodeValue::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    entries.iter().map(|entry| (&*entry.key.text, &entry.value))
 }
 
 pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {

@@ -238,6 +238,14 @@ async fn prepare_case(
     };
     let variables = VariableScope { redactor: &redactor, mcp, ..outside.case_variables(&hook_variables) };
     let case = case.bind(variables).map_err(test_error)?;
+    let of_servers: Vec<_> = case.mcp.iter().flat_map(|(_, server)| server.header_secrets()).collect();
+    let redactor = match of_servers.is_empty() {
+        true => redactor,
+        false => {
+            let secrets = [target.secrets.as_slice(), &of_helpers, &of_servers].concat();
+            outside.redactor(&secrets, &hook_variables)
+        }
+    };
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case
         .with_attachments(&folders)

@@ -67,9 +67,12 @@ impl ErrorOutput {
         }
     }
 
+    /// Returns the output kept so far, after an ellipsis if there was more.
     fn text(&self) -> Option<String> {
         let bytes: Vec<u8> = lock(&self.0).iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes).trim().to_string();
-        (!text.is_empty()).then_some(text)
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim().trim_start_matches('\u{FFFD}');
+        let ellipsis = if bytes.len() < MAX_ERROR_OUTPUT_BYTES { "" } else { "…" };
+        (!text.is_empty()).then(|| format!("{ellipsis}{text}"))
     }
 }

@@ -393,9 +393,10 @@ impl LinkRequests {
         }
         self.has_ignored.store(true, Ordering::Relaxed);
         let start = String::from_utf8_lossy(&line[..line.len().min(MAX_NOTED_LINE_BYTES)]);
+        let ellipsis = if line.len() > MAX_NOTED_LINE_BYTES { "…" } else { "" };
         let message = format!(
-            "the program prints lines that are no JSON-RPC messages, which are ignored; the first is: {}",
-            start.trim()
+            "the program prints lines that are no JSON-RPC messages, which are ignored; the first is: {}{ellipsis}",
+            start.trim().trim_end_matches('\u{FFFD}')
         );
         let user = lock(&self.user).as_ref().map(|user| (user.events.clone(), user.server.clone()));
         if let Some((events, server)) = user

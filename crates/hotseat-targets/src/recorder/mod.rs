@@ -2,6 +2,7 @@
 
 mod clock;
 mod depth_limit;
+mod header_secrets;
 mod inbox;
 mod redact;
 mod shared_events;
@@ -10,6 +11,7 @@ mod trace_recorder;
 mod traffic;
 
 pub use clock::{SessionClock, wall_millis};
+pub use header_secrets::header_secrets;
 pub use inbox::EventInbox;
 pub use redact::{REDACTION_MARK, SecretRedactor};
 pub use shared_events::SharedEvents;

@@ -119,7 +119,10 @@ impl SecretRedactor {
             // Escaped text is decoded, but a part of it may be cut off.
             let quoted = Value::String(value.clone()).to_string();
             let in_json = Some(quoted[1..quoted.len() - 1].to_string()).filter(|escaped| *escaped != value);
-            let plain = iter::once(value.clone()).chain(in_pattern).chain(in_pointer).chain(in_json);
+            let trimmed = Some(value.trim().to_string())
+                .filter(|trimmed| *trimmed != value && trimmed.len() >= MIN_SECRET_BYTES);
+            let plain =
+                iter::once(value.clone()).chain(trimmed).chain(in_pattern).chain(in_pointer).chain(in_json);
             let plain = plain.map(String::into_bytes);
             for form in plain.chain(encoded_forms(value.as_bytes())) {
                 patterns.push(form);
@@ -231,13 +234,9 @@ impl SecretRedactor {
     /// Returns the event with secrets replaced in all members.
     fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
         let Ok(mut members) = payload.to_json() else { return payload };
-        let messages = ["/message", "/error/message", "/error", "/detail", "/reason"];
-        let is_shortened = messages.iter().fold(false, |changed, pointer| {
-            let Some(Value::String(text)) = members.pointer_mut(pointer) else { return changed };
-            let Cow::Owned(clean) = self.message(text) else { return changed };
-            *text = clean;
-            true
-        });
+        // Messages of Hotseat contain shortened texts.
+        let mut has_changed_message = self.redact_messages(&mut members);
+        has_changed_message |= members.get_mut("error").is_some_and(|error| self.redact_messages(error));
         let with_numbers = secrets.has_secret_number(&members).then(|| {
             let mut members = members.clone();
             self.redact(&mut members, NumberPolicy::Redacted);
@@ -249,10 +248,25 @@ impl SecretRedactor {
         if let Some(clean) = with_numbers.and_then(|members| Payload::from_json(type_name, members).ok()) {
             return clean;
         }
-        match self.redact(&mut members, NumberPolicy::Kept) || is_shortened {
+        match self.redact(&mut members, NumberPolicy::Kept) || has_changed_message {
             true => Payload::from_json(type_name, members).unwrap_or(payload),
             false => payload,
         }
+    }
+
+    /// Replaces secrets in the texts of an object as in a [message](SecretRedactor::message). Returns true if anything was
+    /// replaced.
+    fn redact_messages(&self, value: &mut Value) -> bool {
+        let mut is_changed = false;
+        for member in value.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
+            if let Value::String(text) = member
+                && let Cow::Owned(clean) = self.message(text)
+            {
+                *text = clean;
+                is_changed = true;
+            }
+        }
+        is_changed
     }
 
     /// Returns the value with secrets replaced.

@@ -9,8 +9,9 @@ use crate::cases::{ASSERT_KIND, CaseTarget, MILLISECONDS};
 use crate::config::start::START;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, document_shape,
-    is_secret_header, nearest,
+    nearest,
 };
+use hotseat_targets::recorder::header_secrets;
 use hotseat_targets::target::template::{
     CaseInputs, Placeholder, PlaceholderError, PlaceholderRef, references,
 };
@@ -116,16 +117,13 @@ pub(super) fn invalid_header(name: &HeaderName, place: SourceSpan) -> Diagnostic
 }
 
 /// Secrets in headers and keys.
-pub(super) fn header_secrets(map: &MapView<'_>) -> Vec<(String, String)> {
+pub(super) fn target_secrets(map: &MapView<'_>) -> Vec<(String, String)> {
     let has = |key: &str| map.shape().field(key).is_some();
     let headers = has("headers").then(|| map.get("headers")).flatten();
     let entries = headers.and_then(NodeView::entries).into_iter().flatten();
-    let made_for_secrets = entries.filter(|(key, ..)| is_secret_header(key));
-    let values = made_for_secrets.filter_map(|(key, _, view)| {
-        let value = view.text()?;
-        // `Bearer TOKEN`: only the token is secret.
-        let token = value.split_once(' ').map_or(value, |(_, token)| token.trim());
-        Some((key.to_string(), token.to_string()))
+    let values = entries.flat_map(|(key, _, view)| {
+        let secrets = view.text().map(|value| header_secrets(key, value)).unwrap_or_default();
+        secrets.into_iter().map(|secret| (key.to_string(), secret))
     });
     let key = has("api_key").then(|| map.text("api_key")).flatten();
     values.chain(key.map(|key| ("api_key".to_string(), key.to_string()))).collect()

@@ -281,7 +281,7 @@ impl BoundTarget {
         mistakes: &mut Diagnostics,
     ) -> Option<Self> {
         let AgentReadContext { root, connectors, environment, .. } = around;
-        let mut secrets = common::header_secrets(map);
+        let mut secrets = common::target_secrets(map);
         let tools = BoundTarget::read_tools(map, mistakes);
         let target = (TargetKind::from_shape(map.shape()).read)(&mut TargetInput {
             map,
