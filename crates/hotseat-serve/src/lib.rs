@@ -6,6 +6,8 @@ mod accept;
 #[cfg(feature = "http")]
 mod access;
 #[cfg(feature = "http")]
+mod body;
+#[cfg(feature = "http")]
 mod connections;
 mod fault;
 mod limits;
@@ -17,6 +19,8 @@ mod text_cleaner;
 pub use accept::accept;
 #[cfg(feature = "http")]
 pub use access::{AccessError, check_access, is_local};
+#[cfg(feature = "http")]
+pub use body::{BodyError, read_body};
 pub use fault::{FaultCounters, FaultTrigger, GARBAGE};
 #[cfg(feature = "http")]
 pub use hyper_util::service::TowerToHyperService;

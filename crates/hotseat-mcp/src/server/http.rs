@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
-use hotseat_serve::{AcceptLimits, LoopbackServer, check_access};
+use hotseat_serve::{AcceptLimits, BodyError, LoopbackServer, check_access, read_body};
 use hyper::service::service_fn;
 use serde_json::Value;
 
@@ -45,7 +45,8 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     let conversation = match run.find(token) {
         ConversationLookup::Found(conversation) => conversation,
         ConversationLookup::Gone(conversation) => {
-            let body = read_body(body, run.limits.max_message_bytes).await.unwrap_or_default();
+            let max_bytes = run.limits.max_message_bytes;
+            let body = read_body(Body::new(body), max_bytes, BODY_TIMEOUT).await.unwrap_or_default();
             if let Some(tool) = called_tool(&body) {
                 run.note_late_call(LateCall { conversation, server: server.to_string(), tool });
             }
@@ -61,7 +62,8 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
         return Ok(text_response(StatusCode::NOT_FOUND, text));
     };
     if conversation.is_closed() {
-        let body = read_body(body, conversation.limits.max_message_bytes).await.unwrap_or_default();
+        let max_bytes = conversation.limits.max_message_bytes;
+        let body = read_body(Body::new(body), max_bytes, BODY_TIMEOUT).await.unwrap_or_default();
         let request = describe(&parts.method, &body);
         conversation.report(server.name(), arrived, McpEventKind::CallAfterClose { request }).await;
         return Ok(closed_response());
@@ -72,13 +74,16 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
         conversation.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
         return Ok(error_response(StatusCode::SERVICE_UNAVAILABLE, error_code::LIMIT_REACHED, message));
     };
-    let body = match read_body(body, conversation.limits.max_message_bytes).await {
-        Some(body) => body,
-        None => {
-            let limit = format!("{} bytes of a message", conversation.limits.max_message_bytes);
-            let message = format!("the limit of {limit} is exceeded, or the body is incomplete");
-            conversation.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
-            return Ok(error_response(StatusCode::PAYLOAD_TOO_LARGE, error_code::LIMIT_REACHED, message));
+    let max_bytes = conversation.limits.max_message_bytes;
+    let body = match read_body(Body::new(body), max_bytes, BODY_TIMEOUT).await {
+        Ok(body) => body,
+        Err(error) => {
+            let (code, message) = (invalid_body_code(&error), error.to_string());
+            if let BodyError::TooLong(_) = error {
+                let limit = format!("{max_bytes} bytes of a message");
+                conversation.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
+            }
+            return Ok(error_response(error.status(), code, message));
         }
     };
     let request = McpHttpRequest {
@@ -94,10 +99,11 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     requests::handle(request).await
 }
 
-/// Reads a body, unless it is too long, too slow or incomplete.
-async fn read_body(body: hyper::body::Incoming, max_bytes: usize) -> Option<Bytes> {
-    let read = axum::body::to_bytes(Body::new(body), max_bytes);
-    tokio::time::timeout(BODY_TIMEOUT, read).await.ok()?.ok()
+fn invalid_body_code(error: &BodyError) -> i64 {
+    match error {
+        BodyError::TooLong(_) => error_code::LIMIT_REACHED,
+        BodyError::TooSlow(_) | BodyError::Broken(_) => error_code::INVALID_REQUEST,
+    }
 }
 
 fn closed_response() -> axum::http::Response<Body> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_mcp::{
-    FixedAnswerer, McpAnswer, McpCall, McpLimits, McpOptions, McpServers, McpToolResult, ServerDefinition,
-    ServerKind, Upstream, UpstreamCommand,
+    FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpLimits, McpOptions, McpServers, McpToolResult,
+    ServerDefinition, ServerKind, Upstream, UpstreamCommand,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -50,6 +50,27 @@ async fn connections_that_send_nothing_keep_no_client_out() {
         // The oldest one had to go.
         let mut rest = Vec::new();
         let _ = soon("the oldest connection", half_open[0].read_to_end(&mut rest)).await;
+    }
+}
+
+/// A broken body is no message that is too long.
+#[tokio::test]
+async fn broken_bodies_are_no_reached_limit() {
+    let (definition, answers) = bank();
+    let servers = McpServers::start(vec![definition], McpOptions::default()).unwrap();
+    let mut conversation = servers.open_conversation("case", answers, Vec::new()).unwrap();
+    let url = conversation.url("bank").unwrap();
+    let path = &url[url.find("/mcp").expect("a path")..];
+    let host = servers.address();
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n");
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let broken = format!("{head}transfer-encoding: chunked\r\nconnection: close\r\n\r\nnot a size\r\n");
+    stream.write_all(broken.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = soon("an answer", stream.read_to_string(&mut answer)).await;
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("the body is incomplete"), "{answer}");
+    while let Some(event) = conversation.try_next_event() {
+        assert!(!matches!(event.kind, McpEventKind::LimitReached { .. }), "{event:?}");
     }
 }
 

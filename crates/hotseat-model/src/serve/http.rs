@@ -11,7 +11,7 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use hotseat_document::json::read_bytes;
+use hotseat_document::json::{may_have_more_values, read_bytes};
 use hotseat_serve::{LoopbackServer, TowerToHyperService, check_access};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -247,9 +247,7 @@ fn read_call(
     body: &[u8],
     conversation: &ConversationState,
 ) -> Result<ServedRequest, RequestProblem> {
-    // Each value but the first follows a comma or an opening bracket.
-    let values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{'));
-    if body.len() > MAX_JSON_VALUES && values.take(MAX_JSON_VALUES + 1).count() > MAX_JSON_VALUES {
+    if may_have_more_values(body, MAX_JSON_VALUES) {
         return Err(RequestProblem::new(format!("the body has more than {MAX_JSON_VALUES} JSON values")));
     }
     let mut body = read_bytes(body).map_err(|error| RequestProblem::new(format!("the body {error}")))?;
@@ -266,19 +264,8 @@ fn read_call(
 }
 
 async fn read_body(request: Request, limits: &ServeLimits) -> Result<Bytes, (u16, RequestProblem)> {
-    let longest = limits.max_body_bytes;
-    let read = axum::body::to_bytes(request.into_body(), longest);
-    match tokio::time::timeout(limits.body_timeout, read).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => {
-            let message = format!("the body is longer than {longest} bytes, or incomplete");
-            Err((413, RequestProblem::new(message)))
-        }
-        Err(_) => {
-            let seconds = limits.body_timeout.as_secs_f64();
-            Err((408, RequestProblem::new(format!("the body did not arrive within {seconds} s"))))
-        }
-    }
+    let read = hotseat_serve::read_body(request.into_body(), limits.max_body_bytes, limits.body_timeout);
+    read.await.map_err(|error| (error.status().as_u16(), RequestProblem::new(error.to_string())))
 }
 
 /// Lists the served model.

@@ -1,12 +1,15 @@
 //! Members that the requests of several protocols contain.
 
-use hotseat_document::json::read_bytes;
+use hotseat_document::json::{may_have_more_values, read_bytes};
 use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::Value;
 
 use super::request_error::RequestError;
+
+/// Maximum number of JSON values of a request: values take far more memory than their text.
+const MAX_JSON_VALUES: usize = 200_000;
 
 /// Maximum length of a thread or run id, in bytes.
 const MAX_ID_BYTES: usize = 256;
@@ -18,6 +21,10 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input:
 
 /// Parses the body of a request, which is an object.
 pub fn parse_body(body: &[u8]) -> Result<Value, RequestError> {
+    if may_have_more_values(body, MAX_JSON_VALUES) {
+        let message = format!("the body has more than {MAX_JSON_VALUES} JSON values");
+        return Err(RequestError::bad_request("body", message));
+    }
     match read_bytes(body) {
         Ok(members @ Value::Object(_)) => Ok(members),
         Ok(_) => Err(RequestError::bad_request("body", "the body must be a JSON object")),

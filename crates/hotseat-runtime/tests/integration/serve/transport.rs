@@ -71,6 +71,17 @@ async fn body_must_be_json_within_size_limit() {
     assert_eq!(send(request.body(hello())).await.status(), 200);
 }
 
+/// Values take far more memory than their text.
+#[tokio::test]
+async fn body_has_a_limited_number_of_values() {
+    let served = start_server().await;
+    let with_values = |count: usize| hello().replacen('{', &format!("{{\"x\":[{}0],", "0,".repeat(count)), 1);
+    assert_eq!(send(served.request("/", with_values(1000))).await.status(), 200);
+    let (status, words) = rejection(send(served.request("/", with_values(200_001))).await).await;
+    assert_eq!(status, 400);
+    assert!(words.contains("more than 200000 JSON values"), "{words}");
+}
+
 #[tokio::test]
 async fn rejects_requests_for_other_hosts() {
     let served = start_server().await;
