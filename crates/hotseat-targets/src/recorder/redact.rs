@@ -254,12 +254,13 @@ impl SecretRedactor {
         }
     }
 
-    /// Replaces secrets in the texts of an object as in a [message](SecretRedactor::message). Returns true if anything was
-    /// replaced.
+    /// Replaces secrets in the shortened texts of an object as in a [message](SecretRedactor::message). Returns true if
+    /// anything was replaced.
     fn redact_messages(&self, value: &mut Value) -> bool {
         let mut is_changed = false;
         for member in value.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
             if let Value::String(text) = member
+                && text.contains(ELLIPSIS)
                 && let Cow::Owned(clean) = self.message(text)
             {
                 *text = clean;
