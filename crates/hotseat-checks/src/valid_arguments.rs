@@ -53,7 +53,7 @@ impl CheckBehavior for ValidArguments {
             made.iter().find(|(_, _, seen)| seen.arguments_unchecked).filter(|_| is_valid)?;
         let shown = format_call(*turn, call);
         Some(format!(
-            "the arguments were not checked, because the agent did not list the tools of the server, or the schema of the tool is not usable: {shown}"
+            "the schema of a tool is not known: the agent did not list the tools of its server, or the schema in the list is not usable: {shown}"
         ))
     }
 

@@ -78,6 +78,8 @@ pub enum McpEventKind {
     ProtocolError { code: Option<i64>, message: String },
     /// A request arrived after the conversation was closed: its method, and the tool if it is a call. The request was refused.
     CallAfterClose { request: String },
+    /// A request was refused because its body is incomplete, invalid or slow.
+    RequestBroken { message: String },
     /// A request was refused because a limit is reached.
     LimitReached { limit: String },
 }

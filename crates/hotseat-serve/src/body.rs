@@ -1,5 +1,6 @@
 //! Bodies of requests.
 
+use std::error::Error;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -31,6 +32,14 @@ impl BodyError {
     }
 }
 
+/// Returns the first cause of an error: the others only say that a body could not be read.
+fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error
+}
+
 /// Reads the body of a request.
 ///
 /// # Errors
@@ -42,7 +51,7 @@ pub async fn read_body(body: Body, max_bytes: usize, within: Duration) -> Result
             let error = error.into_inner();
             match error.is::<LengthLimitError>() {
                 true => Err(BodyError::TooLong(max_bytes)),
-                false => Err(BodyError::Broken(error.to_string())),
+                false => Err(BodyError::Broken(innermost(&*error).to_string())),
             }
         }
         Err(_) => Err(BodyError::TooSlow(within)),

@@ -60,11 +60,22 @@ impl From<Error> for JsonReadError {
     }
 }
 
-/// Returns true if a JSON text may have more values than this: values take far more memory than their text. Counts also what
-/// looks like a value within strings.
+/// Returns true if a JSON text may have more values than this: values take far more memory than their text. Commas and brackets
+/// within strings are not counted, so that a long text is not taken for many values.
 pub fn may_have_more_values(text: &[u8], max: usize) -> bool {
     // Each value but the first follows a comma or an opening bracket.
-    text.len() > max && text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > max
+    let begins_value = |byte: &u8| matches!(byte, b',' | b'[' | b'{');
+    if text.len() <= max || text.iter().filter(|byte| begins_value(byte)).count() <= max {
+        return false;
+    }
+    let (mut in_string, mut is_escaped) = (false, false);
+    let outside = text.iter().filter(|byte| {
+        let is_quote = **byte == b'"' && !is_escaped;
+        is_escaped = in_string && **byte == b'\\' && !is_escaped;
+        in_string ^= is_quote;
+        !in_string && begins_value(byte)
+    });
+    outside.count() > max
 }
 
 /// Parses bytes of a program that are exactly one JSON value, as [`read_value`] does, without a byte order mark.

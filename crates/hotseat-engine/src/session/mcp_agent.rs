@@ -350,6 +350,10 @@ impl ServiceObserver for McpObserver {
                     format!("the agent sent `{request}` to MCP server `{server}` after the conversation");
                 Err(AttemptFailure::new(FailureKind::AgentError, message))
             }
+            McpEventKind::RequestBroken { message } => {
+                let message = format!("the agent sent a broken request to MCP server `{server}`: {message}");
+                Err(AttemptFailure::new(FailureKind::AgentError, message))
+            }
             McpEventKind::LimitReached { limit } => {
                 let message = format!("the agent reached a limit of MCP server `{server}`: {limit}");
                 Err(AttemptFailure::new(FailureKind::Limit, message))

@@ -78,11 +78,17 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     let body = match read_body(Body::new(body), max_bytes, BODY_TIMEOUT).await {
         Ok(body) => body,
         Err(error) => {
-            let (code, message) = (invalid_body_code(&error), error.to_string());
-            if let BodyError::TooLong(_) = error {
-                let limit = format!("{max_bytes} bytes of a message");
-                conversation.report(server.name(), arrived, McpEventKind::LimitReached { limit }).await;
-            }
+            let message = error.to_string();
+            let (kind, code) = match error {
+                BodyError::TooLong(max_bytes) => {
+                    let limit = format!("{max_bytes} bytes of a message");
+                    (McpEventKind::LimitReached { limit }, error_code::LIMIT_REACHED)
+                }
+                BodyError::TooSlow(_) | BodyError::Broken(_) => {
+                    (McpEventKind::RequestBroken { message: message.clone() }, error_code::INVALID_REQUEST)
+                }
+            };
+            conversation.report(server.name(), arrived, kind).await;
             return Ok(error_response(error.status(), code, message));
         }
     };
@@ -97,13 +103,6 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
         permit,
     };
     requests::handle(request).await
-}
-
-fn invalid_body_code(error: &BodyError) -> i64 {
-    match error {
-        BodyError::TooLong(_) => error_code::LIMIT_REACHED,
-        BodyError::TooSlow(_) | BodyError::Broken(_) => error_code::INVALID_REQUEST,
-    }
 }
 
 fn closed_response() -> axum::http::Response<Body> {

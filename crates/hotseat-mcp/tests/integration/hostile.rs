@@ -68,10 +68,9 @@ async fn broken_bodies_are_no_reached_limit() {
     stream.write_all(broken.as_bytes()).await.unwrap();
     let mut answer = String::new();
     let _ = soon("an answer", stream.read_to_string(&mut answer)).await;
-    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("the body is incomplete"), "{answer}");
-    while let Some(event) = conversation.try_next_event() {
-        assert!(!matches!(event.kind, McpEventKind::LimitReached { .. }), "{event:?}");
-    }
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("the body is incomplete: "), "{answer}");
+    let event = conversation.try_next_event().expect("an event");
+    assert!(matches!(event.kind, McpEventKind::RequestBroken { .. }), "{event:?}");
 }
 
 #[tokio::test]
