@@ -210,6 +210,13 @@ pub struct AgentMessage {
     pub has_tool_use: Option<bool>,
 }
 
+impl AgentMessage {
+    /// Its place among what the agent said and did: its start, and its event.
+    fn begun(&self) -> (TimeOffset, u64) {
+        (self.started.unwrap_or(self.ended), self.sequence)
+    }
+}
+
 /// A message or a tool call of a turn.
 #[derive(Debug, Clone, Copy)]
 pub enum TurnItem<'a> {
@@ -339,11 +346,17 @@ impl AgentToolCall {
         }
     }
 
+    /// Its place among what the agent said and did: its start, and its event.
+    fn begun(&self) -> (TimeOffset, u64) {
+        (self.started, self.sequence)
+    }
+
     /// Returns true if its times are known. The agent tells those of a call after the fact together with others, unless the
     /// client answers it or an MCP server of the test receives it.
     pub fn has_times(&self) -> bool {
-        let is_answered_here = self.result.as_ref().is_some_and(|result| result.origin == Origin::Client);
-        self.origin != Origin::Snapshot || is_answered_here || self.server_call.is_some()
+        let answer = self.result.as_ref().map(|result| result.origin);
+        let is_told_later = self.origin == Origin::Snapshot || answer == Some(Origin::Snapshot);
+        !is_told_later || answer == Some(Origin::Client) || self.server_call.is_some()
     }
 
     /// Returns the MCP server of the test that received the call.
@@ -479,8 +492,8 @@ impl ConversationTurn {
         let mut items: Vec<TurnItem<'_>> =
             messages.chain(self.tool_calls.iter().map(TurnItem::Call)).collect();
         items.sort_by_key(|item| match item {
-            TurnItem::Message(message) => (message.started.unwrap_or(message.ended), message.sequence),
-            TurnItem::Call(call) => (call.started, call.sequence),
+            TurnItem::Message(message) => message.begun(),
+            TurnItem::Call(call) => call.begun(),
         });
         items
     }

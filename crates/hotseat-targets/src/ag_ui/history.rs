@@ -129,6 +129,17 @@ impl HistoryMessage {
         }
     }
 
+    /// Returns the ids of its calls and their tools.
+    pub fn calls(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        match self {
+            HistoryMessage::Json(message) => {
+                wire::calls(message).map(|call| (call.id.into(), call.name.into())).collect()
+            }
+            HistoryMessage::Call(message) => vec![(message.call_id.clone(), message.tool.clone())],
+            HistoryMessage::Result(_) => Vec::new(),
+        }
+    }
+
     /// Returns the message as sent.
     pub fn to_json(&self) -> Cow<'_, MessageObject> {
         match self {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use hotseat_trace::{PatchBudget, canonical_text, json_equal};
+use hotseat_trace::{Origin, PatchBudget, TimeOffset, canonical_text, json_equal};
 use serde_json::{Map, Value, json};
 
 use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
@@ -44,6 +44,8 @@ pub struct ConversationThread {
     aliases_by_id: IdMap<Vec<Arc<str>>>,
     /// Number of calls, used to make repeated ids unique.
     call_count: usize,
+    /// Number of calls by tool.
+    calls_by_tool: HashMap<Arc<str>, usize>,
     /// Activities by message id: they are displayed and never sent back.
     pub activities: HashMap<Arc<str>, Value>,
 }
@@ -65,8 +67,12 @@ pub struct ThreadTurn {
     pub continued_bytes: usize,
     /// Wire ids of the calls, in order.
     pub calls: Vec<Arc<str>>,
-    /// Canonical arguments of the earlier calls whose id was used again, by id.
-    pub repeated: HashMap<Arc<str>, HashSet<String>>,
+    /// Tools and canonical arguments of the earlier calls whose id was used again, by id.
+    pub repeated: HashMap<Arc<str>, HashSet<(Arc<str>, String)>>,
+    /// Number of the calls of earlier turns, by tool.
+    pub calls_before: HashMap<Arc<str>, usize>,
+    /// Start of the last call or text.
+    pub last_start: TimeOffset,
     /// The messages before the turn, set when its first snapshot replaces the history.
     pub earlier: Option<EarlierMessages>,
     /// Number of messages replaced by snapshots.
@@ -92,13 +98,15 @@ pub(super) const MAX_CONTINUED_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct RecordedTexts {
     hasher: RandomState,
-    all: HashSet<TrimmedKey>,
+    /// All texts, with the start of the first message that has them.
+    all: HashMap<TrimmedKey, TimeOffset>,
     by_id: IdMap<MessageTexts>,
 }
 
 /// Recorded texts of one message.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MessageTexts {
+    started: TimeOffset,
     /// All texts, with the hash of the white space around them.
     keys: HashSet<(TrimmedKey, u64)>,
     /// The texts, without those that the next one continues.
@@ -117,16 +125,26 @@ impl RecordedTexts {
     }
 
     /// Adds a text of a message. Returns true if it is new.
-    pub fn add(&mut self, id: &Arc<str>, text: &Arc<str>) -> bool {
+    pub fn add(&mut self, id: &Arc<str>, text: &Arc<str>, started: TimeOffset) -> bool {
         let keys = self.keys(text);
-        self.all.insert(keys.0);
-        let of_message = self.by_id.get_or_insert_with(id, MessageTexts::default);
+        self.all.entry(keys.0).or_insert(started);
+        let none = || MessageTexts { started, keys: HashSet::new(), texts: Vec::new() };
+        let of_message = self.by_id.get_or_insert_with(id, none);
         let is_new = of_message.keys.insert(keys);
         if is_new {
             of_message.texts.pop_if(|last| text.starts_with(&**last));
             of_message.texts.push(text.clone());
         }
         is_new
+    }
+
+    /// Returns the start of the message with this id, or of the first one with this text.
+    pub fn start_of(&self, id: &str, text: &str) -> Option<TimeOffset> {
+        if text.trim().is_empty() {
+            return None;
+        }
+        let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
+        of_message.map(|known| known.started).or_else(|| self.all.get(&self.keys(text).0).copied())
     }
 
     /// Returns true if the message with this id has this text.
@@ -137,7 +155,7 @@ impl RecordedTexts {
     /// Returns true if any message has this text, or the message with this id contains it. `searched` counts the searched
     /// bytes: beyond the limit a text is not found inside others.
     pub fn contains(&self, id: &str, text: &str, searched: &mut usize) -> bool {
-        if self.all.contains(&self.keys(text).0) {
+        if self.all.contains_key(&self.keys(text).0) {
             return true;
         }
         let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
@@ -161,6 +179,17 @@ pub struct EarlierMessages {
     pub ids: HashSet<String>,
     /// Texts of the user messages.
     pub user_texts: HashSet<String>,
+    /// Ids of the calls.
+    pub calls: HashSet<Arc<str>>,
+}
+
+impl EarlierMessages {
+    /// Returns true if a message of a snapshot is one of them.
+    pub fn contains(&self, message: &MessageObject) -> bool {
+        let is_user = wire::role(message) == "user";
+        wire::id(message).is_some_and(|id| self.ids.contains(id))
+            || (is_user && self.user_texts.contains(&wire::text(message.get("content"))))
+    }
 }
 
 /// A known tool call.
@@ -172,12 +201,18 @@ pub struct KnownCall {
     pub name: Arc<str>,
     /// The turn of the call.
     pub turn: usize,
+    /// Its start.
+    pub started: TimeOffset,
     /// Its arguments, as far as known.
     pub arguments: KnownArguments,
     /// Source of its result, if it has one.
     pub result_source: Option<ResultSource>,
     /// True if its result is an error.
     pub has_failed: bool,
+    /// True if events brought it.
+    pub is_streamed: bool,
+    /// True if events brought it and a snapshot lists it by the same id.
+    pub is_listed: bool,
 }
 
 /// Source of a result.
@@ -279,6 +314,7 @@ impl ConversationThread {
             number: self.turn.number + 1,
             user_message,
             user_text: text.to_string(),
+            calls_before: self.calls_by_tool.clone(),
             ..ThreadTurn::default()
         };
     }
@@ -286,6 +322,9 @@ impl ConversationThread {
     /// Sets the messages before the first turn.
     pub fn seed_history(&mut self, messages: Vec<MessageObject>) {
         self.history = messages.into_iter().map(HistoryMessage::from).collect();
+        for (_, name) in self.history.iter().flat_map(HistoryMessage::calls) {
+            *self.calls_by_tool.entry(name).or_default() += 1;
+        }
     }
 
     /// Replaces the content of the current user message by parts.
@@ -318,9 +357,29 @@ impl ConversationThread {
         self.calls.get(id).filter(|call| call.turn == self.turn.number)
     }
 
+    /// Returns true if a call of the turn with this id was replaced by another one.
+    pub fn is_replaced_call(&self, id: &str, call: &wire::CallInMessage<'_>) -> bool {
+        let key = || (Arc::from(call.name), KnownArguments::parse(&call.arguments).canonical_text());
+        self.turn.repeated.get(id).is_some_and(|repeated| repeated.contains(&key()))
+    }
+
+    /// Notes that a snapshot lists a call by its id.
+    pub fn note_listed_call(&mut self, id: &str) {
+        if let Some(call) = self.calls.get_mut(id) {
+            call.is_listed = call.is_streamed;
+        }
+    }
+
     /// Adds a new call and returns its trace id: its own id, unless that is already used.
-    pub fn add_call(&mut self, id: &Arc<str>, name: &Arc<str>) -> Arc<str> {
+    pub fn add_call(
+        &mut self,
+        id: &Arc<str>,
+        name: &Arc<str>,
+        origin: Origin,
+        started: TimeOffset,
+    ) -> Arc<str> {
         self.call_count += 1;
+        *self.calls_by_tool.entry(name.clone()).or_default() += 1;
         let trace_id = match self.calls.contains_key(id) {
             true => Arc::from(format!("{id}#{}", self.call_count)),
             false => id.clone(),
@@ -329,14 +388,17 @@ impl ConversationThread {
             trace_id: trace_id.clone(),
             name: name.clone(),
             turn: self.turn.number,
+            started,
             arguments: KnownArguments::Unknown,
             result_source: None,
             has_failed: false,
+            is_streamed: origin == Origin::Stream,
+            is_listed: false,
         };
         let replaced = self.calls.insert(id.clone(), call);
         if let Some(earlier) = replaced.filter(|earlier| earlier.turn == self.turn.number) {
             let known = self.turn.repeated.entry(id.clone()).or_default();
-            known.insert(earlier.arguments.canonical_text());
+            known.insert((earlier.name, earlier.arguments.canonical_text()));
         }
         self.turn.calls.push(id.clone());
         trace_id
@@ -474,7 +536,8 @@ impl ConversationThread {
         let older = self.history.iter().take_while(|message| message.id() != Some(&self.turn.user_message));
         EarlierMessages {
             ids: older.clone().filter_map(HistoryMessage::id).map(str::to_string).collect(),
-            user_texts: older.filter(users).map(|message| wire::text(message.content())).collect(),
+            user_texts: older.clone().filter(users).map(|message| wire::text(message.content())).collect(),
+            calls: older.flat_map(HistoryMessage::calls).map(|(id, _)| id).collect(),
         }
     }
 

@@ -59,6 +59,19 @@ fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     })
 }
 
+/// Returns the text of an error member. Producers also write `false` or an empty text for no error.
+pub fn error_text(error: &Value) -> Option<String> {
+    match error {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(text) => (!text.is_empty()).then(|| text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn tool_error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(error_text(&Value::deserialize(deserializer)?))
+}
+
 /// Declares event bodies. Each may have `subagentRunId` and `metadata`.
 macro_rules! bodies {
     ($($name:ident { $($(#[$attr:meta])* $field:ident: $ty:ty),* $(,)? })+) => {
@@ -106,7 +119,7 @@ bodies! {
         #[serde(deserialize_with = "shared")] tool_call_id: Arc<str>,
         #[serde(deserialize_with = "any_value")] content: Value,
         #[serde(default)] message_id: Option<Arc<str>>,
-        #[serde(default, deserialize_with = "said")] error: Option<String>,
+        #[serde(default, deserialize_with = "tool_error")] error: Option<String>,
     }
     StateSnapshot { #[serde(deserialize_with = "any_value")] snapshot: Value }
     StateDelta { #[serde(deserialize_with = "any_value")] delta: Value }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    self as trace, CallingMessages, EventRecord, Payload, TimeOffset, TracedConversation, TurnOutcome,
+    self as trace, AgentMessage, CallingMessages, EventRecord, Payload, TimeOffset, TracedConversation,
+    TurnOutcome,
 };
 use serde_json::{Value, json};
 
@@ -53,21 +54,35 @@ struct TurnBuilder<'c> {
     turn: &'c trace::ConversationTurn,
     calling: CallingMessages<'c>,
     events: Vec<RecordedEvent>,
-    /// Number of messages processed.
-    messages: usize,
+    /// The messages of the turn by the number of their event.
+    messages: HashMap<u64, &'c AgentMessage>,
+    /// Time of the last event.
+    last: Duration,
     /// Index of the state event.
     state: Option<usize>,
 }
 
 impl<'c> TurnBuilder<'c> {
     fn new(turn: &'c trace::ConversationTurn) -> Self {
-        TurnBuilder { turn, calling: turn.calling_messages(), events: Vec::new(), messages: 0, state: None }
+        let messages = turn.messages.iter().map(|message| (message.sequence, message)).collect();
+        TurnBuilder {
+            turn,
+            calling: turn.calling_messages(),
+            events: Vec::new(),
+            messages,
+            last: Duration::ZERO,
+            state: None,
+        }
     }
 
     fn add(&mut self, record: &EventRecord, conversation: &TracedConversation, known: &mut EmittedIds) {
-        let Some((what, started)) = self.convert(&record.payload, conversation, known) else { return };
-        let at = self.since(record.offset);
-        let started = started.map(|started| self.since(started)).filter(|started| *started < at);
+        let Some((what, started)) = self.convert(record, conversation, known) else { return };
+        // Starts that tell the order of what arrived together may be a little later than their events.
+        let started = started.map(|started| self.since(started));
+        let at = self.since(record.offset).max(self.last).max(started.unwrap_or_default());
+        let at = if self.turn.ended.is_some() { at.min(self.turn.duration()) } else { at };
+        self.last = at;
+        let started = started.filter(|started| *started < at);
         let call = match &what {
             RecordedEventKind::ToolCall { id, .. } => conversation.call(id),
             _ => None,
@@ -93,18 +108,18 @@ impl<'c> TurnBuilder<'c> {
     /// skipped.
     fn convert(
         &mut self,
-        payload: &Payload,
+        record: &EventRecord,
         conversation: &TracedConversation,
         known: &mut EmittedIds,
     ) -> Option<(RecordedEventKind, Option<TimeOffset>)> {
+        let payload = &record.payload;
         let text = |text: &Option<Arc<str>>| text.as_ref().map(|text| text.to_string());
         if let Some(event) = mcp_event(payload, known) {
             return Some((event, None));
         }
         let what = match payload {
             Payload::AssistantMessage(_) => {
-                let message = self.turn.messages.get(self.messages)?;
-                self.messages += 1;
+                let message = self.messages.get(&record.sequence)?;
                 let what = RecordedEventKind::Message {
                     text: message.content.to_string(),
                     calls_tools: self.calling.calls_tools(message),

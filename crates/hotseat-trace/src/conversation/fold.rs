@@ -449,7 +449,22 @@ impl TracedConversation {
             (turn.ended, turn.ended_at) = (Some(at), Some(wall));
         });
         if let Some(turn) = self.turn_index(id) {
+            self.order_by_start(turn);
             self.join_server_calls(turn);
+        }
+    }
+
+    /// Puts what the agent said and did in a turn into the order in which it began: the trace has a message at its end, and a
+    /// snapshot reports afterwards what it alone has.
+    fn order_by_start(&mut self, turn: usize) {
+        let ordered = &mut self.turns[turn];
+        ordered.messages.sort_by_key(AgentMessage::begun);
+        if ordered.tool_calls.is_sorted_by_key(AgentToolCall::begun) {
+            return;
+        }
+        ordered.tool_calls.sort_by_key(AgentToolCall::begun);
+        for (place, call) in ordered.tool_calls.iter().enumerate() {
+            self.calls.insert(call.id.clone(), (turn, place));
         }
     }
 }

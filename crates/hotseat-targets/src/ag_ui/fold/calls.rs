@@ -62,7 +62,25 @@ impl RunFold<'_> {
         self.add_call_metadata(&id, e.metadata);
         self.add_to_run(&id);
         open.last_part = Some(at);
+        self.last_calls.push(id.clone());
         self.open_calls.insert(id, open);
+    }
+
+    /// Records the calls at the end of a run that repeat a call of the client and have no result: the agent calls the tool
+    /// again and waits. An agent that only repeats the call goes on with the answer.
+    pub(super) fn record_calls_again(&mut self, out: PayloadSink<'_>) {
+        for id in std::mem::take(&mut self.last_calls) {
+            let known = self.thread.call_of_turn(&id);
+            if known.is_none_or(|known| known.result_source != Some(ResultSource::Client)) {
+                continue;
+            }
+            let Some(mut open) = self.open_calls.remove(&id) else { continue };
+            if let Some(again) = open.reannounced.take() {
+                let arguments = KnownArguments::parse(&open.text);
+                self.record_second_call(&id, again, out);
+                self.set_arguments(&id, arguments, Some(open), out);
+            }
+        }
     }
 
     /// Notes that a call started or continued in this run.
@@ -89,7 +107,9 @@ impl RunFold<'_> {
         out: PayloadSink<'_>,
     ) {
         let CallSighting { origin, started_us, subagent, message_id } = seen;
-        let tool_call_id = self.thread.add_call(id, name);
+        let started = started_us.unwrap_or_else(|| self.start_time(self.now));
+        let started_us = (started != self.now).then_some(started);
+        let tool_call_id = self.thread.add_call(id, name, origin, started);
         out(ToolInvocation {
             turn_id: self.turn_id(),
             tool_call_id,
@@ -135,6 +155,7 @@ impl RunFold<'_> {
         let is_again = open.is_late || open.reannounced.is_some();
         let removes = is_again && known.arguments.is_whole() && arguments.is_empty();
         let same = silent || removes || known.arguments == arguments;
+        let is_answered_here = known.result_source == Some(self.answering());
         match open.reannounced.take() {
             // Complete arguments are never replaced: that would hide what the call did.
             None if open.is_late && known.arguments.contradicts(&arguments) => {
@@ -143,7 +164,10 @@ impl RunFold<'_> {
                 self.set_arguments(id, arguments, Some(open), out);
             }
             // Announced again after its end or its result, with different arguments: a second call.
-            Some(again) if !silent && known.arguments.contradicts(&arguments) => {
+            Some(again)
+                if known.arguments.contradicts(&arguments)
+                    || (is_answered_here && !arguments.is_empty() && known.arguments != arguments) =>
+            {
                 self.record_second_call(id, again, out);
                 self.set_arguments(id, arguments, Some(open), out);
             }
@@ -209,6 +233,7 @@ impl RunFold<'_> {
     }
 
     pub(super) fn tool_result(&mut self, mut e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
+        self.last_calls.clear();
         let id = self.thread.known_id(e.tool_call_id);
         e.tool_call_id = id.clone();
         if let Some(again) = self.open_calls.get(&id).and_then(|open| open.reannounced.clone()) {
@@ -245,6 +270,11 @@ impl RunFold<'_> {
         self.record_result(&id, e, origin, out);
     }
 
+    /// The source of results that this request brings.
+    pub(super) fn answering(&self) -> ResultSource {
+        ResultSource::Agent { request: self.request.number }
+    }
+
     /// Processes a result of a call that already had one when it was announced again. If the tool evidently
     /// ran twice, there are two calls.
     fn process_repeated_result(
@@ -256,22 +286,30 @@ impl RunFold<'_> {
     ) {
         // With different arguments, the end of the arguments creates the second call.
         self.tool_end(id, out);
-        let Some(open) = self.open_calls.get_mut(id) else { return };
-        open.reannounced = None;
+        if self.open_calls.get(id).is_none_or(|open| open.reannounced.is_none()) {
+            return;
+        }
+        let Some(mut open) = self.open_calls.remove(id) else { return };
         let Some(known) = self.thread.call_of_turn(id) else { return };
+        let is_answered_here = known.result_source == Some(self.answering());
         let ran_twice = match known.result_source {
             None | Some(ResultSource::Client) => false,
             // A resumed run may repeat results of an earlier one; a single run does not repeat its own.
-            Some(ResultSource::Agent { request }) => {
-                request == self.request.number || !self.is_known_result(id, content)
-            }
+            Some(ResultSource::Agent { .. }) => is_answered_here || !self.is_known_result(id, content),
         };
-        let arguments = known.arguments.clone();
-        self.open_calls.remove(id);
-        if ran_twice {
-            self.record_second_call(id, again, out);
-            self.set_arguments(id, arguments, None, out);
+        if !ran_twice {
+            return;
         }
+        // A resumed run may announce a call again without its arguments.
+        let arguments = match open.text.is_empty() && !is_answered_here {
+            true => known.arguments.clone(),
+            false => KnownArguments::parse(&open.text),
+        };
+        if arguments.is_empty() {
+            open.text = "{}".to_string();
+        }
+        self.record_second_call(id, again, out);
+        self.set_arguments(id, arguments, Some(open), out);
     }
 
     /// Returns true if the history already has this result.
@@ -293,8 +331,9 @@ impl RunFold<'_> {
         origin: Origin,
         out: PayloadSink<'_>,
     ) {
+        let source = self.answering();
         let Some(call) = self.thread.calls.get_mut(id) else { return };
-        call.result_source = Some(ResultSource::Agent { request: self.request.number });
+        call.result_source = Some(source);
         let tool_call_id = call.trace_id.clone();
         // Only messages have a member for it, so `hotseat serve` tells it in the metadata of the event.
         let in_metadata = || {

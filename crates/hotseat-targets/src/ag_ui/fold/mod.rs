@@ -7,11 +7,14 @@
 mod calls;
 mod error;
 mod interrupts;
+mod later_messages;
 mod run;
 mod snapshot;
+mod snapshot_times;
 mod text;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotseat_document::excerpt;
 use hotseat_trace::{
@@ -27,6 +30,9 @@ pub use self::run::{
 };
 use super::wire::{self, Event};
 use crate::connection::lines::check_value_count;
+
+/// Maximum time by which a start is moved, for very many that arrive together.
+const MAX_START_SHIFT: Duration = Duration::from_millis(1);
 
 impl RunFold<'_> {
     /// Returns the number of received events.
@@ -113,6 +119,15 @@ impl RunFold<'_> {
         self.thread.turn.id.clone()
     }
 
+    /// Returns the start of a text or call, or the arrival of a snapshot, at this time. Those that arrive together are told apart
+    /// by a microsecond, so that times tell their order.
+    fn start_time(&mut self, at: TimeOffset) -> TimeOffset {
+        let next = TimeOffset(self.thread.turn.last_start.0 + 1);
+        let started = if next > at && next - at < MAX_START_SHIFT { next } else { at };
+        self.thread.turn.last_start = started;
+        started
+    }
+
     fn at_event(&self, problem: EventProblem) -> ProtocolViolation {
         ProtocolViolation::Event { number: self.received, problem }
     }
@@ -164,6 +179,7 @@ impl RunFold<'_> {
         at: TimeOffset,
         out: PayloadSink<'_>,
     ) -> Result<(), ProtocolViolation> {
+        self.now = at;
         if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
             self.boundaries += 1;
             if self.boundaries > MAX_RUN_BOUNDARIES {
@@ -180,8 +196,8 @@ impl RunFold<'_> {
             {
                 return Err(self.at_event(EventProblem::UnknownRole { event: "a text message", role }));
             }
-            Event::TextStart(e) => self.text_start(e, at),
-            Event::TextContent(e) => self.text_content(e, at),
+            Event::TextStart(e) => self.text_start(e, at, out),
+            Event::TextContent(e) => self.text_content(e, at, out),
             Event::TextEnd(e) => self.text_end(&e.message_id, e.metadata, out),
             Event::ToolStart(e) if e.tool_call_name.is_empty() => {
                 return Err(self.at_event(EventProblem::NamelessCall("TOOL_CALL_START")));
@@ -316,6 +332,8 @@ impl RunFold<'_> {
 
     fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
+        // A snapshot tells whether the server knows one call or two.
+        let has_snapshot = !self.snapshots.is_empty();
         self.settle(out);
         let outcome = e.outcome.unwrap_or(wire::WireOutcome {
             r#type: "success".to_string(),
@@ -323,6 +341,9 @@ impl RunFold<'_> {
             pending_tool_call_ids: Vec::new(),
         });
         let asked = self.interrupts_of(&outcome, out)?;
+        if !has_snapshot && asked.is_empty() {
+            self.record_calls_again(out);
+        }
         let run_id = e.run_id.unwrap_or_default();
         let word: Arc<str> = outcome.r#type.into();
         out(AgentRunFinished {

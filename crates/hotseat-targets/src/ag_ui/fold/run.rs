@@ -86,6 +86,8 @@ pub struct RunFold<'t> {
     pub(super) expanded: Vec<Event>,
     pub(super) rules: SequenceRules,
     pub(super) received: u64,
+    /// Arrival of the current event.
+    pub(super) now: TimeOffset,
     /// Number of starts and ends of protocol runs.
     pub(super) boundaries: usize,
     pub(super) started: bool,
@@ -105,6 +107,8 @@ pub struct RunFold<'t> {
     pub(super) calls_in_order: Vec<Arc<str>>,
     /// The same calls as a set.
     pub(super) calls_in_run: IdMap<()>,
+    /// Calls announced after the last text and the last result.
+    pub(super) last_calls: Vec<Arc<str>>,
     /// Results of unknown calls; a later event or snapshot may still announce the call.
     pub(super) orphan_results: Vec<wire::ToolResult>,
     /// The first call that only a result in a snapshot mentions.
@@ -219,6 +223,7 @@ impl<'t> RunFold<'t> {
             expanded: Vec::new(),
             rules: SequenceRules::default(),
             received: 0,
+            now: TimeOffset::default(),
             boundaries: 0,
             started: false,
             ended: false,
@@ -230,6 +235,7 @@ impl<'t> RunFold<'t> {
             open_calls: IdMap::default(),
             calls_in_order: Vec::new(),
             calls_in_run: IdMap::default(),
+            last_calls: Vec::new(),
             orphan_results: Vec::new(),
             unannounced_result: None,
             snapshots: Vec::new(),

@@ -1,15 +1,16 @@
 //! Message snapshots: calls and texts only found there are added to the trace; repeated ones count once.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{AssistantMessage, Origin, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES, ResultSource, TooManySnapshots};
+use super::super::thread::{KnownArguments, ResultSource, TooManySnapshots};
 use super::super::wire::{self, MessageObject};
+use super::later_messages::LaterMessages;
 use super::run::{CallSighting, PayloadSink, RunFold, TurnSnapshot};
+use super::snapshot_times::{MessageTimes, snapshot_times};
 
 /// Maximum number of earlier snapshots kept with messages that later ones omit.
 const MAX_EARLIER_SNAPSHOTS: usize = 64;
@@ -18,13 +19,14 @@ impl RunFold<'_> {
     pub(super) fn messages_snapshot(
         &mut self,
         messages: Vec<MessageObject>,
-        seen: TimeOffset,
+        at: TimeOffset,
     ) -> Result<(), TooManySnapshots> {
+        let received_at = self.start_time(at);
         let messages: Vec<Arc<MessageObject>> = messages.into_iter().map(Arc::new).collect();
         self.thread.replace_history(&messages)?;
         // Actions of the agent stay even if a later snapshot omits them.
         if let Some(earlier) = self.snapshots.pop() {
-            let TurnSnapshot { messages: mut left_out, turn_start: begins, received_at: seen } = earlier;
+            let TurnSnapshot { messages: mut left_out, turn_start: begins, received_at } = earlier;
             left_out.drain(..begins);
             let again = LaterMessages::new(&messages);
             left_out = left_out
@@ -36,13 +38,11 @@ impl RunFold<'_> {
                 _ if left_out.is_empty() => {}
                 // Each snapshot is compared with all calls of the turn.
                 Some(last) if is_full => last.messages.extend(left_out),
-                _ => {
-                    self.snapshots.push(TurnSnapshot { messages: left_out, turn_start: 0, received_at: seen })
-                }
+                _ => self.snapshots.push(TurnSnapshot { messages: left_out, turn_start: 0, received_at }),
             }
         }
         let begins = self.thread.turn_start(&messages);
-        self.snapshots.push(TurnSnapshot { messages, turn_start: begins, received_at: seen });
+        self.snapshots.push(TurnSnapshot { messages, turn_start: begins, received_at });
         Ok(())
     }
 
@@ -50,24 +50,23 @@ impl RunFold<'_> {
     /// several results the latest is used.
     pub(super) fn reconcile(&mut self, snapshots: &[TurnSnapshot], out: PayloadSink<'_>) {
         for snapshot in snapshots {
-            self.reconcile_calls(snapshot, out);
+            let times = snapshot_times(self.thread, snapshot);
+            self.complete_earlier_calls(snapshot, times.first().map(|first| first.text), out);
+            self.reconcile_messages(snapshot, &times, out);
         }
         for snapshot in snapshots.iter().rev() {
             self.reconcile_results(snapshot, out);
         }
-        for snapshot in snapshots {
-            let messages = &snapshot.messages[snapshot.turn_start..];
-            for message in messages.iter().filter(|message| wire::role(message) == "assistant") {
-                self.reconcile_text(message, snapshot.received_at, out);
-            }
-        }
     }
 
-    fn reconcile_calls(&mut self, snapshot: &TurnSnapshot, out: PayloadSink<'_>) {
-        let (earlier, ours) = snapshot.messages.split_at(snapshot.turn_start);
-        let earlier_ids: HashSet<&str> =
-            earlier.iter().flat_map(|message| wire::calls(message)).map(|call| call.id).collect();
-        let earlier_ids = &earlier_ids;
+    /// Compares the calls in the messages of earlier turns: they may complete calls of this turn, and be new themselves.
+    fn complete_earlier_calls(
+        &mut self,
+        snapshot: &TurnSnapshot,
+        first: Option<TimeOffset>,
+        out: PayloadSink<'_>,
+    ) {
+        let earlier = &snapshot.messages[..snapshot.turn_start];
         for call in earlier.iter().flat_map(|message| wire::calls(message)) {
             let id = self.thread.known_id(call.id.into());
             // Another call of the history may have the same id.
@@ -80,73 +79,139 @@ impl RunFold<'_> {
                 self.complete_arguments(&id, arguments, out);
             }
         }
+        for (message, call) in self.late_calls(earlier) {
+            let id = self.thread.known_id(call.id.into());
+            let late = format!(
+                "tool call {id} of an earlier turn arrived only in this one, so it counts in this one"
+            );
+            self.note(out, late);
+            self.record_snapshot_call(message, &call, &id, first.unwrap_or(snapshot.received_at), out);
+            *self.thread.turn.calls_before.entry(call.name.into()).or_default() += 1;
+        }
+    }
+
+    /// Compares the messages of the turn with the events, in their order.
+    fn reconcile_messages(&mut self, snapshot: &TurnSnapshot, times: &[MessageTimes], out: PayloadSink<'_>) {
+        let (earlier, ours) = snapshot.messages.split_at(snapshot.turn_start);
         let occurrences = occurrences(ours);
         let listed: Vec<Arc<str>> =
             occurrences.iter().map(|found| self.thread.known_id(found.call.id.into())).collect();
-        let mut unlisted = UnlistedCalls::new(self, &listed);
-        let mut made: HashMap<Arc<str>, usize> = HashMap::new();
+        let mut context = CallContext {
+            earlier: earlier.iter().flat_map(|message| wire::calls(message)).map(|call| call.id).collect(),
+            unlisted: UnlistedCalls::new(self, &listed),
+            made: HashMap::new(),
+        };
+        for found in &occurrences {
+            self.thread.note_listed_call(found.call.id);
+        }
         for id in &self.thread.turn.calls {
-            *made.entry(id.clone()).or_default() += 1;
+            *context.made.entry(id.clone()).or_default() += 1;
         }
-        for (repeat, id) in occurrences.into_iter().zip(&listed) {
-            let CallOccurrence { message, call, nth, is_last, result } = repeat;
-            if nth > 1 || !is_last {
-                let known = made.get(id).copied().unwrap_or(0);
-                if nth <= known {
-                    // Only the last call with an id can be looked up by it.
-                    if is_last && nth == known {
-                        self.compare_arguments(snapshot, message, &call, id, out);
-                    }
-                    continue;
-                }
-                if nth > 1 {
-                    if !self.is_distinct_call(id, &call, result) {
-                        continue;
-                    }
-                    if let Some(result) = result {
-                        self.record_snapshot_result(result, id, out);
-                    }
-                    *made.entry(id.clone()).or_default() += 1;
-                    self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
-                    self.record_snapshot_call(snapshot, message, &call, id, out);
-                    continue;
-                }
-                *made.entry(id.clone()).or_default() += 1;
+        let mut occurrences = occurrences.into_iter().zip(&listed).peekable();
+        for (place, message) in ours.iter().enumerate() {
+            if wire::role(message) == "assistant" {
+                self.reconcile_text(message, times[place].text, out);
             }
-            let known = self.thread.call_of_turn(id);
-            if known.is_some_and(|known| *known.name == *call.name || !known.has_unique_id(id)) {
-                self.compare_arguments(snapshot, message, &call, id, out);
-                continue;
+            while let Some((found, id)) = occurrences.next_if(|(found, _)| found.place == place) {
+                self.reconcile_call(found, id, &mut context, times[place].calls, out);
             }
-            let arguments = KnownArguments::parse(&call.arguments);
-            // A call of an earlier turn is listed again, unless it cannot be that call.
-            let earlier = self.thread.calls.get(id);
-            let told_again = earlier
-                .is_some_and(|known| *known.name == *call.name && !known.arguments.contradicts(&arguments));
-            if told_again && !self.is_in_turn(message, id, earlier_ids) {
-                continue;
-            }
-            // A producer may use other ids in snapshots: such calls are matched by tool and arguments.
-            if let Some(twin) = unlisted.take(call.name, &arguments) {
-                self.complete_arguments(&twin, arguments, out);
-                self.thread.add_alias(call.id.into(), twin);
-                continue;
-            }
-            self.record_snapshot_call(snapshot, message, &call, id, out);
         }
+    }
+
+    fn reconcile_call(
+        &mut self,
+        found: CallOccurrence<'_>,
+        id: &Arc<str>,
+        context: &mut CallContext<'_>,
+        started: TimeOffset,
+        out: PayloadSink<'_>,
+    ) {
+        let CallOccurrence { message, call, nth, is_last, result, .. } = found;
+        if nth > 1 || !is_last {
+            let known = context.made.get(id).copied().unwrap_or(0);
+            if nth <= known {
+                // Only the last call with an id can be looked up by it.
+                if is_last && nth == known {
+                    self.compare_arguments(message, &call, id, started, out);
+                }
+                return;
+            }
+            if nth > 1 {
+                if !self.is_distinct_call(id, &call, result) {
+                    return;
+                }
+                if let Some(result) = result {
+                    self.record_snapshot_result(result, id, out);
+                }
+                *context.made.entry(id.clone()).or_default() += 1;
+                self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+                return self.record_snapshot_call(message, &call, id, started, out);
+            }
+            *context.made.entry(id.clone()).or_default() += 1;
+        }
+        if self.thread.call_of_turn(id).is_some_and(|known| *known.name == *call.name) {
+            return self.compare_arguments(message, &call, id, started, out);
+        }
+        if self.thread.is_replaced_call(id, &call) {
+            return;
+        }
+        let arguments = KnownArguments::parse(&call.arguments);
+        // A call of an earlier turn is listed again, unless it cannot be that call.
+        let earlier = self.thread.calls.get(id);
+        let told_again = earlier
+            .is_some_and(|known| *known.name == *call.name && !known.arguments.contradicts(&arguments));
+        if told_again && !self.is_in_turn(message, id, &context.earlier) {
+            return;
+        }
+        // A producer may use other ids in snapshots: such calls are matched by tool and arguments.
+        if let Some(twin) = context.unlisted.take(call.name, &arguments) {
+            self.complete_arguments(&twin, arguments, out);
+            self.thread.add_alias(call.id.into(), twin);
+            return;
+        }
+        self.record_snapshot_call(message, &call, id, started, out);
+    }
+
+    /// Returns the calls in the messages of earlier turns that are new: an agent may work on after a turn. A server may list known
+    /// calls under new ids, so they are new only if there are more of their tool than these turns have. What is before the first
+    /// known message is older than the conversation.
+    fn late_calls<'m>(
+        &self,
+        earlier: &'m [Arc<MessageObject>],
+    ) -> Vec<(&'m MessageObject, wire::CallInMessage<'m>)> {
+        let Some(before) = &self.thread.turn.earlier else { return Vec::new() };
+        let is_known = |id: &str| {
+            before.calls.contains(id) || self.thread.calls.contains_key(&self.thread.known_id(id.into()))
+        };
+        let ours = earlier.iter().position(|message| before.contains(message)).unwrap_or(earlier.len());
+        let listed = earlier[ours..]
+            .iter()
+            .flat_map(|message| wire::calls(message).map(move |call| (&**message, call)));
+        let mut late = Vec::new();
+        let mut left: HashMap<&str, usize> = HashMap::new();
+        for (message, call) in listed {
+            let of_tool = self.thread.turn.calls_before.get(call.name).copied().unwrap_or(0);
+            let left = left.entry(call.name).or_insert(of_tool);
+            match (*left, is_known(call.id)) {
+                (0, false) => late.push((message, call)),
+                (0, true) => {}
+                _ => *left -= 1,
+            }
+        }
+        late
     }
 
     /// Records a call found only in a snapshot.
     fn record_snapshot_call(
         &mut self,
-        snapshot: &TurnSnapshot,
         message: &MessageObject,
         call: &wire::CallInMessage<'_>,
         id: &Arc<str>,
+        started: TimeOffset,
         out: PayloadSink<'_>,
     ) {
         let message_id = wire::id(message).map(Arc::from);
-        let (origin, started_us) = (Origin::Snapshot, Some(snapshot.received_at));
+        let (origin, started_us) = (Origin::Snapshot, Some(started));
         self.record_new_call(
             id,
             &call.name.into(),
@@ -181,18 +246,18 @@ impl RunFold<'_> {
     /// Records the result of a call from its message, unless it is known.
     fn record_snapshot_result(&mut self, message: &MessageObject, id: &Arc<str>, out: PayloadSink<'_>) {
         let Some(call) = self.thread.calls.get(id) else { return };
-        let error = message.get("error").and_then(Value::as_str).filter(|error| !error.is_empty());
+        let error = message.get("error").and_then(wire::error_text);
         let result = wire::ToolResult {
             tool_call_id: id.clone(),
             content: message.get("content").cloned().unwrap_or(Value::Null),
-            error: error.map(str::to_string),
+            error,
             ..Default::default()
         };
         match call.result_source {
             None => self.tool_result(result, Origin::Snapshot, out),
             // The event of a result has no member for an error: only its message tells it.
             Some(ResultSource::Agent { request })
-                if error.is_some() && !call.has_failed && request == self.request.number =>
+                if result.error.is_some() && !call.has_failed && request == self.request.number =>
             {
                 self.record_result(id, result, Origin::Snapshot, out);
             }
@@ -204,25 +269,23 @@ impl RunFold<'_> {
     /// differ: replacing them would hide what the first one did.
     fn compare_arguments(
         &mut self,
-        snapshot: &TurnSnapshot,
         message: &MessageObject,
         call: &wire::CallInMessage<'_>,
         id: &Arc<str>,
+        started: TimeOffset,
         out: PayloadSink<'_>,
     ) {
         let arguments = KnownArguments::parse(&call.arguments);
         let Some(known) = self.thread.call_of_turn(id) else { return };
         if known.arguments.contradicts(&arguments) {
-            let repeated = self.thread.turn.repeated.get(id);
-            if repeated.is_some_and(|repeated| repeated.contains(&arguments.canonical_text())) {
+            if self.thread.is_replaced_call(id, call) {
                 return;
             }
             // A human may have edited a call of an earlier run that had no result before this one.
-            let this_request = ResultSource::Agent { request: self.request.number };
-            let was_answered = known.result_source.is_some_and(|source| source != this_request);
+            let was_answered = known.result_source.is_some_and(|source| source != self.answering());
             if was_answered || self.calls_in_run.contains_key(id) {
                 self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
-                self.record_snapshot_call(snapshot, message, call, id, out);
+                self.record_snapshot_call(message, call, id, started, out);
                 return;
             }
         }
@@ -287,7 +350,7 @@ impl RunFold<'_> {
         }
     }
 
-    fn reconcile_text(&mut self, message: &MessageObject, seen: TimeOffset, out: PayloadSink<'_>) {
+    fn reconcile_text(&mut self, message: &MessageObject, started: TimeOffset, out: PayloadSink<'_>) {
         let content: Arc<str> = wire::text(message.get("content")).into();
         let id = wire::id(message).unwrap_or("");
         let (known, searched) = (&self.thread.turn.recorded_texts, &mut self.searched_bytes);
@@ -295,13 +358,13 @@ impl RunFold<'_> {
             return;
         }
         let message_id: Arc<str> = id.into();
-        self.thread.turn.recorded_texts.add(&message_id, &content);
+        self.thread.turn.recorded_texts.add(&message_id, &content, started);
         out(AssistantMessage {
             turn_id: self.turn_id(),
             message_id,
             content,
             has_tool_use: Some(wire::calls(message).next().is_some()),
-            started_us: Some(seen),
+            started_us: Some(started),
             origin: Origin::Snapshot,
             subagent: None,
         }
@@ -309,8 +372,19 @@ impl RunFold<'_> {
     }
 }
 
+/// What the calls of a snapshot are compared with.
+struct CallContext<'s> {
+    /// Ids of the calls that it lists before the turn.
+    earlier: HashSet<&'s str>,
+    unlisted: UnlistedCalls,
+    /// Number of calls of the turn by id.
+    made: HashMap<Arc<str>, usize>,
+}
+
 /// A call in the messages of a turn, among those with the same id.
 struct CallOccurrence<'m> {
+    /// Index of the message in the turn.
+    place: usize,
     message: &'m MessageObject,
     call: wire::CallInMessage<'m>,
     /// Number among them, from 1.
@@ -324,7 +398,7 @@ struct CallOccurrence<'m> {
 fn occurrences(messages: &[Arc<MessageObject>]) -> Vec<CallOccurrence<'_>> {
     let mut so_far: HashMap<&str, (usize, Option<&MessageObject>)> = HashMap::new();
     let mut found = Vec::new();
-    for message in messages {
+    for (place, message) in messages.iter().enumerate() {
         let message: &MessageObject = message;
         if wire::role(message) == "tool"
             && let Some(id) = message.get("toolCallId").and_then(Value::as_str)
@@ -336,7 +410,7 @@ fn occurrences(messages: &[Arc<MessageObject>]) -> Vec<CallOccurrence<'_>> {
             let (times, result) = so_far.entry(call.id).or_default();
             *times += 1;
             let (nth, result) = (*times, result.take());
-            found.push(CallOccurrence { message, call, nth, is_last: false, result });
+            found.push(CallOccurrence { place, message, call, nth, is_last: false, result });
         }
     }
     for found in &mut found {
@@ -345,7 +419,7 @@ fn occurrences(messages: &[Arc<MessageObject>]) -> Vec<CallOccurrence<'_>> {
     found
 }
 
-/// Calls of the turn that a snapshot does not list by id, indexed by tool and arguments.
+/// Calls of the turn that no snapshot lists by the id of their events, indexed by tool and arguments.
 struct UnlistedCalls {
     /// Calls with invalid arguments by tool, and by their index in the turn.
     invalid: HashMap<Arc<str>, BTreeMap<usize, Arc<str>>>,
@@ -359,7 +433,7 @@ impl UnlistedCalls {
         let mut twins = UnlistedCalls { invalid: HashMap::new(), valid: HashMap::new() };
         let unlisted = run.thread.turn.calls.iter().enumerate().filter(|(_, id)| !listed.contains(id));
         for (place, id) in unlisted {
-            let Some(call) = run.thread.calls.get(id) else { continue };
+            let Some(call) = run.thread.calls.get(id).filter(|call| !call.is_listed) else { continue };
             let places = match &call.arguments {
                 KnownArguments::Invalid(_) => twins.invalid.entry(call.name.clone()).or_default(),
                 arguments => twins.valid.entry((call.name.clone(), arguments.canonical_text())).or_default(),
@@ -383,81 +457,5 @@ impl UnlistedCalls {
         };
         let places = if is_broken { self.invalid.get_mut(name) } else { self.valid.get_mut(&key) };
         places?.pop_first().map(|(_, id)| id)
-    }
-}
-
-/// Messages of a later snapshot, indexed to look up those of an earlier one.
-struct LaterMessages<'a> {
-    ids: HashSet<&'a str>,
-    /// Calls with their arguments as written.
-    calls: HashSet<(&'a str, Cow<'a, str>)>,
-    /// Arguments of the last call with an id.
-    last_arguments: HashMap<&'a str, KnownArguments>,
-    texts: Vec<String>,
-    trimmed: HashSet<String>,
-}
-
-impl<'a> LaterMessages<'a> {
-    fn new(later: &'a [Arc<MessageObject>]) -> Self {
-        let texts: Vec<String> = later.iter().map(|message| wire::text(message.get("content"))).collect();
-        let calls = || later.iter().flat_map(|message| wire::calls(message));
-        LaterMessages {
-            ids: later.iter().filter_map(|message| wire::id(message)).collect(),
-            last_arguments: calls().map(|call| (call.id, KnownArguments::parse(&call.arguments))).collect(),
-            calls: calls().map(|call| (call.id, call.arguments)).collect(),
-            trimmed: texts.iter().map(|text| text.trim().to_string()).collect(),
-            texts,
-        }
-    }
-
-    /// Returns the part of a message that the later snapshot omits: a server may keep the id of a message and
-    /// take a call out of it, or replace its text.
-    fn missing_part(&self, message: Arc<MessageObject>, searched: &mut usize) -> Option<Arc<MessageObject>> {
-        let has_id = wire::id(&message).is_some_and(|id| self.ids.contains(id));
-        match wire::role(&message) {
-            "assistant" => {
-                // Ids of calls may repeat in messages with other ids.
-                let is_missing = |call: wire::CallInMessage<'_>| !has_id || !self.has_call(&call);
-                let lacks_calls = wire::calls(&message).any(is_missing);
-                let text = wire::text(message.get("content"));
-                let lacks_text = !self.contains_text(text.trim(), searched);
-                if lacks_calls && (!has_id || lacks_text) {
-                    return Some(message);
-                }
-                let omitted = match (lacks_calls, lacks_text) {
-                    (true, _) => "content",
-                    (false, true) => "toolCalls",
-                    (false, false) => return None,
-                };
-                let mut part = Arc::unwrap_or_clone(message);
-                part.shift_remove(omitted);
-                Some(Arc::new(part))
-            }
-            "tool" if !has_id => Some(message),
-            // Messages of other roles are no actions of the agent.
-            _ => None,
-        }
-    }
-
-    /// Returns true if a call is in the later snapshot. With other complete arguments it is another call.
-    fn has_call(&self, call: &wire::CallInMessage<'_>) -> bool {
-        let known = |last: &KnownArguments| !last.contradicts(&KnownArguments::parse(&call.arguments));
-        self.calls.contains(&(call.id, Cow::Borrowed(&*call.arguments)))
-            || self.last_arguments.get(call.id).is_some_and(known)
-    }
-
-    /// Returns true if a text is in the later snapshot. `searched` counts the searched bytes: up to the limit a
-    /// text is also found inside other texts, beyond it only as a whole.
-    fn contains_text(&self, text: &str, searched: &mut usize) -> bool {
-        text.is_empty()
-            || self.trimmed.contains(text)
-            || self
-                .texts
-                .iter()
-                .take_while(|later| {
-                    *searched += later.len() + 64;
-                    *searched < MAX_SEARCHED_BYTES
-                })
-                .any(|later| later.contains(text))
     }
 }

@@ -11,8 +11,12 @@ use super::run::{OpenReasoning, OpenText, PayloadSink, RunFold};
 use crate::message::json_text::{append_piece, joined};
 
 impl RunFold<'_> {
-    pub(super) fn text_start(&mut self, e: wire::TextStart, at: TimeOffset) {
+    pub(super) fn text_start(&mut self, e: wire::TextStart, at: TimeOffset, out: PayloadSink<'_>) {
         let role = e.role.unwrap_or_else(|| "assistant".to_string());
+        // What follows is said in the new role.
+        if self.open_texts.get(&e.message_id).is_some_and(|open| open.role != role) {
+            self.text_end(&e.message_id, None, out);
+        }
         let message = self.thread.message_mut(&e.message_id, &role);
         if let Some(name) = e.name {
             message.insert("name".to_string(), Value::String(name));
@@ -26,22 +30,26 @@ impl RunFold<'_> {
         }
         merge_metadata(message, e.metadata);
         let before = wire::text(message.get("content"));
+        if self.open_texts.contains_key(&e.message_id) {
+            return;
+        }
         let open = OpenText {
             role,
             earlier_text: before,
             text: String::new(),
-            started: at,
+            started: self.start_time(at),
             subagent: e.subagent_run_id,
         };
-        self.open_texts.get_or_insert_with(&e.message_id, || open);
+        self.open_texts.insert(e.message_id, open);
     }
 
-    pub(super) fn text_content(&mut self, e: wire::TextDelta, at: TimeOffset) {
+    pub(super) fn text_content(&mut self, e: wire::TextDelta, at: TimeOffset, out: PayloadSink<'_>) {
+        self.last_calls.clear();
         if let Some(open) = self.open_texts.get_mut(&e.message_id) {
             append_piece(&mut open.text, &e.delta);
         } else {
             let (message_id, subagent_run_id) = (e.message_id.clone(), e.subagent_run_id);
-            self.text_start(wire::TextStart { message_id, subagent_run_id, ..Default::default() }, at);
+            self.text_start(wire::TextStart { message_id, subagent_run_id, ..Default::default() }, at, out);
             if let Some(open) = self.open_texts.get_mut(&e.message_id) {
                 open.text = e.delta;
             }
@@ -87,7 +95,7 @@ impl RunFold<'_> {
         // The trace has the earlier text, unless a snapshot brought it.
         let is_continued = turn.continued_bytes < MAX_CONTINUED_BYTES
             && turn.recorded_texts.has_text_of(id, &open.earlier_text);
-        if !turn.recorded_texts.add(id, &content) {
+        if !turn.recorded_texts.add(id, &content, open.started) {
             return;
         }
         if is_continued {

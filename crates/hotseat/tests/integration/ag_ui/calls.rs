@@ -100,10 +100,16 @@ fn two_executions_under_one_id_are_two_calls() {
         ([call(1), vec![result("c", "b")]].concat(), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":1} → b"#]),
         // The same result in the same run: runs do not repeat events.
         ([call(1), vec![result("c", "a")]].concat(), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":1} → a"#]),
-        // Without arguments.
+        // Without arguments, or with empty ones.
+        (vec![start("c", "pay"), result("c", "b"), end("c")], [r#"1 pay {"n":1} → a"#, "1 pay {} → b"]),
         (
-            vec![start("c", "pay"), result("c", "b"), end("c")],
-            [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":1} → b"#],
+            vec![start("c", "pay"), args("c", "{}"), end("c"), result("c", "b")],
+            [r#"1 pay {"n":1} → a"#, "1 pay {} → b"],
+        ),
+        // With arguments that are no JSON.
+        (
+            vec![start("c", "pay"), args("c", "{\"n\":"), end("c"), result("c", "b")],
+            [r#"1 pay {"n":1} → a"#, r#"1 pay "{\"n\":" → b"#],
         ),
         // Different arguments, with and without a result.
         ([call(2), vec![result("c", "a")]].concat(), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → a"#]),
@@ -115,6 +121,10 @@ fn two_executions_under_one_id_are_two_calls() {
         assert_eq!(told.calls(), calls);
         told.assert_note("tool call id c is used for two calls");
     }
+    // The first without arguments.
+    let first = vec![start("c", "pay"), end("c"), result("c", "all")];
+    let told = run_turn([first, call(1), vec![result("c", "a")]].concat()).passed();
+    assert_eq!(told.calls(), ["1 pay {} → all", r#"1 pay {"n":1} → a"#]);
     // Both before any result, one after the other and in parallel.
     let open = |n: u8| vec![start("c", "pay"), args("c", &format!("{{\"n\":{n}}}"))];
     for parallel in [[call(1), call(2)].concat(), [open(1), open(2), vec![end("c")]].concat()] {

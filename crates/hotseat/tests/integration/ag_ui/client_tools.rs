@@ -321,3 +321,24 @@ fn nothing_is_answered_after_failure() {
         assert_eq!(agent.requests().len(), 1);
     }
 }
+
+/// An agent may restart its ids and call a client tool again with the same arguments. It waits for a result unless it goes on.
+#[test]
+fn a_call_repeated_at_the_end_of_a_run_is_answered_again() {
+    let call = |run: FakeRun| run.tool_call("call_0", "confirm", &json!({"q": "sure?"}));
+    for (waits, calls) in [(true, 2), (false, 1)] {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
+            match request.index {
+                0 => call(run).finished(),
+                1 if waits => call(run).finished(),
+                1 => call(run).text("Done.").finished(),
+                _ => run.text("Done.").finished(),
+            }
+        });
+        let tools = confirm_tool(json!([{"content": "yes"}]));
+        let told = TestConversation::new(&agent).case("tools", tools).user_says("hi").run().passed();
+        assert_eq!(told.calls(), vec![r#"1 confirm {"q":"sure?"} → yes"#; calls]);
+        assert_eq!(told.texts(), ["1 Done."]);
+    }
+}

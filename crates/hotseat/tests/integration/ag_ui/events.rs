@@ -344,3 +344,14 @@ fn null_sub_agent_is_a_protocol_error() {
     run_turn_with(run).passed().assert_note("`subagentRunId` is null");
     run_strict_turn(run).failed(ProtocolError, "event 2: `subagentRunId` is null");
 }
+
+/// What follows a second start is said in its role.
+#[test]
+fn a_second_start_may_change_the_role() {
+    let start = |role: &str| json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": role});
+    let text = |delta: &str| json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": delta});
+    let events = [start("user"), text("a question"), start("assistant"), text("a secret")];
+    let told =
+        run_turn_with(move |run| events.iter().cloned().fold(run.started(), FakeRun::raw_event).finished());
+    assert_eq!(told.passed().texts(), ["1 a secret"]);
+}

@@ -456,3 +456,17 @@ fn reports_cancelled_run() {
     });
     assert_eq!(told.passed().0.conversation.turns[0].run_outcome.as_deref(), Some("cancelled"));
 }
+
+/// Producers also write an empty error for a tool that succeeded.
+#[test]
+fn an_empty_error_is_no_failure() {
+    for (error, shown) in
+        [(json!(null), "paid"), (json!(false), "paid"), (json!(""), "paid"), (json!("no"), "failed: paid")]
+    {
+        let told = run_turn_with(move |run| {
+            let result = json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "paid", "error": error});
+            run.started().tool_call("c", "pay", &json!({})).raw_event(result).finished()
+        });
+        assert_eq!(told.passed().calls(), [format!("1 pay {{}} → {shown}")]);
+    }
+}
