@@ -184,20 +184,28 @@ impl RunFold<'_> {
             before.calls.contains(id) || self.thread.calls.contains_key(&self.thread.known_id(id.into()))
         };
         let ours = earlier.iter().position(|message| before.contains(message)).unwrap_or(earlier.len());
-        let listed = earlier[ours..]
-            .iter()
-            .flat_map(|message| wire::calls(message).map(move |call| (&**message, call)));
-        let mut late = Vec::new();
-        let mut left: HashMap<&str, usize> = HashMap::new();
-        for (message, call) in listed {
-            let of_tool = self.thread.turn.calls_before.get(call.name).copied().unwrap_or(0);
-            let left = left.entry(call.name).or_insert(of_tool);
-            match (*left, is_known(call.id)) {
-                (0, false) => late.push((message, call)),
-                (0, true) => {}
-                _ => *left -= 1,
-            }
+        let listed = || {
+            let messages = earlier[ours..].iter();
+            messages.flat_map(|message| wire::calls(message).map(move |call| (&**message, call)))
+        };
+        let mut late: Vec<_> = listed().filter(|(_, call)| !is_known(call.id)).collect();
+        if late.is_empty() {
+            return late;
         }
+        // Calls of earlier turns by tool that are not listed under their ids.
+        let before = self.thread.turn.calls_before.iter().map(|(name, count)| (&**name, *count));
+        let mut unlisted: HashMap<&str, usize> = before.collect();
+        for (_, call) in listed().filter(|(_, call)| is_known(call.id)) {
+            let left = unlisted.entry(call.name).or_default();
+            *left = left.saturating_sub(1);
+        }
+        late.retain(|(_, call)| match unlisted.get_mut(call.name) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        });
         late
     }
 
