@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::AgUiSession;
 use super::fold::{OpenInterrupt, UnansweredCall};
 use super::history::ResultMessage;
-use super::thread::{ResultSource, ResumeAnswers};
+use super::known_call::ResultSource;
+use super::thread::ResumeAnswers;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{
     InterruptReply, InterruptRequest, ScriptedAnswers, ToolReply, response_schema_errors, unique_id,

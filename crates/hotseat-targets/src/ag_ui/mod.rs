@@ -11,6 +11,8 @@ mod event_times;
 mod fold;
 mod history;
 mod id_map;
+mod known_call;
+mod recorded_texts;
 mod request;
 mod sequence;
 mod thread;

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use hotseat_trace::{Origin, PatchBudget, TimeOffset, canonical_text, json_equal};
+use hotseat_trace::{Origin, PatchBudget, TimeOffset};
 use serde_json::{Map, Value, json};
 
 use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
 use super::id_map::IdMap;
+use super::known_call::{KnownArguments, KnownCall};
+use super::recorded_texts::RecordedTexts;
 use super::wire::{self, MessageObject};
-use crate::message::json_text::read_json;
 
 /// Answers to be sent with the next run.
 #[derive(Debug, Default)]
@@ -86,91 +86,6 @@ const MAX_REPLACED_MESSAGES: usize = 10_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("MESSAGES_SNAPSHOT is sent too often for a conversation of this length")]
 pub struct TooManySnapshots;
-/// Maximum number of bytes searched in one run for texts repeated as parts of others.
-pub(super) const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
-
-/// Maximum number of bytes of texts in a turn that continue an earlier text of their message, each counted whole: reading them takes
-/// the time. Later ones are recorded whole, so that the limits of the turn count them.
-pub(super) const MAX_CONTINUED_BYTES: usize = 64 * 1024 * 1024;
-
-/// Recorded texts of the agent, indexed for lookup. A text may be large: the trace and the index share it, and it is hashed only
-/// once.
-#[derive(Debug, Default)]
-pub struct RecordedTexts {
-    hasher: RandomState,
-    /// All texts, with the start of the first message that has them.
-    all: HashMap<TrimmedKey, TimeOffset>,
-    by_id: IdMap<MessageTexts>,
-}
-
-/// Recorded texts of one message.
-#[derive(Debug)]
-struct MessageTexts {
-    started: TimeOffset,
-    /// All texts, with the hash of the white space around them.
-    keys: HashSet<(TrimmedKey, u64)>,
-    /// The texts, without those that the next one continues.
-    texts: Vec<Arc<str>>,
-}
-
-/// Stands for a text without the white space around it: its hash, with keys that no agent knows, and its length.
-type TrimmedKey = (u64, usize);
-
-impl RecordedTexts {
-    fn keys(&self, text: &str) -> (TrimmedKey, u64) {
-        let trimmed = text.trim();
-        let around = (text.len() - text.trim_start().len(), text.len() - text.trim_end().len());
-        let around = (&text[..around.0], &text[text.len() - around.1..]);
-        ((self.hasher.hash_one(trimmed), trimmed.len()), self.hasher.hash_one(around))
-    }
-
-    /// Adds a text of a message. Returns true if it is new.
-    pub fn add(&mut self, id: &Arc<str>, text: &Arc<str>, started: TimeOffset) -> bool {
-        let keys = self.keys(text);
-        self.all.entry(keys.0).or_insert(started);
-        let none = || MessageTexts { started, keys: HashSet::new(), texts: Vec::new() };
-        let of_message = self.by_id.get_or_insert_with(id, none);
-        let is_new = of_message.keys.insert(keys);
-        if is_new {
-            of_message.texts.pop_if(|last| text.starts_with(&**last));
-            of_message.texts.push(text.clone());
-        }
-        is_new
-    }
-
-    /// Returns the start of the message with this id, or of the first one with this text.
-    pub fn start_of(&self, id: &str, text: &str) -> Option<TimeOffset> {
-        if text.trim().is_empty() {
-            return None;
-        }
-        let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
-        of_message.map(|known| known.started).or_else(|| self.all.get(&self.keys(text).0).copied())
-    }
-
-    /// Returns true if the message with this id has this text.
-    pub fn has_text_of(&self, id: &str, text: &str) -> bool {
-        self.by_id.get(id).is_some_and(|known| known.keys.contains(&self.keys(text)))
-    }
-
-    /// Returns true if any message has this text, or the message with this id contains it. `searched` counts the searched
-    /// bytes: beyond the limit a text is not found inside others.
-    pub fn contains(&self, id: &str, text: &str, searched: &mut usize) -> bool {
-        if self.all.contains_key(&self.keys(text).0) {
-            return true;
-        }
-        let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
-        for known in of_message.into_iter().flat_map(|known| &known.texts) {
-            if *searched >= MAX_SEARCHED_BYTES {
-                break;
-            }
-            *searched += known.len() + 64;
-            if known.contains(text.trim()) {
-                return true;
-            }
-        }
-        false
-    }
-}
 
 /// The messages before the current turn.
 #[derive(Debug)]
@@ -189,112 +104,6 @@ impl EarlierMessages {
         let is_user = wire::role(message) == "user";
         wire::id(message).is_some_and(|id| self.ids.contains(id))
             || (is_user && self.user_texts.contains(&wire::text(message.get("content"))))
-    }
-}
-
-/// A known tool call.
-#[derive(Debug, Clone)]
-pub struct KnownCall {
-    /// Id in the trace. Differs from the wire id if the server used that before.
-    pub trace_id: Arc<str>,
-    /// Its tool.
-    pub name: Arc<str>,
-    /// The turn of the call.
-    pub turn: usize,
-    /// Its start.
-    pub started: TimeOffset,
-    /// Its arguments, as far as known.
-    pub arguments: KnownArguments,
-    /// Source of its result, if it has one.
-    pub result_source: Option<ResultSource>,
-    /// True if its result is an error.
-    pub has_failed: bool,
-    /// True if events brought it.
-    pub is_streamed: bool,
-    /// True if events brought it and a snapshot lists it by the same id.
-    pub is_listed: bool,
-}
-
-/// Source of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResultSource {
-    /// The agent, in its response to this request.
-    Agent {
-        /// Number of the request in the session.
-        request: usize,
-    },
-    /// The client, by the script.
-    Client,
-}
-
-/// The arguments of a call.
-#[derive(Debug, Clone)]
-pub enum KnownArguments {
-    /// Not received yet.
-    Unknown,
-    Json(Value),
-    /// Text that is not JSON.
-    Invalid(String),
-}
-
-/// A server may write one number in two ways, as 1 and 1.0.
-impl PartialEq for KnownArguments {
-    fn eq(&self, other: &KnownArguments) -> bool {
-        match (self, other) {
-            (KnownArguments::Unknown, KnownArguments::Unknown) => true,
-            (KnownArguments::Json(ours), KnownArguments::Json(theirs)) => json_equal(ours, theirs),
-            (KnownArguments::Invalid(ours), KnownArguments::Invalid(theirs)) => ours == theirs,
-            (KnownArguments::Unknown | KnownArguments::Json(_) | KnownArguments::Invalid(_), _) => false,
-        }
-    }
-}
-
-impl KnownArguments {
-    /// Parses streamed arguments. An empty text means an empty object.
-    pub fn parse(text: &str) -> Self {
-        if text.trim().is_empty() {
-            return KnownArguments::Json(Value::Object(Map::new()));
-        }
-        match read_json(text) {
-            Ok(value) => KnownArguments::Json(value),
-            Err(_) => KnownArguments::Invalid(text.to_string()),
-        }
-    }
-
-    /// Returns the arguments as a text. Equal arguments have equal texts.
-    pub fn canonical_text(&self) -> String {
-        match self {
-            KnownArguments::Unknown => String::new(),
-            KnownArguments::Json(value) => canonical_text(value),
-            KnownArguments::Invalid(broken) => format!("broken {broken}"),
-        }
-    }
-
-    /// Returns true if the arguments are unknown or empty, which may mean that they were lost.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            KnownArguments::Unknown => true,
-            KnownArguments::Json(Value::Object(members)) => members.is_empty(),
-            KnownArguments::Json(_) | KnownArguments::Invalid(_) => false,
-        }
-    }
-
-    /// Returns true if both arguments are known, not empty, and differ, so that they belong to different
-    /// calls.
-    pub fn contradicts(&self, other: &KnownArguments) -> bool {
-        self.is_whole() && other.is_whole() && self != other
-    }
-
-    /// Returns true if the arguments are known and not empty.
-    pub fn is_whole(&self) -> bool {
-        matches!(self, KnownArguments::Json(_)) && !self.is_empty()
-    }
-}
-
-impl KnownCall {
-    /// Returns true if the server had not used its id for an earlier call.
-    pub fn has_unique_id(&self, id: &str) -> bool {
-        *self.trace_id == *id
     }
 }
 

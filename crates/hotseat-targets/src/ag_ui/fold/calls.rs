@@ -9,7 +9,7 @@ use hotseat_trace::{
 use serde_json::Value;
 
 use super::super::history::ResultMessage;
-use super::super::thread::{KnownArguments, ResultSource};
+use super::super::known_call::{KnownArguments, ResultSource};
 use super::super::wire::{self, merge_metadata};
 use super::run::{CallSighting, OpenCall, PayloadSink, ReannouncedCall, RunFold, UnansweredCall};
 use crate::message::json_text::{arguments_note, joined};

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES};
+use super::super::known_call::KnownArguments;
+use super::super::recorded_texts::MAX_SEARCHED_BYTES;
 use super::super::wire::{self, MessageObject};
 
 /// Messages of a later snapshot, indexed to look up those of an earlier one.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::{KnownArguments, ResultSource, TooManySnapshots};
+use super::super::known_call::{KnownArguments, ResultSource};
+use super::super::thread::TooManySnapshots;
 use super::super::wire::{self, MessageObject};
 use super::later_messages::LaterMessages;
 use super::run::{CallSighting, PayloadSink, RunFold, TurnSnapshot};

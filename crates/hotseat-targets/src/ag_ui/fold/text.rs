@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, ReasoningMessage, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::MAX_CONTINUED_BYTES;
+use super::super::recorded_texts::MAX_CONTINUED_BYTES;
 use super::super::wire::{self, merge_metadata};
 use super::run::{OpenReasoning, OpenText, PayloadSink, RunFold};
 use crate::message::json_text::{append_piece, joined};

@@ -1,0 +1,114 @@
+//! Tool calls of the conversation.
+
+use std::sync::Arc;
+
+use hotseat_trace::{TimeOffset, canonical_text, json_equal};
+use serde_json::{Map, Value};
+
+use crate::message::json_text::read_json;
+
+/// A known tool call.
+#[derive(Debug, Clone)]
+pub struct KnownCall {
+    /// Id in the trace. Differs from the wire id if the server used that before.
+    pub trace_id: Arc<str>,
+    /// Its tool.
+    pub name: Arc<str>,
+    /// The turn of the call.
+    pub turn: usize,
+    /// Its start.
+    pub started: TimeOffset,
+    /// Its arguments, as far as known.
+    pub arguments: KnownArguments,
+    /// Source of its result, if it has one.
+    pub result_source: Option<ResultSource>,
+    /// True if its result is an error.
+    pub has_failed: bool,
+    /// True if events brought it.
+    pub is_streamed: bool,
+    /// True if events brought it and a snapshot lists it by the same id.
+    pub is_listed: bool,
+}
+
+/// Source of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultSource {
+    /// The agent, in its response to this request.
+    Agent {
+        /// Number of the request in the session.
+        request: usize,
+    },
+    /// The client, by the script.
+    Client,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone)]
+pub enum KnownArguments {
+    /// Not received yet.
+    Unknown,
+    Json(Value),
+    /// Text that is not JSON.
+    Invalid(String),
+}
+
+/// A server may write one number in two ways, as 1 and 1.0.
+impl PartialEq for KnownArguments {
+    fn eq(&self, other: &KnownArguments) -> bool {
+        match (self, other) {
+            (KnownArguments::Unknown, KnownArguments::Unknown) => true,
+            (KnownArguments::Json(ours), KnownArguments::Json(theirs)) => json_equal(ours, theirs),
+            (KnownArguments::Invalid(ours), KnownArguments::Invalid(theirs)) => ours == theirs,
+            (KnownArguments::Unknown | KnownArguments::Json(_) | KnownArguments::Invalid(_), _) => false,
+        }
+    }
+}
+
+impl KnownArguments {
+    /// Parses streamed arguments. An empty text means an empty object.
+    pub fn parse(text: &str) -> Self {
+        if text.trim().is_empty() {
+            return KnownArguments::Json(Value::Object(Map::new()));
+        }
+        match read_json(text) {
+            Ok(value) => KnownArguments::Json(value),
+            Err(_) => KnownArguments::Invalid(text.to_string()),
+        }
+    }
+
+    /// Returns the arguments as a text. Equal arguments have equal texts.
+    pub fn canonical_text(&self) -> String {
+        match self {
+            KnownArguments::Unknown => String::new(),
+            KnownArguments::Json(value) => canonical_text(value),
+            KnownArguments::Invalid(broken) => format!("broken {broken}"),
+        }
+    }
+
+    /// Returns true if the arguments are unknown or empty, which may mean that they were lost.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            KnownArguments::Unknown => true,
+            KnownArguments::Json(Value::Object(members)) => members.is_empty(),
+            KnownArguments::Json(_) | KnownArguments::Invalid(_) => false,
+        }
+    }
+
+    /// Returns true if both arguments are known, not empty, and differ, so that they belong to different
+    /// calls.
+    pub fn contradicts(&self, other: &KnownArguments) -> bool {
+        self.is_whole() && other.is_whole() && self != other
+    }
+
+    /// Returns true if the arguments are known and not empty.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, KnownArguments::Json(_)) && !self.is_empty()
+    }
+}
+
+impl KnownCall {
+    /// Returns true if the server had not used its id for an earlier call.
+    pub fn has_unique_id(&self, id: &str) -> bool {
+        *self.trace_id == *id
+    }
+}
