@@ -94,6 +94,8 @@ pub struct EarlierMessages {
     pub ids: HashSet<String>,
     /// Texts of the user messages.
     pub user_texts: HashSet<String>,
+    /// Texts of the agent.
+    pub agent_texts: Vec<String>,
     /// Ids of the calls.
     pub calls: HashSet<Arc<str>>,
 }
@@ -341,12 +343,16 @@ impl ConversationThread {
     }
 
     fn earlier_messages(&self) -> EarlierMessages {
-        let users = |message: &&HistoryMessage| message.role() == "user";
         let older = self.history.iter().take_while(|message| message.id() != Some(&self.turn.user_message));
+        let texts = |role: &'static str| {
+            let of_role = older.clone().filter(move |message| message.role() == role);
+            of_role.map(|message| wire::text(message.content()))
+        };
         EarlierMessages {
             ids: older.clone().filter_map(HistoryMessage::id).map(str::to_string).collect(),
-            user_texts: older.clone().filter(users).map(|message| wire::text(message.content())).collect(),
-            calls: older.flat_map(HistoryMessage::calls).map(|(id, _)| id).collect(),
+            user_texts: texts("user").collect(),
+            agent_texts: texts("assistant").filter(|text| !text.trim().is_empty()).collect(),
+            calls: older.clone().flat_map(HistoryMessage::calls).map(|(id, _)| id).collect(),
         }
     }
 

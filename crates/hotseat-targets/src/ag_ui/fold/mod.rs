@@ -5,6 +5,7 @@
 //! snapshot counts as well.
 
 mod calls;
+mod earlier_turns;
 mod error;
 mod interrupts;
 mod later_messages;

@@ -52,42 +52,12 @@ impl RunFold<'_> {
     pub(super) fn reconcile(&mut self, snapshots: &[TurnSnapshot], out: PayloadSink<'_>) {
         for snapshot in snapshots {
             let times = snapshot_times(self.thread, snapshot);
-            self.complete_earlier_calls(snapshot, times.first().map(|first| first.text), out);
+            let first = times.first().map_or(snapshot.received_at, |first| first.text);
+            self.read_earlier_turns(&snapshot.messages[..snapshot.turn_start], first, out);
             self.reconcile_messages(snapshot, &times, out);
         }
         for snapshot in snapshots.iter().rev() {
             self.reconcile_results(snapshot, out);
-        }
-    }
-
-    /// Compares the calls in the messages of earlier turns: they may complete calls of this turn, and be new themselves.
-    fn complete_earlier_calls(
-        &mut self,
-        snapshot: &TurnSnapshot,
-        first: Option<TimeOffset>,
-        out: PayloadSink<'_>,
-    ) {
-        let earlier = &snapshot.messages[..snapshot.turn_start];
-        for call in earlier.iter().flat_map(|message| wire::calls(message)) {
-            let id = self.thread.known_id(call.id.into());
-            // Another call of the history may have the same id.
-            let arguments = KnownArguments::parse(&call.arguments);
-            if self
-                .thread
-                .call_of_turn(&id)
-                .is_some_and(|known| known.has_unique_id(&id) && !known.arguments.contradicts(&arguments))
-            {
-                self.complete_arguments(&id, arguments, out);
-            }
-        }
-        for (message, call) in self.late_calls(earlier) {
-            let id = self.thread.known_id(call.id.into());
-            let late = format!(
-                "tool call {id} of an earlier turn arrived only in this one, so it counts in this one"
-            );
-            self.note(out, late);
-            self.record_snapshot_call(message, &call, &id, first.unwrap_or(snapshot.received_at), out);
-            *self.thread.turn.calls_before.entry(call.name.into()).or_default() += 1;
         }
     }
 
@@ -173,45 +143,8 @@ impl RunFold<'_> {
         self.record_snapshot_call(message, &call, id, started, out);
     }
 
-    /// Returns the calls in the messages of earlier turns that are new: an agent may work on after a turn. A server may list known
-    /// calls under new ids, so they are new only if there are more of their tool than these turns have. What is before the first
-    /// known message is older than the conversation.
-    fn late_calls<'m>(
-        &self,
-        earlier: &'m [Arc<MessageObject>],
-    ) -> Vec<(&'m MessageObject, wire::CallInMessage<'m>)> {
-        let Some(before) = &self.thread.turn.earlier else { return Vec::new() };
-        let is_known = |id: &str| {
-            before.calls.contains(id) || self.thread.calls.contains_key(&self.thread.known_id(id.into()))
-        };
-        let ours = earlier.iter().position(|message| before.contains(message)).unwrap_or(earlier.len());
-        let listed = || {
-            let messages = earlier[ours..].iter();
-            messages.flat_map(|message| wire::calls(message).map(move |call| (&**message, call)))
-        };
-        let mut late: Vec<_> = listed().filter(|(_, call)| !is_known(call.id)).collect();
-        if late.is_empty() {
-            return late;
-        }
-        // Calls of earlier turns by tool that are not listed under their ids.
-        let before = self.thread.turn.calls_before.iter().map(|(name, count)| (&**name, *count));
-        let mut unlisted: HashMap<&str, usize> = before.collect();
-        for (_, call) in listed().filter(|(_, call)| is_known(call.id)) {
-            let left = unlisted.entry(call.name).or_default();
-            *left = left.saturating_sub(1);
-        }
-        late.retain(|(_, call)| match unlisted.get_mut(call.name) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                false
-            }
-            _ => true,
-        });
-        late
-    }
-
     /// Records a call found only in a snapshot.
-    fn record_snapshot_call(
+    pub(super) fn record_snapshot_call(
         &mut self,
         message: &MessageObject,
         call: &wire::CallInMessage<'_>,
@@ -302,7 +235,12 @@ impl RunFold<'_> {
     }
 
     /// Completes the arguments of a call from a snapshot; parts of a stream may have been lost.
-    fn complete_arguments(&mut self, id: &Arc<str>, arguments: KnownArguments, out: PayloadSink<'_>) {
+    pub(super) fn complete_arguments(
+        &mut self,
+        id: &Arc<str>,
+        arguments: KnownArguments,
+        out: PayloadSink<'_>,
+    ) {
         let Some(call) = self.thread.calls.get(id) else { return };
         if call.arguments == arguments || matches!(arguments, KnownArguments::Invalid(_)) {
             return;
@@ -359,7 +297,12 @@ impl RunFold<'_> {
         }
     }
 
-    fn reconcile_text(&mut self, message: &MessageObject, started: TimeOffset, out: PayloadSink<'_>) {
+    pub(super) fn reconcile_text(
+        &mut self,
+        message: &MessageObject,
+        started: TimeOffset,
+        out: PayloadSink<'_>,
+    ) {
         let content: Arc<str> = wire::text(message.get("content")).into();
         let id = wire::id(message).unwrap_or("");
         let (known, searched) = (&self.thread.turn.recorded_texts, &mut self.searched_bytes);

@@ -143,3 +143,36 @@ fn older_and_renamed_calls_of_earlier_turns_do_not_count() {
     let told = TestConversation::new(&agent).user_says("hello").user_says("again").run().passed();
     assert_eq!(told.calls(), ["1 look {} → ok", "2 look {} → ok"]);
 }
+
+/// The same of a message. A server may divide, join or rename messages, and replace their texts.
+#[test]
+fn a_new_message_of_an_earlier_turn_counts_once() {
+    let counts = |earlier: Vec<Value>| {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let known = messages(request);
+            let run = FakeRun::for_request(request).started();
+            if request.index == 0 {
+                return run.text("It is blue, and it is big.").finished();
+            }
+            let [first, .., last] = &known[..] else { panic!("the turns before") };
+            let all = [&[first.clone()], &earlier[..], &[last.clone()]].concat();
+            run.messages_snapshot(all.clone()).messages_snapshot(all).text("Done.").finished()
+        });
+        let told = TestConversation::new(&agent).user_says("hello").user_says("and?").run().passed();
+        told.texts()[1..].to_vec()
+    };
+    let message = |id: &str, text: &str| says("assistant", id, text);
+    let said = message("x", "It is blue, and it is big.");
+    assert_eq!(
+        counts(vec![said.clone(), message("late", "The code is 42.")]),
+        ["2 The code is 42.", "2 Done."]
+    );
+    for known in [
+        vec![said],
+        vec![message("x", "It is blue,"), message("y", "and it is big.")],
+        vec![message("x", "It is blue, and it is big. Can I help?")],
+        vec![message("x", "Summary: a question about a thing.")],
+    ] {
+        assert_eq!(counts(known), ["2 Done."]);
+    }
+}
