@@ -1,5 +1,7 @@
 //! What a later snapshot replaces or leaves out still counts, and what it adds to earlier turns counts once.
 
+use std::slice::from_ref;
+
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
@@ -155,7 +157,7 @@ fn a_new_message_of_an_earlier_turn_counts_once() {
                 return run.text("It is blue, and it is big.").finished();
             }
             let [first, .., last] = &known[..] else { panic!("the turns before") };
-            let all = [&[first.clone()], &earlier[..], &[last.clone()]].concat();
+            let all = [from_ref(first), &earlier[..], from_ref(last)].concat();
             run.messages_snapshot(all.clone()).messages_snapshot(all).text("Done.").finished()
         });
         let told = TestConversation::new(&agent).user_says("hello").user_says("and?").run().passed();
