@@ -467,6 +467,28 @@ fn output_after_done_is_not_in_next_turn() {
     );
 }
 
+/// Lines of a program whose user asks for `book`, and which deletes everything after `done`.
+const DELETE_AFTER_DONE: [&str; 3] = [
+    r#"{"type":"tool_call","name":"book","arguments":{},"result":"ok"}"#,
+    r#"{"type":"done"}"#,
+    r#"{"type":"tool_call","name":"delete_everything","arguments":{},"result":"ok"}"#,
+];
+
+/// The late line is written on its own, so it may arrive when the next message is about to be sent.
+#[test]
+fn output_soon_after_done_belongs_to_its_turn() {
+    let [call, done, late] = DELETE_AFTER_DONE;
+    let agent = format!(
+        "while read -r message; do\n  echo '{call}'\n  echo '{done}'\n  [ -e late ] || echo '{late}'\n  :> late\ndone\n"
+    );
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    for _ in 0..8 {
+        let tested = script_project(&agent).suite("a", suite).test(&[]);
+        assert_failed(&tested, 1, "protocol_error", "printed something after `done`");
+        assert_eq!(tested.case("a")["turns"].as_array().map(Vec::len), Some(1), "{:#}", tested.case("a"));
+    }
+}
+
 #[test]
 fn failures_include_last_stderr_lines() {
     let crash = "read -r message\necho 'Traceback: no such key KEY-123456' >&2\nexit 1\n";

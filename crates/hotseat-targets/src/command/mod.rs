@@ -39,6 +39,8 @@ use crate::target::{
 
 /// Maximum number of characters of the error output shown with a failure.
 const MAX_SHOWN_CHARS: usize = 4000;
+/// Time after `done` in which more output is an error of the turn, and not a part of the next one.
+const LATE_OUTPUT_WAIT: Duration = Duration::from_millis(10);
 /// Grace period for the program to end after its conversation.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
@@ -180,7 +182,10 @@ impl CommandSession {
         ended?;
         telling.check_finish_reason(heard.finish_reason.as_deref())?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
-        Ok(telling)
+        match program.late_output(LATE_OUTPUT_WAIT).await {
+            Some(printed) => Err(printed_after_done(&printed).into()),
+            None => Ok(telling),
+        }
     }
 
     fn start(&self, command: &[String]) -> Result<RunningProgram, AttemptFailure> {

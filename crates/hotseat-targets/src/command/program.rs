@@ -206,6 +206,19 @@ impl RunningProgram {
         (!unasked.is_empty()).then_some(unasked)
     }
 
+    /// Returns output that arrives after the end of a turn, within `wait`.
+    pub(super) async fn late_output(&mut self, wait: Duration) -> Option<String> {
+        let limits = TurnLimits::new(Instant::now() + wait, wait);
+        loop {
+            let printed = self.unprompted_output();
+            if printed.is_some() {
+                return printed;
+            }
+            let Ok(Some(bytes)) = self.output.next_bytes(limits).await else { return None };
+            self.unread.buffer_mut().extend_from_slice(&bytes);
+        }
+    }
+
     /// Closes the input and returns the output until its end, for at most `wait`.
     pub(super) async fn remaining_output(&mut self, wait: Duration) -> String {
         self.input = None;
