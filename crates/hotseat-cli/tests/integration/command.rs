@@ -474,6 +474,44 @@ const DELETE_AFTER_DONE: [&str; 3] = [
     r#"{"type":"tool_call","name":"delete_everything","arguments":{},"result":"ok"}"#,
 ];
 
+/// The output arrives too late for the turn itself.
+#[test]
+fn output_after_the_last_turn_fails_again_in_recheck_and_replay() {
+    let [call, done, late] = DELETE_AFTER_DONE;
+    let agent = format!(
+        "while read -r message; do\n  echo '{call}'\n  echo '{done}'\ndone\nsleep 0.1\necho '{late}'\n"
+    );
+    let suite = "name: a
+turns: [{ user: hello, assert: { tools: { forbid: [delete_everything] } } }]
+";
+    let project = script_project(&agent).suite("a", suite);
+    let words = "the program printed something after `done`: {\"type\":\"tool_call\"";
+    assert_failed(&project.test(&["--record", "rec", "--trace", "trace.jsonl"]), 1, "protocol_error", words);
+    assert!(project.workspace.read("trace.jsonl").contains("\"conversation.failed\""));
+    let again = project.hotseat(&["recheck", "last"]);
+    assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
+    // The new run contains the failure, too.
+    let again = project.hotseat(&["recheck", "last"]);
+    assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
+    let replayed = project.test(&["-n", "replay:rec", "--record", "rec2"]);
+    assert_failed(&replayed, 1, "protocol_error", words);
+    assert_failed(&project.test(&["-n", "replay:rec2"]), 1, "protocol_error", words);
+}
+
+/// The agent waits for an answer that the test does not have.
+#[test]
+fn output_after_a_question_that_skips_the_case_fails() {
+    let [_, _, late] = DELETE_AFTER_DONE;
+    let agent = format!(
+        "read -r message\necho '{{\"type\":\"text\",\"text\":\"Which one?\"}}'\necho '{{\"type\":\"done\",\"awaiting_input\":true}}'\nread -r message\necho '{late}'\n"
+    );
+    let case = json!({"id": "a", "turns": [{"input": "hello"}], "on_missing_input": "skip"});
+    let project = script_project(&agent).file("a.test.jsonl", &case.to_string());
+    assert_failed(&project.test(&[]), 1, "protocol_error", "printed something after `done`");
+    let again = project.hotseat(&["recheck", "last"]);
+    assert!(again.code == 1 && again.stdout.contains("printed something after `done`"), "{again}");
+}
+
 /// The late line is written on its own, so it may arrive when the next message is about to be sent.
 #[test]
 fn output_soon_after_done_belongs_to_its_turn() {

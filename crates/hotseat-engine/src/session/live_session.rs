@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    AttemptFailure, CallVisibility, ConversationTurn as Turned, FailureKind, Note, TracedConversation,
-    TurnFailed, TurnOutcome, Verdict,
+    AttemptFailure, CallVisibility, ConversationFailed, ConversationTurn as Turned, FailureKind, Note,
+    TracedConversation, TurnFailed, TurnOutcome, Verdict,
 };
 use tokio::time::Instant;
 
@@ -554,6 +554,24 @@ impl<'a> Session<'a> {
         is_written && self.turns().len() == case.turns.len()
     }
 
+    /// Returns the failure of the agent after its last turn, and records it.
+    async fn trailing_failure(&mut self) -> Option<AttemptFailure> {
+        let is_complete = self.is_complete;
+        if !is_complete && !matches!(self.ending, Some(ConversationEnding::Skipped(_))) {
+            return None;
+        }
+        match &mut self.counterpart {
+            SessionCounterpart::Agent(agent) => {
+                let failure = agent.check_trailing_output(is_complete).await.err()?;
+                if let Some(turn_id) = self.turns().last().map(|turn| turn.id.clone()) {
+                    self.recorder.emit(ConversationFailed { turn_id, error: failure_info(&failure) });
+                }
+                Some(failure)
+            }
+            SessionCounterpart::Recorded(kept) => kept.replay_trailing_failure(&mut self.recorder),
+        }
+    }
+
     /// Ends the conversation, evaluates the checks of the whole case and returns the verdict.
     pub(super) async fn conclude(&mut self) -> Verdict {
         let case = self.case;
@@ -566,12 +584,9 @@ impl<'a> Session<'a> {
             }
         }
         self.is_complete = self.has_reached_end();
-        if self.is_complete
-            && let SessionCounterpart::Agent(agent) = &mut self.counterpart
-            && let Err(failure) = agent.check_trailing_output().await
-        {
+        if let Some(failure) = self.trailing_failure().await {
             self.is_complete = false;
-            if let None | Some(ConversationEnding::Completed) = self.ending {
+            if !matches!(self.ending, Some(ConversationEnding::Failed(_))) {
                 self.ending = Some(ConversationEnding::Failed(failure));
             }
         }

@@ -187,18 +187,37 @@ impl RecordedConversation {
         }
     }
 
-    /// Replays the calls at MCP servers that arrived after the last turn, if all turns were replayed.
-    pub(super) fn replay_late_calls(&self, recorder: &mut TraceRecorder) {
-        if recorder.conversation().turns.len() != self.turns.len() {
-            return;
+    /// Returns the events after the last turn, if all turns were replayed.
+    fn late_records(&self, recorder: &TraceRecorder) -> &[EventRecord] {
+        match self.turns.last() {
+            Some(last) if recorder.conversation().turns.len() == self.turns.len() => {
+                &self.records[last.end..]
+            }
+            Some(_) | None => &[],
         }
-        let first = self.turns.last().map_or(self.records.len(), |last| last.end);
+    }
+
+    /// Replays the failure after the last turn, and returns it.
+    pub(super) fn replay_trailing_failure(&self, recorder: &mut TraceRecorder) -> Option<AttemptFailure> {
+        let (record, error) =
+            self.late_records(recorder).iter().find_map(|record| match &record.payload {
+                Payload::ConversationFailed(failed) => Some((record, &failed.error)),
+                _ => None,
+            })?;
+        recorder.replay(record.clone());
+        let kind = *FailureKind::ALL.iter().find(|kind| error.code.as_deref() == Some(kind.name()))?;
+        let recorded = self.failure_of(&[kind]).filter(|failure| failure.message == error.message);
+        Some(recorded.cloned().unwrap_or_else(|| AttemptFailure::new(kind, &error.message)))
+    }
+
+    /// Replays the calls at MCP servers that arrived after the last turn.
+    pub(super) fn replay_late_calls(&self, recorder: &mut TraceRecorder) {
         let of_server = |record: &&EventRecord| match &record.payload {
             Payload::ToolInvoked(invoked) => invoked.server.is_some(),
             Payload::ToolCompleted(_) | Payload::ToolFailed(_) => true,
             payload => payload.category() == "mcp",
         };
-        for record in self.records[first..].iter().filter(of_server) {
+        for record in self.late_records(recorder).iter().filter(of_server) {
             recorder.replay(record.clone());
         }
     }

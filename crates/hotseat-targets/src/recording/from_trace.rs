@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    self as trace, AgentMessage, CallingMessages, EventRecord, Payload, TimeOffset, TracedConversation,
+    self as trace, AgentMessage, CallingMessages, EventRecord, FailureKind, Payload, TimeOffset,
+    TracedConversation, TurnOutcome,
     TurnOutcome,
 };
 use serde_json::{Value, json};
@@ -60,6 +61,8 @@ struct TurnBuilder<'c> {
     last: Duration,
     /// Index of the state event.
     state: Option<usize>,
+    /// Error of the protocol after the turn.
+    trailing_error: Option<String>,
 }
 
 impl<'c> TurnBuilder<'c> {
@@ -72,15 +75,21 @@ impl<'c> TurnBuilder<'c> {
             messages,
             last: Duration::ZERO,
             state: None,
+            trailing_error: None,
         }
     }
 
     fn add(&mut self, record: &EventRecord, conversation: &TracedConversation, known: &mut EmittedIds) {
+        // Other failures at the end are those of the test.
+        if let Payload::ConversationFailed(failed) = &record.payload
+            && failed.error.code.as_deref() == Some(FailureKind::ProtocolError.name())
+        {
+            self.trailing_error = Some(failed.error.message.clone());
+        }
         let Some((what, started)) = self.convert(record, conversation, known) else { return };
         // Starts that tell the order of what arrived together may be a little later than their events.
         let started = started.map(|started| self.since(started));
         let at = self.since(record.offset).max(self.last).max(started.unwrap_or_default());
-        let at = if self.turn.ended.is_some() { at.min(self.turn.duration()) } else { at };
         self.last = at;
         let started = started.filter(|started| *started < at);
         let call = match &what {
@@ -252,6 +261,7 @@ impl<'c> TurnBuilder<'c> {
             // Includes events after the end of the turn, or in a turn that never ended.
             duration: Some(self.turn.duration().max(last.unwrap_or_default())),
             unfinished: failed,
+            trailing_error: self.trailing_error,
             events: self.events,
             place: None,
         }

@@ -55,6 +55,8 @@ pub struct RecordedTurn {
     pub events: Vec<RecordedEvent>,
     /// Reason why the turn is incomplete.
     pub unfinished: Option<String>,
+    /// Error of the protocol after the turn, if it was the last one.
+    pub trailing_error: Option<String>,
     /// Location in the file, if it was read from one.
     pub place: Option<SourceSpan>,
 }

@@ -66,6 +66,7 @@ fn read_turn(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics
         duration: time(map.get("duration_ms"), mistakes),
         events: Vec::new(),
         unfinished: map.text("unfinished").map(str::to_string),
+        trailing_error: map.text("trailing_error").map(str::to_string),
         place: Some(map.place()),
     };
     for view in map.items("events") {

@@ -37,6 +37,9 @@ document_shape! {
         required "events" = Kind::List(&Kind::Tagged(&EVENT)),
         /// Reason why the turn is incomplete. It is replayed as an error.
         optional "unfinished" = Kind::NonEmptyText,
+        /// Error of the protocol after the turn, such as output after the end of the conversation. It is replayed if the turn is
+        /// the last one.
+        optional "trailing_error" = Kind::NonEmptyText,
     }
 }
 

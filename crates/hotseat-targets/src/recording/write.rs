@@ -66,8 +66,10 @@ fn write_turn(out: &mut impl Write, turn: &RecordedTurn) -> io::Result<()> {
     if let Some(duration) = turn.duration {
         writeln!(out, "      \"duration_ms\": {},", milliseconds(duration))?;
     }
-    if let Some(unfinished) = &turn.unfinished {
-        writeln!(out, "      \"unfinished\": {},", json!(unfinished))?;
+    for (key, text) in [("unfinished", &turn.unfinished), ("trailing_error", &turn.trailing_error)] {
+        if let Some(text) = text {
+            writeln!(out, "      {}: {},", json!(key), json!(text))?;
+        }
     }
     write!(out, "      \"events\": [")?;
     for (number, event) in turn.events.iter().enumerate() {

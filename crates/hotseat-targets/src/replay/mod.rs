@@ -27,7 +27,8 @@ use crate::recording::{
     RecordedTurn, file_name, mcp_payload,
 };
 use crate::target::{
-    AgentInput, AgentSession, ProtocolCapabilities, TurnFuture, unanswered_call, unanswered_interrupt,
+    AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnFuture, unanswered_call,
+    unanswered_interrupt,
 };
 
 /// Hint for a recording that no longer matches.
@@ -497,6 +498,17 @@ impl AgentSession for ReplaySession {
 
     fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a> {
         Box::pin(async move { self.replay_turn(input) })
+    }
+
+    fn check_trailing_output(&mut self, _: bool) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+        Box::pin(async move {
+            let turns = self.recording.iter().flat_map(|recording| &recording.turns);
+            let last = turns.take(self.turns).last();
+            match last.and_then(|turn| turn.trailing_error.as_ref()) {
+                Some(message) => Err(AttemptFailure::new(FailureKind::ProtocolError, message)),
+                None => Ok(()),
+            }
+        })
     }
 }
 

@@ -131,6 +131,7 @@ impl TracedConversation {
             | Payload::RuntimeError(_)
             | Payload::InputIgnored(_)
             | Payload::AgentRunStarted(_)
+            | Payload::ConversationFailed(_)
             | Payload::StepStarted(_)
             | Payload::StepFinished(_)
             | Payload::SubagentStarted(_)

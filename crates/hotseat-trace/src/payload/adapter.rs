@@ -56,6 +56,11 @@ members! {
             /// Error of the run.
             error: ErrorInfo,
         }
+        /// `conversation.failed`, with the last turn
+        ConversationFailed {
+            /// Error after the last turn. Its code is the kind of the failure.
+            error: ErrorInfo,
+        }
         /// `interrupt.raised`
         InterruptRaised {
             /// Id of the interrupt.

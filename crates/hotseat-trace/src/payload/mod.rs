@@ -233,6 +233,8 @@ payloads! {
     AgentRunFinished(AgentRunFinished) = "agent.run.finished",
     /// The agent reported that its run failed.
     AgentRunFailed(AgentRunFailed) = "agent.run.failed",
+    /// The conversation failed after its last turn: the agent sent more output, for instance.
+    ConversationFailed(ConversationFailed) = "conversation.failed",
     /// The agent reported whether it waits for user input.
     AwaitingInput(AwaitingInput) = "agent.awaiting_input",
     /// The agent paused until an answer arrives.
@@ -301,7 +303,7 @@ from_members! {
     ParticipantRemoved, DefinitionChanged, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
-    AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
+    AgentRunStarted, AgentRunFinished, AgentRunFailed, ConversationFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
     TopicsDeclared, SimulationStarted, SimulationEnded, McpConnected, McpArgumentsInvalid, McpArgumentsUnchecked,
     McpFaultInjected, McpAnswerLost,
 }
