@@ -17,6 +17,12 @@ pub struct AllOf {
 type BrokenChecks<'a> = [(&'a Check, CheckDecision)];
 
 impl AllOf {
+    /// Returns the nested check that cannot be decided, with the reason, if the others do not decide.
+    pub(super) fn undecided_part(&self, scope: TurnScope<'_>) -> Option<(&Check, String)> {
+        let CheckOutcome::NotApplicable = self.decide(scope).outcome else { return None };
+        self.checks.iter().find_map(|check| check.undecided_part(scope))
+    }
+
     /// Combines the comparisons of the failed checks.
     fn compare(&self, broken: &BrokenChecks<'_>) -> CallComparison {
         let summary = format!("{} of {} checks failed", broken.len(), self.checks.len());
@@ -59,7 +65,7 @@ impl CheckBehavior for AllOf {
         let mut broken = Vec::new();
         let mut unjudged = Vec::new();
         for check in &self.checks {
-            let decision = check.kind.behavior().decide(scope);
+            let decision = check.decision(scope);
             match (&decision.outcome, check.negated) {
                 (CheckOutcome::NotApplicable, _) => {
                     unjudged.push(format!("expected {}, error: {}", check.describe(), decision.actual));
@@ -91,11 +97,6 @@ impl CheckBehavior for AllOf {
             true => Some(CheckOutcome::Violated),
             false => results.all(|result| result == Some(true)).then_some(CheckOutcome::Satisfied),
         }
-    }
-
-    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
-        let CheckOutcome::NotApplicable = self.decide(scope).outcome else { return None };
-        self.checks.iter().find_map(|check| check.undecided_reason(scope))
     }
 
     fn reads_calls(&self) -> bool {

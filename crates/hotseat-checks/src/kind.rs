@@ -15,7 +15,7 @@ pub(super) trait CheckBehavior {
     /// Decides the check, before negation.
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision;
 
-    /// Returns the reason if the check cannot be decided.
+    /// Returns the reason if the check cannot be decided. `decide` is not called then.
     fn undecided_reason(&self, _: TurnScope<'_>) -> Option<String> {
         None
     }

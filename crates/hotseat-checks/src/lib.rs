@@ -259,7 +259,16 @@ impl Check {
     /// Decides the check for a turn or a whole conversation. Checks of judges and scripts are not applicable
     /// here.
     pub fn decide(&self, scope: TurnScope<'_>) -> CheckVerdict {
-        self.to_verdict(self.kind.behavior().decide(scope))
+        self.to_verdict(self.decision(scope))
+    }
+
+    /// Decides the check, before negation. An undecided check is neither satisfied nor violated.
+    fn decision(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let behavior = self.kind.behavior();
+        match behavior.undecided_reason(scope) {
+            Some(reason) => CheckDecision::not_applicable(reason),
+            None => behavior.decide(scope),
+        }
     }
 
     /// Calls the Rust function of the check, if it has one. Returns its verdict, and the error if it could
@@ -343,7 +352,15 @@ impl Check {
 
     /// Returns the reason if the check cannot be decided although it needs no judge or script.
     pub fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
-        self.kind.behavior().undecided_reason(scope)
+        self.undecided_part(scope).map(|(_, reason)| reason)
+    }
+
+    /// Like [`Check::undecided_reason`], with the check to which the reason belongs: for a criterion, one of its parts.
+    pub fn undecided_part(&self, scope: TurnScope<'_>) -> Option<(&Check, String)> {
+        match &self.kind {
+            CheckKind::AllOf(all) => all.undecided_part(scope),
+            _ => Some((self, self.kind.behavior().undecided_reason(scope)?)),
+        }
     }
 
     /// Returns true if the check is about faults that the test injects.
@@ -363,9 +380,8 @@ impl Check {
 
     /// Returns whether the check passes, if no further turn can change that.
     fn lasting_result(&self, scope: TurnScope<'_>) -> Option<bool> {
-        let behavior = self.kind.behavior();
-        let outcome = behavior.lasting_outcome(scope)?;
-        let is_decided = behavior.decide(scope).outcome == outcome;
+        let outcome = self.kind.behavior().lasting_outcome(scope)?;
+        let is_decided = self.decision(scope).outcome == outcome;
         is_decided.then_some((outcome == CheckOutcome::Satisfied) != self.negated)
     }
 

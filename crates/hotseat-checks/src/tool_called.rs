@@ -255,9 +255,6 @@ impl CheckBehavior for ToolCalled {
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let range = self.count_range(scope);
         let (counted, is_undecided) = (range.least, range.is_undecided(self.count));
-        if is_undecided && let Some(words) = range.incomparable {
-            return CheckDecision::not_applicable(words);
-        }
         if counted < self.count.min
             && let Some(comparison) = self.compare(scope)
             && !comparison.missing.is_empty()

@@ -70,9 +70,6 @@ impl CheckBehavior for ValidArguments {
                 format!("{}: {}", format_call(*turn, call), seen.argument_errors.join("; "))
             })
             .collect();
-        if let Some(reason) = self.undecided_reason(scope) {
-            return CheckDecision::not_applicable(reason);
-        }
         let actual = match invalid.is_empty() {
             true => format!("{} valid", made.len()),
             false => format_list(&invalid),

@@ -133,6 +133,42 @@ fn calls_that_arrive_with_their_results_have_no_start() {
     }
 }
 
+/// Neither a criterion nor its negation decides what its part cannot decide.
+#[test]
+fn unknown_times_decide_no_criterion() {
+    let answer =
+        json!({"reply": "Done.", "calls": [{"name": "search", "args": {"n": "3"}}, {"name": "pay"}]});
+    let http = FakeAgent::start(move |_| FakeReply::json(200, &answer).first(ReplyStep::Pause(PAUSE)));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', map: {{ reply: $.reply, tool_calls: {{ path: $.calls, arguments: $.args }} }} }}\n",
+        http.url()
+    );
+    let parts = [
+        (
+            "time",
+            "timing: { max_gap_ms: 50 }",
+            "test error: the time of the call of search in turn 1 is unknown",
+        ),
+        ("arguments", "{ type: tool_called, name: search, where: { n: { more_than: 2 } } }", "test error: "),
+        ("usage", "budget: { max_tokens: 5 }", "usage is not known: "),
+    ];
+    let mut suite = String::new();
+    for (name, part, _) in &parts {
+        for negate in [false, true] {
+            suite += &format!(
+                "name: {name} {negate}\ncriteria: {{ c: {{ match: [{part}] }} }}\nturns: [{{ user: hello, assert: [{{ type: satisfy, criteria: c, negate: {negate} }}] }}]\n---\n"
+            );
+        }
+    }
+    let tested = Project::with_config(&target).suite("a", suite.trim_end_matches("---\n")).test(&[]);
+    for (name, _, words) in &parts {
+        let kind = if *name == "usage" { "usage_error" } else { "test_error" };
+        for negate in [false, true] {
+            tested.assert_failure(&format!("{name} {negate}"), kind, &[*words]);
+        }
+    }
+}
+
 #[test]
 fn one_call_has_no_gap() {
     let answer = json!({"reply": "Done.", "calls": [{"name": "search"}]});

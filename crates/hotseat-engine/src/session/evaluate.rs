@@ -277,17 +277,13 @@ fn decide_recorded(check: &Check, scope: TurnScope<'_>) -> CheckResult {
     let in_program = check.decide_in_program(scope);
     let is_plain = in_program.is_none();
     let (verdict, error) = in_program.map_or_else(
-        || (check.decide(scope), check.undecided_reason(scope)),
-        |(verdict, error)| (verdict, error.map(|why| why.to_string())),
+        || (check.decide(scope), check.undecided_part(scope)),
+        |(verdict, error)| (verdict, error.map(|why| (check, why.to_string()))),
     );
     let is_undecided = is_plain && error.is_some();
     // Time limits forbid nothing: a fault takes time.
     let is_failed_for_good = !verdict.passed && !check.is_timing() && check.is_failed_for_good(scope);
-    CheckResult {
-        is_undecided,
-        is_failed_for_good,
-        ..CheckResult::new(check, verdict).with_error(check, error)
-    }
+    CheckResult { is_undecided, is_failed_for_good, ..CheckResult::new(check, verdict).with_error(error) }
 }
 
 impl CheckScope {

@@ -126,13 +126,14 @@ impl CheckResult {
     pub(super) fn errored(check: &Check, words: String) -> Self {
         let first = words.lines().next().unwrap_or_default().to_string();
         let verdict = CheckVerdict::new(false, check.describe(), first);
-        CheckResult::new(check, verdict).with_error(check, Some(words))
+        CheckResult::new(check, verdict).with_error(Some((check, words)))
     }
 
-    /// Adds the reason why the check could not be evaluated, if there is one.
-    pub(super) fn with_error(self, check: &Check, error: Option<String>) -> Self {
-        let error_kind = error.as_ref().map(|_| error_kind(check));
-        CheckResult { error, error_kind, ..self }
+    /// Adds the reason why the check could not be evaluated, if there is one, with the check or the part of it to which the
+    /// reason belongs.
+    pub(super) fn with_error(self, error: Option<(&Check, String)>) -> Self {
+        let (part, error) = error.unzip();
+        CheckResult { error, error_kind: part.map(error_kind), ..self }
     }
 
     /// Returns the reason why the check could not be evaluated, and the kind of that failure.
@@ -190,8 +191,7 @@ fn error_kind(check: &Check) -> FailureKind {
     match &check.kind {
         CheckKind::Script(_) => FailureKind::ScriptError,
         CheckKind::Judged(_) => FailureKind::JudgeError,
-        // Of the checks without judge or script, only budgets can error.
-        CheckKind::UsageBudget(_) | CheckKind::AllOf(_) => FailureKind::UsageError,
+        CheckKind::UsageBudget(_) => FailureKind::UsageError,
         _ if check.comparison_error().is_some() => FailureKind::ScriptError,
         _ => FailureKind::TestError,
     }
