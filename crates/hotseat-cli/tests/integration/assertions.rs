@@ -1339,3 +1339,52 @@ fn refuses_all_turns_for_one_turn() {
         }
     }
 }
+
+/// All entries of a list apply.
+#[test]
+fn refuses_contradictions_in_one_list() {
+    let twice = "this list sets the same limit twice";
+    let contradicts = "`false` contradicts the assertions of the same block in this list";
+    for (list, words) in [
+        (
+            r#"[{"budget": {"max_tool_calls": 5}}, {"type": "contains", "value": "x"}, {"budget": {"max_tool_calls": 1}}]"#,
+            twice,
+        ),
+        (r#"[{"timing": {"max_gap_ms": 5}}, {"timing": {"max_duration_ms": 5, "max_gap_ms": 5}}]"#, twice),
+        (r#"[{"tools": {"forbid": ["a"]}}, {"tools": false}]"#, contradicts),
+        (r#"[{"text": false}, {"text": {"must_match": "a"}}]"#, contradicts),
+    ] {
+        let checkpoint = format!("\"checkpoints\": [{{\"id\": \"c\", \"assertion\": {list}}}]");
+        let criterion = format!("\"criteria\": {{\"c\": {{\"match\": {list}}}}}");
+        let topic = format!("\"graph\": {{\"t\": {{\"characteristic\": \"x\", \"assert\": {list}}}}}");
+        let keys = ["assert", "turn_assert", "final_assertions", "evaluate"];
+        let members = keys.map(|key| format!("\"{key}\": {list}"));
+        for members in members.into_iter().chain([checkpoint, criterion, topic]) {
+            let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n{members}}}");
+            assert_rejected_text(&text, "2:", words);
+        }
+    }
+    // Different limits, and assertions that add up.
+    let list = json!([{"budget": {"max_tool_calls": 5}}, {"budget": {"max_tokens": 5}}, {"tools": {"forbid": ["a"]}}, {"tools": {"forbid": ["b"]}}]);
+    let case = json!({"id": "a", "input": "go", "assert": list});
+    let output = Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n")
+        .file("a.test.jsonl", &case.to_string())
+        .hotseat(&["test", "--dry-run"]);
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn refuses_false_where_nothing_is_inherited() {
+    let words = "no assertions are inherited here, so `false` has no effect";
+    for block in ["tools", "timing", "budget", "text"] {
+        let list = format!("[{{\"{block}\": false}}, {{\"type\": \"contains\", \"value\": \"x\"}}]");
+        let checkpoint = format!("\"checkpoints\": [{{\"id\": \"c\", \"assertion\": {list}}}]");
+        let criterion = format!("\"criteria\": {{\"c\": {{\"match\": {list}}}}}");
+        let keys = ["final_assertions", "evaluate"];
+        let members = keys.map(|key| format!("\"{key}\": {list}"));
+        for members in members.into_iter().chain([checkpoint, criterion]) {
+            let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n{members}}}");
+            assert_rejected_text(&text, "2:", words);
+        }
+    }
+}

@@ -273,7 +273,7 @@ impl SimulatorBrief {
             None => Vec::new(),
             Some(view) => match view.text() {
                 Some(name) => vec![function_check(name, view.place())],
-                None => AssertionBlock::read(Some(view), diagnostics).into_checks(),
+                None => AssertionBlock::read_checks(Some(view), diagnostics),
             },
         };
         if let Some(place) =

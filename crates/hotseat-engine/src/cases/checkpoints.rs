@@ -56,7 +56,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
                 }
             }
         }
-        let checks = AssertionBlock::read_of_turn(map.get("assertion"), diagnostics).into_checks();
+        let checks = AssertionBlock::read_turn_checks(map.get("assertion"), diagnostics);
         if let Some(assertion) = map
             .get("assertion")
             .filter(|_| checks.is_empty())

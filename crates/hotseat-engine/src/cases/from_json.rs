@@ -58,7 +58,7 @@ pub fn parse_turn(
 /// Decodes assertions from JSON, without secrets. Fails if the JSON is invalid.
 pub fn parse_assertions(value: &Value, redactor: &SecretRedactor) -> Result<Vec<Check>, ProgramInputError> {
     parse_redacted(value, &OWN_ASSERT_KIND, redactor, |view, diagnostics| {
-        Some(AssertionBlock::read(Some(view), diagnostics).into_checks())
+        Some(AssertionBlock::read_checks(Some(view), diagnostics))
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{DeclaredTopic, GraphError, TopicGraph};
 
-use super::assertions::{AssertionBlock, CheckVocabulary};
+use super::assertions::{AssertionBlock, CheckVocabulary, into_soft};
 use super::patterns::read_pattern;
 use super::topic_shape::{GRAPH_ONLY_KEYS, GRAPH_TOPIC, TOPIC, TRIGGER};
 use hotseat_checks::{
@@ -246,11 +246,10 @@ fn read_topic(
     map: &MapView<'_>,
     diagnostics: &mut Diagnostics,
 ) -> TopicDefinition {
-    let mut checks = AssertionBlock::read(map.get("assert"), diagnostics).into_checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
-    let mut turn_checks = AssertionBlock::read_of_turn(map.get("turn_assert"), diagnostics).into_checks();
-    turn_checks
-        .extend(AssertionBlock::read_of_turn(map.get("turn_evaluate"), diagnostics).into_soft_checks());
+    let mut checks = AssertionBlock::read_checks(map.get("assert"), diagnostics);
+    checks.extend(into_soft(AssertionBlock::read_checks(map.get("evaluate"), diagnostics)));
+    let mut turn_checks = AssertionBlock::read_turn_checks(map.get("turn_assert"), diagnostics);
+    turn_checks.extend(into_soft(AssertionBlock::read_turn_checks(map.get("turn_evaluate"), diagnostics)));
     let text = |key: &str| map.text(key).map(|text| text.trim().to_string());
     if map.bool("evaluate_intent") == Some(true) {
         let place = map.key_place("evaluate_intent").unwrap_or_else(|| map.place());

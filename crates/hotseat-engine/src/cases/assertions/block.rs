@@ -32,7 +32,7 @@ enum BlockPart<T> {
     #[default]
     Inherited,
     /// `false`: discards the inherited checks.
-    Cleared,
+    Cleared(SourceSpan),
     /// Adds to the inherited checks.
     Added(T),
 }
@@ -53,11 +53,11 @@ impl AssertionBlock {
         let Some(view) = view else { return AssertionBlock::default() };
         if view.bool() == Some(false) {
             return AssertionBlock {
-                tools: BlockPart::Cleared,
-                timing: BlockPart::Cleared,
-                budget: BlockPart::Cleared,
-                text: BlockPart::Cleared,
-                typed: BlockPart::Cleared,
+                tools: BlockPart::Cleared(view.place()),
+                timing: BlockPart::Cleared(view.place()),
+                budget: BlockPart::Cleared(view.place()),
+                text: BlockPart::Cleared(view.place()),
+                typed: BlockPart::Cleared(view.place()),
             };
         }
         for entry in view.list().into_iter().flatten() {
@@ -67,7 +67,7 @@ impl AssertionBlock {
         }
         let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
         entries.fold(AssertionBlock::default(), |block, entry| {
-            AssertionBlock::read_entry(&entry, diagnostics).merged_onto(block)
+            AssertionBlock::read_entry(&entry, diagnostics).joined(block, diagnostics)
         })
     }
 
@@ -79,6 +79,16 @@ impl AssertionBlock {
             Some(refuse_all_turns(check)?.help("move it to `assert` of the case, or leave `turns` out"))
         }));
         block
+    }
+
+    /// Decodes the checks of a place that inherits none.
+    pub fn read_checks(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> Vec<Check> {
+        AssertionBlock::read(view, diagnostics).into_own_checks(diagnostics)
+    }
+
+    /// Like [`AssertionBlock::read_checks`], for assertions that are evaluated on one turn.
+    pub fn read_turn_checks(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> Vec<Check> {
+        AssertionBlock::read_of_turn(view, diagnostics).into_own_checks(diagnostics)
     }
 
     /// Decodes a block mapping or a typed assertion.
@@ -110,17 +120,36 @@ impl AssertionBlock {
     /// Merges this block onto the inherited one.
     #[must_use]
     pub fn merged_onto(self, inherited: AssertionBlock) -> AssertionBlock {
-        let joined = |own: Vec<Check>, mut above: Vec<Check>| {
-            above.extend(own);
-            above
-        };
         AssertionBlock {
-            tools: self.tools.merged_onto(inherited.tools, joined),
+            tools: self.tools.merged_onto(inherited.tools, append_checks),
             timing: self.timing.merged_onto(inherited.timing, replace_limits),
             budget: self.budget.merged_onto(inherited.budget, replace_limits),
-            text: self.text.merged_onto(inherited.text, joined),
-            typed: self.typed.merged_onto(inherited.typed, joined),
+            text: self.text.merged_onto(inherited.text, append_checks),
+            typed: self.typed.merged_onto(inherited.typed, append_checks),
         }
+    }
+
+    /// Joins this entry of a list with the earlier ones. All of them apply, so contradictions are errors.
+    fn joined(self, earlier: AssertionBlock, diagnostics: &mut Diagnostics) -> AssertionBlock {
+        let mut refused = Diagnostics::new();
+        let mut limits = |own: Box<LimitChecks>, earlier: Box<LimitChecks>| {
+            for (own, earlier) in own.iter().zip(&*earlier) {
+                if let (Some(own), Some(earlier)) = (own, earlier) {
+                    let wrong = Diagnostic::new("this list sets the same limit twice").at(own.place.clone());
+                    refused.push(wrong.with_related(earlier.place.clone(), "here, too"));
+                }
+            }
+            replace_limits(own, earlier)
+        };
+        let block = AssertionBlock {
+            timing: self.timing.joined(earlier.timing, &mut limits, diagnostics),
+            budget: self.budget.joined(earlier.budget, &mut limits, diagnostics),
+            tools: self.tools.joined(earlier.tools, append_checks, diagnostics),
+            text: self.text.joined(earlier.text, append_checks, diagnostics),
+            typed: self.typed.joined(earlier.typed, append_checks, diagnostics),
+        };
+        diagnostics.extend(refused);
+        block
     }
 
     /// The checks in report order.
@@ -134,18 +163,28 @@ impl AssertionBlock {
         checks
     }
 
-    /// The checks as informational (soft) checks.
-    pub fn into_soft_checks(self) -> Vec<Check> {
-        let soft = |check| Check { strength: CheckStrength::Soft, ..check };
-        self.into_checks().into_iter().map(soft).collect()
+    /// The checks of a place that inherits none, in report order.
+    fn into_own_checks(self, diagnostics: &mut Diagnostics) -> Vec<Check> {
+        let cleared =
+            [self.tools.cleared(), self.timing.cleared(), self.budget.cleared(), self.text.cleared()];
+        diagnostics.extend(cleared.into_iter().flatten().map(|place| {
+            let wrong = Diagnostic::new("no assertions are inherited here, so `false` has no effect");
+            wrong.at(place.clone()).help("inherited assertions are discarded in `assert` and `turn_assert`")
+        }));
+        self.into_checks()
     }
+}
+
+/// Makes checks informational (soft).
+pub fn into_soft(checks: Vec<Check>) -> impl Iterator<Item = Check> {
+    checks.into_iter().map(|check| Check { strength: CheckStrength::Soft, ..check })
 }
 
 impl<T> BlockPart<T> {
     fn read(map: &MapView<'_>, key: &str, read: impl FnOnce(&MapView<'_>) -> T) -> BlockPart<T> {
         match (map.has(key), map.map(key)) {
             (false, _) => BlockPart::Inherited,
-            (true, None) => BlockPart::Cleared,
+            (true, None) => BlockPart::Cleared(map.place_near(key)),
             (true, Some(part)) => BlockPart::Added(read(&part)),
         }
     }
@@ -158,13 +197,43 @@ impl<T> BlockPart<T> {
         }
     }
 
+    /// Joins the same part of two entries of a list.
+    fn joined(
+        self,
+        earlier: BlockPart<T>,
+        join: impl FnOnce(T, T) -> T,
+        diagnostics: &mut Diagnostics,
+    ) -> BlockPart<T> {
+        match (self, earlier) {
+            (BlockPart::Inherited, part) | (part, BlockPart::Inherited) => part,
+            (BlockPart::Added(own), BlockPart::Added(earlier)) => BlockPart::Added(join(own, earlier)),
+            (BlockPart::Cleared(place), BlockPart::Cleared(_)) => BlockPart::Cleared(place),
+            (BlockPart::Cleared(place), part @ BlockPart::Added(_))
+            | (part @ BlockPart::Added(_), BlockPart::Cleared(place)) => {
+                diagnostics
+                    .report(place, "`false` contradicts the assertions of the same block in this list");
+                part
+            }
+        }
+    }
+
+    /// Returns the place of `false`.
+    fn cleared(&self) -> Option<&SourceSpan> {
+        if let BlockPart::Cleared(place) = self { Some(place) } else { None }
+    }
+
     /// Returns the added checks; `None` if the part is not set or cleared.
     fn into_added(self) -> Option<T> {
         match self {
             BlockPart::Added(checks) => Some(checks),
-            BlockPart::Inherited | BlockPart::Cleared => None,
+            BlockPart::Inherited | BlockPart::Cleared(_) => None,
         }
     }
+}
+
+fn append_checks(own: Vec<Check>, mut above: Vec<Check>) -> Vec<Check> {
+    above.extend(own);
+    above
 }
 
 fn replace_limits(own: Box<LimitChecks>, mut inherited: Box<LimitChecks>) -> Box<LimitChecks> {

@@ -273,7 +273,7 @@ fn script_check(function: &str, input_kind: ScriptInputKind, text: Option<String
 
 /// Decodes the assertions that decide a criterion.
 fn all_of_check(map: &MapView<'_>, text: Option<String>, diagnostics: &mut Diagnostics) -> Option<CheckKind> {
-    let checks = AssertionBlock::read(map.get("match"), diagnostics).into_checks();
+    let checks = AssertionBlock::read_checks(map.get("match"), diagnostics);
     for check in checks.iter().filter(|check| check.needs_answer()) {
         let wrong = Diagnostic::new("`match` cannot contain assertions that need a judge or a script")
             .at(check.place.clone());

@@ -25,7 +25,7 @@ use serde_json::Value;
 use hotseat_checks::{Check, CheckKind};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, Shape, TaggedShapes};
 
-pub use self::block::{AssertionBlock, refuse_all_turns};
+pub use self::block::{AssertionBlock, into_soft, refuse_all_turns};
 pub(in crate::cases) use self::block_shape::ARGUMENT_PATTERNS;
 pub use self::criteria::{CheckVocabulary, criterion_check};
 pub use self::criteria_shape::CRITERIA_KIND;

@@ -10,7 +10,7 @@ use super::{
     TestCase, TestFocus,
 };
 use crate::cases::agent_name::AgentName;
-use crate::cases::assertions::{AssertionBlock, CheckVocabulary, refuse_universal};
+use crate::cases::assertions::{AssertionBlock, CheckVocabulary, into_soft, refuse_universal};
 use crate::cases::awaiting_markers::awaiting_markers;
 use crate::cases::brief::SimulatorBrief;
 use crate::cases::checkpoints::{read_checkpoints, refuse_idle_checkpoints};
@@ -268,7 +268,7 @@ fn read_case(
     let mut checks = AssertionBlock::read(map.get("assert"), diagnostics)
         .merged_onto((*inherited.case).clone())
         .into_checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
+    checks.extend(into_soft(AssertionBlock::read_checks(map.get("evaluate"), diagnostics)));
     checks.extend(expected_check(map));
     let is_single_turn = map.text("type") == Some("single_turn");
     let simulator = simulator.or_else(|| {
@@ -312,7 +312,7 @@ fn read_case(
         on_missing_input: read_missing_input(map, expects_more),
         program: None,
         checks,
-        final_checks: AssertionBlock::read(map.get("final_assertions"), diagnostics).into_checks(),
+        final_checks: AssertionBlock::read_checks(map.get("final_assertions"), diagnostics),
         vocabulary,
         document: document.clone(),
     };
@@ -598,7 +598,7 @@ pub(in crate::cases) fn read_turn(
     let mut checks = AssertionBlock::read_of_turn(map.get("assert"), diagnostics)
         .merged_onto(inherited.clone())
         .into_checks();
-    checks.extend(AssertionBlock::read_of_turn(map.get("evaluate"), diagnostics).into_soft_checks());
+    checks.extend(into_soft(AssertionBlock::read_turn_checks(map.get("evaluate"), diagnostics)));
     CaseTurn {
         content,
         options: read_options(map, case_options, diagnostics),
