@@ -1,5 +1,6 @@
 //! Locations in source files.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -45,6 +46,16 @@ impl SourceText {
             first_column,
             lines: PositionIndex::default(),
         })
+    }
+
+    /// Returns the source with a text of the same length in bytes, if the text changes.
+    pub fn map_text<'a>(self: &'a Arc<Self>, change: impl FnOnce(&'a str) -> Cow<'a, str>) -> Arc<Self> {
+        match change(&self.text) {
+            Cow::Borrowed(_) => Arc::clone(self),
+            Cow::Owned(text) => {
+                SourceText::starting_at(Arc::clone(&self.name), text, self.first_line, self.first_column)
+            }
+        }
     }
 
     /// Returns the last character boundary not after `offset`.

@@ -40,6 +40,55 @@ fn env_file_sets_variables_and_is_redacted() {
     assert!(without.code == 2 && without.stderr.contains("AGENT_URL"), "{without}");
 }
 
+/// Files and folders of a run, without those that the test writes.
+fn written_texts(project: &Project, files: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let read = |file: &&str| {
+        let bytes = std::fs::read(project.workspace.path(file));
+        (file.to_string(), bytes.unwrap_or_else(|error| panic!("{file}: {error}")))
+    };
+    files.iter().map(read).collect()
+}
+
+#[test]
+fn texts_of_the_test_are_redacted() {
+    let agent = echo_agent();
+    let attached = "name: attached
+turns: [{ user: hi, attachments: [{ type: image, source: 'file://./${ENV.WORD}.jpg' }] }]
+";
+    let described = "name: described
+turns: [{ user: hi }]
+checkpoints: [{ id: c, description: 'shows ${ENV.WORD}', assertion: { text: { must_match: bye } } }]
+";
+    let excerpt = format!(
+        "name: excerpt\nturns: [{{ user: hi, assert: {{ text: {{ must_match: bye }} }} }}] # {SECRET}\n"
+    );
+    let agent_and_secret = [("WORD", SECRET)];
+    for (name, suite, kind) in [
+        ("attached", attached, "test_error"),
+        ("described", described, "missing_checkpoints"),
+        ("excerpt", &*excerpt, "assertion"),
+    ] {
+        let project = Project::with_config(&format!(
+            "target: {{ endpoint: '{}', headers: {{ x-word: '${{ENV.WORD}}' }} }}\n",
+            agent.url()
+        ))
+        .suite("a", suite);
+        let outputs = ["out.html", "out.md", "out.xml", "out.jsonl"];
+        let arguments: Vec<&str> = outputs.iter().flat_map(|file| ["-o", *file]).collect();
+        let run = project.test_in(&agent_and_secret, &[&["-v"], &*arguments].concat());
+        assert_eq!(run.failure(name)["kind"], kind, "{}", run.output);
+        let mut shown = written_texts(&project, &outputs);
+        shown.push(("report".to_string(), run.report.to_string().into_bytes()));
+        shown.push(("console".to_string(), run.output.to_string().into_bytes()));
+        for (file, text) in shown {
+            let text = String::from_utf8_lossy(&text);
+            assert!(!text.contains(SECRET), "{name}: {file}: {text}");
+        }
+        let again = project.command(&["show", "last"]).env("WORD", "x").run();
+        assert!(!again.to_string().contains(SECRET), "{again}");
+    }
+}
+
 /// Secrets are removed from conversations, so they are removed from what is compared with them, too: otherwise an agent
 /// that reveals one would pass.
 #[test]

@@ -126,7 +126,7 @@ async fn run_case_conversation(
                 agent = match outside.attach_mcp(mcp, selected, &case, functions.as_ref(), &redactor, agent) {
                     Ok(agent) => agent,
                     Err(failure) => {
-                        attempt.result.verdict = Verdict::failed(failure);
+                        attempt.result.verdict = Verdict::failed(redactor.failure(failure));
                         return false;
                     }
                 };
@@ -237,7 +237,8 @@ async fn prepare_case(
         None => outside.bind_agent(agent, &hook_variables, mcp).map_err(test_error)?,
     };
     let variables = VariableScope { redactor: &redactor, mcp, ..outside.case_variables(&hook_variables) };
-    let case = case.bind(variables).map_err(test_error)?;
+    let redacted = |error| redactor.failure(test_error(error));
+    let case = case.bind(variables).map_err(redacted)?;
     let of_servers: Vec<_> = case.mcp.iter().flat_map(|(_, server)| server.header_secrets()).collect();
     let redactor = match of_servers.is_empty() {
         true => redactor,
@@ -249,9 +250,9 @@ async fn prepare_case(
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case
         .with_attachments(&folders)
-        .map_err(|error| AttemptFailure::new(FailureKind::TestError, error.to_string()))?;
-    let (case, target) =
-        outside.project.apply_call_settings((agent, number), &case, target).map_err(test_error)?;
+        .map_err(|error| redactor.failure(AttemptFailure::new(FailureKind::TestError, error.to_string())))?;
+    let applied = outside.project.apply_call_settings((agent, number), &case, target);
+    let (case, target) = applied.map_err(|error| redactor.failure(test_error(error)))?;
     let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.apply_to(case);
     let functions = outside.tool_functions(named, &target, &hook_variables);

@@ -12,6 +12,7 @@ use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
 use crate::session::{CheckInfo, CheckResult, ConversationResult, JudgeOpinion, SessionRoles};
 use crate::threads::compute_aside;
 use hotseat_checks::{Check, ForbiddenTexts, JudgedCheck, ScriptCheck, ScriptInputKind};
+use hotseat_document::SourceText;
 use hotseat_targets::recorder::{REDACTION_MARK, SecretRedactor, TraceRecorder};
 
 /// Size of conversations whose checks may take long. A check reads some hundred megabytes a second.
@@ -371,6 +372,24 @@ pub(super) fn failure_from_checks(checks: &[CheckResult]) -> Option<AttemptFailu
 }
 
 impl ConversationResult {
+    /// Masks secrets in the sources of which reports show lines. Locations stay the same.
+    fn mask_excerpts(&mut self, redactor: &SecretRedactor) {
+        let failed = self.checks.iter_mut().filter(|checked| !checked.verdict.passed);
+        let failed =
+            failed.flat_map(|checked| [Some(&mut checked.check.place), checked.check.call_site.as_mut()]);
+        let missing = self.checkpoints.iter_mut().filter(|reached| reached.is_missing());
+        let missing = missing.map(|reached| Some(&mut reached.checkpoint.place));
+        let mut masked: Vec<(Arc<SourceText>, Arc<SourceText>)> = Vec::new();
+        for place in failed.chain(missing).flatten() {
+            let known = masked.iter().find(|(source, _)| Arc::ptr_eq(source, &place.source));
+            let source = known.map_or_else(
+                || place.source.map_text(|text| redactor.mask(text)),
+                |(_, masked)| masked.clone(),
+            );
+            masked.push((std::mem::replace(&mut place.source, source.clone()), source));
+        }
+    }
+
     /// Redacts the texts of the test itself; recorded events are already redacted.
     pub(super) fn redact(&mut self, recorder: &TraceRecorder) {
         let redactor = recorder.redactor();
@@ -396,7 +415,12 @@ impl ConversationResult {
         self.logs.iter_mut().for_each(|line| *line = redactor.message(line).into_owned());
         for reached in &mut self.checkpoints {
             reached.missing = reached.missing.take().map(|words| redactor.message(&words).into_owned());
+            let checkpoint = &mut reached.checkpoint;
+            checkpoint.id = redactor.text(&checkpoint.id).into_owned();
+            checkpoint.description =
+                checkpoint.description.take().map(|words| redactor.text(&words).into_owned());
         }
+        self.mask_excerpts(redactor);
         self.verdict.failure = self.verdict.failure.take().map(|failure| redactor.failure(failure));
         self.verdict.skip_reason =
             self.verdict.skip_reason.take().map(|reason| redactor.message(&reason).into_owned());
