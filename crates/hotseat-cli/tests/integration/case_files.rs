@@ -374,6 +374,16 @@ fn sends_attachments_per_adapter() {
 }
 
 #[test]
+fn a_folder_is_no_attachment() {
+    let agent = FakeAgent::start(echo);
+    let attached = json!({"type": "document", "source": "file://receipts"});
+    let case = json!({"id": "a", "turns": [{"input": "hi", "attachments": [attached]}]});
+    let project = Project::with_agent(&agent).file("receipts/a.txt", "a");
+    let tested = project.file("a.test.json", &case.to_string()).test(&[]);
+    tested.assert_failure("a", "test_error", &["receipts is a folder; an attachment is a file"]);
+}
+
+#[test]
 fn turn_options_extend_case_options() {
     let agent = FakeAgent::start(echo);
     let case = json!({"id": "a", "options": {"connector": "one", "metadata": {"scenario": "x", "level": 1}},

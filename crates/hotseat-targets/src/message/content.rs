@@ -130,6 +130,8 @@ pub fn media_parts(parts: &[ContentPart]) -> impl Iterator<Item = &MediaAttachme
 pub enum AttachmentError {
     #[error("no such file: {file}; tried {}", .tried.join(", "))]
     Missing { file: String, tried: Vec<String> },
+    #[error("{} is a folder; an attachment is a file", .0.display())]
+    Folder(PathBuf),
     #[error("{} is larger than 64 MiB", .0.display())]
     TooLarge(PathBuf),
     #[error("cannot read {}: {source}", .path.display())]
@@ -144,6 +146,9 @@ impl MediaAttachment {
         let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();
         tried.dedup();
         let Some(path) = tried.iter().find(|path| path.is_file()) else {
+            if let Some(folder) = tried.iter().find(|path| path.is_dir()) {
+                return Err(AttachmentError::Folder(folder.clone()));
+            }
             let tried = tried.iter().map(|path| path.display().to_string()).collect();
             return Err(AttachmentError::Missing { file: written.clone(), tried });
         };
