@@ -171,6 +171,14 @@ impl Pattern {
     pub fn is_match(&self, text: &str) -> bool {
         match &self.matcher {
             MatchStrategy::Automaton(automaton) => automaton.is_match(text),
+    /// Returns true if an expression matches every text, also if it is refused for this reason.
+    pub fn is_universal(written: &str) -> bool {
+        match Pattern::compile(written) {
+            Ok(pattern) => pattern.matches_every_text(),
+            Err(error) => matches!(error, PatternError::MatchesEverything),
+        }
+    }
+
             MatchStrategy::Everything => true,
             MatchStrategy::Text { text: wanted, at_start: false, at_end: false } => text.contains(&**wanted),
             MatchStrategy::Text { text: wanted, at_start: true, at_end: false } => {

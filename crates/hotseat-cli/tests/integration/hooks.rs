@@ -392,6 +392,77 @@ turns: [{ user: hello, assert: { tools: { forbid: ['${L}'] } } }]
     tested.assert_failure("b", "test_error", &["cannot be the name of a tool"]);
 }
 
+/// With such a pattern, an assertion would hold for every order.
+#[test]
+fn an_empty_variable_makes_no_pattern_universal() {
+    let turns = [
+        "assert: { tools: { require: [{ name: a, args_match: { id: '^${T}' } }] } }",
+        "assert: { tools: { require: [{ name: a, args_not_match: { id: '${T}$' } }] } }",
+        "assert: { tools: { require: [{ name: a, result_match: '${T}' }] } }",
+        "assert: { text: { must_match: '${T}.*' } }",
+        "assert: { text: { must_not_match: '^${T}' } }",
+        "assert: [{ type: regex, pattern: '^${T}' }]",
+        "assert: [{ type: tool_called, name: a, where: { id: { regex: '^${T}' } } }]",
+        "assert: [{ type: tool_result, tool: a, result: { id: 'regex:^${T}' } }]",
+        "assert: [{ type: schema, schema: { type: string, pattern: '^${T}' } }]",
+        "expect_error: '${T}'",
+    ];
+    let mut suite = String::new();
+    for (number, turn) in turns.iter().enumerate() {
+        suite += &format!(
+            "name: p{number}\nhooks: [{{ cmd: [echo, '{{\"T\": \"\"}}'] }}]\nturns: [{{ user: hi, {turn} }}]\n---\n"
+        );
+    }
+    suite += "name: trigger
+hooks: [{ cmd: [echo, '{\"T\": \"\"}'] }]
+turns: [{ user: hi }]
+graph: { t: { characteristic: x, triggers: { on_response_match: '^${T}' } } }
+---
+name: part
+hooks: [{ cmd: [echo, '{\"T\": \"\"}'] }]
+turns: [{ user: hi, assert: { text: { must_match: 'said${T}' } } }]
+";
+    let agent = echo_agent();
+    let tested = Project::with_agent(&agent).suite("a", &suite).test(&[]);
+    let names = (0..turns.len()).map(|number| format!("p{number}")).chain(["trigger".to_string()]);
+    for name in names {
+        let words = "variable `T` is empty, so that every text matches this pattern";
+        tested.assert_failure(&name, "test_error", &[words]);
+    }
+    assert_eq!(tested.case("part")["status"], "passed", "{}", tested.output);
+    // Variables of the environment are known before the run.
+    let suite = "name: a\nturns: [{ user: hi, assert: { tools: { require: [{ name: a, args_match: { id: '^${ENV.EMPTY}' } }] } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let output = project.command(&["test"]).env("EMPTY", "").run();
+    assert!(output.code == 2 && output.stderr.contains("variable `EMPTY` is empty"), "{output}");
+}
+
+/// The condition would compare the argument with the whole list.
+#[test]
+fn a_list_is_no_entry_of_a_condition() {
+    let case = |name: &str, condition: &str, more: &str| {
+        format!(
+            "name: {name}\nhooks: [{{ cmd: [echo, '{{\"L\": [\"a\"], \"V\": \"a\"}}'] }}]\nturns: [{{ user: hi, assert: [{{ type: tool_called, name: book, where: {{ id: {{ {condition} }} }}{more} }}] }}]\n"
+        )
+    };
+    let suite = [
+        case("list", "one_of: ['${L}']", ""),
+        case("negated", "one_of: ['${L}', b]", ", negate: true"),
+        case("contained", "contains_any: ['${L}']", ", negate: true"),
+        case("value", "one_of: ['${V}']", ", negate: true"),
+        case("nested", "one_of: [['${V}']]", ", negate: true"),
+    ];
+    let agent = echo_agent();
+    let tested = Project::with_agent(&agent).suite("a", &suite.join("---\n")).test(&[]);
+    for name in ["list", "negated", "contained"] {
+        let words = ["the value of this variable is a list, but stands for one value"];
+        tested.assert_failure(name, "test_error", &words);
+    }
+    for name in ["value", "nested"] {
+        assert_eq!(tested.case(name)["status"], "passed", "{}", tested.output);
+    }
+}
+
 #[test]
 fn an_empty_variable_is_no_name_of_a_tool() {
     let checks = [

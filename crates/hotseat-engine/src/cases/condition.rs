@@ -63,7 +63,7 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     let map = view.map(&CONDITION)?;
     let mut all = Vec::new();
     all.extend(map.json("equals").map(ArgumentCondition::Equals));
-    all.extend(values(&map, "one_of").map(ArgumentCondition::OneOf));
+    all.extend(values(&map, "one_of", diagnostics).map(ArgumentCondition::OneOf));
     for relation in ValueRelation::ALL {
         all.extend(map.json(relation.name()).map(|limit| ArgumentCondition::Compared(*relation, limit)));
     }
@@ -74,7 +74,7 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
         }
     }
     for (key, fitting) in [("contains", MatchMode::All), ("contains_any", MatchMode::Any)] {
-        let parts = values(&map, key).or_else(|| Some(vec![map.json(key)?]));
+        let parts = values(&map, key, diagnostics).or_else(|| Some(vec![map.json(key)?]));
         let Some(parts) = parts else { continue };
         if parts.is_empty() || parts.iter().any(|part| part == "") {
             diagnostics.report(map.place_of(key), format!("`{key}` is empty and would always match"));
@@ -116,6 +116,22 @@ pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) 
     }
 }
 
-fn values(map: &MapView<'_>, key: &str) -> Option<Vec<Value>> {
-    Some(map.list(key)?.map(NodeView::json).collect())
+fn values(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Value>> {
+    let read = |view: NodeView<'_>| {
+        let value = view.json();
+        // An argument that equals one entry of the variable would not be found.
+        if value.is_array() && is_variable(view) {
+            let message = "the value of this variable is a list, but stands for one value";
+            let wrong = Diagnostic::new(message).at(view.place());
+            diagnostics.push(wrong.help("let the hook set one variable for each value"));
+        }
+        value
+    };
+    Some(map.list(key)?.map(read).collect())
+}
+
+/// Returns true if a value is written as a text with a variable.
+fn is_variable(view: NodeView<'_>) -> bool {
+    let written = view.source.text.get(view.node.span.clone());
+    written.is_some_and(|written| written.contains("${") && !written.starts_with(['[', '-']))
 }

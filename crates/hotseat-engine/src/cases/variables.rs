@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use super::assertions::ASSERTION;
 use super::shape::AWAITING;
 use super::topic_shape::TRIGGER;
+use hotseat_checks::Pattern;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapKey, NodeValue, SourceSpan, SourceText,
 };
@@ -435,7 +436,7 @@ fn fill_variables(
         }
     }
     let mut out = String::with_capacity(text.len());
-    let mut hook_variables = Vec::new();
+    let (mut hook_variables, mut empty_variables) = (Vec::new(), Vec::new());
     for (at, part) in parts.iter().enumerate() {
         let value = match *part {
             TextPart::Text(text) => {
@@ -444,7 +445,10 @@ fn fill_variables(
             }
             TextPart::Escaped => "${".to_string(),
             TextPart::Environment(name) => match variables.environment.get(name) {
-                Some(value) => value.clone(),
+                Some(value) => {
+                    empty_variables.extend(value.is_empty().then_some(name));
+                    value.clone()
+                }
                 None => {
                     missing.push(format!("environment variable `{name}` is not set"));
                     continue;
@@ -474,6 +478,7 @@ fn fill_variables(
                 }
                 Some(value) => {
                     hook_variables.push(name);
+                    empty_variables.extend((value == "").then_some(name));
                     value.as_str().map_or_else(|| value.to_string(), str::to_string)
                 }
                 None if variables.allow_undefined => format!("${{{name}}}"),
@@ -497,6 +502,12 @@ fn fill_variables(
     // The shape was checked before hooks set their variables. No tool has an empty name, so none would be forbidden.
     if let (Kind::NonEmptyText, "", [name, ..]) = (kind, out.trim(), hook_variables.as_slice()) {
         missing.push(format!("variable `{name}` is empty, expected a text that is not empty"));
+    }
+    if let [name, ..] = empty_variables.as_slice()
+        && is_pattern(text, kind)
+        && Pattern::is_universal(out.strip_prefix(PATTERN_PREFIX).unwrap_or(&out))
+    {
+        missing.push(format!("variable `{name}` is empty, so that every text matches this pattern"));
     }
     if missing.is_empty() { Ok(FilledValue::Text(out)) } else { Err(missing) }
 }
