@@ -42,6 +42,10 @@ pub enum PatternError {
         "it matches no text: `$` is the end of the text, with the flag `m` of a line, and `^` its start; write `\\$` or `\\^` for the character"
     )]
     MatchesNothing,
+    #[error(
+        "it matches no text: `\\b` is between a character of a word and another one, or the start or end of the text, and `\\B` is anywhere else"
+    )]
+    ImpossibleBoundary,
     /// In YAML and JSON `"\b"` is this character, and nobody looks for it.
     #[error(
         "it contains a backspace character, which `\\b` is in double quotes; write `\\\\b` for the end of a word, or use single quotes"
@@ -167,10 +171,6 @@ impl Pattern {
         }
     }
 
-    /// Returns true if the pattern matches anywhere in a text.
-    pub fn is_match(&self, text: &str) -> bool {
-        match &self.matcher {
-            MatchStrategy::Automaton(automaton) => automaton.is_match(text),
     /// Returns true if an expression matches every text, also if it is refused for this reason.
     pub fn is_universal(written: &str) -> bool {
         match Pattern::compile(written) {
@@ -179,6 +179,10 @@ impl Pattern {
         }
     }
 
+    /// Returns true if the pattern matches anywhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        match &self.matcher {
+            MatchStrategy::Automaton(automaton) => automaton.is_match(text),
             MatchStrategy::Everything => true,
             MatchStrategy::Text { text: wanted, at_start: false, at_end: false } => text.contains(&**wanted),
             MatchStrategy::Text { text: wanted, at_start: true, at_end: false } => {
@@ -214,7 +218,11 @@ fn build_matcher(written: &str) -> Result<MatchStrategy, PatternError> {
         return Err(PatternError::MatchesEverything);
     }
     if matches_nothing(&hir) {
-        return Err(PatternError::MatchesNothing);
+        let looks = hir.properties().look_set();
+        return Err(match looks.contains_word() && !looks.contains_anchor() {
+            true => PatternError::ImpossibleBoundary,
+            false => PatternError::MatchesNothing,
+        });
     }
     if matches_everything(&hir) {
         return Ok(MatchStrategy::Everything);
@@ -280,6 +288,31 @@ fn matches_everything(hir: &Hir) -> bool {
         }
         HirKind::Capture(group) => matches_everything(&group.sub),
         HirKind::Repetition(repeated) => repeated.min == 0 || matches_everything(&repeated.sub),
+        // From the start of the text to its end.
+        HirKind::Concat(parts) => {
+            let is_look = |part: &Hir, is_meant: fn(Look) -> bool| matches!(part.kind(), HirKind::Look(look) if is_meant(*look));
+            let first = parts.iter().take_while(|part| is_look(part, is_start)).count();
+            let last = parts.iter().rev().take_while(|part| is_look(part, is_end)).count();
+            first + last < parts.len() && parts[first..parts.len() - last].iter().all(matches_anything)
+        }
+        _ => false,
+    }
+}
+
+/// Returns true if an expression matches texts of any length and any characters.
+fn matches_anything(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Repetition(repeated) => {
+            let is_any = |class: &Class| {
+                let mut others = class.clone();
+                others.negate();
+                others.is_empty()
+            };
+            repeated.min == 0
+                && repeated.max.is_none()
+                && matches!(repeated.sub.kind(), HirKind::Class(class) if is_any(class))
+        }
+        HirKind::Capture(group) => matches_anything(&group.sub),
         _ => false,
     }
 }
@@ -293,7 +326,8 @@ fn matches_nothing(hir: &Hir) -> bool {
                 Side::After.excludes(&parts[at], &parts[at + 1..])
                     || Side::Before.excludes(&parts[at], &parts[..at])
             };
-            parts.iter().any(matches_nothing) || (0..parts.len()).any(is_impossible)
+            parts.iter().any(matches_nothing)
+                || (0..parts.len()).any(|at| is_impossible(at) || is_impossible_boundary(parts, at))
         }
         HirKind::Alternation(parts) => parts.iter().all(matches_nothing),
         HirKind::Capture(group) => matches_nothing(&group.sub),
@@ -301,6 +335,28 @@ fn matches_nothing(hir: &Hir) -> bool {
         // Without a minimum, as for an empty class, there is no match.
         _ => hir.properties().minimum_len().is_none(),
     }
+}
+
+/// Returns true if a part of a sequence is a word boundary, or its negation, that contradicts a later one at the same
+/// position or the characters on both sides.
+fn is_impossible_boundary(parts: &[Hir], at: usize) -> bool {
+    let (opposite, is_boundary) = match parts[at].kind() {
+        HirKind::Look(Look::WordUnicode) => (Look::WordUnicodeNegate, true),
+        HirKind::Look(Look::WordUnicodeNegate) => (Look::WordUnicode, false),
+        HirKind::Look(Look::WordAscii) => (Look::WordAsciiNegate, true),
+        HirKind::Look(Look::WordAsciiNegate) => (Look::WordAscii, false),
+        _ => return false,
+    };
+    let is_look = |part: &&Hir| matches!(part.kind(), HirKind::Look(_));
+    let mut same_position = parts[at..].iter().take_while(is_look);
+    if same_position.any(|part| *part.kind() == HirKind::Look(opposite)) {
+        return true;
+    }
+    let before = parts[..at].iter().rev().find(|part| !is_look(part));
+    let after = parts[at..].iter().find(|part| !is_look(part));
+    let before = before.and_then(|part| Side::Before.is_word_nearest(part));
+    let after = after.and_then(|part| Side::After.is_word_nearest(part));
+    matches!((before, after), (Some(before), Some(after)) if (before != after) != is_boundary)
 }
 
 /// A side of an expression within a sequence.
@@ -341,6 +397,31 @@ impl Side {
             }
             HirKind::Alternation(parts) => parts.iter().all(|part| self.is_anchored(part, anchor)),
             _ => false,
+        }
+    }
+
+    /// Returns whether the nearest character of a match on this side belongs to a word. `None` if that is not certain; only
+    /// ASCII characters count.
+    fn is_word_nearest(self, part: &Hir) -> Option<bool> {
+        let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
+        match part.kind() {
+            HirKind::Literal(literal) => {
+                let nearest = match self {
+                    Side::Before => literal.0.last(),
+                    Side::After => literal.0.first(),
+                };
+                nearest.filter(|byte| byte.is_ascii()).map(|byte| is_word(char::from(*byte)))
+            }
+            HirKind::Class(class) => {
+                let mut ascii =
+                    (0..128_u8).map(char::from).filter(|character| has_character(class, *character));
+                let first = is_word(ascii.next()?);
+                (class.maximum_len() == Some(1) && ascii.all(|character| is_word(character) == first))
+                    .then_some(first)
+            }
+            HirKind::Repetition(repeated) if repeated.min > 0 => self.is_word_nearest(&repeated.sub),
+            HirKind::Capture(group) => self.is_word_nearest(&group.sub),
+            _ => None,
         }
     }
 
@@ -546,6 +627,12 @@ mod tests {
             (r"\b|\B", true),
             (r"(\B|\b|a)", true),
             (r"(\b)?", true),
+            (r"(?s)^.*$", true),
+            (r"(?s)^.*$|q", true),
+            (r"^([\s\S]*)\z", true),
+            (r"^.*$", false),
+            (r"(?s)^.+$", false),
+            (r"(?s)^a.*$", false),
             ("a|x*", true),
             ("^$", false),
             (r"\b", false),
@@ -645,6 +732,11 @@ mod tests {
         assert!(!Pattern::compile("(a+)+$").unwrap().is_match(&text));
     }
 
+    fn is_refused(written: &str) -> bool {
+        let compiled = Pattern::compile(written);
+        matches!(compiled, Err(PatternError::MatchesNothing | PatternError::ImpossibleBoundary))
+    }
+
     #[test]
     fn refuses_patterns_that_match_nothing() {
         for written in [
@@ -664,9 +756,15 @@ mod tests {
             "(?m)$\\r\\n",
             "(?m)$b?(50|60)",
             "(?m)(a|\\nb)^c",
+            "a\\bb",
+            "\\b\\B",
+            "\\B(?m)^\\b",
+            "price \\b-\\B5",
+            "[a-c]+\\b[0-9]",
+            "(?i)x\\by",
+            "(a)\\b(b)",
         ] {
-            let refused = matches!(Pattern::compile(written), Err(PatternError::MatchesNothing));
-            assert!(refused, "{written}");
+            assert!(is_refused(written), "{written}");
         }
         for written in [
             "a|b",
@@ -687,6 +785,15 @@ mod tests {
             "a\\^",
             "^(a|b)$",
             "a$\\b",
+            "a\\b-",
+            "\\b-",
+            "-\\B ",
+            "a\\B\\w",
+            "a\\b.b",
+            "(?i)a\\bk",
+            "a\\b\\W",
+            "a*\\bb",
+            "é\\bb",
         ] {
             assert!(Pattern::compile(written).is_ok(), "{written}");
         }
@@ -695,8 +802,10 @@ mod tests {
     /// Tries each refused sequence of some expressions on all short texts.
     #[test]
     fn refuses_no_pattern_that_matches_a_text() {
-        const PARTS: [&str; 12] =
-            ["a", "\\n", "\\r", "$", "^", "\\s*", "(a|$)", "(^|\\n)", "(a^)?", "b?", ".", "\\b"];
+        const PARTS: [&str; 14] = [
+            "a", "\\n", "\\r", "$", "^", "\\s*", "(a|$)", "(^|\\n)", "(a^)?", "b?", ".", "\\b", "\\B",
+            "[a-c]+",
+        ];
         let mut texts = vec![String::new()];
         for length in 0..4 {
             let longer = texts.iter().filter(|text| text.len() == length);
@@ -710,7 +819,7 @@ mod tests {
                 PARTS.iter().flat_map(move |second| PARTS.iter().map(move |third| (first, second, third)))
             }) {
                 let written = format!("{flags}{first}{second}{third}");
-                if matches!(Pattern::compile(&written), Err(PatternError::MatchesNothing)) {
+                if is_refused(&written) {
                     refused += 1;
                     let automaton = meta::Regex::new(&written).unwrap();
                     let matching = texts.iter().find(|text| automaton.is_match(text.as_str()));
