@@ -1254,3 +1254,20 @@ fn an_answer_that_clients_refuse_is_an_error_before_the_run() {
         assert_eq!(is_noted, answer.contains("use"), "{}", run.report);
     }
 }
+
+/// The address is another one in each conversation.
+#[test]
+fn addresses_in_texts_of_the_user_are_no_changes() {
+    let suite = "name: a
+turns: [{ user: 'Use ${MCP.bank.url}, please', assert: { text: { must_match: Hello } } }]
+";
+    let agent = plain_agent();
+    let project = bank_project(&agent, suite);
+    project.test(&["--record", "rec"]).assert_all_passed();
+    let again = project.hotseat(&["recheck", "last"]);
+    assert_eq!(again.code, 0, "{again}");
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
+    let project = project.suite("a", &suite.replace("please", "now"));
+    let changed = project.hotseat(&["recheck", "last"]);
+    assert!(changed.code == 1 && changed.stdout.contains("the input of the case has changed"), "{changed}");
+}

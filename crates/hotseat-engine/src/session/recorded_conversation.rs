@@ -17,7 +17,8 @@ use crate::cases::{CaseTurn, TestCase};
 use crate::roles::{RoleError, RoleExchange, SimulatorQuestion, UserAnswer};
 use hotseat_checks::Check;
 use hotseat_targets::message::{
-    InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, joined_text, media_parts,
+    InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, hide_service_addresses, joined_text,
+    media_parts,
 };
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError};
@@ -263,7 +264,8 @@ impl RecordedConversation {
             ),
             ("the turn options differ (`options`)", shown(now_options), shown(options.as_ref())),
         ];
-        match compared.into_iter().find(|(_, now, kept)| now != kept) {
+        let differ = |now: &str, kept: &str| hide_service_addresses(now) != hide_service_addresses(kept);
+        match compared.into_iter().find(|(_, now, kept)| differ(now, kept)) {
             None => Ok(()),
             Some((what, now, kept)) => {
                 let message = format!("turn {}: {what} from the recorded conversation", place + 1);

@@ -4,6 +4,7 @@ mod content;
 mod identity;
 pub(crate) mod json_text;
 mod scripted_answers;
+mod service_addresses;
 mod tool_output;
 mod tool_reply;
 mod unique_id;
@@ -17,6 +18,7 @@ pub use scripted_answers::{
     ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, LateAnswer, ScriptedAnswers,
     SelectedAnswer, ToolAnswer, response_schema_errors,
 };
+pub use service_addresses::hide_service_addresses;
 pub(crate) use tool_output::is_content_parts;
 pub use tool_output::{parse_content_output, parse_json};
 pub use tool_reply::{

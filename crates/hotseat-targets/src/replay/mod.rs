@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::connection::TurnError;
 use crate::message::{
     ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, PendingReply, ScriptedAnswers,
-    ToolReply, media_parts, unique_id,
+    ToolReply, hide_service_addresses, media_parts, unique_id,
 };
 use crate::recorder::TraceRecorder;
 use crate::recording::{
@@ -191,7 +191,7 @@ impl ReplaySession {
         let attached: Vec<String> = media_parts(input.content)
             .map(|media| redactor.text(&MediaAttachment::display_name(media)).into_owned())
             .collect();
-        let (what, now, then) = if said != turn.user {
+        let (what, now, then) = if hide_service_addresses(&said) != hide_service_addresses(&turn.user) {
             ("the user's text differs", format!("{said:?}"), format!("{:?}", turn.user))
         } else if attached != turn.attachments {
             ("the attachments differ", attached.join(", "), turn.attachments.join(", "))
