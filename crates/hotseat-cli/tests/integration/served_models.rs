@@ -225,7 +225,11 @@ turns: [{ user: hi, assert: { text: { must_match: '^Hello' } } }]
     let notes = run.case("a")["turns"][0]["notes"].to_string();
     assert!(notes.contains("the served model `main` did not use rule 2 `later` (a.test.yaml:4:"), "{notes}");
     let agent = agent();
-    let text = project(&agent, "", suite).hotseat(&["test", "-v"]).stdout;
+    let project = project(&agent, "", suite);
+    let text = project.hotseat(&["test", "-v"]).stdout;
+    project.hotseat(&["recheck", "last", "-o", "again.json"]);
+    let again: Value = serde_json::from_str(&project.workspace.read("again.json")).expect("JSON");
+    assert_eq!(again["results"][0]["turns"][0]["notes"].to_string(), notes);
     for expected in ["Model main: fault `overloaded` in call 1", "did not use rule 2 `later`"] {
         assert!(text.contains(expected), "{expected:?} is not in {text}");
     }

@@ -211,11 +211,11 @@ impl RecordedConversation {
         Some(recorded.cloned().unwrap_or_else(|| AttemptFailure::new(kind, &error.message)))
     }
 
-    /// Replays the calls at MCP servers that arrived after the last turn.
+    /// Replays the calls at MCP servers that arrived after the last turn, and the notes about services at the end.
     pub(super) fn replay_late_calls(&self, recorder: &mut TraceRecorder) {
         let of_server = |record: &&EventRecord| match &record.payload {
             Payload::ToolInvoked(invoked) => invoked.server.is_some(),
-            Payload::ToolCompleted(_) | Payload::ToolFailed(_) => true,
+            Payload::ToolCompleted(_) | Payload::ToolFailed(_) | Payload::Note(_) => true,
             payload => payload.category() == "mcp",
         };
         for record in self.late_records(recorder).iter().filter(of_server) {
