@@ -1549,3 +1549,14 @@ export async function TestL(t) { TestJ(t); wrong; }
         assert_eq!(tested.case(name)["status"], status, "{name}");
     }
 }
+
+#[test]
+fn unused_answers_name_their_interrupt_and_the_turn() {
+    let tested = run_script(
+        "it('a', () => {
+  user.says('hello', { resume: [{ tool: 'pay', reason: 'approval', payload: 1 }] });
+});",
+    );
+    let words = "the agent never asked for the answer for pay and with a reason that matches /approval/ at a_test.ts:3:";
+    tested.assert_failure("a", "assertion", &[words]);
+}

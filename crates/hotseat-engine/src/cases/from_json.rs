@@ -50,6 +50,7 @@ pub fn parse_turn(
         if let Some(options) = &mut read.options {
             move_place(&place, &mut options.place);
         }
+        read.resume.iter_mut().for_each(|answer| move_place(&place, &mut answer.place));
         let checks = unwritten.checks.iter().cloned().chain(read.checks).collect();
         Some(CaseTurn { checks, place, ..read })
     })

@@ -152,7 +152,8 @@ pub(super) fn judge_turn_end(
     let all_answers_used = || match script.unused_answers().next() {
         None => Ok(()),
         Some(answer) => {
-            let message = format!("the agent never asked for the answer at {}", answer.place);
+            let message =
+                format!("the agent never asked for the answer{} at {}", answer.describe(), answer.place);
             failed(FailureKind::Assertion, message)
         }
     };

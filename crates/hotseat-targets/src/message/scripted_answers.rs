@@ -78,6 +78,17 @@ pub struct InterruptAnswer {
     pub place: SourceSpan,
 }
 
+impl InterruptAnswer {
+    /// Describes the interrupt that it answers, after a blank; nothing if it answers any.
+    pub fn describe(&self) -> String {
+        let tool = self.tool.as_ref().map(|tool| format!(" for {tool}"));
+        let reason = self.reason.as_ref().map(|reason| format!(" with a reason that matches {reason}"));
+        let message = self.message.as_ref().map(|message| format!(" with a message that matches {message}"));
+        let parts: Vec<String> = [tool, reason, message].into_iter().flatten().collect();
+        parts.join(" and")
+    }
+}
+
 /// Answer to an interrupt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InterruptReply {
