@@ -299,10 +299,15 @@ fn later_attempts_have_their_own_chat_id() {
     let server = http_server();
     let case = "name: a\nretries: 1\nturns: [{ user: hello, assert: { text: { must_match: never } } }]\n";
     let project = http_project(&server).suite("a", case).file("ctx.json", &context().to_string());
-    assert_eq!(project.hotseat(&["test", "--ctx", "ctx.json"]).code, 1);
+    let output = project.hotseat(&["test", "--ctx", "ctx.json"]);
+    assert_eq!(output.code, 1, "{output}");
     let ids = |body: Value| [body["id"].clone(), body["ctx"]["chat_id"].clone()];
     let sent: Vec<[Value; 2]> = server.requests().iter().map(|request| ids(request.json())).collect();
     assert_eq!(json!(sent), json!([["chat-7", "chat-7"], ["chat-7-2", "chat-7-2"]]));
+    let project = project.suite("b", case);
+    let output = project.hotseat(&["test", "--ctx", "ctx.json"]);
+    let note = "all cases of this run use the conversation id chat-7, further attempts chat-7-2 and so on";
+    assert!(output.stderr.contains(note), "{output}");
 }
 
 #[test]

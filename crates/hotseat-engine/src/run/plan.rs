@@ -236,7 +236,9 @@ impl RunPlan {
         diagnostics.splice(0..0, wrong);
         plan.notes.splice(0..0, notes.into_iter().chain(plan.unchecked_topics_note()));
         if let Some(id) = project.call_settings().chat_id().filter(|_| plan.selected > 1) {
-            let note = format!("`chat_id` of --ctx: all conversations of this run use the id {id}");
+            let note = format!(
+                "`chat_id` of --ctx: all cases of this run use the conversation id {id}, further attempts {id}-2 and so on"
+            );
             plan.notes.push(Diagnostic::new(note));
         }
         for helper in &plan.role_agents {
