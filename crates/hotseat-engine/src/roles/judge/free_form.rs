@@ -71,7 +71,9 @@ pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), RoleErro
     let passed = match answer.get("passed") {
         Some(Value::Bool(passed)) => *passed,
         None => return no_verdict(&format!("; {}", excerpt(text))),
-        Some(other) => return no_verdict(&format!(": {other} is neither true nor false")),
+        Some(other) => {
+            return no_verdict(&format!(": the judge's `passed` is {other}, neither true nor false"));
+        }
     };
     match answer.get("pass") {
         None => {}
@@ -137,7 +139,7 @@ mod tests {
             (r#"{"passed": true} No: {"passed": false}"#, "invalid response format"),
             (r#"{"passed": false, "passed": true}"#, "invalid response format"),
             (r#"{"score": 1}"#, "validator response missing 'passed' field"),
-            (r#"{"passed": "yes"}"#, "validator response missing 'passed' field"),
+            (r#"{"passed": "yes"}"#, "the judge's `passed` is \"yes\", neither true nor false"),
             (r#"{"passed": true, "pass": false}"#, "`passed` is true, and `pass` is false"),
             (r#"{"passed": true, "score": "high"}"#, "`score`"),
             (r#"{"passed": true, "reason": 3}"#, "`reason`"),
