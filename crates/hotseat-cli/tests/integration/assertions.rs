@@ -364,6 +364,9 @@ fn arguments_that_are_not_json_decide_nothing() {
             (pay(json!({"arguments": {"amount": 35}})), Undecidable),
             (pay(json!({"arguments": {"amount": 35}, "count": {"max": 0}})), Undecidable),
             (pay(json!({"arguments": {"amount": 35}, "count": {"max": 1}})), Passes),
+            (pay(json!({"count": 1})), Passes),
+            (pay(json!({"count": 2})), Fails),
+            (pay(json!({"count": 0})), Fails),
             (pay(json!({"where": {"amount": {"less_than": 100}}})), Undecidable),
             (json!({"type": "tool_called", "name": "ship", "arguments": {"amount": 35}}), Fails),
             (json!({"type": "tool_sequence", "calls": ["pay"]}), Passes),
@@ -386,6 +389,7 @@ fn arguments_that_are_not_json_decide_nothing() {
     let agent = FakeAgent::start(cut_arguments);
     for (block, passes) in [
         ("require: [{ name: pay, count: { exact: 1 }, result_match: ok }]", true),
+        ("require: [{ name: pay, count: 1, result_match: ok }]", true),
         ("require: [{ name: pay, args_match: { amount: 35 } }]", false),
         ("require: [{ name: pay, args_match: { amount: 35 }, count: { max: 0 } }]", false),
         ("require: [{ name: pay, args_not_match: { amount: '35' } }]", false),

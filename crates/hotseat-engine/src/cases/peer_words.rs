@@ -107,9 +107,6 @@ fn advice(message: &str) -> Option<Cow<'static, str>> {
         ("an entry of `turns` must be a mapping, ", _) => {
             return Some("write what the user says under `user`: `{ user: Hello }`".into());
         }
-        ("`count` must be a mapping, ", _) if let Some(number) = found.strip_prefix("the number ") => {
-            return Some(format!("write `count: {{ exact: {number} }}`, or `min` and `max`").into());
-        }
         _ => {}
     }
     if !start.starts_with("`type` must be one of") {

@@ -8,7 +8,7 @@ use hotseat_checks::{
 };
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
 
-use super::block_shape::{ASSERT, FORBID_CALL, REQUIRE};
+use super::block_shape::{ASSERT, COUNT, FORBID_CALL, REQUIRE};
 use super::text::refuse_universal;
 use super::{ASSERTION, read_assertion};
 use crate::cases::limits::from_millis;
@@ -328,7 +328,7 @@ fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
 fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, diagnostics: &mut Diagnostics) {
     let calls = call_filter(entry, diagnostics);
     let by_arguments = || CallFilter { result: Vec::new(), ..calls.clone() };
-    let count = read_count(entry.map("count"), diagnostics);
+    let count = read_count(entry.get("count"), diagnostics);
     let mut conditions = Vec::new();
     if let Some(place) = entry.place_of("args_not_match") {
         let arguments = read_argument_patterns(entry, "args_not_match", diagnostics);
@@ -376,11 +376,15 @@ pub(super) fn refuse_any_count(count: CallCount, around: &MapView<'_>, diagnosti
     }
 }
 
-pub(super) fn read_count(map: Option<MapView<'_>>, diagnostics: &mut Diagnostics) -> CallCount {
-    let Some(map) = map else { return CallCount::AT_LEAST_ONE };
+pub(super) fn read_count(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> CallCount {
+    let exactly = |exact| CallCount { min: exact, max: Some(exact) };
+    if let Some(exact) = view.and_then(NodeView::integer) {
+        return u64::try_from(exact).map_or(CallCount::AT_LEAST_ONE, exactly);
+    }
+    let Some(map) = view.and_then(|view| view.map(&COUNT)) else { return CallCount::AT_LEAST_ONE };
     let number = |key: &str| map.integer(key).and_then(|n| u64::try_from(n).ok());
     match (number("exact"), number("min"), number("max")) {
-        (Some(exact), None, None) => CallCount { min: exact, max: Some(exact) },
+        (Some(exact), None, None) => exactly(exact),
         (Some(_), _, _) => {
             diagnostics.report(map.place_of("exact"), "`exact` cannot be combined with `min` or `max`");
             CallCount::AT_LEAST_ONE

@@ -34,6 +34,9 @@ document_shape! {
     }
 }
 
+/// A number of calls, or its limits.
+pub(super) const COUNT_KIND: Kind = Kind::OneOf(&[TIMES, Kind::Shape(&COUNT)]);
+
 document_shape! {
     /// Only calls that this MCP server of the test received: a name under `mcp`.
     pub const SERVER: optional "server" = Kind::NonEmptyText,
@@ -45,8 +48,8 @@ document_shape! {
         /// Name of the tool.
         required "name" = Kind::NonEmptyText,
         ..SERVER,
-        /// Number of calls. Default: at least one.
-        optional "count" = Kind::Shape(&COUNT),
+        /// Number of calls; a number alone is the exact one. Default: at least one.
+        optional "count" = COUNT_KIND,
         /// Patterns by argument; a number or boolean is compared by value. Paths select nested values:
         /// `cart.items.0.sku`.
         optional "args_match" = ARGUMENT_PATTERNS,

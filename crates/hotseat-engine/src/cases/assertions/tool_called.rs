@@ -1,7 +1,7 @@
 //! `tool_called`: a tool is called.
 
 use super::block::{read_count, refuse_any_count};
-use super::block_shape::{COUNT, SERVER};
+use super::block_shape::{COUNT_KIND, SERVER};
 use super::prelude::*;
 use crate::cases::condition::{CONDITIONS, read_conditions};
 use hotseat_checks::{ArgumentMatch, ToolCalled};
@@ -22,8 +22,8 @@ assertion_type! {
         ..SERVER,
         /// Conditions on arguments, by name or dotted path.
         optional "where" = CONDITIONS,
-        /// Number of matching calls. Default: at least one.
-        optional "count" = Kind::Shape(&COUNT),
+        /// Number of matching calls; a number alone is the exact one. Default: at least one.
+        optional "count" = COUNT_KIND,
     }
     read_tool_called,
     |written| {
@@ -86,7 +86,7 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
         server: map.text("server").map(str::to_string),
         arguments: arguments.map(|arguments| (arguments, match_mode)),
         conditions: map.get("where").map(|view| read_conditions(view, diagnostics)).unwrap_or_default(),
-        count: read_count(map.map("count"), diagnostics),
+        count: read_count(map.get("count"), diagnostics),
     };
     refuse_any_count(check.count, map, diagnostics);
     let key = if map.has("name") { "name" } else { "value" };
