@@ -10,7 +10,6 @@ use std::time::Duration;
 use hotseat_trace::{
     self as trace, AgentMessage, CallingMessages, EventRecord, FailureKind, Payload, TimeOffset,
     TracedConversation, TurnOutcome,
-    TurnOutcome,
 };
 use serde_json::{Value, json};
 
