@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::faults::{SelectedFault, break_answer, delay};
-use super::observer::asks_for_input;
+use super::observer::{MAX_INPUT_ROUNDS, asks_for_input, too_many_rounds};
 use super::outbound::{AnswerDelivery, OutFrame};
 use super::rpc_request::RpcRequest;
 use super::state::{AnswerSource, WaitingCall};
@@ -23,9 +23,6 @@ use crate::input_rounds::required_capability;
 use crate::lock;
 use crate::recording::{RecordedQuestion, ReplayTable};
 use crate::revision::error_code;
-
-/// Maximum number of rounds in which one call may ask for input.
-const MAX_INPUT_ROUNDS: u64 = 32;
 
 enum CallEnd {
     /// The server answers with this result of `tools/call`.
@@ -372,11 +369,6 @@ async fn answer_in_rounds(request: &RpcRequest, call: &mut McpCall) -> CallEnd {
         request.report(Instant::now(), kind).await;
     }
     CallEnd::Answer(Err(too_many_rounds()))
-}
-
-fn too_many_rounds() -> RpcError {
-    let message = format!("the call asked for input more than {MAX_INPUT_ROUNDS} times");
-    RpcError::new(error_code::INTERNAL_ERROR, message)
 }
 
 /// Reports a call without a fitting answer, and returns the answer for the client.

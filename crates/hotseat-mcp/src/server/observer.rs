@@ -18,6 +18,15 @@ use crate::lock;
 use crate::recording::{McpExchange, without_meta};
 use crate::revision::{ProtocolRevision, error_code};
 
+/// Maximum number of times that one call may ask its client for input.
+pub(super) const MAX_INPUT_ROUNDS: u64 = 32;
+
+/// The error of a call that asks for input without end.
+pub(super) fn too_many_rounds() -> RpcError {
+    let message = format!("the call asked for input more than {MAX_INPUT_ROUNDS} times");
+    RpcError::new(error_code::INTERNAL_ERROR, message)
+}
+
 /// Notifications before an answer, kept for the recording of the exchange: up to its maximum size, and none without one.
 pub(super) struct KeptNotifications {
     messages: Vec<Value>,
@@ -93,6 +102,8 @@ pub(super) struct ExchangeObserver {
     is_continued: bool,
     /// Index of the rule of its fault.
     fault: Option<usize>,
+    /// Number of requests of the server to its client.
+    input_requests: u64,
     notifications: KeptNotifications,
     /// False if the request does not reach the server.
     is_recorded: bool,
@@ -121,6 +132,7 @@ impl ExchangeObserver {
             call: None,
             is_continued: false,
             fault: None,
+            input_requests: 0,
             notifications,
             is_recorded,
             is_ended: false,
@@ -212,8 +224,8 @@ impl ExchangeObserver {
         self.conversation.report(self.server.name(), at, kind).await;
     }
 
-    /// Observes a message of the server.
-    pub(super) async fn observe(&mut self, data: &[u8]) {
+    /// Observes a message of the server. Fails if the call asks for input too often.
+    pub(super) async fn observe(&mut self, data: &[u8]) -> Result<(), UpstreamError> {
         match Frame::parse(data) {
             Ok(Frame::Response { id, .. }) if id == self.id && self.is_ended => {
                 let message = "the proxied server answered a request twice".to_string();
@@ -223,7 +235,7 @@ impl ExchangeObserver {
                 self.end(outcome.map_err(UpstreamError::from), true).await;
             }
             Ok(frame @ Frame::Notification { .. }) => self.notifications.push(&frame.to_json()),
-            Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await,
+            Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await?,
             Ok(Frame::Response { id, outcome: Ok(_) }) => {
                 self.fail(UpstreamError::broken_off(foreign_id(&id)).into_server_failure()).await;
             }
@@ -234,11 +246,17 @@ impl ExchangeObserver {
                 self.report(Instant::now(), McpEventKind::ProtocolError { code, message }).await;
             }
         }
+        Ok(())
     }
 
-    /// Reports a request of the server to its client, if it belongs to a call.
-    pub(super) async fn report_input_request(&self, message: &Value) {
+    /// Reports a request of the server to its client, if it belongs to a call. Fails if the call asks too often; a `ping` asks
+    /// for nothing.
+    pub(super) async fn report_input_request(&mut self, message: &Value) -> Result<(), UpstreamError> {
         if let Some(call) = self.call {
+            self.input_requests += u64::from(message["method"] != "ping");
+            if self.input_requests > MAX_INPUT_ROUNDS {
+                return Err(UpstreamError::broken_off(too_many_rounds().message).into_server_failure());
+            }
             let request = serde_json::json!({"method": message["method"], "params": message["params"]});
             let name = message["id"].to_string();
             {
@@ -250,6 +268,7 @@ impl ExchangeObserver {
             let requests = Map::from_iter([(name, request)]);
             self.report(Instant::now(), McpEventKind::InputRequested { call, requests }).await;
         }
+        Ok(())
     }
 
     /// Observes a JSON body.

@@ -17,7 +17,7 @@ use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
 use super::tasks::shows_result;
-use super::upstream::{pass_through, request_answer};
+use super::upstream::{forward_interim, pass_through, request_answer};
 use super::url_upstream::UrlUpstream;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -166,12 +166,12 @@ async fn exchange(
         match &proxied {
             ProxiedServer::Url(http) => match &request.server.source {
                 AnswerSource::Url(upstream) => {
-                    request_answer(http, upstream, &request, &mut notifications).await
+                    request_answer(http, upstream, &request, &mut notifications, &mut observer).await
                 }
                 _ => Err(UpstreamError::without_effect("the server is no proxy of a URL")),
             },
             ProxiedServer::Program(link) => {
-                ask_program(&request, link, &mut sent, &mut notifications, &observer).await
+                ask_program(&request, link, &mut sent, &mut notifications, &mut observer).await
             }
         }
     };
@@ -223,7 +223,7 @@ async fn ask_program(
     link: &StdioLink,
     sent: &mut Option<u64>,
     notifications: &mut KeptNotifications,
-    observer: &ExchangeObserver,
+    observer: &mut ExchangeObserver,
 ) -> Result<Value, UpstreamError> {
     let user = request.conversation.link_user(&request.server);
     let (number, mut messages) = link.request(user, &request.id, &request.method, &request.params).await?;
@@ -236,12 +236,11 @@ async fn ask_program(
                 break;
             }
             LinkMessage::Interim(message) => {
-                match message.get("id") {
-                    None => notifications.push(&message),
-                    Some(_) => observer.report_input_request(&message).await,
+                let forwarded = forward_interim(message, request, notifications, observer).await;
+                if let (Err(_), Some(number)) = (&forwarded, number) {
+                    link.cancel(number).await;
                 }
-                // A client that disconnected misses its notifications.
-                let _ = request.out.send(OutFrame::Interim(message)).await;
+                forwarded?;
             }
         }
     }

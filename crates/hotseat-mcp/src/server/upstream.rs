@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, Method, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
 use hotseat_http::{HttpClients, HttpRequestError, IncomingResponse, check_encoding};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use super::headers;
 use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, read_outcome};
@@ -228,12 +227,10 @@ impl ObservedStream {
         };
         let message = match piece {
             Ok(Some(piece)) => match self.scanner.push(&piece) {
-                Ok(events) => {
-                    for data in events {
-                        self.observe(&data).await;
-                    }
-                    return Some(Ok(piece));
-                }
+                Ok(events) => match self.observe(events).await {
+                    Ok(()) => return Some(Ok(piece)),
+                    Err(failed) => failed.error.message,
+                },
                 Err(error) => format!("an event of the proxied server {error}"),
             },
             Ok(None) => {
@@ -249,20 +246,24 @@ impl ObservedStream {
         Some(Err(std::io::Error::other(message)))
     }
 
-    /// Observes a message. On a resumed stream it belongs to an exchange whose stream ended before its answer.
-    async fn observe(&mut self, data: &[u8]) {
-        if let Some(observer) = &mut self.observer {
-            return observer.observe(data).await;
+    /// Observes messages. On a resumed stream they belong to exchanges whose stream ended before their answer.
+    async fn observe(&mut self, messages: Vec<Vec<u8>>) -> Result<(), UpstreamError> {
+        for data in messages {
+            if let Some(observer) = &mut self.observer {
+                observer.observe(&data).await?;
+                continue;
+            }
+            let answered = match Frame::parse(&data) {
+                Ok(Frame::Response { id, .. }) => Some(id),
+                _ => None,
+            };
+            let session = self.session.as_deref();
+            if let Some(receiver) = self.server.suspended.receiver_of(session, answered.as_ref()) {
+                // An exchange that has its answer needs no further messages.
+                let _ = receiver.send(data).await;
+            }
         }
-        let answered = match Frame::parse(data) {
-            Ok(Frame::Response { id, .. }) => Some(id),
-            _ => None,
-        };
-        if let Some(receiver) = self.server.suspended.receiver_of(self.session.as_deref(), answered.as_ref())
-        {
-            // An exchange that has its answer needs no further messages.
-            let _ = receiver.send(data.to_vec()).await;
-        }
+        Ok(())
     }
 
     /// Ends a stream. The client may resume one with ids, to get an answer that is missing.
@@ -275,7 +276,9 @@ impl ObservedStream {
         let Some(mut messages) = messages else { return observer.finish().await };
         tokio::spawn(async move {
             while let Some(data) = messages.recv().await {
-                observer.observe(&data).await;
+                if let Err(failed) = observer.observe(&data).await {
+                    observer.fail(failed).await;
+                }
                 if observer.is_ended() {
                     return;
                 }
@@ -293,6 +296,7 @@ pub(super) async fn request_answer(
     upstream: &UrlUpstream,
     request: &RpcRequest,
     notifications: &mut KeptNotifications,
+    observer: &mut ExchangeObserver,
 ) -> Result<Value, UpstreamError> {
     let mut response = send(http, upstream, &request.run.clients).await?;
     let status = response.status();
@@ -310,7 +314,7 @@ pub(super) async fn request_answer(
         for data in events.map_err(undecodable)? {
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
-                Ok(frame) => forward(frame, &request.out, notifications).await,
+                Ok(frame) => forward_interim(frame.to_json(), request, notifications, observer).await?,
                 Err(_) => {}
             }
         }
@@ -319,12 +323,19 @@ pub(super) async fn request_answer(
     Err(UpstreamError::broken_off(message).into_server_failure())
 }
 
-/// Forwards a message before the answer.
-async fn forward(frame: Frame, out: &mpsc::Sender<OutFrame>, notifications: &mut KeptNotifications) {
-    let message = frame.to_json();
-    if matches!(frame, Frame::Notification { .. }) {
-        notifications.push(&message);
+/// Forwards a message before the answer. Fails if the call asks for input too often.
+pub(super) async fn forward_interim(
+    message: Value,
+    request: &RpcRequest,
+    notifications: &mut KeptNotifications,
+    observer: &mut ExchangeObserver,
+) -> Result<(), UpstreamError> {
+    match (message.get("method"), message.get("id")) {
+        (Some(_), Some(_)) => observer.report_input_request(&message).await?,
+        (Some(_), None) => notifications.push(&message),
+        (None, _) => {}
     }
     // A client that disconnected misses its notifications.
-    let _ = out.send(OutFrame::Interim(message)).await;
+    let _ = request.out.send(OutFrame::Interim(message)).await;
+    Ok(())
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_mcp::{
-    FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpLimits, McpOptions, McpServers, McpToolResult,
-    ServerDefinition, ServerKind, Upstream, UpstreamCommand,
+    FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpLimits,
+    McpOptions, McpServers, McpToolResult, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -203,4 +203,69 @@ async fn an_endless_answer_ends_with_its_conversation() {
     for _ in 0..2 {
         soon("the end of a connection", end.recv()).await;
     }
+}
+
+/// A server that asks its client without end on the stream of a call.
+async fn asking_server() -> Upstream {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut received = [0; 65_536];
+                let _ = stream.read(&mut received).await;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                let _ = stream.write_all(head.as_bytes()).await;
+                for id in 0.. {
+                    let params = json!({"message": "Sure?"});
+                    let asked =
+                        json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+                    if stream.write_all(format!("data: {asked}\n\n").as_bytes()).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    Upstream::Url { url, headers: Default::default() }
+}
+
+#[tokio::test]
+async fn a_call_that_asks_without_end_fails() {
+    let ask = r#"i=0; while case $line in *tools/call*) true ;; *) false ;; esac; do i=$((i + 1))
+      echo "{\"jsonrpc\":\"2.0\",\"id\":\"q$i\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"Sure?\"}}"
+    done"#;
+    let proxy = async || ServerDefinition::new("proxy", ServerKind::Proxy(asking_server().await));
+    let mut faulty = proxy().await;
+    let kind = FaultKind::Empty;
+    faulty.faults = vec![FaultRule { tool: None, arguments: None, trigger: FaultTrigger::Nth(1), kind }];
+    for (what, definition) in
+        [("a program", program_that_prints(ask)), ("a URL", proxy().await), ("a fault", faulty)]
+    {
+        let mut fixture = open(definition, FixedAnswerer::default());
+        let request = stateless(&fixture.url(), "tools/call", json!({"name": "charge"}));
+        // The answer of a URL breaks off, perhaps before its head.
+        if let Ok(response) = soon(what, request.send()).await {
+            soon(what, body_of(response)).await;
+        }
+        let mut asked = 0;
+        let failure = loop {
+            let event = soon(what, fixture.conversation.next_event()).await.unwrap();
+            asked += usize::from(matches!(event.kind, McpEventKind::InputRequested { .. }));
+            if let Some(failure) = event.kind.server_failure() {
+                break failure;
+            }
+        };
+        assert_eq!((asked, failure.as_str()), (32, "the call asked for input more than 32 times"), "{what}");
+    }
+}
+
+/// Keeps a slow call alive: a `ping` asks for nothing.
+#[tokio::test]
+async fn a_server_may_ping_its_client_often() {
+    let ping = r#"case $line in *tools/call*) yes '{"jsonrpc":"2.0","id":"p","method":"ping"}' | head -n 100 ;; esac"#;
+    let fixture = open(program_that_prints(ping), FixedAnswerer::default());
+    let request = stateless(&fixture.url(), "tools/call", json!({"name": "charge"})).send();
+    let answer = soon("an answer", async { body_of(request.await.unwrap()).await.unwrap() }).await;
+    assert!(answer.contains("\"content\":[]"), "{answer}");
 }
