@@ -226,6 +226,14 @@ fn invalid_lines_are_answered_with_errors() {
 }
 
 #[test]
+fn lines_with_very_many_values_are_refused() {
+    let message = |values: usize| json!({"type": "message", "text": "hello", "options": vec![0; values]});
+    let said = answered_lines(&project(), &[], &[message(300_000), message(100_000)]);
+    assert_eq!(said[0]["message"], "the line has more than 200000 JSON values");
+    assert_eq!(said[1], json!({"type": "text", "text": "Hello."}), "{said:#?}");
+}
+
+#[test]
 fn client_answers_tools_over_stdio() {
     let tools = json!([{"name": "confirm", "parameters": {"type": "object"}}]);
     let ask = json!({"type": "message", "conversation_id": "c", "text": "confirm it", "tools": tools});

@@ -23,7 +23,7 @@ use super::InputLine;
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
     PendingClientCall, RequestError, RequestErrorKind, ServedAgent, check_id, client_calls, client_tool,
-    content_string, host_error, parse_member,
+    content_string, host_error, parse_json, parse_member,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -526,7 +526,8 @@ impl PendingMessage {
 }
 
 fn parse_line(line: &str) -> Result<LineRequest, RequestError> {
-    serde_json::from_str(line).map_err(|error| {
+    let value = parse_json("line", line.as_bytes())?;
+    serde_json::from_value(value).map_err(|error| {
         RequestError::bad_request(
             "line",
             format!("a line is neither a `message` nor a `tool_result`: {error}"),

@@ -19,16 +19,20 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input:
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
+/// Parses JSON of a client. Errors call it `what`.
+pub fn parse_json(what: &str, text: &[u8]) -> Result<Value, RequestError> {
+    if may_have_more_values(text, MAX_JSON_VALUES) {
+        let message = format!("the {what} has more than {MAX_JSON_VALUES} JSON values");
+        return Err(RequestError::bad_request(what, message));
+    }
+    read_bytes(text).map_err(|error| RequestError::bad_request(what, format!("the {what} {error}")))
+}
+
 /// Parses the body of a request, which is an object.
 pub fn parse_body(body: &[u8]) -> Result<Value, RequestError> {
-    if may_have_more_values(body, MAX_JSON_VALUES) {
-        let message = format!("the body has more than {MAX_JSON_VALUES} JSON values");
-        return Err(RequestError::bad_request("body", message));
-    }
-    match read_bytes(body) {
-        Ok(members @ Value::Object(_)) => Ok(members),
-        Ok(_) => Err(RequestError::bad_request("body", "the body must be a JSON object")),
-        Err(error) => Err(RequestError::bad_request("body", format!("the body {error}"))),
+    match parse_json("body", body)? {
+        members @ Value::Object(_) => Ok(members),
+        _ => Err(RequestError::bad_request("body", "the body must be a JSON object")),
     }
 }
 

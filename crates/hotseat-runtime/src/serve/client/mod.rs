@@ -12,7 +12,7 @@ pub use exchange::{
     ClientExchange, ClientInput, ClientToolAnswer, ExchangeEnd, ExchangeStep, PendingClientCall,
     client_calls, host_error, is_user_turn, open_approvals,
 };
-pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_member};
+pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_json, parse_member};
 pub use request_error::{RequestError, RequestErrorKind};
 pub use translate::{
     ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, is_within_call,
