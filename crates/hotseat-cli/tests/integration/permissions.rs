@@ -140,6 +140,11 @@ fn unlisted_hosts_are_blocked() {
             "fetch('http://a.test/', { method: 'POST', headers: { 'a b': 'c' } })",
             "`a b` is not a valid header name",
         ),
+        (
+            "fetch('http://a.test/', { headers: { Host: 'b.test' } })",
+            "the header `host` belongs to the connection",
+        ),
+        ("fetch('http://a.test/', { headers: [['Transfer-Encoding', 'chunked']] })", "`transfer-encoding`"),
     ] {
         let message = evaluation_error(&agent, &host_grants(&server), expression);
         assert!(message.contains(words), "{message}");

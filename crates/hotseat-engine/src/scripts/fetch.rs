@@ -22,6 +22,21 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
+/// Headers that belong to the connection. The client sets them itself; another `host` would reach a host that is not permitted.
+const CONNECTION_HEADERS: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 /// A request described by a script.
 struct FetchRequest {
     url: Url,
@@ -96,6 +111,13 @@ impl FetchRequest {
             let read = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
             let (name, value) =
                 read.ok_or_else(|| format!("`{name}` is not a valid header name, or its value is invalid"))?;
+            if CONNECTION_HEADERS.contains(&name.as_str()) {
+                let message = format!(
+                    "fetch {}: the header `{name}` belongs to the connection, so a script cannot set it",
+                    without_credentials(&url)
+                );
+                return Err(message.into());
+            }
             headers.append(name, value);
         }
         let body = text("body").map(|body| body.as_bytes().to_vec());
