@@ -94,6 +94,14 @@ pub fn plain_text(value: &Value) -> String {
     }
 }
 
+/// Returns a value as a part of a text: a text as it is, a whole number without a fraction, and any other value as JSON.
+pub fn filled_text(value: &Value) -> String {
+    match value {
+        Value::Number(number) => canonical_number(number),
+        other => plain_text(other),
+    }
+}
+
 /// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
 pub fn changes(recorded: &Value, now: &Value) -> Vec<String> {
     let mut changes = all_changes(recorded, now);

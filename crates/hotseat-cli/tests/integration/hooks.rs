@@ -640,3 +640,22 @@ fn variables_in_names_of_arguments_are_filled_in() {
         tested.assert_failure("a", "assertion", &["book"]);
     }
 }
+
+/// Agents write 100 for 100.0, which most languages print for a whole float.
+#[test]
+fn whole_floats_are_filled_into_texts_as_integers() {
+    let agent = echo_agent();
+    let suite = "name: a
+hooks: [{ cmd: [echo, '{\"A\": 100.0, \"B\": 0.5}'] }]
+turns: [{ user: '${A} ${B}', assert: { text: { must_match: '100 ${B}$' } } }]
+---
+name: b
+hooks: [{ cmd: [echo, '{\"A\": 100.0}'] }]
+turns: [{ user: 'pay 100', assert: { text: { must_match: 'pay ${A}$' } } }]
+---
+name: c
+scenarios: [{ id: s, name: s, goal: pays, amount: 100.0 }]
+turns: [{ user: 'pay 100', assert: { text: { must_match: 'pay ${scenario.amount}$' } } }]
+";
+    Project::with_agent(&agent).suite("a", suite).test(&[]).assert_all_passed();
+}

@@ -17,7 +17,7 @@ use hotseat_document::{
     yaml,
 };
 use hotseat_targets::recorder::SecretRedactor;
-use hotseat_trace::canonical_text;
+use hotseat_trace::{canonical_text, filled_text};
 
 /// Maximum number of scenarios in the document of a case, which is read once for each of them.
 pub(super) const MAX_INLINE_SCENARIOS: usize = 500;
@@ -322,7 +322,7 @@ impl CaseScenario {
                     if alone && matches_kind(&as_node.value, kind) {
                         return Ok(FilledValue::Json(escape_variables(value.clone())));
                     }
-                    out.push_str(&escape(&value.to_string()));
+                    out.push_str(&escape(&filled_text(value)));
                 }
             }
             rest = behind;

@@ -14,6 +14,7 @@ use hotseat_document::{
 };
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_targets::target::template::Placeholder;
+use hotseat_trace::filled_text;
 
 /// Environment variables, read once by the main function.
 pub type Environment = Arc<BTreeMap<String, String>>;
@@ -479,7 +480,7 @@ fn fill_variables(
                 Some(value) => {
                     hook_variables.push(name);
                     empty_variables.extend((value == "").then_some(name));
-                    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+                    filled_text(value)
                 }
                 None if variables.allow_undefined => format!("${{{name}}}"),
                 None => {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::named;
+use hotseat_trace::{filled_text, named};
 use serde_json::{Map, Value, json};
 
 use crate::message::{
@@ -178,9 +178,8 @@ impl TemplateValues<'_> {
 
     fn resolve_text(&self, reference: &PlaceholderRef) -> String {
         match self.resolve(reference) {
-            Value::String(text) => text,
             Value::Null => String::new(),
-            other => other.to_string(),
+            value => filled_text(&value),
         }
     }
 }
