@@ -35,7 +35,7 @@ impl BoundedPath {
     /// If the path is invalid.
     pub fn parse(text: &str) -> Result<BoundedPath, ParseError> {
         let path = JsonPath::parse(text)?;
-        let plain = without_quoted_names(text);
+        let (plain, _) = without_quoted_names(text);
         let count = |text: &str, part: &str| u32::try_from(text.matches(part).count()).unwrap_or(u32::MAX);
         let filters = plain.find('?').map_or("", |start| &plain[start..]);
         let searches_again = filters.contains("..") || filters.contains(['*', ':']);
@@ -80,8 +80,27 @@ impl BoundedPath {
     }
 }
 
-/// Returns the path without its quoted names and texts.
-fn without_quoted_names(text: &str) -> String {
+/// Returns a value as a name, or a part of one, that follows the start of a path: escaped within quotes, and as it is elsewhere.
+/// `None` if the path would read it as more than a name or an index.
+pub fn name_in_path(start: &str, value: &str) -> Option<String> {
+    let Some(quote) = without_quoted_names(start).1 else {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-') || !c.is_ascii();
+        return (!value.is_empty() && value.chars().all(is_plain)).then(|| value.to_string());
+    };
+    let mut name = String::with_capacity(value.len());
+    for character in value.chars() {
+        match character {
+            '\\' => name.push_str("\\\\"),
+            character if character == quote => name.extend(['\\', character]),
+            '\0'..='\u{1f}' => name.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character => name.push(character),
+        }
+    }
+    Some(name)
+}
+
+/// Returns the path without its quoted names and texts, and the quote of one that does not end.
+fn without_quoted_names(text: &str) -> (String, Option<char>) {
     let mut plain = String::new();
     let mut quote = None;
     let mut is_escaped = false;
@@ -95,7 +114,7 @@ fn without_quoted_names(text: &str) -> String {
             Some(_) => {}
         }
     }
-    plain
+    (plain, quote)
 }
 
 #[cfg(test)]

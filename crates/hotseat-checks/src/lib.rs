@@ -61,7 +61,7 @@ pub use after_fault::AfterFault;
 pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
 pub use answer::{answer, format_text};
-pub use bounded_path::{BoundedPath, PathTooCostly};
+pub use bounded_path::{BoundedPath, PathTooCostly, name_in_path};
 pub use budget::UsageBudget;
 pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter, NamedTools};
 pub use condition::{ArgumentCondition, ArgumentFunction, ConditionError, ValueRelation};

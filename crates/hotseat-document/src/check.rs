@@ -71,7 +71,7 @@ impl ShapeChecker<'_> {
             | (Kind::Text, NodeValue::String(_))
             | (Kind::Number, NodeValue::Number(_))
             | (Kind::JsonMap | Kind::JsonSchema, NodeValue::Map(_)) => {}
-            (Kind::NonEmptyText, NodeValue::String(text)) if !text.trim().is_empty() => {}
+            (Kind::NonEmptyText | Kind::JsonPath, NodeValue::String(text)) if !text.trim().is_empty() => {}
             (Kind::Pattern, NodeValue::String(text)) if !text.is_empty() => {}
             (Kind::Url, NodeValue::String(text)) if may_be_url(text) => {}
             (Kind::Choice(words), NodeValue::String(text)) if words.contains(&text.as_str()) => {}
@@ -110,6 +110,7 @@ impl ShapeChecker<'_> {
                 | Kind::Integer { .. }
                 | Kind::Number
                 | Kind::Pattern
+                | Kind::JsonPath
                 | Kind::JsonMap
                 | Kind::JsonSchema
                 | Kind::Url

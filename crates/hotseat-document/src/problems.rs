@@ -68,6 +68,7 @@ impl Kind {
             | Kind::Integer { .. }
             | Kind::Number
             | Kind::Pattern
+            | Kind::JsonPath
             | Kind::Json
             | Kind::JsonMap
             | Kind::ExpectedJson

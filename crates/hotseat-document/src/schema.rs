@@ -112,7 +112,13 @@ fn kind_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
 
 fn accepts_variables(kind: &Kind) -> bool {
     match kind {
-        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Json | Kind::ExpectedJson | Kind::Url => true,
+        Kind::Text
+        | Kind::NonEmptyText
+        | Kind::Pattern
+        | Kind::JsonPath
+        | Kind::Json
+        | Kind::ExpectedJson
+        | Kind::Url => true,
         Kind::OneOf(kinds) => kinds.iter().any(accepts_variables),
         _ => false,
     }
@@ -126,7 +132,7 @@ fn value_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::False => json!({ "const": false }),
         Kind::Text => json!({ "type": "string" }),
-        Kind::NonEmptyText => json!({ "type": "string", "pattern": "\\S" }),
+        Kind::NonEmptyText | Kind::JsonPath => json!({ "type": "string", "pattern": "\\S" }),
         Kind::Integer { min, max } => {
             let mut schema = Map::new();
             schema.insert("type".into(), json!("integer"));
@@ -203,7 +209,7 @@ fn type_markdown(kind: &Kind) -> String {
         Kind::Null => "nothing".to_owned(),
         Kind::Bool => "true or false".to_owned(),
         Kind::False => "`false`".to_owned(),
-        Kind::Text | Kind::NonEmptyText => "text".to_owned(),
+        Kind::Text | Kind::NonEmptyText | Kind::JsonPath => "text".to_owned(),
         Kind::Integer { .. } | Kind::Pattern | Kind::Url | Kind::Number => {
             let words = kind.describe();
             words.trim_start_matches("a ").to_owned()

@@ -57,6 +57,8 @@ pub enum Kind {
     /// A regular expression. It is not compiled here because it may contain variables. An empty one is
     /// rejected, because it matches everything.
     Pattern,
+    /// A JSON path, which is not empty. It is not parsed here because it may contain variables.
+    JsonPath,
     /// Any value.
     Json,
     /// A mapping with any content.
@@ -219,9 +221,12 @@ impl Kind {
         match self {
             Kind::Null => given == JsonType::Null,
             Kind::Bool | Kind::False => given == JsonType::Bool,
-            Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
-                given == JsonType::String
-            }
+            Kind::Text
+            | Kind::NonEmptyText
+            | Kind::Pattern
+            | Kind::JsonPath
+            | Kind::Url
+            | Kind::Choice(_) => given == JsonType::String,
             Kind::Integer { .. } | Kind::Number => given == JsonType::Number,
             Kind::Json | Kind::ExpectedJson => true,
             Kind::List(_) | Kind::NonEmptyList(_) => given == JsonType::List,
@@ -239,7 +244,7 @@ impl Kind {
             Kind::Bool => "true or false".to_owned(),
             Kind::False => "false".to_owned(),
             Kind::Text => "text".to_owned(),
-            Kind::NonEmptyText => "a text that is not empty".to_owned(),
+            Kind::NonEmptyText | Kind::JsonPath => "a text that is not empty".to_owned(),
             Kind::Integer { min: i64::MIN, max: i64::MAX } => "a whole number".to_owned(),
             Kind::Integer { min, max: i64::MAX } => format!("a whole number, {min} or more"),
             Kind::Integer { min: i64::MIN, max } => format!("a whole number, {max} or less"),
@@ -277,6 +282,7 @@ impl Kind {
             | Kind::Integer { .. }
             | Kind::Number
             | Kind::Pattern
+            | Kind::JsonPath
             | Kind::Json
             | Kind::JsonMap
             | Kind::ExpectedJson

@@ -659,3 +659,38 @@ turns: [{ user: 'pay 100', assert: { text: { must_match: 'pay ${scenario.amount}
 ";
     Project::with_agent(&agent).suite("a", suite).test(&[]).assert_all_passed();
 }
+
+#[test]
+fn variables_in_json_paths_are_names() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let items = json!({"items": {"o'1": {"id": 1}, "a\"b\\": 2, "plain": 3, "x": 4}});
+        FakeRun::for_request(request).started().text(&items.to_string()).finished()
+    });
+    let suite = |variable: &str, path: &str, value: u64| {
+        let set = json!({"V": variable}).to_string().replace('\'', "'\\''");
+        let hook = json!(["sh", "-c", format!("printf %s '{set}'")]);
+        let assertion = json!({"type": "json_path", "path": path, "value": value});
+        format!("name: a\nhooks: [{{ cmd: {hook} }}]\nturns: [{{ user: hi, assert: {assertion} }}]\n")
+    };
+    for (variable, path, value) in [
+        ("o'1", "$.items['${V}'].id", 1),
+        ("a\"b\\", "$.items[\"${V}\"]", 2),
+        ("plain", "$.items.${V}", 3),
+        ("plain", "items.${V}", 3),
+        ("$.items['x']", "${V}", 4),
+    ] {
+        let tested = Project::with_agent(&agent).suite("a", &suite(variable, path, value)).test(&[]);
+        assert_eq!(tested.case("a")["status"], "passed", "{variable} {path}: {}", tested.output);
+    }
+    // These would select other values.
+    let other = suite("no'] , $.items['x", "$.items['${V}']", 4);
+    Project::with_agent(&agent).suite("a", &other).test(&[]).assert_failure(
+        "a",
+        "assertion",
+        &["selects nothing"],
+    );
+    for variable in ["*", "items['x']", "a.b", ""] {
+        let tested = Project::with_agent(&agent).suite("a", &suite(variable, "$.items.${V}", 4)).test(&[]);
+        tested.assert_failure("a", "test_error", &["variable `V`", "['${V}']", "a.test.yaml:3"]);
+    }
+}

@@ -9,7 +9,8 @@ use serde_json::Value as Json;
 
 use super::shape::{CASE, SCENARIO_SET};
 use super::variables::{
-    FilledValue, TextUse, escape, escape_in_pattern, fill_texts, is_pattern, matches_kind, text_kind,
+    FilledValue, TextUse, ValuePosition, escape, fill_texts, matches_kind, no_name_message, text_kind,
+    value_in_text,
 };
 use crate::digest::short_digest;
 use hotseat_document::{
@@ -311,10 +312,13 @@ impl CaseScenario {
             out.push_str(before);
             match self.field_value(name) {
                 None => wrong.push(format!("scenario `{}` has no `{name}`", self.id)),
-                Some(Json::String(value)) => out.push_str(&match is_pattern(text, text_kind(kind)) {
-                    true => escape(&escape_in_pattern(value, (&out, behind), text_use, redactor)),
-                    false => escape(value),
-                }),
+                Some(Json::String(value)) => {
+                    let around = ValuePosition { text, before: &out, after: behind };
+                    match value_in_text(value, text_kind(kind), around, text_use, redactor) {
+                        Some(value) => out.push_str(&escape(&value)),
+                        None => wrong.push(no_name_message(name)),
+                    }
+                }
                 // A value that is not text replaces the whole text if its kind allows it.
                 Some(value) => {
                     let alone = before.is_empty() && behind.is_empty() && out.is_empty();

@@ -92,6 +92,19 @@ enum TextPart<'t> {
     Model(&'t str),
 }
 
+impl TextPart<'_> {
+    /// The name of a variable as it is written.
+    fn name(&self) -> String {
+        match self {
+            TextPart::Text(_) | TextPart::Escaped => String::new(),
+            TextPart::Given(name) => (*name).to_string(),
+            TextPart::Environment(name) => format!("ENV.{name}"),
+            TextPart::Mcp(server) => format!("MCP.{server}.url"),
+            TextPart::Model(model) => format!("MODELS.{model}.url"),
+        }
+    }
+}
+
 /// Resolves variables in all texts below `node`, guided by the expected kind: in a pattern a value is matched
 /// literally; a JSON value that consists of a single variable becomes the value of that variable.
 pub fn interpolate(
@@ -135,6 +148,7 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
                 TextUse::Assertion,
                 Kind::Text
                 | Kind::NonEmptyText
+                | Kind::JsonPath
                 | Kind::Json
                 | Kind::JsonMap
                 | Kind::ExpectedJson
@@ -153,8 +167,39 @@ pub(super) fn redact_assertions(node: &mut DocumentNode, kind: &Kind, redactor: 
     });
 }
 
+/// A text, and its parts around a variable. Those before it are filled in.
+#[derive(Clone, Copy)]
+pub(super) struct ValuePosition<'t> {
+    pub(super) text: &'t str,
+    pub(super) before: &'t str,
+    pub(super) after: &'t str,
+}
+
+/// Returns the value of a variable as a part of a text. Patterns match it literally; a JSON path takes it as a name, unless it is
+/// the whole path. `None` if it is no such name.
+pub(super) fn value_in_text(
+    value: &str,
+    kind: &Kind,
+    ValuePosition { text, before, after }: ValuePosition<'_>,
+    text_use: TextUse,
+    redactor: &SecretRedactor,
+) -> Option<String> {
+    match kind {
+        Kind::JsonPath if !before.is_empty() || !after.is_empty() => {
+            hotseat_checks::name_in_path(before, value)
+        }
+        kind if is_pattern(text, kind) => Some(escape_in_pattern(value, (before, after), text_use, redactor)),
+        _ => Some(value.to_string()),
+    }
+}
+
+/// Message for a variable in a JSON path that [`value_in_text`] refuses.
+pub(super) fn no_name_message(name: &str) -> String {
+    format!("variable `{name}` is no plain name; within a JSON path write `['${{{name}}}']`")
+}
+
 /// Returns a value as a part of a pattern that matches it literally, between the texts around it.
-pub(super) fn escape_in_pattern(
+fn escape_in_pattern(
     value: &str,
     (before, after): (&str, &str),
     text_use: TextUse,
@@ -482,6 +527,10 @@ fn fill_variables(
                     empty_variables.extend((value == "").then_some(name));
                     filled_text(value)
                 }
+                // A hook may set a plain name.
+                None if variables.allow_undefined && matches!(kind, Kind::JsonPath) => {
+                    "undefined".to_string()
+                }
                 None if variables.allow_undefined => format!("${{{name}}}"),
                 None => {
                     missing.push(undefined_message(name, variables));
@@ -489,15 +538,14 @@ fn fill_variables(
                 }
             },
         };
-        match is_pattern(text, kind) {
-            true => {
-                let after = match parts.get(at + 1) {
-                    Some(TextPart::Text(text)) => text,
-                    _ => "",
-                };
-                out.push_str(&escape_in_pattern(&value, (&out, after), text_use, variables.redactor));
-            }
-            false => out.push_str(&value),
+        let after = match parts.get(at + 1) {
+            Some(TextPart::Text(text)) => text,
+            _ => "",
+        };
+        let around = ValuePosition { text, before: &out, after };
+        match value_in_text(&value, kind, around, text_use, variables.redactor) {
+            Some(value) => out.push_str(&value),
+            None => missing.push(no_name_message(&part.name())),
         }
     }
     // The shape was checked before hooks set their variables. No tool has an empty name, so none would be forbidden.
@@ -610,7 +658,7 @@ pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
         Kind::Null => matches!(value, NodeValue::Null),
         Kind::Bool | Kind::False => matches!(value, NodeValue::Bool(_)),
         Kind::Integer { .. } | Kind::Number => matches!(value, NodeValue::Number(_)),
-        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
+        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::JsonPath | Kind::Url | Kind::Choice(_) => {
             matches!(value, NodeValue::String(_))
         }
         Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, NodeValue::List(_)),

@@ -11,7 +11,7 @@ assertion_type! {
     /// selects a value is used.
     JSON_PATH "JsonPath" "json_path" {
         /// A JSON path of RFC 9535; the leading `$.` is optional.
-        required "path" = Kind::NonEmptyText,
+        required "path" = Kind::JsonPath,
         /// The expected value. A list also matches if one of its entries does; if the path may select several values, for
         /// example with `[*]`, the list is compared with all of them in order. Without `value` the path only has to select
         /// something.
@@ -36,7 +36,7 @@ assertion_type! {
         /// The type.
         required "value" = Kind::Choice(JsonValueType::NAMES),
         /// JSON path to the value, as in `json_path`.
-        optional "path" = Kind::NonEmptyText,
+        optional "path" = Kind::JsonPath,
     }
     |map, diagnostics| {
         let expected = JsonValueType::from_name(map.text("value")?)?;
@@ -56,7 +56,7 @@ assertion_type! {
         /// The schema: draft 2020-12 unless `$schema` sets another.
         required "schema" = Kind::OneOf(&[Kind::Bool, Kind::JsonSchema]), aliases &["value"],
         /// JSON path to the value, as in `json_path`.
-        optional "path" = Kind::NonEmptyText,
+        optional "path" = Kind::JsonPath,
     }
     |map, diagnostics| {
         let path = optional_path(map, diagnostics)?;
