@@ -713,6 +713,17 @@ fn rejects_unreachable_or_empty_checkpoints() {
         case["criteria"] = json!({"harmless": {"match": [{"type": "not_contains", "value": "refund"}]}});
         assert_case_rejected(case, "the checkpoint `a` is reached by a turn in which nothing happens");
     }
+    let turn_count = |key: &str, number: u64| {
+        case(json!([{"id": "a", "assertion": {"type": "value", "of": "turn_count", key: number}}]))
+    };
+    for (key, number) in [("equals", 2), ("at_least", 2), ("equals", 0), ("at_most", 0)] {
+        let words = format!("no turn can reach the checkpoint `a`: it needs a `turn_count` of {number}");
+        assert_case_rejected(turn_count(key, number), &words);
+    }
+    let mut longer = turn_count("equals", 3);
+    longer["max_turns"] = json!(2);
+    longer["type"] = json!("multi_turn");
+    assert_case_rejected(longer, "the case has at most 2 turns");
     assert_case_rejected(
         case(json!([{"id": "a", "assertion": [{"type": "contain", "value": "x"}]}])),
         "did you mean `contains`?",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::assertions::AssertionBlock;
 use super::shape::CHECKPOINT;
-use hotseat_checks::Check;
+use hotseat_checks::{Check, CheckKind, CheckStrength, ConversationValue, NumberComparison};
 use hotseat_document::{Diagnostic, Diagnostics, MapView, SourceSpan};
 
 /// Maximum number of ids in a message.
@@ -93,6 +93,37 @@ pub(super) fn refuse_idle_checkpoints(
             let message = format!("the checkpoint `{id}` is reached by a turn in which nothing happens");
             let help = "a checkpoint needs something that the agent does; use `turn_assert` for what must hold in every turn";
             diagnostics.push(Diagnostic::new(message).at(map.place_near("assertion")).help(help));
+        }
+    }
+}
+
+/// Reports checkpoints of a case that no turn can reach: they need a turn beyond the last one, or before the first.
+/// `max_turns` is the number of turns that the case can have, if it is limited.
+pub(super) fn refuse_unreachable_checkpoints(
+    checkpoints: &[Checkpoint],
+    max_turns: Option<usize>,
+    diagnostics: &mut Diagnostics,
+) {
+    let last = max_turns.and_then(|max| u64::try_from(max).ok()).unwrap_or(u64::MAX);
+    for Checkpoint { id, checks, .. } in checkpoints {
+        for check in checks.iter().filter(|check| !check.negated && check.strength == CheckStrength::Hard) {
+            let CheckKind::ConversationValue(ConversationValue::TurnCount(number)) = &check.kind else {
+                continue;
+            };
+            let needed = match *number {
+                NumberComparison::Equal(needed) | NumberComparison::AtLeast(needed) if needed > last => {
+                    needed
+                }
+                NumberComparison::Equal(0) | NumberComparison::AtMost(0) => 0,
+                _ => continue,
+            };
+            let help = match needed {
+                0 => "the first turn is number 1".to_string(),
+                _ => format!("the case has at most {last} turns"),
+            };
+            let message =
+                format!("no turn can reach the checkpoint `{id}`: it needs a `turn_count` of {needed}");
+            diagnostics.push(Diagnostic::new(message).at(check.place.clone()).help(help));
         }
     }
 }

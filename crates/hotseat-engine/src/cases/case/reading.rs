@@ -13,7 +13,7 @@ use crate::cases::agent_name::AgentName;
 use crate::cases::assertions::{AssertionBlock, CheckVocabulary, into_soft, refuse_universal};
 use crate::cases::awaiting_markers::awaiting_markers;
 use crate::cases::brief::SimulatorBrief;
-use crate::cases::checkpoints::{read_checkpoints, refuse_idle_checkpoints};
+use crate::cases::checkpoints::{read_checkpoints, refuse_idle_checkpoints, refuse_unreachable_checkpoints};
 use crate::cases::content::{read_attachments, read_messages, read_parts};
 use crate::cases::decoding::{DecodeContext, DecodeSettings, ParseSource};
 use crate::cases::hook::{self, HookCommand};
@@ -318,6 +318,9 @@ fn read_case(
     };
     case.resolve_references(diagnostics);
     refuse_idle_checkpoints(map, &case.checkpoints, diagnostics);
+    let written_turns = (!expects_more && case.simulator.is_none()).then_some(case.turns.len());
+    let max_turns = max_turns.into_iter().chain(written_turns).min();
+    refuse_unreachable_checkpoints(&case.checkpoints, max_turns, diagnostics);
     diagnostics.extend(check_unused_topics(map, &case));
     diagnostics.extend(case.unknown_names(case.every_check()));
     case
