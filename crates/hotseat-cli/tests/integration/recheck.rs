@@ -409,7 +409,7 @@ fn missing_recorded_data_is_a_distinct_error() {
         "{}",
         again.output
     );
-    let next = "make the missing conversations: `hotseat test --run";
+    let next = "make the missing conversations: `hotseat test b.test.yaml --run";
     assert!(again.output.stdout.contains(next), "{}", again.output);
     assert_eq!(again.output.code, 1);
 

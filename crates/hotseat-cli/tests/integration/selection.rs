@@ -329,6 +329,31 @@ fn misspelt_selections_name_the_nearest() {
     }
 }
 
+/// A case of another suite may have the same id.
+#[test]
+fn the_suggested_command_selects_only_failed_cases() {
+    let agent = echo_agent();
+    let case = |id: &str, expected: &str| {
+        format!(
+            "name: {id}\nturns: [{{ user: hi, assert: {{ text: {{ must_match: {expected} }} }} }}]\n---\n"
+        )
+    };
+    let (passes, fails) = (|id: &str| case(id, "hi"), |id: &str| case(id, "never"));
+    let suggested = |a: String, b: String| {
+        let project = Project::with_agent(&agent).suite("a", &a).suite("b", &b);
+        let args = ["test", "--no-store", "--parallel", "1"];
+        let output = project.hotseat(&args);
+        assert_eq!(output.code, 1, "{output}");
+        let (_, next) = output.stdout.split_once("only the failed cases:").expect("a suggestion");
+        next.replace('`', "").trim().lines().next().unwrap_or_default().trim().to_string()
+    };
+    let prefix = "hotseat test --no-store --parallel 1";
+    let one_suite = suggested(passes("x") + &passes("y"), fails("x") + &fails("y") + &passes("z"));
+    assert_eq!(one_suite, format!("{prefix} b.test.yaml:1 b.test.yaml:4"));
+    let two_suites = suggested(passes("x") + &fails("y"), fails("x") + &passes("y"));
+    assert_eq!(two_suites, format!("{prefix} a.test.yaml:4 b.test.yaml:1"));
+}
+
 #[test]
 fn words_are_kept_by_the_commands_of_the_report() {
     let agent = echo_agent();

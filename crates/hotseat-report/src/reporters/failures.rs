@@ -1,6 +1,7 @@
 //! Failures of a run: the first failed cases, counts by kind, and a suggestion for the next step.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, VerdictStatus};
 
@@ -9,7 +10,7 @@ use hotseat_checks::escape;
 use hotseat_engine::run::{CaseDriver, CaseOutcome, RerunCommands};
 
 /// Failed cases of a run. Only the first ones are kept.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FailureList {
     max_cases: usize,
     /// Number of failed cases.
@@ -17,6 +18,10 @@ pub struct FailureList {
     first: Vec<FailedCase>,
     /// Number of failed cases by kind.
     kinds: Vec<(FailureKind, usize)>,
+    /// Suite of the first case of the run.
+    first_suite: Option<Arc<str>>,
+    /// True if the run has cases of other suites, too.
+    has_more_suites: bool,
 }
 
 /// Failed case.
@@ -27,6 +32,8 @@ pub struct FailedCase {
     pub id: String,
     pub name: String,
     pub has_name: bool,
+    /// Its suite as reports show it.
+    suite: Arc<str>,
     /// Location of the case.
     pub place: String,
     /// `FILE:LINE`, if this selects the case alone.
@@ -52,11 +59,13 @@ const MAX_PATTERN_COLUMNS: usize = 45;
 impl FailureList {
     /// Creates an empty list that keeps at most `most` cases.
     pub fn with_limit(most: usize) -> Self {
-        FailureList { max_cases: most, count: 0, first: Vec::new(), kinds: Vec::new() }
+        FailureList { max_cases: most, ..FailureList::default() }
     }
 
-    /// Adds a finished case, if it failed.
+    /// Records a finished case, with details if it failed.
     pub fn record(&mut self, outcome: &CaseOutcome) {
+        let suite = &outcome.case_ref.suite.shown;
+        self.has_more_suites |= self.first_suite.get_or_insert_with(|| suite.clone()) != suite;
         let (VerdictStatus::Failed, Some(failure)) = (outcome.verdict.status, &outcome.verdict.failure)
         else {
             return;
@@ -73,6 +82,7 @@ impl FailureList {
                 id: case.id.clone(),
                 name: case.name.clone(),
                 has_name: case.named,
+                suite: suite.clone(),
                 place: case.place.to_string(),
                 selector: (case.driven == CaseDriver::Written && case.scenario.is_none())
                     .then(|| format!("{}:{}", case.place.file(), case.place.line())),
@@ -152,9 +162,9 @@ impl FailureList {
                 "have the agent report its usage, and give its model's connector a `price`; or drop the budget".to_string()
             }
             // Another recheck of the same run would miss the same conversations.
-            FailureKind::NotKept => match self.run_pattern() {
-                Some(pattern) => {
-                    format!("make the missing conversations: `hotseat test --run {pattern}`")
+            FailureKind::NotKept => match self.selecting_options() {
+                Some(options) => {
+                    format!("make the missing conversations: `hotseat test {options}`")
                 }
                 None => "make the missing conversations with `hotseat test`".to_string(),
             },
@@ -168,17 +178,36 @@ impl FailureList {
     /// Returns the shortest command that runs the failed cases, or the options that select them if the command is
     /// unknown.
     fn rerun_command(&mut self, rerun: Option<&RerunCommands>) -> Option<String> {
-        let pattern = self.run_pattern().map(|pattern| format!("--run {pattern}"));
-        let Some(rerun) = rerun else { return pattern };
-        let by_line = match self.first.as_slice() {
-            [FailedCase { selector: Some(selector), .. }] if self.count == 1 => {
-                Some(format!("{} {}", rerun.any, shell_word(selector)))
-            }
-            _ => None,
-        };
-        let by_name = pattern.map(|pattern| format!("{} {pattern}", rerun.suites));
+        let options = self.selecting_options();
+        let Some(rerun) = rerun else { return options };
+        let by_line = self.lines().map(|lines| format!("{} {lines}", rerun.any));
+        // The options name the suite, unless the run has only one.
+        let command = if self.has_more_suites { &rerun.any } else { &rerun.suites };
+        let by_name = options.map(|options| format!("{command} {options}"));
         let commands = [rerun.failed.clone(), by_line, by_name].into_iter().flatten();
         commands.min_by_key(|command| command.chars().count())
+    }
+
+    /// Returns the lines of the failed cases as arguments of a shell. `None` if there are too many, or a line does not select one
+    /// of them.
+    fn lines(&mut self) -> Option<String> {
+        if self.count > MAX_SELECTED_CASES || self.count > self.max_cases {
+            return None;
+        }
+        let words = self.first().iter().map(|failed| Some(shell_word(failed.selector.as_deref()?)));
+        Some(words.collect::<Option<Vec<_>>>()?.join(" "))
+    }
+
+    /// Returns options that select the failed cases by their ids. Ids are unique within a suite, so `None` if the cases are from
+    /// several ones.
+    fn selecting_options(&mut self) -> Option<String> {
+        let pattern = self.run_pattern()?;
+        if !self.has_more_suites {
+            return Some(format!("--run {pattern}"));
+        }
+        let [first, others @ ..] = self.first.as_slice() else { return None };
+        let is_same = others.iter().all(|other| other.suite == first.suite);
+        is_same.then(|| format!("{} --run {pattern}", shell_word(&first.suite)))
     }
 
     /// Returns a shell-quoted pattern that selects the failed cases and others with their ids, or `None` if it would be
