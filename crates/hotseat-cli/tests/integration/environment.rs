@@ -308,3 +308,30 @@ fn saved_runs_are_found_where_test_saved_them() {
     assert!(output.code == 2 && output.stderr.contains("select one with --config"), "{output}");
     assert_eq!(project.hotseat(&["runs", "--config", "examples/bar/hotseat.yaml"]).code, 0);
 }
+
+/// Secrets that stand literally in the project file.
+#[test]
+fn passwords_and_keys_of_addresses_are_redacted() {
+    let agent = echo_agent();
+    let host = agent.url().replace("http://", "");
+    let (host, secrets) = (
+        host.trim_end_matches('/'),
+        ["p%40ss-0815", "p@ss-0815", "query-key-4711", "to%2Fken-0815", "to/ken-0815", "env-key-0816"],
+    );
+    let config = format!(
+        "target: {{ endpoint: 'http://user:p%40ss-0815@{host}/?api_key=query-key-4711&code=to%2fken-0815&team=blue-team' }}
+mcp: {{ bank: {{ type: proxy, command: [cat], env: {{ BANK_API_KEY: env-key-0816, BANK_MODE: plain-mode }} }} }}\n"
+    );
+    for (secret, is_known) in
+        secrets.map(|secret| (secret, true)).into_iter().chain([("blue-team", false), ("plain-mode", false)])
+    {
+        let suite = format!("name: a\nturns: [{{ user: 'it is {secret}!' }}]\n");
+        let run = Project::with_config(&config).suite("a", &suite).test(&[]);
+        run.assert_all_passed();
+        let is_shown = run.report["results"].to_string().contains(&format!("it is {secret}!"));
+        assert_eq!(!is_shown, is_known, "{secret}: {}", run.report);
+        let shown = format!("{} {}", run.report, run.output.stdout);
+        let written = secrets.iter().find(|secret| shown.contains(**secret));
+        assert_eq!(written, None, "{shown}");
+    }
+}

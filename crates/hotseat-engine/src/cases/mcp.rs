@@ -15,7 +15,7 @@ use hotseat_mcp::{
 };
 use hotseat_schema::{JsonSchema, JsonSchemaError};
 use hotseat_targets::message::{ClientTool, ToolAnswer, ToolReply, ToolReplySource};
-use hotseat_targets::recorder::header_secrets;
+use hotseat_targets::recorder::{address_secrets, header_secrets, is_secret};
 use serde_json::{Value, json};
 
 use super::answer_shape::MCP_TOOL_ANSWER;
@@ -48,15 +48,22 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// Returns the secrets in the headers of requests to a proxied server, by header.
-    pub fn header_secrets(&self) -> Vec<(String, String)> {
-        let McpSource::Proxy { upstream: Upstream::Url { headers, .. }, .. } = &self.source else {
-            return Vec::new();
+    /// Returns the secrets in the headers and the address of a proxied server, or in the environment of its program, by name.
+    pub fn secrets(&self) -> Vec<(String, String)> {
+        let (url, headers) = match &self.source {
+            McpSource::Proxy { upstream: Upstream::Url { url, headers }, .. } => (url, headers),
+            McpSource::Proxy { upstream: Upstream::Command(command), .. } => {
+                let secrets = command.environment.iter().filter(|(name, value)| is_secret(name, value));
+                return secrets.map(|(name, value)| (name.clone(), value.clone())).collect();
+            }
+            _ => return Vec::new(),
         };
         let of = |(name, value): (&String, &String)| {
             header_secrets(name, value).into_iter().map(|secret| (name.clone(), secret)).collect::<Vec<_>>()
         };
-        headers.iter().flat_map(of).collect()
+        let of_address =
+            address_secrets(url).into_iter().map(|(part, secret)| (format!("url {part}"), secret));
+        headers.iter().flat_map(of).chain(of_address).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::agent::ProjectAgent;
-use super::agent_targets::{AgentReadContext, BoundTarget, connector_prices, find_recordings, is_secret};
+use super::agent_targets::{AgentReadContext, BoundTarget, connector_prices, find_recordings};
 use super::context::CallSettings;
 use super::env_file::{ENV_FILE, EnvFile};
 use super::hooks::ProjectHooks;
@@ -21,12 +21,14 @@ use crate::cases::{
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, SourceText,
-    address_password, check, source_from_bytes, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeValue, NodeView, SourceSpan, SourceText, check,
+    source_from_bytes, yaml,
 };
 use hotseat_model::Model;
 use hotseat_runtime::files::ConnectorSet;
-use hotseat_targets::recorder::{ModelPrices, SecretRedactor, TrafficLimits, header_secrets};
+use hotseat_targets::recorder::{
+    ModelPrices, SecretRedactor, TrafficLimits, address_secrets, header_secrets, is_secret,
+};
 use hotseat_targets::recording::suite_name;
 
 /// File names of the project file, in order of precedence.
@@ -635,7 +637,7 @@ fn case_connectors(case: &TestCase) -> BTreeMap<&str, Option<SourceSpan>> {
 }
 
 /// Secrets of the environment: variables that the project marks, variables with names of secrets, and
-/// passwords in URLs.
+/// passwords and keys in URLs.
 pub fn named_secrets<'a>(
     environment: &'a BTreeMap<String, String>,
     named: &'a [String],
@@ -645,10 +647,11 @@ pub fn named_secrets<'a>(
         Some((name.clone(), environment.get(variable)?.clone()))
     });
     let telling = environment.iter().filter(|(name, value)| is_secret(name, value));
-    let passwords = environment.iter().filter_map(|(name, value)| {
-        Some((format!("ENV.{name} password"), address_password(value)?.to_string()))
+    let of_addresses = environment.iter().flat_map(|(name, value)| {
+        let secrets = address_secrets(value).into_iter();
+        secrets.map(move |(part, secret)| (format!("ENV.{name} {part}"), secret))
     });
-    listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone()))).chain(passwords)
+    listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone()))).chain(of_addresses)
 }
 
 /// Parses a project file and validates its shape.
@@ -680,27 +683,45 @@ fn read_connectors(project: &MapView<'_>, root: &Path, mistakes: &mut Diagnostic
     connectors
 }
 
-/// Secret values in headers and keys of agents, connectors, MCP servers and processes: the environment variables that they
-/// use, and literal values.
+/// Secret values in headers, keys, addresses and environments of agents, connectors, servers, models and processes: the
+/// environment variables that they use, and literal values.
 fn collect_header_secrets(
     project: &DocumentNode,
     environment: &BTreeMap<String, String>,
 ) -> Vec<(String, String)> {
     let processes = project.get("scripts").and_then(|scripts| scripts.get("processes"));
-    let groups = [project.get("agents"), project.get("mcp"), processes, project.get("connectors")];
-    let members = groups.into_iter().flatten().flat_map(text_members).map(|(_, member)| member);
+    let groups = ["agents", "mcp", "models", "connectors"].map(|group| project.get(group));
+    let members =
+        groups.into_iter().chain([processes]).flatten().flat_map(text_members).map(|(_, member)| member);
     let mut secrets = Vec::new();
+    let mut add = |name: &str, written: &str, literal: Vec<String>| {
+        if !written.contains("${") {
+            secrets.extend(literal.into_iter().map(|secret| (name.to_string(), secret)));
+        }
+        for (name, _) in references(written).into_iter().filter(|(_, of_environment)| *of_environment) {
+            secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
+        }
+    };
     for member in project.get("target").into_iter().chain(members) {
         let headers = member.get("headers").into_iter().flat_map(text_members);
         let key = member.get("api_key").map(|key| ("api_key", key));
         for (name, node) in headers.chain(key) {
             let NodeValue::String(text) = &node.value else { continue };
-            if !text.contains("${") {
-                let literal = if name == "api_key" { vec![text.clone()] } else { header_secrets(name, text) };
-                secrets.extend(literal.into_iter().map(|secret| (name.to_string(), secret)));
+            add(name, text, if name == "api_key" { vec![text.clone()] } else { header_secrets(name, text) });
+        }
+        for (key, node) in
+            ["endpoint", "base_url", "url"].iter().filter_map(|key| Some((key, member.get(key)?)))
+        {
+            let NodeValue::String(address) = &node.value else { continue };
+            for (part, secret) in address_secrets(address) {
+                add(&format!("{key} {part}"), &secret, vec![secret.clone()]);
             }
-            for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
-                secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
+        }
+        let environments = [member.get("env"), member.get("start").and_then(|start| start.get("env"))];
+        for (name, node) in environments.into_iter().flatten().flat_map(text_members) {
+            let NodeValue::String(value) = &node.value else { continue };
+            if is_secret(name, value) {
+                add(name, value, vec![value.clone()]);
             }
         }
     }

@@ -11,7 +11,7 @@ mod trace_recorder;
 mod traffic;
 
 pub use clock::{SessionClock, wall_millis};
-pub use header_secrets::header_secrets;
+pub use header_secrets::{address_secrets, header_secrets, is_secret, min_secret_bytes};
 pub use inbox::EventInbox;
 pub use redact::{REDACTION_MARK, SecretRedactor};
 pub use shared_events::SharedEvents;

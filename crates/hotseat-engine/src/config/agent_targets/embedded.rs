@@ -7,8 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    AgentTarget, SupportedOptions, TargetCapabilities, TargetEnv, TargetInput, TargetSummary, is_secret,
-    tool_json,
+    AgentTarget, SupportedOptions, TargetCapabilities, TargetEnv, TargetInput, TargetSummary, tool_json,
 };
 use crate::cases::CaseTarget;
 use hotseat_document::{Diagnostic, DocumentNode};
@@ -18,6 +17,7 @@ use hotseat_targets::AgentSession;
 pub(super) use hotseat_targets::embedded::EmbeddedTarget;
 use hotseat_targets::embedded::{self, EmbeddedSession};
 use hotseat_targets::message::{ClientTool, RequestIdentity};
+use hotseat_targets::recorder::is_secret;
 
 impl AgentTarget for EmbeddedTarget {
     fn reads_files() -> bool {

@@ -23,11 +23,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::cases::{CaseTarget, Environment, read_client_tools};
-use hotseat_document::{Diagnostics, DocumentNode, MapView, Shape, TaggedShapes, is_secret_name};
+use hotseat_document::{Diagnostics, DocumentNode, MapView, Shape, TaggedShapes};
 use hotseat_runtime::files::{ConnectorSet, ModelConnector};
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::{ClientTool, attempt_id};
 use hotseat_targets::process::ProjectServers;
+use hotseat_targets::recorder::min_secret_bytes;
 use hotseat_targets::recorder::{ModelPrices, SecretRedactor};
 use hotseat_targets::replay::CaseName;
 use hotseat_targets::{AgentSession, ProtocolCapabilities};
@@ -384,20 +385,6 @@ impl BoundTarget {
 /// Description of a tool for roles.
 fn tool_json(name: &str, description: &str, parameters: &Value) -> Value {
     serde_json::json!({"name": name, "description": description, "parameters": parameters})
-}
-
-/// Shorter values of members with the name of a secret, such as `true`, are not secrets.
-const MIN_SECRET_BYTES: usize = 8;
-
-/// True if a variable has the name of a secret and a value that can be one.
-pub fn is_secret(name: &str, value: &str) -> bool {
-    min_secret_bytes(name).is_some_and(|min_bytes| value.len() >= min_bytes)
-}
-
-/// Returns the number of bytes from which the texts of a value with this name are secrets; none if the name is not one of
-/// a secret.
-fn min_secret_bytes(name: &str) -> Option<usize> {
-    is_secret_name(name).then_some(MIN_SECRET_BYTES)
 }
 
 /// Collects the secrets in a value and their paths: all texts and numbers in members with the name of a secret, on any level.
