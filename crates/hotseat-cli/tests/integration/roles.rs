@@ -548,7 +548,10 @@ fn invalid_judge_answer_is_judge_error() {
     for (name, words) in [
         ("prose", "judge error: invalid response format"),
         ("silent", "judge error: validator response missing 'passed' field"),
-        ("texts", "judge error: validator response missing 'passed' field"),
+        (
+            "texts",
+            "judge error: validator response missing 'passed' field: the judge's `passed` is \"true\", neither true nor false",
+        ),
         (
             "contradictory",
             "judge error: invalid response format: the answer contradicts itself: `passed` is true, and `pass` is false",
