@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::json_equal;
+
 /// Maximum number of characters shown of the name of an operation.
 const MAX_NAME_CHARS: usize = 20;
 
@@ -203,7 +205,7 @@ impl PatchApplication<'_> {
                 let moved = self.remove(from)?;
                 self.add(path, moved)
             }
-            Some("test") => match find(self.document, &path)? == value()? {
+            Some("test") => match json_equal(find(self.document, &path)?, value()?) {
                 true => Ok(()),
                 false => Err(PatchProblem::Different),
             },
@@ -400,6 +402,7 @@ mod tests {
             ),
             (json!({"a/b~": 1}), json!([{"op": "test", "path": "/a~1b~0", "value": 1}]), json!({"a/b~": 1})),
             (json!({"": 1}), json!([{"op": "remove", "path": "/"}]), json!({})),
+            (json!({"a": [1]}), json!([{"op": "test", "path": "", "value": {"a": [1.0]}}]), json!({"a": [1]})),
         ] {
             assert_eq!(apply_to(document, &patch), Ok(expected), "{patch}");
         }

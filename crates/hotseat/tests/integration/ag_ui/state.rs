@@ -78,6 +78,11 @@ fn deltas_are_json_patches() {
             json!([{"op": "replace", "path": "", "value": {"new": true}}]),
             json!({"new": true}),
         ),
+        (
+            json!({"a": 1, "b": [2]}),
+            json!([{"op": "test", "path": "", "value": {"a": 1.0, "b": [2.0]}}, {"op": "remove", "path": "/a"}]),
+            json!({"b": [2]}),
+        ),
         (json!({}), json!([]), json!({})),
     ] {
         let (state, told) = state_after(before, vec![delta(patch.clone())]);
