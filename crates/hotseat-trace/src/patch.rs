@@ -55,8 +55,6 @@ pub enum PatchProblem {
     Different,
     #[error("a value cannot be moved into itself")]
     MoveIntoItself,
-    #[error("the whole document cannot be removed")]
-    RemoveDocument,
 }
 
 /// Limits the bytes that patches copy within the documents of one conversation.
@@ -248,9 +246,13 @@ impl PatchApplication<'_> {
         Ok(())
     }
 
-    /// Removes and returns a value. The undo step holds a copy, so no value is shared.
+    /// Removes and returns a value; null remains of a whole document. The undo step holds a copy, so no value is shared.
     fn remove(&mut self, mut path: Pointer) -> Result<Value, PatchProblem> {
-        let Some(last) = path.pop() else { return Err(PatchProblem::RemoveDocument) };
+        let Some(last) = path.pop() else {
+            let value = self.document.take();
+            self.undo.push(UndoStep::Document(value.clone()));
+            return Ok(value);
+        };
         match find_mut(self.document, &path)? {
             Value::Object(members) => {
                 let value = members.remove(&last).ok_or(PatchProblem::NoSuchPlace)?;
@@ -402,6 +404,12 @@ mod tests {
             ),
             (json!({"a/b~": 1}), json!([{"op": "test", "path": "/a~1b~0", "value": 1}]), json!({"a/b~": 1})),
             (json!({"": 1}), json!([{"op": "remove", "path": "/"}]), json!({})),
+            (json!({"a": 1}), json!([{"op": "remove", "path": ""}]), Value::Null),
+            (
+                json!({"a": 1}),
+                json!([{"op": "remove", "path": ""}, {"op": "add", "path": "", "value": {"b": 2}}]),
+                json!({"b": 2}),
+            ),
             (json!({"a": [1]}), json!([{"op": "test", "path": "", "value": {"a": [1.0]}}]), json!({"a": [1]})),
         ] {
             assert_eq!(apply_to(document, &patch), Ok(expected), "{patch}");
@@ -420,6 +428,7 @@ mod tests {
             json!({"op": "remove", "path": "/o"}),
             json!({"op": "replace", "path": "", "value": []}),
             json!({"op": "add", "path": "/-", "value": 1}),
+            json!({"op": "remove", "path": ""}),
         ];
         let document = json!({"l": [1, 2, 3], "o": {"x": "y"}});
         for broken in [
@@ -430,7 +439,6 @@ mod tests {
             json!({"op": "add", "path": "x", "value": 1}),
             json!({"op": "add", "path": "/~2", "value": 1}),
             json!({"op": "add", "path": "/l/01", "value": 1}),
-            json!({"op": "remove", "path": ""}),
             json!({"path": ""}),
             json!(7),
         ] {

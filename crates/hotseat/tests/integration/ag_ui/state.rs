@@ -83,6 +83,12 @@ fn deltas_are_json_patches() {
             json!([{"op": "test", "path": "", "value": {"a": 1.0, "b": [2.0]}}, {"op": "remove", "path": "/a"}]),
             json!({"b": [2]}),
         ),
+        (
+            json!({"a": 1}),
+            json!([{"op": "remove", "path": ""}, {"op": "add", "path": "", "value": {"b": 2}}]),
+            json!({"b": 2}),
+        ),
+        (json!({"a": 1}), json!([{"op": "remove", "path": ""}]), json!(null)),
         (json!({}), json!([]), json!({})),
     ] {
         let (state, told) = state_after(before, vec![delta(patch.clone())]);
