@@ -117,14 +117,13 @@ assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, cha
     assert!(calls[0]["started_ms"].as_f64() >= Some(0.0) && calls[0]["duration_ms"].as_f64() >= Some(0.0));
 }
 
-/// An MCP client may write any integer, and a byte order mark.
-#[test]
-fn arguments_keep_their_digits() {
-    let agent = FakeAgent::start(|request: &FakeRequest| {
+/// Runs a case whose agent calls find_charge with these arguments, written as they are.
+fn run_with_arguments(arguments: &'static str, suite: &str) -> TestRun {
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
         let address = request.header("x-bank").expect("the address of the bank");
         let version = r#""_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}}"#;
         let body = format!(
-            "\u{FEFF}{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": {{\"name\": \"find_charge\", \"arguments\": {{\"charge\": 123456789012345678901}}, {version}}}}}"
+            "\u{FEFF}{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": {{\"name\": \"find_charge\", \"arguments\": {arguments}, {version}}}}}"
         );
         let headers = [
             ("Accept", "application/json, text/event-stream"),
@@ -135,12 +134,27 @@ fn arguments_keep_their_digits() {
         let answer = post(address, &headers, &body).expect("an answer");
         FakeReply::json(200, &json!({"reply": answer.body}))
     });
+    bank_project(&agent, suite).test(&[])
+}
+
+/// An MCP client may write any integer, and a byte order mark.
+#[test]
+fn arguments_keep_their_digits() {
     let suite = "name: a
 turns:
   - user: find
     assert: { tools: { require: [{ name: find_charge, args_match: { charge: '^123456789012345678901$' } }] }, text: { must_match: found } }
 ";
-    bank_project(&agent, suite).test(&[]).assert_all_passed();
+    run_with_arguments(r#"{"charge": 123456789012345678901}"#, suite).assert_all_passed();
+}
+
+/// Programs cut texts between the halves of a character.
+#[test]
+fn arguments_with_half_of_a_surrogate_pair_are_a_call() {
+    let suite = "name: a\nturns: [{ user: find, assert: { tools: { forbid: [find_charge] } } }]\n";
+    let run = run_with_arguments(r#"{"charge": "x\ud83d"}"#, suite);
+    run.assert_failure("a", "assertion", &["find_charge"]);
+    assert_eq!(calls(&run, "a")[0]["args"], json!({"charge": "x\u{FFFD}"}));
 }
 
 /// A client that encodes its arguments twice: no single argument is known.

@@ -112,6 +112,19 @@ fn run_program(answer: &str, turn: &str) -> TestRun {
 }
 
 #[test]
+fn forms_of_messages_that_mean_the_same_are_accepted() {
+    let ok = |text: &str| {
+        format!("        answer['result'] = {{'content': [{{'type': 'text', 'text': '{text}'}}]}}\n")
+    };
+    for (answer, output) in [
+        (ok("charged \\ud83d"), "paid \"charged \u{FFFD}\""),
+    ] {
+        let run = run_program(&answer, "");
+        assert_eq!(run.case("a")["turns"][0]["output"], output, "{answer}");
+    }
+}
+
+#[test]
 fn a_timeout_says_that_a_server_of_the_test_had_not_answered() {
     let words = "MCP server `bank` had not answered its call of charge_card for ";
     let hanging = "        continue\n";

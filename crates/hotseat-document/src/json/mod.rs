@@ -11,6 +11,7 @@ mod line;
 mod number;
 mod size;
 mod split;
+mod surrogates;
 mod text;
 mod value;
 
@@ -21,6 +22,7 @@ pub use digits::keep_digits;
 pub use line::to_line;
 pub use size::JsonSize;
 pub use split::JsonStream;
+pub use surrogates::{SURROGATE_MARK, join_surrogates, mark_surrogates, replace_surrogates};
 pub use value::{
     JsonReadError, any_value, may_have_more_values, objects, optional_value, read_bytes, read_record,
     read_value,

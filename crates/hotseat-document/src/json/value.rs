@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Se
 use serde_json::{Error, Map, Number, Value};
 
 use super::digits::keep_digits;
+use super::surrogates::replace_surrogates;
 use crate::stream::BYTE_ORDER_MARK;
 
 /// Why the output or a message of a program is not one JSON value. The text follows the name of what was read.
@@ -78,14 +79,15 @@ pub fn may_have_more_values(text: &[u8], max: usize) -> bool {
     outside.count() > max
 }
 
-/// Parses bytes of a program that are exactly one JSON value, as [`read_value`] does, without a byte order mark.
+/// Parses bytes of a program that are exactly one JSON value, as [`read_value`] does, without a byte order mark. Half of a
+/// surrogate pair becomes U+FFFD, since programs cut texts between the halves.
 ///
 /// # Errors
 /// If they are not one JSON value.
 pub fn read_bytes(bytes: &[u8]) -> Result<Value, JsonReadError> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(JsonReadError::NotUtf8)?;
-    Ok(read_value(text)?)
+    Ok(read_value(&replace_surrogates(text))?)
 }
 
 /// Parses a text that is exactly one JSON value. Duplicate keys are errors, because the intended value is
@@ -260,6 +262,10 @@ mod tests {
     #[test]
     fn reads_bytes_with_a_byte_order_mark() {
         assert_eq!(read_bytes(b"\xEF\xBB\xBF {\"a\": 1}").unwrap(), json!({"a": 1}));
+        assert_eq!(
+            read_bytes(br#"["a\ud83d", "\ud83d\ude00", "\\ud83d"]"#).unwrap(),
+            json!(["a\u{FFFD}", "😀", "\\ud83d"])
+        );
         for (bytes, words) in [
             (&b"\xEF\xBB\xBF\xEF\xBB\xBF{}"[..], "is not JSON (expected value"),
             (b"{\"a\": \"\xFF\"}", "is not UTF-8 (invalid utf-8"),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::connection::lines::check_value_count;
 use crate::message::ToolReply;
-use crate::message::json_text::{joined_except, read_json};
+use crate::message::json_text::{joined_except, read_piece};
 use crate::target::{CallArguments, parse_error};
 
 /// A parsed line.
@@ -136,7 +136,7 @@ pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputL
         AttemptFailure::new(FailureKind::ProtocolError, message)
     };
     check_value_count(line).map_err(|error| wrong(error.to_string()))?;
-    let mut value = read_json(line).map_err(|error| wrong(error.to_string()))?;
+    let mut value = read_piece(line).map_err(|error| wrong(error.to_string()))?;
     if !value.is_object() {
         return Err(wrong("is not a JSON object".to_string()));
     }

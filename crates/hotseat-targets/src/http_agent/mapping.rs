@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::connection::TurnError;
 use crate::connection::http::display_body;
 use crate::connection::lines::check_value_count;
-use crate::message::json_text::read_json;
+use crate::message::json_text::{read_json, read_piece};
 use crate::message::{ToolReply, parse_content_output};
 use crate::recorder::add_usage;
 use crate::target::{CallArguments, TurnRecorder, parse_error, protocol_error};
@@ -309,7 +309,7 @@ impl ResponseMapping {
         telling: &mut TurnRecorder<'_>,
     ) -> Result<bool, TurnError> {
         check_value_count(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
-        let event: Value = read_json(data)
+        let event: Value = read_piece(data)
             .map_err(|error| protocol_error(format!("event {number} {error}: {}", excerpt(data, 200))))?;
         self.check_cost(&event)?;
         self.read_members(&event, heard, telling)?;

@@ -7,17 +7,9 @@
 
 use std::borrow::Cow;
 
-use hotseat_document::json::{JsonReadError, keep_digits, read_value};
+use hotseat_document::json::{JsonReadError, keep_digits, mark_surrogates, read_value, replace_surrogates};
+pub(crate) use hotseat_document::json::{SURROGATE_MARK as MARK, join_surrogates as joined};
 use serde_json::Value;
-
-/// First character of a marker; the second one encodes the surrogate. Unicode reserves this character for
-/// internal use, so it does not occur in text.
-pub(crate) const MARK: char = '\u{FDD0}';
-/// Base of the second character of a marker, to which the index of the surrogate is added.
-const SURROGATE_CARRIER_BASE: u32 = 0xF_0000;
-/// All surrogates: high ones before `FIRST_LOW_SURROGATE`, low ones from there on.
-const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
-const FIRST_LOW_SURROGATE: u32 = 0xDC00;
 
 /// Returns an equivalent JSON text that every parser accepts; borrowed if nothing had to be rewritten.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
@@ -30,33 +22,14 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Replaces lone surrogates by markers.
-fn mark_surrogates(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
-    let (mut marked, mut copied, mut next) = (String::new(), 0, 0);
-    for place in memchr::memchr_iter(b'\\', bytes) {
-        // The second half of an escape is no escape.
-        if place < next {
-            continue;
-        }
-        let marker;
-        (marker, next) = rewrite_escape(bytes, place);
-        if let Some(marker) = marker {
-            marked.push_str(&text[copied..place]);
-            marked.push_str(&marker);
-            copied = next;
-        }
-    }
-    if copied == 0 {
-        return Cow::Borrowed(text);
-    }
-    marked.push_str(&text[copied..]);
-    Cow::Owned(marked)
+/// Parses a text of an agent that is exactly one JSON value, complete in itself: a lone surrogate becomes U+FFFD. A repeated key is
+/// an error: a parser would read one of its values and hide the other. Fails if the text is not one JSON value.
+pub(crate) fn read_json(text: &str) -> Result<Value, JsonReadError> {
+    Ok(read_value(&replace_surrogates(text))?)
 }
 
-/// Parses a text of an agent that is exactly one JSON value. A repeated key is an error: a parser would read
-/// one of its values and hide the other. Fails if the text is not one JSON value.
-pub(crate) fn read_json(text: &str) -> Result<Value, JsonReadError> {
+/// Parses a text as [`read_json`] does, whose texts other ones may continue: a lone surrogate becomes a marker.
+pub(crate) fn read_piece(text: &str) -> Result<Value, JsonReadError> {
     Ok(read_value(&mark_surrogates(text))?)
 }
 
@@ -64,40 +37,6 @@ pub(crate) fn read_json(text: &str) -> Result<Value, JsonReadError> {
 pub(crate) fn arguments_note(call: &str, text: &str) -> String {
     let problem = read_json(text).err().map_or_else(String::new, |error| error.to_string());
     format!("the text of the arguments of tool call {call} {problem}")
-}
-
-/// Replaces the markers in a text: adjacent halves become one character, a lone half becomes U+FFFD.
-pub(crate) fn joined(text: String) -> String {
-    if !text.contains(MARK) {
-        return text;
-    }
-    let mut whole = String::with_capacity(text.len());
-    let mut first: Option<u32> = None;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let half = match character {
-            MARK => characters.next_if(|&next| surrogate_of(next).is_some()).and_then(surrogate_of),
-            _ => None,
-        };
-        match (first.take(), half) {
-            (Some(first), Some(second)) if second >= FIRST_LOW_SURROGATE => {
-                let scalar = 0x1_0000 + ((first - 0xD800) << 10) + (second - FIRST_LOW_SURROGATE);
-                whole.push(char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER));
-                continue;
-            }
-            (Some(_), _) => whole.push(char::REPLACEMENT_CHARACTER),
-            (None, _) => {}
-        }
-        match half {
-            Some(half) if half < FIRST_LOW_SURROGATE => first = Some(half),
-            Some(_) => whole.push(char::REPLACEMENT_CHARACTER),
-            None => whole.push(character),
-        }
-    }
-    if first.is_some() {
-        whole.push(char::REPLACEMENT_CHARACTER);
-    }
-    whole
 }
 
 /// Length of a text from which its memory grows in larger steps.
@@ -113,11 +52,6 @@ pub(crate) fn append_piece(text: &mut String, piece: &str) {
     text.push_str(piece);
 }
 
-fn surrogate_of(character: char) -> Option<u32> {
-    let place = u32::from(character).checked_sub(SURROGATE_CARRIER_BASE)?;
-    Some(SURROGATES.start() + place).filter(|half| SURROGATES.contains(half))
-}
-
 /// Applies [`joined`] to all texts in a value, except under the key `continued`, whose text continues in a
 /// later event.
 pub(crate) fn joined_except(value: &mut Value, continued: &str) {
@@ -130,27 +64,6 @@ pub(crate) fn joined_except(value: &mut Value, continued: &str) {
         }
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// Returns the replacement of an escape at `at` if it is a lone surrogate, and the offset after the escape.
-fn rewrite_escape(bytes: &[u8], at: usize) -> (Option<String>, usize) {
-    let Some(half) = surrogate(bytes, at) else { return (None, (at + 2).min(bytes.len())) };
-    let is_whole = half < FIRST_LOW_SURROGATE
-        && surrogate(bytes, at + 6).is_some_and(|second| second >= FIRST_LOW_SURROGATE);
-    if is_whole {
-        return (None, at + 12);
-    }
-    let marker = char::from_u32(SURROGATE_CARRIER_BASE + half - SURROGATES.start())
-        .map(|place| format!("{MARK}{place}"));
-    (marker, at + 6)
-}
-
-/// Returns the surrogate encoded by an escape at `at`.
-fn surrogate(bytes: &[u8], at: usize) -> Option<u32> {
-    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    let digits =
-        std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
-    u32::from_str_radix(digits, 16).ok().filter(|half| SURROGATES.contains(half))
 }
 
 #[cfg(test)]
