@@ -43,10 +43,12 @@ pub struct TracedConversation {
     pub test_servers: Arc<[Arc<str>]>,
     /// Remaining budget for copies made by state patches.
     patch_budget: PatchBudget,
-    /// Position of each tool call: turn index and index in the turn.
+    /// Position of each reported tool call: turn index and index in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
     /// Position of each call at an MCP server that is not joined yet: turn index and index in the turn.
     server_calls: HashMap<Arc<str>, (usize, usize)>,
+    /// Position of each joined call at an MCP server: turn index and index in the turn. The agent may use the same ids.
+    joined_server_calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of sub-agents, mapped to the index of the calling turn and the sub-agent's id.
     subagent_turns: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
 }
@@ -439,9 +441,10 @@ pub struct AgentInterrupt {
 }
 
 impl TracedConversation {
-    /// Returns the call with this id.
+    /// Returns the call with this id: one that the agent reports, otherwise one at an MCP server.
     pub fn call(&self, id: &str) -> Option<&AgentToolCall> {
-        self.calls.get(id).map(|&(turn, index)| &self.turns[turn].tool_calls[index])
+        let place = self.calls.get(id).or_else(|| self.joined_server_calls.get(id));
+        place.map(|&(turn, index)| &self.turns[turn].tool_calls[index])
     }
 
     /// Returns why the tool calls of the agent are not visible so far, if they are not.

@@ -664,6 +664,30 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_may_use_the_id_of_a_call_at_a_server() {
+        let server_result = |events: Events, time, id: &str, output| {
+            let (turn_id, tool_call_id) = ("t".into(), id.into());
+            events.at(time, ToolCompleted { turn_id, tool_call_id, output, origin: Origin::Server })
+        };
+        let seen = Events::new().seen(1, "s1", "pay", json!({}));
+        let conversation = server_result(seen, 2, "s1", json!("charged"))
+            .reported(3, "s1", "lookup", Some(json!({})))
+            .result(4, "s1", json!("refused"))
+            .seen(5, "s2", "pay", json!({}))
+            .at(6, TurnCompletion { turn_id: "t".into(), issues: None })
+            .reported(7, "s2", "lookup", None)
+            .result(8, "s2", json!("late"));
+        let conversation = server_result(conversation, 9, "s2", json!("charged later")).end();
+        let results = conversation.turns[0].tool_calls.iter().map(|call| {
+            let result = call.result.as_ref().expect("a result");
+            (&*call.name, result.value.as_str().unwrap_or_default())
+        });
+        let expected =
+            [("pay", "charged"), ("lookup", "refused"), ("pay", "charged later"), ("lookup", "late")];
+        assert_eq!(results.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn arguments_that_the_client_adds_are_those_of_the_call() {
         let conversation = Events::new()
             .reported(1, "a", "pay", Some(json!({"n": 1})))

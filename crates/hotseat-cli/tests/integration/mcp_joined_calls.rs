@@ -255,6 +255,25 @@ fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
     assert!(calls(&run, "a").iter().all(|call| call["args"]["added_by_the_client"] == true));
 }
 
+/// Hotseat numbers the calls at its servers; an agent may use the same ids for its own.
+#[test]
+fn an_id_of_the_agent_is_not_that_of_a_call_at_a_server() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        bank(request).call("charge_card", &json!({"order_id": "o-1"})).expect("an answer");
+        let run = FakeRun::for_request(request).started();
+        run.tool("mcp-1", "lookup", &json!({}), Some(json!("charge refused"))).text("Paid.").finished()
+    });
+    let suite = "name: a
+turns: [{ user: pay }]
+assert:
+  - { type: tool_result, tool: charge_card, result: first receipt }
+  - { type: tool_result, tool: lookup, result: charge refused }
+";
+    let project = Project::with_config(&(agui_target(&agent) + RECEIPTS)).suite("a", suite);
+    project.test(&["--record", "recordings"]).assert_all_passed();
+    project.test(&["-n", "replay:recordings"]).assert_all_passed();
+}
+
 #[test]
 fn calls_of_a_chat_agent_are_joined() {
     let agent = FakeAgent::start(|request: &FakeRequest| -> FakeReply {

@@ -538,7 +538,7 @@ impl McpObserver {
         if known.is_broken_off {
             self.events.emit(at, known.lost_answer(true))?;
         }
-        let origin = Origin::Stream;
+        let origin = Origin::Server;
         let failed = |code: Option<String>, message: String| ToolFailed {
             turn_id: turn_id.clone(),
             tool_call_id: tool_call_id.clone(),

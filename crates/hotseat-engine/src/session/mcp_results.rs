@@ -40,7 +40,8 @@ pub(super) fn late_answers(conversation: &TracedConversation, script: &ScriptedA
     let of_servers =
         turn.into_iter().filter_map(|turn| Some((turn, turn.ended?))).flat_map(|(turn, ended)| {
             let asks = |call: &ServerCall| {
-                let mut open = turn.interrupts.iter().filter(|interrupt| interrupt.answer.is_none());
+                let questions = turn.interrupts.iter().filter(|interrupt| interrupt.server.is_some());
+                let mut open = questions.filter(|interrupt| interrupt.answer.is_none());
                 open.any(|interrupt| interrupt.tool_call_id.as_ref() == Some(&call.id))
             };
             // A client may cancel its call as the turn is stopped.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    self as trace, AgentMessage, CallingMessages, EventRecord, FailureKind, Payload, TimeOffset,
+    self as trace, AgentMessage, CallingMessages, EventRecord, FailureKind, Origin, Payload, TimeOffset,
     TracedConversation, TurnOutcome,
 };
 use serde_json::{Value, json};
@@ -47,6 +47,13 @@ struct EmittedIds {
     /// Questions of these servers to the user.
     server_questions: HashSet<Arc<str>>,
     interrupts: HashSet<Arc<str>>,
+}
+
+impl EmittedIds {
+    /// True if a result is that of a call at an MCP server. Older traces mark only the calls.
+    fn is_of_server(&self, call: &Arc<str>, origin: Origin) -> bool {
+        origin == Origin::Server || (self.server_calls.contains(call) && !self.calls.contains(call))
+    }
 }
 
 /// Builds a recorded turn from its events.
@@ -307,8 +314,8 @@ fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventK
         Payload::ToolInvoked(invoked) if invoked.server.is_some() => {
             known.server_calls.insert(invoked.tool_call_id.clone());
         }
-        Payload::ToolCompleted(done) if known.server_calls.contains(&done.tool_call_id) => {}
-        Payload::ToolFailed(failed) if known.server_calls.contains(&failed.tool_call_id) => {}
+        Payload::ToolCompleted(done) if known.is_of_server(&done.tool_call_id, done.origin) => {}
+        Payload::ToolFailed(failed) if known.is_of_server(&failed.tool_call_id, failed.origin) => {}
         Payload::InterruptRaised(raised) if raised.server.is_some() => {
             known.server_questions.insert(raised.interrupt_id.clone());
         }

@@ -11,9 +11,9 @@ use super::{
 use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
 use crate::{
     AgentRunFinished, AssistantMessage, AwaitingInput, Event, InterruptAnswered, InterruptRaised,
-    McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Payload, ReasoningMessage, SimulationEnded,
-    SimulationStarted, StateDelta, TimeOffset, ToolArguments, ToolInvocation, TopicGraph, TopicReason,
-    TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage, apply_patch,
+    McpAnswerLost, McpArgumentsInvalid, McpFaultInjected, Millis, Origin, Payload, ReasoningMessage,
+    SimulationEnded, SimulationStarted, StateDelta, TimeOffset, ToolArguments, ToolInvocation, TopicGraph,
+    TopicReason, TopicStep, TopicsDeclared, TurnSpent, TurnStart, UsageTotals, UserMessage, apply_patch,
 };
 
 impl TracedConversation {
@@ -391,33 +391,29 @@ impl TracedConversation {
 
     /// Ends a call with its result: of the agent's stream, or of an MCP server.
     fn end_call(&mut self, id: &str, result: ToolResult, at: TimeOffset, wall: Millis) {
-        let answered = |call: &mut ServerCall, result: ToolResult| {
-            (call.result, call.ended, call.completed_at) = (Some(result), Some(at), Some(wall));
-        };
-        if let Some(&(turn, place)) = self.server_calls.get(id) {
-            answered(&mut self.turns[turn].server_calls[place], result);
-            return;
-        }
-        self.update_call(id, |call| match &mut call.server_call {
-            Some(server_call) if *server_call.id == *id => {
-                answered(server_call, result);
-                call.use_server_result();
-            }
-            _ => {
+        // Older traces do not mark the results of servers.
+        if result.origin != Origin::Server && self.calls.contains_key(id) {
+            self.update_call(id, |call| {
                 call.result = Some(result);
                 (call.ended, call.completed_at) = (at, Some(wall));
-            }
+            });
+            return;
+        }
+        self.update_server_call(id, |call| {
+            (call.result, call.ended, call.completed_at) = (Some(result), Some(at), Some(wall));
         });
+        if let Some(&(turn, place)) = self.joined_server_calls.get(id) {
+            self.turns[turn].tool_calls[place].use_server_result();
+        }
     }
 
     fn update_server_call(&mut self, id: &str, change: impl FnOnce(&mut ServerCall)) {
-        match self.server_calls.get(id) {
-            Some(&(turn, place)) => change(&mut self.turns[turn].server_calls[place]),
-            None => self.update_call(id, |call| {
-                if let Some(server_call) = &mut call.server_call {
-                    change(server_call);
-                }
-            }),
+        if let Some(&(turn, place)) = self.server_calls.get(id) {
+            change(&mut self.turns[turn].server_calls[place]);
+        } else if let Some(&(turn, place)) = self.joined_server_calls.get(id)
+            && let Some(call) = &mut self.turns[turn].tool_calls[place].server_call
+        {
+            change(call);
         }
     }
 
@@ -434,9 +430,11 @@ impl TracedConversation {
         let joined = &mut self.turns[turn];
         joined.tool_calls = join_server_calls(std::mem::take(&mut joined.tool_calls), seen);
         for (place, call) in joined.tool_calls.iter().enumerate() {
-            let of_server = call.server_call.as_ref().map(|call| call.id.clone());
-            for id in [Some(call.id.clone()), of_server].into_iter().flatten() {
-                self.calls.insert(id, (turn, place));
+            if call.is_reported {
+                self.calls.insert(call.id.clone(), (turn, place));
+            }
+            if let Some(server_call) = &call.server_call {
+                self.joined_server_calls.insert(server_call.id.clone(), (turn, place));
             }
         }
     }

@@ -346,6 +346,8 @@ pub enum Origin {
     Client,
     /// A served model: a call in its reply, for an agent whose protocol shows no calls.
     Model,
+    /// An MCP server of the test: the result of a call that it received.
+    Server,
 }
 
 impl Origin {
