@@ -228,8 +228,8 @@ fn by_arrival(reported: Vec<AgentToolCall>) -> Vec<AgentToolCall> {
     places.into_iter().filter_map(|is_seen| if is_seen { seen.next() } else { unseen.next() }).collect()
 }
 
-/// Pairs calls whose client passed the id of a reported call of the same tool, and removes them from `seen`.
-/// Returns further calls with such an id, which the client repeated.
+/// Pairs calls whose client passed the id of a reported call of the same tool, and removes them from `seen`. Of several calls
+/// under one id, the first that overlaps in time is preferred. Returns further calls with such an id, which the client repeated.
 fn pair_by_id(
     seen: &mut Vec<ServerCall>,
     reported: &[AgentToolCall],
@@ -238,24 +238,55 @@ fn pair_by_id(
     if seen.iter().all(|call| call.agent_call_id.is_none()) {
         return Vec::new();
     }
-    let places: HashMap<&str, usize> =
-        reported.iter().enumerate().map(|(place, call)| (&*call.id, place)).collect();
-    let mut repeated = Vec::new();
-    let mut left = Vec::new();
-    for call in std::mem::take(seen) {
-        let place = call.agent_call_id.as_ref().and_then(|id| places.get(&**id).copied());
-        let is_of_tool =
-            |place: &usize| is_reported_tool_name(&call.server, &call.tool, &reported[*place].name);
-        match place.filter(is_of_tool) {
-            None => left.push(call),
-            Some(place) if partners[place].is_none() && may_be_remote(&reported[place]) => {
-                partners[place] = Some(call);
+    let mut queues: Vec<Vec<usize>> = Vec::new();
+    let mut queue_of: HashMap<(&str, &str), usize> = HashMap::new();
+    for (place, call) in reported.iter().enumerate() {
+        for id in [Some(&*call.id), numbered_id(&call.id)].into_iter().flatten() {
+            let queue = *queue_of.entry((id, &*call.name)).or_insert_with(|| {
+                queues.push(Vec::new());
+                queues.len() - 1
+            });
+            if may_be_remote(call) {
+                queues[queue].push(place);
             }
-            Some(_) => repeated.push(call),
         }
     }
-    *seen = left;
-    repeated
+    let mut named = Vec::new();
+    for call in std::mem::take(seen) {
+        let queue = call.agent_call_id.as_deref().and_then(|id| {
+            let names = reported_tool_names(&call.server, &call.tool);
+            names.iter().find_map(|name| queue_of.get(&(id, name.as_str())).copied())
+        });
+        match queue {
+            Some(queue) => named.push((queue, call)),
+            None => seen.push(call),
+        }
+    }
+    for overlapping in [true, false] {
+        let mut passed = vec![0; queues.len()];
+        for (number, call) in std::mem::take(&mut named) {
+            let (queue, passed) = (&queues[number], &mut passed[number]);
+            let is_passed = |place: &usize| {
+                partners[*place].is_some() || (overlapping && is_over(&reported[*place], call.started))
+            };
+            while queue.get(*passed).is_some_and(is_passed) {
+                *passed += 1;
+            }
+            match queue.get(*passed) {
+                Some(place) if !overlapping || starts_in_time(&reported[*place], &call) => {
+                    partners[*place] = Some(call);
+                }
+                _ => named.push((number, call)),
+            }
+        }
+    }
+    named.into_iter().map(|(_, call)| call).collect()
+}
+
+/// Returns the id that the agent uses, if the one in the trace has a number after it: agents that restart their ids use them again.
+fn numbered_id(id: &str) -> Option<&str> {
+    let (own, number) = id.rsplit_once('#')?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(own)
 }
 
 /// Removes the reported call that a server call belongs to from its queue, and returns its position.
@@ -661,6 +692,37 @@ mod tests {
             .seen_as(3, "s2", "pay", json!({}), Some("a"))
             .end();
         assert_eq!(calls(&conversation), ["a agent+mcp s1", "b agent -", "s2 mcp s2"]);
+    }
+
+    #[test]
+    fn a_passed_id_that_the_agent_uses_again_is_that_of_its_calls() {
+        let conversation = Events::new()
+            .reported(1, "c", "pay", Some(json!({"n": 1})))
+            .seen_as(2, "s1", "pay", json!({"n": 1}), Some("c"))
+            .lost(2, "s1", true)
+            // The client repeats the call, which the agent does not report.
+            .seen_as(3, "s2", "pay", json!({"n": 1}), Some("c"))
+            .result(4, "s2", json!("ok"))
+            .result(4, "c", json!("ok"))
+            .reported(5, "c#2", "pay", Some(json!({"n": 2})))
+            .seen_as(6, "s3", "pay", json!({"n": 2}), Some("c"))
+            .result(7, "c#2", json!("ok"))
+            .reported(8, "c#3", "refund", Some(json!({"n": 2})))
+            .seen_as(9, "s4", "refund", json!({"n": 2}), Some("c"))
+            .end();
+        assert_eq!(
+            calls(&conversation),
+            ["c agent+mcp s1", "s2 mcp s2", "c#2 agent+mcp s3", "c#3 agent+mcp s4"]
+        );
+        let reported_at_the_end = Events::new()
+            .seen_as(1, "s1", "pay", json!({"n": 1}), Some("c"))
+            .result(2, "s1", json!("ok"))
+            .seen_as(3, "s2", "pay", json!({"n": 2}), Some("c"))
+            .result(4, "s2", json!("ok"))
+            .reported(5, "c", "pay", Some(json!({"n": 1})))
+            .reported(5, "c#2", "pay", Some(json!({"n": 2})))
+            .end();
+        assert_eq!(calls(&reported_at_the_end), ["c agent+mcp s1", "c#2 agent+mcp s2"]);
     }
 
     #[test]

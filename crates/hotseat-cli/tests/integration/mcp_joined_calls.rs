@@ -255,6 +255,24 @@ fn equal_calls_are_joined_by_the_id_that_the_client_passes() {
     assert!(calls(&run, "a").iter().all(|call| call["args"]["added_by_the_client"] == true));
 }
 
+#[test]
+fn ids_that_the_agent_uses_again_are_joined_in_order() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = bank(request);
+        let run = FakeRun::for_request(request).started();
+        let pay = |run: FakeRun, order: &str| {
+            let arguments = json!({"order_id": order});
+            let result = bank.call_with_meta("charge_card", &arguments, json!({"toolCallId": "call_0"}));
+            run.tool("call_0", "charge_card", &arguments, Some(result.expect("an answer")))
+        };
+        ["o-1", "o-2", "o-3"].into_iter().fold(run, pay).text("Paid.").finished()
+    });
+    let run = run_joined(&(agui_target(&agent) + RECEIPTS), 3);
+    let results = results(&run);
+    let shown = results.iter().map(|call| call.split_once(' ').map_or("", |(_, rest)| rest));
+    assert_eq!(shown.collect::<Vec<_>>(), ["o-1 first receipt", "o-2 receipt of o-2", "o-3 second receipt"]);
+}
+
 /// Hotseat numbers the calls at its servers; an agent may use the same ids for its own.
 #[test]
 fn an_id_of_the_agent_is_not_that_of_a_call_at_a_server() {
