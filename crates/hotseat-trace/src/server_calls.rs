@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::json::canonical_text;
+use crate::json::{canonical_text, json_equal};
 use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
 
 /// A tool call as an MCP server of the test saw it.
@@ -317,7 +317,7 @@ fn find_partner(
     None
 }
 
-/// Pairs calls of the same tool if the arguments of one have all members of the other: clients add a key or a default, or
+/// Pairs calls of the same tool if the arguments of one have all members of the other: clients add keys and defaults, or
 /// remove what the server does not know. Unknown arguments of a reported call may be any. Returns the calls without a
 /// counterpart.
 fn pair_by_members(
@@ -357,17 +357,26 @@ fn pair_by_members(
     seen
 }
 
-/// True if one of two objects has all members of the other. Absent arguments are an empty object.
+/// True if one of two objects has all members of the other, at every level. Absent arguments are an empty object.
 fn is_part_of_other(one: &Value, other: &Value) -> bool {
-    let (one, other) = match (one, other) {
-        (Value::Object(one), Value::Object(other)) => (one, other),
-        (Value::Null, Value::Null | Value::Object(_)) | (Value::Object(_), Value::Null) => return true,
-        _ => return false,
-    };
-    let (small, large) = if one.len() <= other.len() { (one, other) } else { (other, one) };
-    small.iter().all(|(key, value)| {
-        large.get(key).is_some_and(|other| canonical_text(value) == canonical_text(other))
-    })
+    match (one, other) {
+        (Value::Object(_), Value::Object(_)) => is_part_of(one, other) || is_part_of(other, one),
+        (Value::Null, Value::Null | Value::Object(_)) | (Value::Object(_), Value::Null) => true,
+        _ => false,
+    }
+}
+
+/// True if `whole` differs from `part` only by additional members of objects, also within lists of the same length.
+fn is_part_of(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            part.iter().all(|(key, part)| whole.get(key).is_some_and(|whole| is_part_of(part, whole)))
+        }
+        (Value::Array(part), Value::Array(whole)) => {
+            part.len() == whole.len() && part.iter().zip(whole).all(|(part, whole)| is_part_of(part, whole))
+        }
+        _ => json_equal(part, whole),
+    }
 }
 
 /// True if a call was reported before it ended at its server.
@@ -776,6 +785,25 @@ mod tests {
         assert_eq!(calls(&conversation), ["b agent+mcp s1", "a agent+mcp s2", "s3 mcp s3", "s4 mcp s4"]);
         let arguments = ["a", "b"].map(|id| conversation.call(id).unwrap().arguments.clone());
         assert_eq!(arguments, [json!({"n": 1.0, "key": "k"}), json!({"n": 2})]);
+    }
+
+    #[test]
+    fn defaults_within_arguments_belong_to_one_call() {
+        let reported = json!({"guest": {"name": "a"}, "items": [{"sku": 1}, {"sku": 2}]});
+        let joins = |received: Value| {
+            let conversation = Events::new()
+                .reported(1, "a", "pay", Some(reported.clone()))
+                .seen(2, "s1", "pay", received)
+                .end();
+            conversation.turns[0].tool_calls.len() == 1
+        };
+        let items = json!([{"sku": 1.0, "count": null}, {"sku": 2}]);
+        assert!(joins(json!({"guest": {"name": "a", "age": null}, "items": items, "note": ""})));
+        // Parts that both have differ.
+        assert!(!joins(json!({"guest": {"name": "b", "age": null}, "items": items})));
+        assert!(!joins(json!({"guest": {"name": "a", "age": null}, "items": [{"sku": 1, "count": null}]})));
+        assert!(!joins(json!({"guest": {"name": "a", "age": null}, "items": [{"sku": 1}, {"sku": "2"}]})));
+        assert!(!joins(json!({"guest": "a", "items": items})));
     }
 
     #[test]

@@ -273,6 +273,20 @@ fn ids_that_the_agent_uses_again_are_joined_in_order() {
     assert_eq!(shown.collect::<Vec<_>>(), ["o-1 first receipt", "o-2 receipt of o-2", "o-3 second receipt"]);
 }
 
+/// Clients that validate arguments add defaults at every level.
+#[test]
+fn defaults_within_arguments_are_those_of_one_call() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let received = json!({"order_id": "o-1", "guest": {"name": "a", "age": null}, "items": [{"sku": 1.0, "count": 1}]});
+        let result = bank(request).call("charge_card", &received).expect("an answer");
+        let reported = json!({"order_id": "o-1", "guest": {"name": "a"}, "items": [{"sku": 1}]});
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "charge_card", &reported, Some(result)).text("Paid.").finished()
+    });
+    let run = run_joined(&(agui_target(&agent) + RECEIPTS), 1);
+    assert_eq!(calls(&run, "a")[0]["args"]["guest"], json!({"name": "a", "age": null}));
+}
+
 /// Hotseat numbers the calls at its servers; an agent may use the same ids for its own.
 #[test]
 fn an_id_of_the_agent_is_not_that_of_a_call_at_a_server() {
