@@ -343,3 +343,34 @@ fn mistakes_are_reported_before_anything_is_contacted() {
         assert!(agent.requests().is_empty());
     }
 }
+
+/// A server that looks whether its client is there before it answers a call.
+const PINGING: &str = "import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method, answer = message.get('method'), {'jsonrpc': '2.0', 'id': message.get('id')}
+    if method == 'initialize':
+        info = {'name': 'bank', 'version': '1'}
+        answer['result'] = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': info}
+    elif method == 'tools/call':
+        call, answer = message['id'], {'jsonrpc': '2.0', 'id': 'p', 'method': 'ping'}
+    elif message.get('id') == 'p':
+        answer = {'jsonrpc': '2.0', 'id': call, 'result': {'content': [{'type': 'text', 'text': 'charged'}]}}
+    else:
+        continue
+    print(json.dumps(answer), flush=True)
+";
+
+#[test]
+fn a_ping_is_no_question() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = client(request).with_session().expect("a session");
+        FakeReply::json(200, &json!({"reply": bank.call("charge", &json!({})).expect("an answer")}))
+    });
+    let config =
+        format!("{}mcp: {{ bank: {{ type: proxy, command: [python3, bank.py] }} }}\n", plain_target(&agent));
+    let suite = "name: a\nturns: [{ user: pay, assert: [{ type: contains, value: charged }] }]\n";
+    let run = Project::with_config(&config).file("bank.py", PINGING).suite("a", suite).test(&[]);
+    run.assert_all_passed();
+    assert!(run.case("a")["turns"][0].get("interrupts").is_none(), "{:#}", run.case("a"));
+}

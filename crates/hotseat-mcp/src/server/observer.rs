@@ -249,11 +249,13 @@ impl ExchangeObserver {
         Ok(())
     }
 
-    /// Reports a request of the server to its client, if it belongs to a call. Fails if the call asks too often; a `ping` asks
-    /// for nothing.
+    /// Reports a request of the server to its client, if it belongs to a call and the client asks its user or model. Clients answer
+    /// other requests themselves. Fails if the call asks too often.
     pub(super) async fn report_input_request(&mut self, message: &Value) -> Result<(), UpstreamError> {
-        if let Some(call) = self.call {
-            self.input_requests += u64::from(message["method"] != "ping");
+        let method = message["method"].as_str().unwrap_or_default();
+        let is_question = method != "ping" && !method.starts_with("tasks/");
+        if let Some(call) = self.call.filter(|_| is_question) {
+            self.input_requests += 1;
             if self.input_requests > MAX_INPUT_ROUNDS {
                 return Err(UpstreamError::broken_off(too_many_rounds().message).into_server_failure());
             }
@@ -447,7 +449,7 @@ pub(super) async fn report_response(request: &McpHttpRequest, id: &Value, outcom
     let Some(AskingCall { call, request: question }) = asking else { return };
     // A client that refuses the request has cancelled it.
     let response = outcome.clone().unwrap_or_else(|_| json!({"action": "cancel"}));
-    if request.conversation.records(&request.server) && question["method"] != "ping" {
+    if request.conversation.records(&request.server) {
         request.server.record_question(call, &question, &response);
     }
     let kind = McpEventKind::InputProvided { call, responses: Map::from_iter([(name, response)]) };
