@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::frame::{Frame, RpcError};
 use crate::revision::{ProtocolRevision, error_code};
-use crate::sse::EventScanner;
+use crate::sse::{EventScanner, has_media_type, is_event_stream};
 
 /// Header that tells the server that messages had no headers before the bridge.
 pub(crate) const BRIDGE_HEADER: &str = "x-hotseat-bridge";
@@ -276,10 +276,9 @@ enum ResponseType {
 }
 
 fn response_type(response: &IncomingResponse) -> ResponseType {
-    let content_type = response.headers().get(header::CONTENT_TYPE);
-    match content_type.and_then(|value| value.to_str().ok()).unwrap_or_default() {
-        text if text.starts_with("application/json") => ResponseType::Json,
-        text if text.starts_with("text/event-stream") => ResponseType::Events,
+    match response.headers() {
+        headers if has_media_type(headers, "application/json") => ResponseType::Json,
+        headers if is_event_stream(headers) => ResponseType::Events,
         _ => ResponseType::Other,
     }
 }

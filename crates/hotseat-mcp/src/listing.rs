@@ -16,7 +16,7 @@ use crate::frame::{Frame, RpcError};
 use crate::recording::McpRecording;
 use crate::revision::ProtocolRevision;
 use crate::server::{McpConversation, McpError, McpServers};
-use crate::sse::EventScanner;
+use crate::sse::{EventScanner, is_event_stream};
 
 /// Maximum number of pages of one list.
 const MAX_PAGES: usize = 1000;
@@ -171,8 +171,7 @@ async fn read_answer(mut response: IncomingResponse, method: &str) -> Result<Val
     check_encoding(response.headers()).map_err(|error| ListingError::Encoded(method.to_string(), error))?;
     let refused = |error| ListingError::Refused { method: method.to_string(), source: Box::new(error) };
     let status = response.status();
-    let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-    let is_stream = content_type.is_some_and(|text| text.starts_with("text/event-stream"));
+    let is_stream = is_event_stream(response.headers());
     let mut scanner = EventScanner::new(MAX_ANSWER_BYTES);
     let mut body = Vec::new();
     while let Some(piece) = response.next_bytes().await.map_err(ListingError::Interrupted)? {

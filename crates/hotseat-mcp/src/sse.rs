@@ -1,6 +1,19 @@
 //! Events in streams of MCP servers.
 
+use axum::http::{HeaderMap, header};
 use hotseat_http::{EventError, SseDecoder};
+
+/// True if a message is a stream of events.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    has_media_type(headers, "text/event-stream")
+}
+
+/// True if a message has this media type, in any case and with any parameters.
+pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let named = content_type.and_then(|text| text.split(';').next());
+    named.is_some_and(|named| named.trim().eq_ignore_ascii_case(media_type))
+}
 
 /// Cuts a stream into the data of its events. Events without data, which only set an id, are left out.
 pub(crate) struct EventScanner(SseDecoder);

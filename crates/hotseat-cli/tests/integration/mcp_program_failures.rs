@@ -217,6 +217,21 @@ fn a_server_with_broken_answers_is_an_error_of_the_test() {
 }
 
 #[test]
+fn forms_of_answers_that_mean_the_same_are_accepted() {
+    let result = r#""result":{"content":[{"type":"text","text":"charged \ud83d"}]}"#;
+    let json = format!(r#"{{"jsonrpc":"2.0","id":1,{result}}}"#);
+    let events = format!("data: {json}\n\n");
+    for (content_type, body) in [("Application/JSON", json), ("Text/Event-Stream; Charset=UTF-8", events)] {
+        let run = run_at_url("", move || {
+            FakeReply::status(200).header("content-type", content_type).bytes(body.clone().into_bytes())
+        });
+        assert_eq!(run.case("a")["status"], "passed", "{content_type}: {:#}", run.case("a"));
+        let called = &run.case("a")["turns"][0]["tool_calls"][0];
+        assert_eq!(called["result"], "charged \u{FFFD}", "{content_type}");
+    }
+}
+
+#[test]
 fn a_rejected_key_is_an_error_of_the_test_if_the_test_sends_it() {
     let reply = || FakeReply::json(401, &json!({"error": "who are you?"}));
     let run = run_at_url(", headers: { authorization: 'Bearer ${ENV.BANK_TOKEN}' }", reply);

@@ -18,7 +18,7 @@ use super::url_upstream::UrlUpstream;
 use crate::event::McpEventKind;
 use crate::frame::Frame;
 use crate::revision::error_code;
-use crate::sse::EventScanner;
+use crate::sse::{EventScanner, is_event_stream};
 
 /// Headers that belong to one connection, or that the proxy sets itself.
 const OWN_HEADERS: [&str; 13] = [
@@ -151,11 +151,6 @@ pub(super) async fn pass_through(
     *response.status_mut() = status;
     *response.headers_mut() = sent_headers;
     Ok(response)
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(axum::http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type.is_some_and(|text| text.starts_with("text/event-stream"))
 }
 
 /// Why an answer of a proxied server is incomplete.
