@@ -1,7 +1,8 @@
 //! JSON-RPC frames: parsed from bytes, and written.
 
 use hotseat_document::json::{may_have_more_values, read_bytes};
-use serde_json::{Map, Value, json};
+use hotseat_trace::as_integer;
+use serde_json::{Map, Number, Value, json};
 
 use crate::revision::error_code;
 
@@ -109,7 +110,7 @@ impl Frame {
         };
         let id = match frame.remove("id") {
             None => None,
-            Some(id @ (Value::String(_) | Value::Number(_))) => Some(id),
+            Some(id @ (Value::String(_) | Value::Number(_))) => Some(comparable_id(id)),
             Some(Value::Null) if frame.contains_key("error") => Some(Value::Null),
             Some(_) => return Err(invalid(&Value::Null, "`id` must be a text or a number")),
         };
@@ -121,11 +122,16 @@ impl Frame {
             let Value::String(method) = method else {
                 return Err(invalid(&shown, "`method` must be a text"));
             };
-            let params = match frame.remove("params") {
+            let mut params = match frame.remove("params") {
                 None => Map::new(),
                 Some(Value::Object(params)) => params,
                 Some(_) => return Err(invalid(&shown, "`params` must be an object")),
             };
+            if method == "notifications/cancelled"
+                && let Some(cancelled) = params.get_mut("requestId")
+            {
+                *cancelled = comparable_id(cancelled.take());
+            }
             return Ok(match id {
                 Some(id) => Frame::Request { id, method, params },
                 None => Frame::Notification { method, params },
@@ -149,6 +155,12 @@ impl Frame {
             Frame::Response { id, outcome } => response(id, outcome),
         }
     }
+}
+
+/// Returns an identifier in the form in which it is compared: 1.0 is 1.
+fn comparable_id(id: Value) -> Value {
+    let integer = id.as_number().and_then(as_integer).and_then(Number::from_i128);
+    integer.map_or(id, Value::Number)
 }
 
 fn request(id: &Value, method: &str, params: &Map<String, Value>) -> Value {
