@@ -140,10 +140,15 @@ impl Frame {
         let Some(id) = id else {
             return Err(invalid(&shown, "a message needs `method` or `id`"));
         };
-        match (frame.remove("result"), frame.remove("error")) {
+        // Some servers write both members, one of them null.
+        let error = frame.remove("error").filter(|error| !error.is_null());
+        match (frame.remove("result"), error) {
             (Some(result), None) => Ok(Frame::Response { id, outcome: Ok(result) }),
-            (None, Some(error)) => Ok(Frame::Response { id, outcome: Err(RpcError::from_json(&error)) }),
-            _ => Err(invalid(&id, "a message needs `method`, `result` or `error`")),
+            (None | Some(Value::Null), Some(error)) => {
+                Ok(Frame::Response { id, outcome: Err(RpcError::from_json(&error)) })
+            }
+            (Some(_), Some(_)) => Err(invalid(&id, "a message has both `result` and `error`")),
+            (None, None) => Err(invalid(&id, "a message needs `method`, `result` or `error`")),
         }
     }
 

@@ -117,12 +117,20 @@ fn forms_of_messages_that_mean_the_same_are_accepted() {
         format!("        answer['result'] = {{'content': [{{'type': 'text', 'text': '{text}'}}]}}\n")
     };
     for (answer, output) in [
+        (ok("charged") + "        answer['error'] = None\n", "paid \"charged\""),
         (ok("charged") + "        answer['id'] = float(answer['id'])\n", "paid \"charged\""),
         (ok("charged \\ud83d"), "paid \"charged \u{FFFD}\""),
+        (
+            "        answer.update(result=None, error={'code': 1, 'message': 'declined'})\n".to_string(),
+            "not paid: declined",
+        ),
     ] {
         let run = run_program(&answer, "");
         assert_eq!(run.case("a")["turns"][0]["output"], output, "{answer}");
     }
+    let both = ok("charged") + "        answer['error'] = {'code': 1, 'message': 'declined'}\n";
+    let words = "printed an invalid message: a message has both `result` and `error`";
+    run_program(&both, "").assert_failure("a", "test_error", &[words]);
 }
 
 #[test]
@@ -220,7 +228,7 @@ fn a_server_with_broken_answers_is_an_error_of_the_test() {
 #[test]
 fn forms_of_answers_that_mean_the_same_are_accepted() {
     let result = r#""result":{"content":[{"type":"text","text":"charged \ud83d"}]}"#;
-    let json = format!(r#"{{"jsonrpc":"2.0","id":1.0,{result}}}"#);
+    let json = format!(r#"{{"jsonrpc":"2.0","id":1.0,{result},"error":null}}"#);
     let events = format!("data: {json}\n\n");
     for (content_type, body) in [("Application/JSON", json), ("Text/Event-Stream; Charset=UTF-8", events)] {
         let run = run_at_url("", move || {
