@@ -61,15 +61,21 @@ pub enum PatchProblem {
 #[derive(Debug, Clone)]
 pub struct PatchBudget {
     remaining: usize,
+    exceeded: Option<PatchProblem>,
 }
 
 impl Default for PatchBudget {
     fn default() -> Self {
-        PatchBudget { remaining: MAX_COPIED_BYTES }
+        PatchBudget { remaining: MAX_COPIED_BYTES, exceeded: None }
     }
 }
 
 impl PatchBudget {
+    /// Returns the first limit that a patch exceeded. The documents since then are not those of the agent.
+    pub fn exceeded(&self) -> Option<&PatchProblem> {
+        self.exceeded.as_ref()
+    }
+
     fn charge(&mut self, bytes: usize) -> Result<(), PatchProblem> {
         match self.remaining.checked_sub(bytes) {
             Some(left) => {
@@ -117,6 +123,9 @@ pub fn apply_patch(
     for (place, operation) in operations.iter().enumerate() {
         if let Err(source) = patching.apply(operation) {
             patching.roll_back();
+            if matches!(source, PatchProblem::CopyLimit | PatchProblem::TooDeep(_)) {
+                patching.allowance.exceeded.get_or_insert_with(|| source.clone());
+            }
             let name = operation.get("op").and_then(Value::as_str).unwrap_or("without `op`");
             let name = match name.char_indices().nth(MAX_NAME_CHARS) {
                 Some((end, _)) => format!("{}…", &name[..end]),
@@ -410,7 +419,11 @@ mod tests {
                 json!([{"op": "remove", "path": ""}, {"op": "add", "path": "", "value": {"b": 2}}]),
                 json!({"b": 2}),
             ),
-            (json!({"a": [1]}), json!([{"op": "test", "path": "", "value": {"a": [1.0]}}]), json!({"a": [1]})),
+            (
+                json!({"a": [1]}),
+                json!([{"op": "test", "path": "", "value": {"a": [1.0]}}]),
+                json!({"a": [1]}),
+            ),
         ] {
             assert_eq!(apply_to(document, &patch), Ok(expected), "{patch}");
         }
@@ -499,8 +512,9 @@ mod tests {
         // An array that is shifted repeatedly.
         let mut list = json!(vec![0; 100_000]);
         let shift = json!([{"op": "remove", "path": "/0"}]);
-        let mut allowance = PatchBudget { remaining: 1_000_000 };
+        let mut allowance = PatchBudget { remaining: 1_000_000, ..PatchBudget::default() };
         let shifted = (0..100).filter(|_| apply_patch(&mut list, &shift, &mut allowance).is_ok()).count();
         assert_eq!(shifted, 40);
+        assert_eq!(allowance.exceeded(), Some(&PatchProblem::CopyLimit));
     }
 }

@@ -196,6 +196,13 @@ impl AgUiSession {
         let (received, open) = (run.received(), run.open_items());
         let at = recorder.now();
         let end = run.finish(at, &mut |payload| recorder.emit(payload));
+        // Assertions would read a state that the agent has changed.
+        if given_up.is_none()
+            && let Some(problem) = self.thread.patching.exceeded()
+        {
+            let message = format!("a JSON Patch exceeds a limit of Hotseat: {problem}");
+            return Err(AttemptFailure::new(FailureKind::Limit, message).into());
+        }
         match (given_up, end) {
             (Some(ReadError::Deadline), _) => Err(TurnError::Deadline),
             (Some(ReadError::Idle), _) => Err(http::idle_timeout(limits.idle).into()),

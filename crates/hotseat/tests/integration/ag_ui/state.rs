@@ -2,7 +2,7 @@
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
-use hotseat_trace::FailureKind::ProtocolError;
+use hotseat_trace::FailureKind::{Limit, ProtocolError};
 use hotseat_trace::TracedConversation;
 use serde_json::{Value, json};
 
@@ -108,6 +108,23 @@ fn inapplicable_patch_changes_nothing_and_is_noted() {
         let (state, told) = state_after(json!({"a": 1, "l": []}), vec![delta(patch.clone())]);
         assert_eq!(state, json!({"a": 1, "l": []}), "{patch}");
         told.assert_note("STATE_DELTA does not apply and changes nothing");
+    }
+}
+
+/// Assertions would read the state before the patch.
+#[test]
+fn patch_beyond_a_limit_fails_the_turn() {
+    let shifts = vec![json!({"op": "add", "path": "/log/0", "value": 1}); 24_000];
+    let deep = (0..60).fold(json!(1), |inner, _| json!({"a": inner}));
+    for (patch, words) in [
+        (json!(shifts), "the patches of this conversation copied or moved more than 64 MB"),
+        (json!([{"op": "add", "path": "/log/0", "value": deep}]), "at most 60 is allowed"),
+    ] {
+        let delta = delta(patch);
+        run_turn_with(move |run| {
+            run.started().state(json!({"log": []})).raw_event(delta.clone()).text("Done.").finished()
+        })
+        .failed(Limit, words);
     }
 }
 
