@@ -657,8 +657,8 @@ fn silent_slow_and_endless_processes_time_out() {
     assert_failed(
         &script_project(asks).suite("a", suite).test(&[]),
         1,
-        "agent_error",
-        "the agent made 25 requests to the client in one turn",
+        "limit",
+        "the agent made more than 25 requests to the client in one turn",
     );
 }
 

@@ -106,7 +106,7 @@ impl AgUiSession {
             self.thread.set_user_content(content::content_parts(content));
         }
         let mut answers = ResumeAnswers::default();
-        for _ in 0..MAX_CLIENT_REQUESTS {
+        for _ in 0..=MAX_CLIENT_REQUESTS {
             let finished = self.send_run(&answers, script, limits, recorder).await?;
             answers = self.answer_interrupts(&finished.interrupts, script, recorder)?;
             let answered = self.answer_calls(&finished.unanswered, script, limits, recorder).await?;

@@ -125,7 +125,7 @@ impl ChatSession {
         };
         self.messages.push(json!({"role": "user", "content": said}));
         let mut telling = TurnRecorder::new(turn_id, recorder);
-        for _ in 0..MAX_CLIENT_REQUESTS {
+        for _ in 0..=MAX_CLIENT_REQUESTS {
             let reply = self.request_reply(script, limits, &mut telling).await?;
             let answered = self.answer_calls(reply, script, limits, &mut telling).await?;
             if !answered {

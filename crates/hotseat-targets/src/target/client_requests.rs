@@ -6,13 +6,15 @@ use serde_json::Value;
 use crate::message::{InterruptRequest, ScriptedAnswers};
 use hotseat_document::excerpt;
 
-/// Maximum number of requests that an agent may make to the client in one turn; stops endless loops.
+/// Maximum number of requests of an agent that its client answers in one turn; stops endless loops.
 pub(crate) const MAX_CLIENT_REQUESTS: usize = 25;
+
 /// Returns the failure of an agent that makes too many requests to the client.
 pub(crate) fn too_many_requests() -> AttemptFailure {
-    let message =
-        format!("the agent made {MAX_CLIENT_REQUESTS} requests to the client in one turn, the maximum");
-    AttemptFailure::new(FailureKind::AgentError, message)
+    let message = format!(
+        "the agent made more than {MAX_CLIENT_REQUESTS} requests to the client in one turn, the maximum that Hotseat answers"
+    );
+    AttemptFailure::new(FailureKind::Limit, message)
 }
 
 /// Returns the failure of a turn without a scripted answer to an interrupt.

@@ -2,7 +2,7 @@
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest};
-use hotseat_trace::FailureKind::{AgentError, Assertion, ProtocolError, TestError};
+use hotseat_trace::FailureKind::{AgentError, Assertion, Limit, ProtocolError, TestError};
 use serde_json::{Value, json};
 
 use super::fixture::{TestConversation, messages, roles, run_turn_with, scripted_agent};
@@ -438,8 +438,8 @@ fn answer_rejected_by_agent_is_agent_error() {
 #[test]
 fn endless_interrupts_are_stopped() {
     let agent = super::fixture::agent(|run| run.started().interrupted(vec![json!({"id": "x"})]));
-    TestConversation::new(&agent)
-        .turn(turn_with_answers(json!([{"payload": true}])))
-        .run()
-        .failed(AgentError, "the agent made 25 requests to the client in one turn, the maximum");
+    TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": true}]))).run().failed(
+        Limit,
+        "the agent made more than 25 requests to the client in one turn, the maximum that Hotseat answers",
+    );
 }
