@@ -47,14 +47,18 @@ fn oversized_state_patches_are_rejected() {
                 .suite("a", HELLO)
                 .suite("b", "name: b\nturns: [{ user: hello }]\n");
             let tested = project.test(&["--trace", "out/trace.jsonl"]);
-            tested.assert_all_passed();
+            for case in ["a", "b"] {
+                let failure = tested.failure(case).to_string();
+                assert!(failure.contains("a JSON Patch exceeds a limit of Hotseat"), "{failure}");
+                assert_eq!(tested.failure(case)["kind"], "limit", "{failure}");
+            }
             let trace = project.workspace.read("out/trace.jsonl");
             let note = format!("{on}_DELTA does not apply and changes nothing");
             assert!(trace.contains(&note) && trace.contains(words), "{on} {words}");
             assert!(trace.len() < 1_000_000, "{} bytes of trace", trace.len());
-            for again in [&["show", "last"][..], &["recheck", "last"], &["resume", "last"]] {
-                let output = project.hotseat(again);
-                assert!(output.code == 0 || again[0] == "resume" && output.code == 2, "{again:?}: {output}");
+            for (again, code) in [("show", 0), ("recheck", 1), ("resume", 2)] {
+                let output = project.hotseat(&[again, "last"]);
+                assert_eq!(output.code, code, "{again}: {output}");
             }
         }
     }
@@ -64,16 +68,17 @@ fn oversized_state_patches_are_rejected() {
 #[test]
 fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
     type Attack = fn(FakeRun) -> FakeRun;
-    let attacks: [(&str, &str, Attack); 4] = [
-        ("depth", "-KILL", |run| run.state(json!({"a": {}})).delta(deepening_patch())),
-        ("size", "-ABRT", |run| run.state(json!({"a": {}})).delta(growing_patch())),
-        ("calls", "-KILL", |run| {
+    // The first two end their conversation.
+    let attacks: [(&str, &str, &str, Attack); 4] = [
+        ("depth", "failed", "-KILL", |run| run.state(json!({"a": {}})).delta(deepening_patch())),
+        ("size", "failed", "-ABRT", |run| run.state(json!({"a": {}})).delta(growing_patch())),
+        ("calls", "passed", "-KILL", |run| {
             (0..1_000)
                 .fold(run, |run, n| run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))))
         }),
-        ("text", "-ABRT", |run| run.text(&"word ".repeat(40_000))),
+        ("text", "passed", "-ABRT", |run| run.text(&"word ".repeat(40_000))),
     ];
-    for (name, signal, attack) in attacks {
+    for (name, status, signal, attack) in attacks {
         let is_killed = Arc::new(AtomicBool::new(false));
         let over = is_killed.clone();
         let agent = FakeAgent::start(move |request: &FakeRequest| {
@@ -84,8 +89,12 @@ fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
                 _ => run.text("Done.").finished().reply(),
             }
         });
-        let turns = "turns: [{ user: attack }, { user: hold }]\n";
-        let project = Project::with_agent(&agent).suite("a", HELLO).suite("b", &format!("name: b\n{turns}"));
+        let turns = match status {
+            "failed" => "[{ user: attack }]\n---\nname: c\nturns: [{ user: hold }]\n",
+            _ => "[{ user: attack }, { user: hold }]\n---\nname: c\nturns: [{ user: hello }]\n",
+        };
+        let suite = format!("name: b\nturns: {turns}");
+        let project = Project::with_agent(&agent).suite("a", HELLO).suite("b", &suite);
         let running = project.command(&["test", "--parallel", "1"]).spawn();
         // The attack was taken in before the next turn is sent.
         agent.wait_for_requests(3, TEST_TIMEOUT);
@@ -93,11 +102,11 @@ fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
         assert_ne!(running.wait().code, 0);
         is_killed.store(true, Ordering::SeqCst);
         let resumed = project.hotseat(&["resume", "last", "-o", "report.json"]);
-        assert_eq!(resumed.code, 0, "{name}: {resumed}");
+        assert_eq!(resumed.code, i32::from(status == "failed"), "{name}: {resumed}");
         let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
         let statuses: Vec<&Value> =
             report["results"].as_array().expect("results").iter().map(|result| &result["status"]).collect();
-        assert_eq!(statuses, ["passed", "passed"], "{name}: {resumed}");
+        assert_eq!(statuses, ["passed", status, "passed"], "{name}: {resumed}");
     }
 }
 

@@ -934,7 +934,7 @@ fn suggested_commands_run_the_failed_cases() {
         (&["b.test.yaml", "-v", "-o", "x.json"], "hotseat test b.test.yaml:1", &["books"]),
         (
             &["a.test.yaml", "b.test.yaml", "--no-store"],
-            "hotseat test a.test.yaml b.test.yaml --no-store --run '^(pays|books)$'",
+            "hotseat test --no-store a.test.yaml:1 b.test.yaml:1",
             &["pays", "books"],
         ),
         (&["-k", "pays or greets", "--timeout=20s"], "hotseat test --timeout=20s a.test.yaml:1", &["pays"]),
@@ -943,7 +943,11 @@ fn suggested_commands_run_the_failed_cases() {
             "hotseat test -n one -k 'not greets' --lf",
             &["pays", "books"],
         ),
-        (&["--shard", "1/1", "-k", "not thanks"], "hotseat test --run '^(pays|books)$'", &["pays", "books"]),
+        (
+            &["--shard", "1/1", "-k", "not thanks"],
+            "hotseat test a.test.yaml:1 b.test.yaml:1",
+            &["pays", "books"],
+        ),
     ] {
         let project = Project::with_config(&format!("agents:\n  one: {{ endpoint: '{}' }}\n", agent.url()));
         let project = TWO_SUITES.iter().fold(project, |project, (name, text)| project.suite(name, text));
@@ -968,7 +972,7 @@ fn suggested_commands_run_the_failed_cases() {
 }
 
 #[test]
-fn suggested_pattern_names_ids_of_several_suites_once() {
+fn suggested_commands_name_the_lines_of_cases_in_several_suites() {
     let agent = agent();
     let cases = ["one", "two"].map(|name| {
         format!("name: {name}\nturns: [{{ user: hi, assert: {{ text: {{ must_match: nowhere }} }} }}]\n")
@@ -977,5 +981,6 @@ fn suggested_pattern_names_ids_of_several_suites_once() {
     let project = Project::with_agent(&agent).suite("c", passing);
     let project = project.suite("a", &cases.join("---\n")).suite("b", &cases.join("---\n"));
     let output = project.hotseat(&["test", "--no-store"]);
-    assert!(output.stdout.contains("--run '^(one|two)$'"), "{output}");
+    let command = "hotseat test --no-store a.test.yaml:1 a.test.yaml:4 b.test.yaml:1 b.test.yaml:4";
+    assert!(output.stdout.contains(command), "{output}");
 }

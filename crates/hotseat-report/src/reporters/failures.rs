@@ -130,7 +130,7 @@ impl FailureList {
                     .to_string()
             }
             FailureKind::Limit => {
-                "see what the agent sends in the turns above; if that is intended, raise the limit of the project file that the failure names"
+                "see what the agent sends in the turns above; if that is intended and the failure names a key of the project file, raise this limit"
                     .to_string()
             }
             FailureKind::HookError => {
