@@ -57,7 +57,8 @@ impl RunFold<'_> {
     }
 
     /// Returns the messages of the agent that are new. A server may list known messages under new ids, join or divide them, so they
-    /// are new only if there are more of them, and no known text contains theirs or is part of it.
+    /// are new only if there are more of them, and no known text contains theirs or is part of it. Beyond the limit of searched bytes
+    /// texts are not compared.
     fn late_texts<'m>(&mut self, earlier: &'m [Arc<MessageObject>]) -> Vec<&'m MessageObject> {
         let turn = &self.thread.turn;
         let Some(before) = &turn.earlier else { return Vec::new() };
@@ -71,15 +72,12 @@ impl RunFold<'_> {
             }
             count += 1;
             let Some(id) = wire::id(message).filter(|id| !before.ids.contains(*id)) else { continue };
-            let is_related = |known: &String| {
-                self.searched_bytes += known.len() + text.len();
-                self.searched_bytes >= MAX_SEARCHED_BYTES
-                    || known.contains(text)
-                    || text.contains(known.trim())
-            };
-            if !before.agent_texts.iter().any(is_related)
-                && !turn.recorded_texts.contains(id, text, &mut self.searched_bytes)
-            {
+            let mut searched = before.agent_texts.iter().take_while(|known| {
+                self.searched_bytes += known.len() + text.len() + 64;
+                self.searched_bytes < MAX_SEARCHED_BYTES
+            });
+            let is_related = searched.any(|known| known.contains(text) || text.contains(known.trim()));
+            if !is_related && !turn.recorded_texts.contains(id, text, &mut self.searched_bytes) {
                 late.push(&**message);
             }
         }
@@ -87,8 +85,8 @@ impl RunFold<'_> {
         late.split_off(late.len() - more)
     }
 
-    /// Returns the calls in the messages of earlier turns that are new: an agent may work on after a turn. A server may list known
-    /// calls under new ids, so they are new only if there are more of their tool than these turns have.
+    /// Returns the calls that are new. A server may list known calls under new ids, so they are new only if there are more of their
+    /// tool than the earlier turns have.
     fn late_calls<'m>(
         &self,
         earlier: &'m [Arc<MessageObject>],
