@@ -81,6 +81,21 @@ fn process_lives_for_whole_conversation() {
     );
 }
 
+/// As over AG-UI, a message contains the state that the agent told last.
+#[test]
+fn messages_contain_the_last_known_state() {
+    let agent = answer_script(&[
+        json!({"type": "state", "state": {"cart": ["tea"]}}),
+        json!({"type": "text", "text": "hi"}),
+        json!({"type": "done"}),
+    ]);
+    let suite = "name: a\nstate: { cart: [] }\nturns: [{ user: one }, { user: two }]\n";
+    let project = script_project(&agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    let states: Vec<Value> = received_messages(&project).iter().map(|message| message["state"].clone()).collect();
+    assert_eq!(states, [json!({"cart": []}), json!({"cart": ["tea"]})]);
+}
+
 #[test]
 fn stateless_process_receives_history() {
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";

@@ -59,6 +59,8 @@ pub struct CommandSession {
     program: Option<RunningProgram>,
     /// Trace ids of the announced calls, by the program's ids.
     calls: HashMap<String, Arc<str>>,
+    /// The shared state: the state of the case until the program prints one.
+    state: Option<Value>,
     errors: LastOutput,
     /// True if a turn failed: the program is then ended without a grace period.
     has_failed: bool,
@@ -75,6 +77,7 @@ impl CommandSession {
         target: CommandTarget,
     ) -> Self {
         let id = target.given.conversation_id.clone().unwrap_or_else(unique_id);
+        let state = target.given.state.clone();
         CommandSession {
             target,
             environment,
@@ -86,6 +89,7 @@ impl CommandSession {
             turns: 0,
             program: None,
             calls: HashMap::new(),
+            state,
             errors: LastOutput::default(),
             has_failed: false,
             may_print_done: false,
@@ -143,6 +147,9 @@ impl CommandSession {
                         Ok(line) => line,
                         Err(failure) => break Err(failure.into()),
                     };
+                    if let OutputLine::State(state) = &line {
+                        self.state = Some(state.clone());
+                    }
                     self.may_print_done =
                         matches!(line, OutputLine::Error { .. }) && !wire::is_done(&printed);
                     heard.is_flushed_late =
@@ -219,7 +226,7 @@ impl CommandSession {
         let given = &self.target.given;
         let members = [
             ("options", options),
-            ("state", given.state.as_ref()),
+            ("state", self.state.as_ref()),
             ("context", given.context.as_ref()),
             ("forwardedProps", given.forwarded_props.as_ref()),
             ("ctx", given.identity.explicit()),
