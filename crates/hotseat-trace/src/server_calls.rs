@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::json::{canonical_text, json_equal};
 use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
@@ -357,16 +357,28 @@ fn pair_by_members(
     seen
 }
 
-/// True if one of two objects has all members of the other, at every level. Absent arguments are an empty object.
+/// True if one of two objects has all members of the other, at every level, or contains the other as its only member. Absent
+/// arguments are an empty object.
 fn is_part_of_other(one: &Value, other: &Value) -> bool {
+    let are_alike = |one: &Value, other: &Value| is_part_of(one, other) || is_part_of(other, one);
     match (one, other) {
-        (Value::Object(_), Value::Object(_)) => is_part_of(one, other) || is_part_of(other, one),
+        (Value::Object(members), Value::Object(others)) => {
+            are_alike(one, other)
+                || only_member(members).is_some_and(|inner| are_alike(inner, other))
+                || only_member(others).is_some_and(|inner| are_alike(inner, one))
+        }
         (Value::Null, Value::Null | Value::Object(_)) | (Value::Object(_), Value::Null) => true,
         _ => false,
     }
 }
 
-/// True if `whole` differs from `part` only by additional members of objects, also within lists of the same length.
+/// Returns the object that is the only member of another one: clients wrap arguments, or remove the wrapping.
+fn only_member(members: &Map<String, Value>) -> Option<&Value> {
+    members.values().next().filter(|inner| members.len() == 1 && inner.is_object())
+}
+
+/// True if `whole` differs from `part` only by additional members of objects, also within lists of the same length. A value and its
+/// JSON text are equal: servers and frameworks convert arguments to the types of the schema.
 fn is_part_of(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
@@ -375,8 +387,16 @@ fn is_part_of(part: &Value, whole: &Value) -> bool {
         (Value::Array(part), Value::Array(whole)) => {
             part.len() == whole.len() && part.iter().zip(whole).all(|(part, whole)| is_part_of(part, whole))
         }
+        (Value::String(part), Value::String(whole)) => part == whole,
+        (Value::String(text), whole) => json_text(text).is_some_and(|part| is_part_of(&part, whole)),
+        (part, Value::String(text)) => json_text(text).is_some_and(|whole| is_part_of(part, &whole)),
         _ => json_equal(part, whole),
     }
+}
+
+/// Returns the value of a JSON text.
+fn json_text(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
 }
 
 /// True if a call was reported before it ended at its server.
@@ -802,8 +822,32 @@ mod tests {
         // Parts that both have differ.
         assert!(!joins(json!({"guest": {"name": "b", "age": null}, "items": items})));
         assert!(!joins(json!({"guest": {"name": "a", "age": null}, "items": [{"sku": 1, "count": null}]})));
-        assert!(!joins(json!({"guest": {"name": "a", "age": null}, "items": [{"sku": 1}, {"sku": "2"}]})));
+        assert!(!joins(json!({"guest": {"name": "a", "age": null}, "items": [{"sku": 1}, {"sku": "3"}]})));
         assert!(!joins(json!({"guest": "a", "items": items})));
+    }
+
+    #[test]
+    fn converted_and_wrapped_arguments_belong_to_one_call() {
+        let joins = |reported: Value, received: Value| {
+            let conversation =
+                Events::new().reported(1, "a", "pay", Some(reported)).seen(2, "s1", "pay", received).end();
+            conversation.turns[0].tool_calls.len() == 1
+        };
+        let cases = [
+            (json!({"n": "5"}), json!({"n": 5}), true),
+            (json!({"n": 5.5, "is_new": true}), json!({"n": "5.50", "is_new": "true"}), true),
+            (json!({"items": "[{\"sku\": 1}]"}), json!({"items": [{"sku": 1.0, "count": null}]}), true),
+            (json!({"input": {"n": 5}}), json!({"n": 5}), true),
+            (json!({"n": 5}), json!({"request": {"n": "5", "note": null}}), true),
+            (json!({"n": "5"}), json!({"n": 6}), false),
+            (json!({"n": "05"}), json!({"n": 5}), false),
+            (json!({"n": "5"}), json!({"n": "5.0"}), false),
+            (json!({"input": {"n": 5}}), json!({"n": 6}), false),
+            (json!({"input": {"n": 5}, "m": 1}), json!({"n": 5}), false),
+        ];
+        for (reported, received, expected) in cases {
+            assert_eq!(joins(reported.clone(), received.clone()), expected, "{reported} {received}");
+        }
     }
 
     #[test]
