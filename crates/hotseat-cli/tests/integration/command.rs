@@ -92,7 +92,8 @@ fn messages_contain_the_last_known_state() {
     let suite = "name: a\nstate: { cart: [] }\nturns: [{ user: one }, { user: two }]\n";
     let project = script_project(&agent).suite("a", suite);
     project.test(&[]).assert_all_passed();
-    let states: Vec<Value> = received_messages(&project).iter().map(|message| message["state"].clone()).collect();
+    let states: Vec<Value> =
+        received_messages(&project).iter().map(|message| message["state"].clone()).collect();
     assert_eq!(states, [json!({"cart": []}), json!({"cart": ["tea"]})]);
 }
 

@@ -1,17 +1,17 @@
 //! A completed turn has no running operations.
 
 use super::violation::ViolationCollector;
-use crate::ConversationView;
+use crate::{ConversationView, ToolCallRun, ToolRunOutcome};
 
 pub(super) fn check(view: &ConversationView<'_>, found: &mut ViolationCollector) {
+    let calls = view.tools().calls();
     for end in view.turns().completions() {
-        for call in view.tools().for_turn(&end.turn_id) {
-            let settled = view.tools().call(&call.tool_call_id).and_then(|run| run.outcome);
-            let before = settled.is_some_and(|outcome| match outcome {
-                crate::ToolRunOutcome::Completed(p) => p.sequence < end.sequence,
-                crate::ToolRunOutcome::Failed(p) => p.sequence < end.sequence,
+        for ToolCallRun { invocation: call, outcome } in &calls {
+            let before = outcome.is_some_and(|outcome| match outcome {
+                ToolRunOutcome::Completed(p) => p.sequence < end.sequence,
+                ToolRunOutcome::Failed(p) => p.sequence < end.sequence,
             });
-            if !before {
+            if call.turn_id == end.turn_id && !before {
                 let message =
                     format!("turn {} completed while {} was running", end.turn_id, call.tool_call_id);
                 found.add(message, [call.sequence, end.sequence]);
