@@ -1,0 +1,440 @@
+//! Replaces secrets before an event leaves the session, so that later consumers cannot leak them.
+//!
+//! Secrets are found as plain text and in common encodings: JSON escapes, also of JSON nested in JSON
+//! strings; regular expressions; percent-encoding; base64 and hex.
+
+mod decoded_text;
+mod json_numbers;
+mod secret_patterns;
+mod shortened;
+mod text_pieces;
+
+use std::borrow::Cow;
+use std::iter;
+use std::sync::Arc;
+
+use hotseat_checks::{AnswerContent, find_json};
+use hotseat_trace::{AttemptFailure, Payload};
+use secret_patterns::{SecretMatch, SecretPatterns};
+use serde_json::Value;
+
+/// Beginning of the text that replaces a secret.
+pub const REDACTION_MARK: &str = "[redacted:";
+
+/// Minimum length of a secret. Redacting shorter values would mangle ordinary text.
+const MIN_SECRET_BYTES: usize = 4;
+
+/// Values that are no secrets: words of every text, and what variables for secrets contain where none is needed, as on a
+/// database for tests or a model on this machine. Redacted, they would change what an agent says and the names of its tools.
+const COMMON_VALUES: [&str; 32] = [
+    "admin",
+    "api-key",
+    "apikey",
+    "bearer",
+    "changeme",
+    "default",
+    "development",
+    "dummy",
+    "example",
+    "fake",
+    "false",
+    "guest",
+    "local",
+    "localhost",
+    "mysql",
+    "none",
+    "null",
+    "ollama",
+    "password",
+    "placeholder",
+    "postgres",
+    "production",
+    "redis",
+    "root",
+    "secret",
+    "staging",
+    "test",
+    "testing",
+    "token",
+    "true",
+    "user",
+    "username",
+];
+
+/// Mark of omitted text.
+const ELLIPSIS: &str = "…";
+
+/// Replaces secret values in texts, JSON and events.
+#[derive(Debug, Clone, Default)]
+pub struct SecretRedactor {
+    secrets: Option<Arc<SecretPatterns>>,
+}
+
+impl SecretRedactor {
+    /// Creates a redactor that replaces each value by `[redacted:NAME]`. Very short values and common words are ignored.
+    pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        let is_common = |value: &str| COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str());
+        let long =
+            secrets.into_iter().filter(|(_, value)| value.len() >= MIN_SECRET_BYTES && !is_common(value));
+        SecretRedactor { secrets: SecretPatterns::new(long).map(Arc::new) }
+    }
+
+    /// Returns true if there are no secrets.
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_none()
+    }
+
+    /// Returns true if the redactor has a secret of this name.
+    pub fn has_secret(&self, name: &str) -> bool {
+        let mark = format!("{REDACTION_MARK}{name}]");
+        self.secrets.as_ref().is_some_and(|secrets| secrets.marks.contains(&mark))
+    }
+
+    /// Returns the text with secrets replaced. A secret number in JSON becomes a string, so that the text remains JSON.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some((secrets, found)) = self.find(text) else { return Cow::Borrowed(text) };
+        let clean = secrets.replace_in(text, 0..text.len(), &found);
+        let is_json = |text: &str| matches!(find_json(text), AnswerContent::Json(..));
+        match is_json(text) && !is_json(&clean) {
+            true => Cow::Owned(secrets.replace_with_quotes(text, &found)),
+            false => Cow::Owned(clean),
+        }
+    }
+
+    /// Like [`SecretRedactor::text`] for a message that may contain shortened texts: parts of secrets beside an ellipsis
+    /// are replaced too.
+    pub fn message<'a>(&self, message: &'a str) -> Cow<'a, str> {
+        let clean = self.text(message);
+        let Some(secrets) = &self.secrets else { return clean };
+        match secrets.find_shortened(&clean) {
+            found if found.is_empty() => clean,
+            found => Cow::Owned(secrets.replace_in(&clean, 0..clean.len(), &found)),
+        }
+    }
+
+    /// Returns the secrets in a text, if it has any.
+    fn find(&self, text: &str) -> Option<(&SecretPatterns, Vec<SecretMatch>)> {
+        let secrets = self.secrets.as_deref()?;
+        Some((secrets, secrets.find(text))).filter(|(_, found)| !found.is_empty())
+    }
+
+    /// Returns a redacted text with the secrets in place of the selected marks. An encoded secret is returned as plain text.
+    pub fn reveal(&self, text: &str, is_selected: impl Fn(&str) -> bool) -> String {
+        let Some(secrets) = &self.secrets else { return text.to_string() };
+        let mut original = String::with_capacity(text.len());
+        let mut rest = text;
+        let longest = secrets.marks.iter().map(String::len).max().unwrap_or_default();
+        while let Some(start) = rest.find(REDACTION_MARK) {
+            // A text may contain many marks without an end.
+            let end = rest.as_bytes()[start..].iter().take(longest).position(|byte| *byte == b']');
+            let mark = end.map_or(REDACTION_MARK, |end| &rest[start..=start + end]);
+            original.push_str(&rest[..start]);
+            original.push_str(
+                secrets.values.get(mark).filter(|_| is_selected(mark)).map_or(mark, String::as_str),
+            );
+            rest = &rest[start + mark.len()..];
+        }
+        original + rest
+    }
+
+    /// Returns the text with each byte of a secret replaced by `x`, so that offsets stay the same.
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.replace_secrets(text, |_, bytes, masked| masked.extend(iter::repeat_n('x', bytes)))
+    }
+
+    /// Replaces each secret by the output of `replace`, which receives the replacement mark and the length in
+    /// bytes.
+    pub fn replace_secrets<'a>(
+        &self,
+        text: &'a str,
+        replace: impl Fn(&str, usize, &mut String),
+    ) -> Cow<'a, str> {
+        let Some((secrets, found)) = self.find(text) else { return Cow::Borrowed(text) };
+        Cow::Owned(secrets.replace_by(text, 0..text.len(), &found, replace))
+    }
+
+    /// Returns the event with secrets replaced.
+    pub fn payload(&self, mut payload: Payload) -> Payload {
+        let Some(secrets) = &self.secrets else { return payload };
+        // A text may be very long, so it is not copied into JSON.
+        let text = payload.agent_text_mut().map(std::mem::take);
+        let mut payload = self.members(secrets, payload);
+        if let (Some(known), Some(text)) = (payload.agent_text_mut(), text) {
+            *known = match self.text(&text) {
+                Cow::Owned(clean) => clean.into(),
+                Cow::Borrowed(_) => text,
+            };
+        }
+        payload
+    }
+
+    /// Returns the event with secrets replaced in all members.
+    fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
+        let Ok(mut members) = payload.to_json() else { return payload };
+        // Messages of Hotseat contain shortened texts.
+        let mut has_changed_message = self.redact_messages(&mut members);
+        has_changed_message |= members.get_mut("error").is_some_and(|error| self.redact_messages(error));
+        let with_numbers = secrets.has_secret_number(&members).then(|| {
+            let mut members = members.clone();
+            self.redact(&mut members, NumberPolicy::Redacted);
+            members
+        });
+        // A number in a fixed field of the event cannot become text; then only strings are redacted. Ids that
+        // were secrets change too.
+        let type_name = payload.type_name();
+        if let Some(clean) = with_numbers.and_then(|members| Payload::from_json(type_name, members).ok()) {
+            return clean;
+        }
+        match self.redact(&mut members, NumberPolicy::Kept) || has_changed_message {
+            true => Payload::from_json(type_name, members).unwrap_or(payload),
+            false => payload,
+        }
+    }
+
+    /// Replaces secrets in the shortened texts of an object as in a [message](SecretRedactor::message). Returns true if
+    /// anything was replaced.
+    fn redact_messages(&self, value: &mut Value) -> bool {
+        let mut is_changed = false;
+        for member in value.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
+            if let Value::String(text) = member
+                && text.contains(ELLIPSIS)
+                && let Cow::Owned(clean) = self.message(text)
+            {
+                *text = clean;
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
+    /// Returns the value with secrets replaced.
+    pub fn json(&self, mut value: Value) -> Value {
+        self.redact(&mut value, NumberPolicy::Redacted);
+        value
+    }
+
+    /// Returns the failure with secrets replaced.
+    pub fn failure(&self, mut failure: AttemptFailure) -> AttemptFailure {
+        failure.message = self.message(&failure.message).into_owned();
+        failure.detail = failure.detail.map(|detail| self.message(&detail).into_owned());
+        failure.stack_trace.iter_mut().for_each(|call| *call = self.text(call).into_owned());
+        failure
+    }
+
+    /// Redacts a value in place. Returns true if anything was replaced.
+    fn redact(&self, value: &mut Value, numbers: NumberPolicy) -> bool {
+        let Some(secrets) = &self.secrets else { return false };
+        match value {
+            Value::String(text) => match self.text(text) {
+                Cow::Owned(clean) => {
+                    *text = clean;
+                    true
+                }
+                Cow::Borrowed(_) => false,
+            },
+            Value::Array(values) => {
+                values.iter_mut().fold(false, |changed, value| self.redact(value, numbers) | changed)
+            }
+            Value::Object(members) => {
+                let mut changed = false;
+                let entries = std::mem::take(members);
+                members.extend(entries.into_iter().map(|(key, mut value)| {
+                    changed |= self.redact(&mut value, numbers);
+                    match self.text(&key) {
+                        Cow::Owned(clean) => {
+                            changed = true;
+                            (clean, value)
+                        }
+                        Cow::Borrowed(_) => (key, value),
+                    }
+                }));
+                changed
+            }
+            Value::Number(number) => match (numbers, secrets.number_mark(&number.to_string())) {
+                (NumberPolicy::Redacted, Some(mark)) => {
+                    *value = Value::String(mark.to_string());
+                    true
+                }
+                (NumberPolicy::Redacted | NumberPolicy::Kept, _) => false,
+            },
+            Value::Null | Value::Bool(_) => false,
+        }
+    }
+}
+
+/// Policy for numbers that are secrets: replace them by text or keep them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NumberPolicy {
+    Redacted,
+    Kept,
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+    use hotseat_trace::ToolCompleted;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::secret_patterns::{MAX_ESCAPE_LEVELS, MIN_WINDOW_BYTES};
+    use super::*;
+
+    #[test]
+    fn redacts_keys_values_and_escaped_text() {
+        let redactor = SecretRedactor::new([("TOKEN".to_string(), "s\"cret".to_string())]);
+        let payload = ToolCompleted {
+            turn_id: "turn-1".into(),
+            tool_call_id: "c".into(),
+            output: json!({"a s\"cret": ["s\"cret", "{\"t\":\"s\\\"cret\"}"]}),
+            origin: Default::default(),
+        };
+        let Payload::ToolCompleted(clean) = redactor.payload(payload.into()) else { panic!("another type") };
+        assert_eq!(
+            clean.output,
+            json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]})
+        );
+    }
+
+    /// Quotes a text as a JSON string `levels` times.
+    fn nested(text: &str, levels: usize) -> String {
+        (0..levels).fold(text.to_string(), |inner, _| Value::String(inner).to_string())
+    }
+
+    proptest! {
+        /// No encoding of a secret remains, for any content and surroundings.
+        #[test]
+        fn redacts_every_encoding_of_a_secret(
+            secret in "[ -~\n\u{e9}\u{1f600}]{8,24}",
+            before in "[a-z\\\\%\"]{0,4}",
+            after in "[g-z%]{0,4}",
+            levels in 0..=MAX_ESCAPE_LEVELS,
+        ) {
+            // An unfinished escape sequence before the secret would change it.
+            prop_assume!(!before.ends_with(['\\', '%']) && !secret.contains("[redacted"));
+            let redactor = SecretRedactor::new([("KEY".to_string(), secret.clone())]);
+            let mark = "[redacted:KEY]";
+            let slashes = Value::String(secret.clone()).to_string().replace('/', "\\/");
+            let pointer = secret.replace('~', "~0").replace('/', "~1");
+            let units = secret.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+            let percent = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            for form in [nested(&secret, levels), slashes, units, percent, pointer] {
+                let said = format!("{before} {form}{after}");
+                let clean = redactor.text(&said);
+                prop_assert!(clean.contains(mark), "{said} -> {clean}");
+                prop_assert!(!clean.contains(form.trim_matches(['"', '\\'])), "{said} -> {clean}");
+            }
+            for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+                let around = [before.as_bytes(), secret.as_bytes(), after.as_bytes()].concat();
+                let clean = redactor.text(&engine.encode(around)).into_owned();
+                prop_assert!(clean.contains(mark), "{clean}");
+            }
+            let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let said = format!("zz{hex}zz");
+            prop_assert_eq!(redactor.text(&said), format!("zz{mark}zz"));
+        }
+
+        /// No part of a secret remains beside JSON, whose numbers are found by cutting the text.
+        #[test]
+        fn redacts_secrets_beside_json(
+            secret in "[-a-f0-9.+_]{8,24}",
+            before in "(|x|key=|\"|`|\\[1\\] |\\{\"n\": -1\\} |\\{\"s\": \")",
+            after in "(|\"|`|, 1|\"\\}| sent \\{\"ok\": true\\}|\n```json\n\\[1\\]\n```| \\[1, 2\\])",
+        ) {
+            let redactor = SecretRedactor::new([("KEY".to_string(), secret.clone())]);
+            let said = format!("{before}{secret}{after}");
+            let clean = redactor.text(&said);
+            prop_assert!(clean.contains("[redacted:KEY]"), "{said} -> {clean}");
+            prop_assert!(!clean.contains(&secret[..secret.len() - 1]), "{said} -> {clean}");
+            prop_assert!(!clean.contains(&secret[1..]), "{said} -> {clean}");
+        }
+
+        /// Texts without a secret are unchanged, even with escapes.
+        #[test]
+        fn keeps_texts_without_secrets(text in "[a-f0-9%u\\\\\"n\u{e9}]{0,40}") {
+            let redactor = SecretRedactor::new([("KEY".to_string(), "not among these".to_string())]);
+            prop_assert_eq!(redactor.text(&text), text.as_str());
+        }
+    }
+
+    #[test]
+    fn redacts_escaped_secrets_anywhere_in_a_long_text() {
+        let secret = "first line\nsecond \"line\"";
+        let redactor = SecretRedactor::new([("KEY".to_string(), secret.to_string())]);
+        let form = nested(secret, 3);
+        for before in (0..40).map(|n| MIN_WINDOW_BYTES * 2 - 8 * form.len() + n * form.len() / 4) {
+            for filler in ["\\\\", "ab", "%2"] {
+                let text = filler.repeat(before / 2) + &form + &filler.repeat(MIN_WINDOW_BYTES / 8);
+                let clean = redactor.text(&text);
+                assert!(clean.contains("[redacted:KEY]") && !clean.contains("second"), "{filler} {before}");
+            }
+        }
+    }
+
+    #[test]
+    fn redacts_secret_numbers_in_json() {
+        let redactor = SecretRedactor::new([("PIN".to_string(), "48151623".to_string())]);
+        assert_eq!(
+            redactor.json(json!({"pin": 48151623, "n": 481516230})),
+            json!({"pin": "[redacted:PIN]", "n": 481516230})
+        );
+        assert_eq!(redactor.json(json!([-48151623])), json!(["[redacted:PIN]"]));
+    }
+
+    #[test]
+    fn json_with_secret_numbers_remains_json() {
+        let redactor = SecretRedactor::new([("PIN".to_string(), "48151623".to_string())]);
+        for (text, clean) in [
+            (
+                r#"{"pin": 48151623, "s": "\"48151623"}"#,
+                r#"{"pin": "[redacted:PIN]", "s": "\"[redacted:PIN]"}"#,
+            ),
+            ("```json\n[-48151623, 1, true]\n```", "```json\n[\"-[redacted:PIN]\", 1, true]\n```"),
+            ("48151623", r#""[redacted:PIN]""#),
+            (r#"{"pin": 48151623"#, r#"{"pin": [redacted:PIN]"#),
+            ("PIN: 48151623, yes", "PIN: [redacted:PIN], yes"),
+        ] {
+            assert_eq!(redactor.text(text), clean);
+        }
+    }
+
+    #[test]
+    fn messages_show_no_part_of_a_secret_where_a_text_was_shortened() {
+        let secret = "abcdefghijklmnopqrstuvwxyz";
+        let redactor = SecretRedactor::new([("KEY".to_string(), secret.to_string())]);
+        for length in 4..secret.len() {
+            let (head, tail) = (&secret[..length], &secret[secret.len() - length..]);
+            let message = format!("not JSON: xx{head}…; standard error:\n…{tail}\nend");
+            let clean = "not JSON: xx[redacted:KEY]…; standard error:\n…[redacted:KEY]\nend";
+            assert_eq!(redactor.message(&message), clean);
+        }
+        assert_eq!(redactor.message("the abc… of wxy"), "the abc… of wxy");
+        assert_eq!(redactor.message(r#"got "xxabcdef"…"#), r#"got "xx[redacted:KEY]"…"#);
+        // The cost is linear.
+        let many = "…x".repeat(200_000);
+        assert_eq!(redactor.message(&many), many);
+        let redactor = SecretRedactor::new([("KEY".to_string(), r#"Wx"9\yTz4"Qr8"#.to_string())]);
+        assert_eq!(redactor.message(r#"xx"Wx\"9\\yT…"#), r#"xx"[redacted:KEY]…"#);
+        assert_eq!(redactor.text("abcdefgh…"), "abcdefgh…");
+    }
+
+    #[test]
+    fn reveals_known_secrets_only() {
+        let redactor = SecretRedactor::new([("KEY".to_string(), "sk-abc".to_string())]);
+        let text = "a [redacted:KEY], [redacted:OTHER] [redacted:KEY";
+        assert_eq!(redactor.reveal(text, |_| true), "a sk-abc, [redacted:OTHER] [redacted:KEY");
+        assert_eq!(redactor.reveal(text, |mark| mark != "[redacted:KEY]"), text);
+        // The cost is linear.
+        let many = REDACTION_MARK.repeat(200_000);
+        assert_eq!(redactor.reveal(&many, |_| true), many);
+    }
+
+    #[test]
+    fn ignores_very_short_secrets() {
+        let redactor = SecretRedactor::new([
+            ("PORT".to_string(), "1".to_string()),
+            ("EMPTY".to_string(), String::new()),
+        ]);
+        assert_eq!(redactor.text("order 1 of 11"), "order 1 of 11");
+    }
+}
