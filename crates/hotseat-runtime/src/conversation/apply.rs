@@ -536,7 +536,9 @@ impl DecisionApplier<'_> {
             ApprovalVerdict::Approved { input: Some(input) } => {
                 json!({"approved": true, "input": input})
             }
-            ApprovalVerdict::Declined { reason } => json!({"approved": false, "reason": reason}),
+            ApprovalVerdict::Declined { reason } | ApprovalVerdict::Unavailable { reason } => {
+                json!({"approved": false, "reason": reason})
+            }
         };
         self.out.event(interrupt_answered(turn, call, "resolved", Some(answer)));
         if let ApprovalVerdict::Approved { input: Some(input) } = verdict {

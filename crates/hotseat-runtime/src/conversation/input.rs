@@ -108,6 +108,11 @@ pub enum ApprovalVerdict {
         /// Reason for the model; may be empty.
         reason: String,
     },
+    /// No human can be asked.
+    Unavailable {
+        /// Reason for the model.
+        reason: String,
+    },
 }
 
 /// An answer that is no verdict.

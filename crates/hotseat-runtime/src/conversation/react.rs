@@ -12,7 +12,7 @@ use super::reply::tool_outcome;
 use super::{
     ApprovalVerdict, ContextEntry, ConversationInput, ConversationStatus, Decision, DecisionBasis,
     HookAddress, HookKind, Millis, ModelAddress, OperationAddress, OperationStatus, ReplyTo, SpeakerRole,
-    TimerKey, TimerKind, TurnCaller, TurnPhase, TurnState, canonical_json, context, reply,
+    TimerKey, TimerKind, ToolOperation, TurnCaller, TurnPhase, TurnState, canonical_json, context, reply,
 };
 use crate::definition::{AttemptLimits, schema, tool};
 use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure, WorkResult};
@@ -317,11 +317,19 @@ fn approval_done(
                 "" => "a human declined the call".to_string(),
                 reason => format!("a human declined the call: {reason}"),
             };
-            let failure = WorkFailure::business(ErrorCode::PermissionDenied, message);
-            reply::reject(turn, operation, &operation.input, failure)
+            decline(turn, operation, message)
+        }
+        ApprovalVerdict::Unavailable { reason } => {
+            decline(turn, operation, format!("the call needs the approval of a human: {reason}"))
         }
     });
     decisions
+}
+
+/// Ends a call that no human approved.
+fn decline(turn: &TurnState, operation: &ToolOperation, message: String) -> Vec<Decision> {
+    let failure = WorkFailure::business(ErrorCode::PermissionDenied, message);
+    reply::reject(turn, operation, &operation.input, failure)
 }
 
 /// Switches to changed definitions. Turns that wait only for the client continue, others fail.

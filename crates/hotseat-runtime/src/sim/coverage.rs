@@ -53,7 +53,7 @@ pub(super) fn add_covered_rows(
         ConversationInput::Approval { at, verdict } => {
             let word = match verdict {
                 ApprovalVerdict::Approved { .. } => "approval",
-                ApprovalVerdict::Declined { .. } => "refusal",
+                ApprovalVerdict::Declined { .. } | ApprovalVerdict::Unavailable { .. } => "refusal",
             };
             (Some(&at.turn), word)
         }

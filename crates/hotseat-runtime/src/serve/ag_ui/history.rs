@@ -5,17 +5,16 @@
 
 use std::collections::HashMap;
 
-use hotseat_model::ModelMessage;
+use hotseat_model::{ModelMessage, ModelToolResult};
 use hotseat_trace::plain_text;
 use serde_json::{Value, json};
 
-use super::super::client::{
-    ClientToolAnswer, RequestError, arguments_text, is_within_call, message_id, result_id,
-};
+use super::super::client::{ClientToolAnswer, RequestError, arguments_text, message_id, result_id};
 use super::request::{MessageBody, ThreadMessage};
+use super::stored_thread::{KnownReply, ReplyDifference, StoredThread};
 use crate::conversation::{
-    ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, ToolOperation,
-    TurnCaller, TurnEnd, TurnState,
+    ContextEntry, ConversationState, OperationAddress, ToolOperation, TurnCaller, TurnEnd, TurnPhase,
+    TurnState,
 };
 
 /// New input in a request.
@@ -38,13 +37,26 @@ struct RepeatedUserTurn<'s> {
 /// Returns the new input in these messages for a thread in `state`.
 ///
 /// # Errors
-/// If the messages contradict the thread.
+/// If the messages contradict the thread, or the new message of the user has no text.
 pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
+    let news = compared_input(state, messages)?;
+    if news.user.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        let place = messages.last().map_or(0, |message| message.place);
+        let member = format!("messages[{place}].content");
+        let problem = format!("{member}: the message of the user has no text");
+        return Err(RequestError::bad_request(member, problem));
+    }
+    Ok(news)
+}
+
+/// Returns the messages that the thread does not have.
+fn compared_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
     let kept = user_turns(state);
     let earlier = state.offer.context.iter().find(|entry| entry.is_earlier()).cloned();
     if kept.is_empty() {
         return start_thread(messages);
     }
+    let stored = StoredThread::new(state);
     let mut news = NewInput { earlier, ..NewInput::default() };
     // Clients that leave the history to the server send only the new message.
     if let [ThreadMessage { body: MessageBody::User(text), id, .. }] = messages
@@ -56,7 +68,7 @@ pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Resul
     if !messages.is_empty() && messages.iter().all(|message| matches!(message.body, MessageBody::Tool { .. }))
     {
         for message in messages {
-            collect_tool_result(state, message, &mut news)?;
+            collect_tool_result(&stored, message, &mut news)?;
         }
         return Ok(news);
     }
@@ -72,21 +84,20 @@ pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Resul
         rest = others;
     }
     for (number, asked) in kept.iter().enumerate() {
-        rest = skip_user_messages(asked, rest, number, kept.len())?;
-        rest = skip_replies(state, asked.turn, rest, &mut news)?;
+        rest = skip_turn(&stored, asked, rest, (number, kept.len()), &mut news)?;
     }
     let mut said = Vec::new();
     for message in rest {
         match &message.body {
             MessageBody::User(text) => said.push(text.as_str()),
-            MessageBody::Tool { .. } => collect_tool_result(state, message, &mut news)?,
+            MessageBody::Tool { .. } => collect_tool_result(&stored, message, &mut news)?,
             MessageBody::Assistant { .. } => return Err(unknown_reply(message)),
         }
     }
     if !said.is_empty() {
         news.user = Some(said.join("\n\n"));
     } else if let (Some(last), true) = (kept.last(), news.results.is_empty())
-        && last.turn.phase == crate::conversation::TurnPhase::Ended(TurnEnd::Failed)
+        && has_failed(last.turn)
     {
         // A repeated request asks a failed question again.
         news.user = Some(last.turn.user_text.clone());
@@ -155,8 +166,9 @@ fn has_other_id(turn: &TurnState, id: &str) -> bool {
     message_id.as_ref().is_some_and(|known| **known != *id)
 }
 
-fn has_failed(turn: &TurnState) -> bool {
-    turn.phase == crate::conversation::TurnPhase::Ended(TurnEnd::Failed)
+/// True if a turn has no whole answer: it failed or was cancelled.
+pub(super) fn has_failed(turn: &TurnState) -> bool {
+    turn.phase == TurnPhase::Ended(TurnEnd::Failed)
 }
 
 fn user_text(message: &ThreadMessage) -> Option<&str> {
@@ -166,9 +178,33 @@ fn user_text(message: &ThreadMessage) -> Option<&str> {
     }
 }
 
+/// Skips the messages of a stored turn, which is the one with this index among all of the thread, and collects results of client
+/// tools.
+fn skip_turn<'m>(
+    stored: &StoredThread<'_>,
+    asked: &RepeatedUserTurn<'_>,
+    messages: &'m [ThreadMessage],
+    (number, kept): (usize, usize),
+    news: &mut NewInput,
+) -> Result<&'m [ThreadMessage], RequestError> {
+    let mut rest = skip_user_messages(asked.turn, messages, number, kept)?;
+    // The message may occur once for each repetition, with the parts of a failed reply in between.
+    for _ in 0..asked.repeats {
+        let (others, is_answered) = skip_replies(stored, asked.turn, rest, news)?;
+        rest = others;
+        match rest {
+            [again, others @ ..] if !is_answered && user_text(again) == Some(&asked.turn.user_text) => {
+                rest = others;
+            }
+            _ => return Ok(rest),
+        }
+    }
+    Ok(skip_replies(stored, asked.turn, rest, news)?.0)
+}
+
 /// Skips the user messages of a stored turn, which may be split into several messages.
 fn skip_user_messages<'m>(
-    asked: &RepeatedUserTurn<'_>,
+    turn: &TurnState,
     messages: &'m [ThreadMessage],
     number: usize,
     kept: usize,
@@ -182,7 +218,7 @@ fn skip_user_messages<'m>(
         }
         whole.push_str(text);
         taken += 1;
-        if whole.len() >= asked.turn.user_text.len() {
+        if whole.len() >= turn.user_text.len() {
             break;
         }
     }
@@ -192,7 +228,7 @@ fn skip_user_messages<'m>(
              cannot be rolled back; start a new thread with another threadId"
         )));
     }
-    if whole != asked.turn.user_text {
+    if whole != turn.user_text {
         let place = messages[0].place;
         let message = format!(
             "messages[{place}] is not what the user said in turn {} of this thread: a thread continues from its last message \
@@ -201,110 +237,78 @@ fn skip_user_messages<'m>(
         );
         return Err(RequestError::conflict(message).with_member(format!("messages[{place}]")));
     }
-    // The message may occur once for each repetition.
-    let mut rest = &messages[taken..];
-    for _ in 0..asked.repeats {
-        match rest {
-            [ThreadMessage { body: MessageBody::User(text), .. }, others @ ..] if *text == whole => {
-                rest = others
-            }
-            _ => break,
-        }
-    }
-    Ok(rest)
+    Ok(&messages[taken..])
 }
 
-/// Skips the answers of a stored turn and collects results of client tools.
+/// Skips the answers of a stored turn and collects results of client tools. Also returns true if one of them is more than a part of
+/// a failed reply.
 fn skip_replies<'m>(
-    state: &ConversationState,
+    stored: &StoredThread<'_>,
     turn: &TurnState,
     messages: &'m [ThreadMessage],
     news: &mut NewInput,
-) -> Result<&'m [ThreadMessage], RequestError> {
+) -> Result<(&'m [ThreadMessage], bool), RequestError> {
+    let mut is_answered = false;
     for (index, message) in messages.iter().enumerate() {
         match &message.body {
-            MessageBody::User(_) => return Ok(&messages[index..]),
-            MessageBody::Tool { .. } => collect_tool_result(state, message, news)?,
+            MessageBody::User(_) => return Ok((&messages[index..], is_answered)),
+            MessageBody::Tool { .. } => collect_tool_result(stored, message, news)?,
             MessageBody::Assistant { text, calls } => {
-                // Parts of a failed reply are known only by their id.
-                let by_id = state.turns.iter().any(|turn| {
-                    message.id.strip_prefix(turn.id.as_str()).is_some_and(|rest| rest.starts_with("-r"))
-                });
-                let by_calls =
-                    !calls.is_empty() && calls.iter().all(|call| find_operation(state, call).is_some());
-                let by_text = text.is_empty() || assistant_texts(turn).any(|known| known == text);
-                if !(by_id || by_calls || (calls.is_empty() && by_text)) {
-                    return Err(unknown_reply(message));
+                match stored.find_reply(turn, &message.id, text, calls) {
+                    Ok(KnownReply::Failed) => {}
+                    Ok(KnownReply::Answer) => is_answered = true,
+                    Err(ReplyDifference::Message) => return Err(unknown_reply(message)),
+                    Err(ReplyDifference::Arguments(place)) => {
+                        let at = format!("messages[{}].toolCalls[{place}]", message.place);
+                        return Err(changed_history(
+                            &at,
+                            "has other arguments than this call in this thread",
+                        ));
+                    }
                 }
             }
         }
     }
-    Ok(&[])
-}
-
-/// Returns the texts of the agent in a turn.
-fn assistant_texts(turn: &TurnState) -> impl Iterator<Item = &String> {
-    turn.transcript.iter().filter_map(|message| match message {
-        ModelMessage::Assistant { text, .. } => Some(text),
-        ModelMessage::User { .. } | ModelMessage::Tool(_) | ModelMessage::Notice { .. } => None,
-    })
+    Ok((&[], is_answered))
 }
 
 fn unknown_reply(message: &ThreadMessage) -> RequestError {
-    let place = message.place;
-    let error = RequestError::conflict(format!(
-        "messages[{place}] is not an answer of the agent in this thread: the history of a thread \
-         cannot be changed; start a new thread with another threadId"
-    ));
-    error.with_member(format!("messages[{place}]"))
+    let at = format!("messages[{}]", message.place);
+    changed_history(&at, "is not an answer of the agent in this thread")
+}
+
+fn changed_history(at: &str, problem: &str) -> RequestError {
+    let message = format!(
+        "{at} {problem}: the history of a thread cannot be changed; start a new thread with another threadId"
+    );
+    RequestError::conflict(message).with_member(at)
 }
 
 /// Collects a tool result if its call waits for the client.
 fn collect_tool_result(
-    state: &ConversationState,
+    stored: &StoredThread<'_>,
     message: &ThreadMessage,
     news: &mut NewInput,
 ) -> Result<(), RequestError> {
     let MessageBody::Tool { call, result } = &message.body else { return Ok(()) };
-    match find_operation(state, call) {
+    let place = message.place;
+    match stored.address(call) {
         Some((at, true)) => {
-            if !news.results.iter().any(|(known, _)| *known == at) {
-                news.results.push((at, result.clone()));
+            if !news.results.iter().any(|(known, _)| known == at) {
+                news.results.push((at.clone(), result.clone()));
             }
             Ok(())
         }
-        Some((_, false)) => Ok(()),
+        Some((_, false)) if stored.has_result(call, result) => Ok(()),
+        Some((_, false)) => Err(changed_history(
+            &format!("messages[{place}]"),
+            "is not the result of its call in this thread",
+        )),
         None => {
-            let place = message.place;
             let message = format!("messages[{place}]: this thread has no tool call {call:?}");
             Err(RequestError::conflict(message).with_member(format!("messages[{place}].toolCallId")))
         }
     }
-}
-
-/// Returns the address of a call, and true if the client must answer it.
-fn find_operation(state: &ConversationState, call: &str) -> Option<(OperationAddress, bool)> {
-    for turn in &state.turns {
-        if let Some(operation) = turn.operations.iter().find(|operation| operation.call.as_str() == call) {
-            let owed = operation.work == OperationTarget::Client
-                && operation.status.is_open()
-                && operation.status != OperationStatus::AwaitingApproval
-                && turn.is_active();
-            return Some((turn.address(operation), owed));
-        }
-        // Clients may send the calls of called agents back.
-        let is_within = |operation: &&ToolOperation| is_within_call(call, operation.call.as_str());
-        if let Some(operation) = turn.operations.iter().find(is_within) {
-            return Some((turn.address(operation), false));
-        }
-        // Refused calls are not operations.
-        let made = turn.moves.iter().filter_map(|made| made.tool_call.as_ref());
-        if made.into_iter().any(|made| *made.tool_call_id == *call) {
-            let at = OperationAddress { turn: turn.id.clone(), call: call.into(), attempt: 1 };
-            return Some((at, false));
-        }
-    }
-    None
 }
 
 /// Returns the stored history of a thread as messages, for clients that do not send it.
@@ -314,9 +318,8 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
         let turn = asked.turn;
         messages.push(json!({"id": format!("{}-user", turn.id), "role": "user", "content": turn.user_text}));
         let mut reply = 0;
-        // A human may have changed the arguments that the model wrote.
-        let inputs: HashMap<&str, &Value> =
-            turn.operations.iter().map(|operation| (operation.call.as_str(), &operation.input)).collect();
+        let operations: HashMap<&str, &ToolOperation> =
+            turn.operations.iter().map(|operation| (operation.call.as_str(), operation)).collect();
         for message in &turn.transcript {
             match message {
                 ModelMessage::Assistant { text, tool_calls, .. } => {
@@ -329,7 +332,9 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
                         entry["toolCalls"] = tool_calls
                             .iter()
                             .map(|call| {
-                                let input = inputs.get(call.id.as_str()).copied().unwrap_or(&call.arguments);
+                                // A human may have changed the arguments that the model wrote.
+                                let operation = operations.get(call.id.as_str());
+                                let input = operation.map_or(&call.arguments, |operation| &operation.input);
                                 json!({
                                     "id": call.id,
                                     "type": "function",
@@ -341,10 +346,9 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
                     messages.push(entry);
                 }
                 ModelMessage::Tool(result) => {
-                    // The model reads the code of an error too; clients get its message, as in the event of the result.
-                    let content = match &result.content["message"] {
-                        Value::String(message) if result.is_error => message.clone(),
-                        _ => plain_text(&result.content),
+                    let operation = operations.get(result.call_id.as_str());
+                    let Some((content, is_error)) = shown_result(operation.copied(), result) else {
+                        continue;
                     };
                     let mut entry = json!({
                         "id": result_id(&result.call_id),
@@ -352,7 +356,7 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
                         "toolCallId": result.call_id,
                         "content": content,
                     });
-                    if result.is_error {
+                    if is_error {
                         entry["error"] = json!(content);
                     }
                     messages.push(entry);
@@ -362,4 +366,19 @@ pub fn messages(state: &ConversationState) -> Vec<Value> {
         }
     }
     messages
+}
+
+/// Returns a result as the event of the result has it, and true if the call failed. The model reads the code of an error too, and of
+/// an asynchronous call only that it has started; its result follows at the end of the call.
+fn shown_result(operation: Option<&ToolOperation>, told: &ModelToolResult) -> Option<(String, bool)> {
+    match operation {
+        Some(operation) if operation.is_async => match &operation.outcome.as_ref()?.result {
+            Ok(value) => Some((plain_text(value), false)),
+            Err(error) => Some((error.message.clone(), true)),
+        },
+        _ => match &told.content["message"] {
+            Value::String(message) if told.is_error => Some((message.clone(), true)),
+            _ => Some((plain_text(&told.content), told.is_error)),
+        },
+    }
 }

@@ -6,6 +6,7 @@
 mod events;
 mod history;
 mod request;
+mod stored_thread;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub use events::AgUiWriter;
 pub use request::{AgUiRequest, parse_request};
+use request::{MessageBody, ThreadMessage};
 
 use super::client::{
     ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, RequestError, ServedAgent, TurnFailure,
@@ -52,7 +54,7 @@ impl AgUiRun {
             tools: input.tools,
             context: input.context,
             state: input.state.clone(),
-            verdicts: verdicts(&state, input.answers)?,
+            verdicts: verdicts(agent, &state, input.answers)?,
             results: news.results,
             user: news.user.map(|text| ("user".into(), text)),
             message_id: input.messages.last().map(|message| message.id.as_str().into()),
@@ -60,7 +62,7 @@ impl AgUiRun {
         };
         agent.check_offer(&brought.tools)?;
         brought.context.extend(news.earlier);
-        check_thread(&state, &mut brought)?;
+        check_thread(&state, &input.messages, &mut brought)?;
         let is_only_new = input.raw.len() <= 1 || input.raw.iter().all(|message| message["role"] == "tool");
         let known = match !is_only_new || state.turns.is_empty() {
             true => input.raw,
@@ -119,12 +121,16 @@ pub fn thread_json(state: &ConversationState) -> Value {
         "threadId": state.conversation,
         "messages": history::messages(state),
         "state": state.shared,
-        "running": state.active_turns().next().is_some(),
+        "running": state.active_turns().any(|turn| !state.is_waiting_for_client(&turn.id)),
     })
 }
 
 /// Checks that the thread can accept the input of the request.
-fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<(), RequestError> {
+fn check_thread(
+    state: &ConversationState,
+    messages: &[ThreadMessage],
+    brought: &mut ClientInput,
+) -> Result<(), RequestError> {
     let unanswered: Vec<&OperationAddress> =
         open_approvals(state).filter(|at| !brought.verdicts.iter().any(|(known, _)| known == *at)).collect();
     if let Some(at) = unanswered.first() {
@@ -146,7 +152,7 @@ fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<
         let waiting =
             client_calls(state).map(|(at, tool)| format!("{} of {tool}", at.call)).collect::<Vec<_>>();
         let message = match waiting.is_empty() {
-            true => "the request contains no new message: all of its messages have been answered".to_string(),
+            true => no_new_message(messages),
             false => format!(
                 "the request answers none of the calls that are waiting for the client: {}",
                 waiting.join(", ")
@@ -168,8 +174,22 @@ fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<
     Ok(())
 }
 
+/// Says why a request has nothing to answer.
+fn no_new_message(messages: &[ThreadMessage]) -> String {
+    let has = |is_wanted: fn(&MessageBody) -> bool| messages.iter().any(|message| is_wanted(&message.body));
+    let problem = if has(|body| matches!(body, MessageBody::User(_))) {
+        "the request contains no new message: the agent has answered all of its messages"
+    } else if has(|body| matches!(body, MessageBody::Tool { .. })) {
+        "the request contains no new message: the calls of its results have been answered"
+    } else {
+        "the request contains no new message: it has no message of the user and no result of a call"
+    };
+    format!("{problem}; add a message with the role `user`")
+}
+
 /// Maps the decisions of a human to the addresses of their approvals.
 fn verdicts(
+    agent: &ServedAgent,
     state: &ConversationState,
     answers: Vec<(String, crate::conversation::ApprovalVerdict)>,
 ) -> Result<Vec<(OperationAddress, crate::conversation::ApprovalVerdict)>, RequestError> {
@@ -181,6 +201,14 @@ fn verdicts(
             let message = format!("interrupt {id:?} is not open on this thread; open interrupts: {open}");
             return Err(RequestError::conflict(message).with_member(format!("resume[{index}].interruptId")));
         };
+        if let crate::conversation::ApprovalVerdict::Approved { input: Some(edited) } = &verdict
+            && !edited.is_null()
+        {
+            let member = format!("resume[{index}].payload.editedArgs");
+            agent
+                .check_edited_arguments(state, at, edited)
+                .map_err(|problem| RequestError::bad_request(&member, format!("{member}: {problem}")))?;
+        }
         verdicts.push((at.clone(), verdict));
     }
     Ok(verdicts)

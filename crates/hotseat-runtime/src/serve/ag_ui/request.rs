@@ -50,8 +50,8 @@ pub enum MessageBody {
     Assistant {
         /// Text of the message.
         text: String,
-        /// The ids of the calls.
-        calls: Vec<String>,
+        /// Its calls.
+        calls: Vec<ThreadCall>,
     },
     /// Answer of a client tool.
     Tool {
@@ -60,6 +60,15 @@ pub enum MessageBody {
         /// Result or error message.
         result: ClientToolAnswer,
     },
+}
+
+/// A call in a message of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadCall {
+    /// The id of the call.
+    pub id: String,
+    /// The arguments as the client says them, if it does.
+    pub arguments: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -95,6 +104,8 @@ struct WireThreadMessage {
 #[derive(Deserialize)]
 struct WireThreadCall {
     id: String,
+    #[serde(default)]
+    function: Value,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +150,12 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
         let body = match message.role.as_str() {
             "user" => MessageBody::User(content_string(&at, &message.content)?),
             "assistant" => {
-                let calls = message.tool_calls.into_iter().map(|call| call.id).collect();
+                let calls = message.tool_calls.into_iter().map(|call| {
+                    let arguments = call.function["arguments"].as_str().filter(|text| !text.is_empty());
+                    let arguments = arguments.map(str::to_string);
+                    ThreadCall { id: call.id, arguments }
+                });
+                let calls = calls.collect();
                 MessageBody::Assistant { text: content_string(&at, &message.content)?, calls }
             }
             "tool" => {

@@ -1,14 +1,15 @@
 //! The agent that a server answers for, and the leases of its conversations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_model::ModelTool;
+use serde_json::Value;
 
 use super::exchange::{host_error, is_user_turn};
 use super::histories::ChatHistories;
 use super::request_error::RequestError;
-use crate::conversation::TurnState;
+use crate::conversation::{ConversationState, OperationAddress, TurnState};
 use crate::definition::{Definitions, ToolTarget, schema};
 use crate::ids::{AgentId, ConversationId};
 use crate::live::{ConversationHandle, ConversationHost};
@@ -107,13 +108,14 @@ impl ServedAgent {
     /// Checks that the agent can use these client tools.
     pub(in crate::serve) fn check_offer(&self, tools: &[ModelTool]) -> Result<(), RequestError> {
         let own = self.definitions.agent(&self.id).map(|agent| &agent.persona.tools[..]).unwrap_or_default();
+        let mut names = HashSet::new();
         for (index, tool) in tools.iter().enumerate() {
             let at = format!("tools[{index}]");
             // A tool that the agent declares as a client tool may be offered by the client.
             let mut taken = own.iter().filter(|known| known.target != Some(ToolTarget::Client));
             let problem = if taken.any(|known| known.name == tool.name) {
                 format!("the agent already has a tool named {:?}", tool.name)
-            } else if tools[..index].iter().any(|earlier| earlier.name == tool.name) {
+            } else if !names.insert(&tool.name) {
                 format!("the tool name {:?} is used twice", tool.name)
             } else if let Err(problem) = schema::check_client_schema(&tool.input_schema) {
                 format!("the parameters of {:?} cannot be used: {problem}", tool.name)
@@ -123,6 +125,19 @@ impl ServedAgent {
             return Err(RequestError::bad_request(at, problem));
         }
         Ok(())
+    }
+
+    /// Checks arguments with which a human changes a call that waits for approval.
+    pub(in crate::serve) fn check_edited_arguments(
+        &self,
+        state: &ConversationState,
+        at: &OperationAddress,
+        edited: &Value,
+    ) -> Result<(), String> {
+        let asked = state.turn(&at.turn).and_then(|turn| Some((turn, turn.operation(&at.call)?)));
+        let tool = asked.and_then(|(turn, call)| state.tool(&self.definitions, &turn.agent, &call.tool));
+        let violations = tool.map(|tool| schema::violations(&tool.input_schema, edited)).unwrap_or_default();
+        if violations.is_empty() { Ok(()) } else { Err(violations.join("; ")) }
     }
 }
 

@@ -311,12 +311,12 @@ impl ClientExchange {
         }
     }
 
-    /// Declines an approval on behalf of the human.
+    /// Declines an approval because no human can be asked.
     ///
     /// # Errors
     /// If the conversation rejects the input.
     pub async fn decline(&self, at: OperationAddress, reason: &str) -> Result<(), RequestError> {
-        let verdict = ApprovalVerdict::Declined { reason: reason.to_string() };
+        let verdict = ApprovalVerdict::Unavailable { reason: reason.to_string() };
         // A question that is no longer open counts as answered.
         self.handle.send(ConversationInput::Approval { at, verdict }).await.map(drop).map_err(host_error)
     }

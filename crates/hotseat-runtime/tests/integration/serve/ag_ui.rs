@@ -182,12 +182,20 @@ async fn interrupt_answer_must_match_schema() {
             "boolean",
         ),
         (json!({"interruptId": "t-t1-k1", "status": "done"}), 400, "`resolved` or `cancelled`"),
+        (
+            json!({"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": true, "editedArgs": {"amount": "much"}}}),
+            400,
+            "resume[0].payload.editedArgs: ",
+        ),
     ] {
         let (found, words) = client.send_rejected(Some(json!([entry]))).await;
         assert_eq!(found, status, "{words}");
         assert!(words.contains(says), "{words}");
     }
     // It is still open.
+    let stored: Value =
+        serde_json::from_str(&text(served.get("/threads/t").await).await).expect("the thread");
+    assert_eq!(stored["running"], false, "{stored}");
     let resume = json!([{"interruptId": "t-t1-k1", "status": "cancelled"}]);
     client.messages.pop();
     client.run(Some(resume)).await;
@@ -305,6 +313,11 @@ async fn run_lasts_until_background_work_ends() {
     };
     assert!(place("TEXT_MESSAGE_CONTENT t-t1-r1 I have started.") < place("TOOL_CALL_RESULT t-t1-k1"));
     assert!(place("TOOL_CALL_RESULT t-t1-k1") < place("TEXT_MESSAGE_CONTENT t-t1-r2 It is 7."));
+    // The stored thread has the same result.
+    let stored: Value =
+        serde_json::from_str(&text(served.get("/threads/t").await).await).expect("the thread");
+    let result = stored["messages"].as_array().unwrap().iter().find(|message| message["role"] == "tool");
+    assert_eq!(result.unwrap()["content"], r#"{"found":7}"#, "{stored}");
     assert_eq!(told.last().unwrap(), r#"RUN_FINISHED {"type":"success"}"#);
 }
 
@@ -485,11 +498,111 @@ async fn rejects_contradictory_history() {
     assert_eq!(status, 409);
     assert!(words.contains("no tool call"), "{words}");
 
+    // A changed answer under its own id.
+    client.messages = whole.clone();
+    client.messages[1]["content"] = json!("No.");
+    client.user("three");
+    let (status, words) = client.send_rejected(None).await;
+    assert!(status == 409 && words.contains("messages[1] is not an answer of the agent"), "{words}");
+
     // The same answer under another id.
     client.messages = whole;
     client.messages[1]["id"] = json!("other");
     client.say("three").await;
     assert_eq!(client.last_text(), "Yes.");
+}
+
+/// The calls of a returned history have the arguments and results of the thread, in any spelling of their JSON.
+#[tokio::test]
+async fn rejects_changed_calls() {
+    let model = scripted([
+        Rule::new().user("order").call_tool("look_up", json!({"order": "o-9"})),
+        Rule::new().tool_result("look_up").say("It costs {{ result.total }}."),
+        Rule::new().user("thanks").say("You are welcome."),
+    ]);
+    let served = serve(&clerk_persona(), model).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.say("my order?").await;
+    let whole = client.messages.clone();
+    let place = |role: &str| whole.iter().position(|message| message["role"] == role).expect("a message");
+    let (calling, answered) = (place("assistant"), place("tool"));
+    let with = |change: &dyn Fn(&mut Vec<Value>)| {
+        let mut messages = whole.clone();
+        change(&mut messages);
+        messages.push(json!({"id": "new", "role": "user", "content": "thanks"}));
+        messages
+    };
+    let arguments = |messages: &mut Vec<Value>, text: &str| {
+        messages[calling]["toolCalls"][0]["function"]["arguments"] = json!(text);
+    };
+    for (messages, says) in [
+        (
+            with(&|messages| arguments(messages, r#"{"order":"o-1"}"#)),
+            format!("messages[{calling}].toolCalls[0] has other arguments"),
+        ),
+        (
+            with(&|messages| messages[answered]["content"] = json!(r#"{"order":"o-9","total":1}"#)),
+            format!("messages[{answered}] is not the result of its call"),
+        ),
+    ] {
+        client.messages = messages;
+        let (status, words) = client.send_rejected(None).await;
+        assert!(status == 409 && words.contains(&says), "{words}");
+    }
+    client.messages = with(&|messages| {
+        arguments(messages, r#"{ "order": "o-9" }"#);
+        messages[answered]["content"] = json!(r#"{"total": 42.50, "order": "o-9"}"#);
+    });
+    client.run(None).await;
+    assert_eq!(client.last_text(), "You are welcome.");
+}
+
+/// A client that shows the parts of a failed reply sends them back, before the repeated message.
+#[tokio::test]
+async fn parts_of_failed_replies_may_stand_before_the_repeated_message() {
+    let model = scripted([
+        Rule::new().turn(1).fail_after(ModelErrorKind::Auth, "I would like"),
+        Rule::new().turn(2).say("Now it works."),
+        Rule::new().turn(3).say("Again."),
+        Rule::new().turn(4).say("Still."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.say("hello").await;
+    assert!(client.messages.len() > 1, "{:#?}", client.messages);
+    client.say("hello").await;
+    assert_eq!(client.last_text(), "Now it works.");
+    // After an answer the same words are a new message.
+    client.say("hello").await;
+    assert_eq!(client.last_text(), "Again.");
+    client.say("and now?").await;
+    assert_eq!(client.last_text(), "Still.");
+}
+
+#[tokio::test]
+async fn requests_without_new_input_say_what_is_missing() {
+    let served = serve(&persona("Helper"), client_tool_model()).await;
+    let mut client = with_pick(&served, "t");
+    client.say("which color?").await;
+    client.tool_result("t-t1-k1", "red");
+    client.run(None).await;
+    let result = json!({"id": "r", "role": "tool", "toolCallId": "t-t1-k1", "content": "red"});
+    for (messages, status, says) in [
+        (client.messages.clone(), 409, "the agent has answered all of its messages"),
+        (vec![result], 409, "the calls of its results have been answered"),
+        (vec![], 409, "no message of the user and no result of a call"),
+        (
+            vec![json!({"id": "s", "role": "system", "content": "Be brief."})],
+            409,
+            "no message of the user and no result of a call",
+        ),
+        (vec![json!({"id": "u", "role": "user", "content": null})], 400, "messages[0].content"),
+        (vec![json!({"id": "u", "role": "user", "content": " \n"})], 400, "has no text"),
+    ] {
+        client.messages = messages;
+        let (found, words) = client.send_rejected(None).await;
+        assert!(found == status && words.contains(says), "{says} in {found} {words}");
+    }
 }
 
 #[tokio::test]

@@ -290,7 +290,7 @@ async fn agent_tools_are_visible_on_request() {
             json!([0, "look_up", "{\"order\":\"o-9\"}"]),
             json!({"result": "{\"order\":\"o-9\",\"total\":42.5}", "of": 0}),
             json!([1, "refund", "{\"amount\":5}"]),
-            json!({"result": "a human declined the call: this client cannot ask for approvals", "of": 1}),
+            json!({"result": "the call needs the approval of a human: this client cannot ask for approvals", "of": 1}),
             json!([2, "pick", "{\"of\":\"a\"}"]),
             json!("tool_calls"),
         ]

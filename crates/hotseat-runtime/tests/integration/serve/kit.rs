@@ -249,6 +249,13 @@ impl<'s> AgUiClient<'s> {
                         None => entry["toolCalls"] = json!([call]),
                     }
                 }
+                "TOOL_CALL_ARGS" => {
+                    let calls =
+                        self.messages.iter_mut().filter_map(|message| message["toolCalls"].as_array_mut());
+                    let call = calls.flatten().find(|call| call["id"] == event["toolCallId"]);
+                    let arguments = &mut call.expect("a call")["function"]["arguments"];
+                    *arguments = json!(format!("{}{}", arguments.as_str().unwrap_or_default(), id("delta")));
+                }
                 "TOOL_CALL_RESULT" => self.messages.push(json!({
                     "id": event["messageId"],
                     "role": "tool",
