@@ -1,4 +1,8 @@
 //! Agents behind custom HTTP interfaces.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ReplyStep};
 use serde_json::{Value, json};
 
@@ -291,21 +295,34 @@ fn carries_server_assigned_id() {
     assert_failed(&tested, 1, "protocol_error", "`map.conversation_id` ($.session.id) selects nothing");
 }
 
-/// A server that knows its conversations by a cookie would see a new one in every turn.
+/// A server that knows its conversations by a cookie would otherwise see a new one in every turn.
 #[test]
-fn a_cookie_is_noted_once() {
-    let server =
-        FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "Hi."})).header("set-cookie", "sid=7"));
-    let suite = "name: a\nturns: [{ user: one }, { user: two }, { user: three }]\n";
-    let tested = project(&server, SIMPLE).suite("a", suite).test(&[]);
-    tested.assert_all_passed();
-    let noted: Vec<bool> = tested.case("a")["turns"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|turn| turn["notes"].to_string().contains("the server set a cookie in turn 1"))
-        .collect();
-    assert_eq!(noted, [false, true, false]);
+fn cookies_go_back_within_their_conversation() {
+    let replies: [(&str, fn(&FakeRequest) -> FakeReply); 3] = [
+        ("type: http\n  body: { text: '{{message}}' }\n  map: { reply: $.reply }\n  endpoint: 'URL'", |_| {
+            FakeReply::json(200, &json!({"reply": "Hi."}))
+        }),
+        ("type: openai\n  model: m\n  base_url: 'URL'", |_| {
+            ChatCompletion::new().text("Hi.").finish("stop").into()
+        }),
+        ("endpoint: 'URL'", |request| FakeRun::for_request(request).started().text("Hi.").finished().reply()),
+    ];
+    for (target, reply) in replies {
+        let count = AtomicUsize::new(0);
+        let server = FakeAgent::start(move |request| match request.header("cookie") {
+            Some(_) => reply(request),
+            None => {
+                let number = count.fetch_add(1, Ordering::Relaxed);
+                reply(request).header("set-cookie", &format!("sid={number}; HttpOnly"))
+            }
+        });
+        let suite = "name: a\nturns: [{ user: one }, { user: two }, { user: three }]\n---\nname: b\nturns: [{ user: one }, { user: two }]\n";
+        let target = format!("target:\n  {}\n", target.replace("URL", &server.url()));
+        Project::with_config(&target).suite("a", suite).test(&["--parallel", "1"]).assert_all_passed();
+        let requests = server.requests();
+        let sent: Vec<_> = requests.iter().map(|request| request.header("cookie")).collect();
+        assert_eq!(sent, [None, Some("sid=0"), Some("sid=0"), None, Some("sid=1")], "{target}");
+    }
 }
 
 // Answers.

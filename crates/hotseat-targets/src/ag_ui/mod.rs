@@ -34,6 +34,7 @@ pub use self::fold::ProtocolStrictness;
 use self::fold::{FinishedRun, FoldOptions, RunEnd, RunFold, RunRequest};
 use self::thread::ConversationThread;
 use self::thread::ResumeAnswers;
+use crate::connection::cookies::ConversationCookies;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, ReadError};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
@@ -83,6 +84,7 @@ pub enum RequestEnvelope {
 /// A session with an AG-UI agent.
 pub struct AgUiSession {
     http: Arc<HttpClient>,
+    cookies: ConversationCookies,
     target: AgUiTarget,
     thread: ConversationThread,
     requests: usize,
@@ -95,7 +97,14 @@ impl AgUiSession {
     pub fn open(http: Arc<HttpClient>, target: AgUiTarget) -> Self {
         let id = target.thread_id.clone().unwrap_or_else(unique_id);
         let thread = ConversationThread::new(id.into(), target.state.clone());
-        AgUiSession { http, target, thread, requests: 0, options: None }
+        AgUiSession {
+            http,
+            cookies: ConversationCookies::default(),
+            target,
+            thread,
+            requests: 0,
+            options: None,
+        }
     }
 
     async fn run_turn(&mut self, input: AgentInput<'_>) -> Result<(), TurnError> {
@@ -138,7 +147,7 @@ impl AgUiSession {
         };
         recorder.clear_arrival();
         let mut times = EventTimes::since(recorder);
-        let mut response = self.http.send(outgoing, limits).await?;
+        let mut response = self.cookies.send(&self.http, outgoing, limits).await?;
         if let Some(failure) = not_a_stream(&mut response, limits).await {
             return Err(failure.into());
         }

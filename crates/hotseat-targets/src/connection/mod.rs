@@ -1,6 +1,7 @@
 //! Connections to agents: HTTP with limits, streams of lines, and the thread that reads and stamps them.
 
 pub mod arrivals;
+pub(crate) mod cookies;
 pub mod http;
 mod limits;
 pub(crate) mod lines;

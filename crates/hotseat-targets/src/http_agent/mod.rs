@@ -6,7 +6,7 @@ mod mapping;
 use std::sync::Arc;
 
 use ::http::Method;
-use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
+use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hotseat_http::{MAX_EVENT_BYTES, SseDecoder, SseEvent, check_encoding, decode_utf8};
 use hotseat_trace::{AttemptFailure, FailureKind, named};
 use serde_json::Value;
@@ -16,6 +16,7 @@ pub use self::mapping::{
     AwaitingRule, CallPaths, LastEventRule, MappingPath, MappingPathError, ResponseMapping,
 };
 use self::mapping::{EarlierCalls, MappedResponse};
+use crate::connection::cookies::ConversationCookies;
 use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
@@ -72,6 +73,7 @@ named! {
 /// A session with a custom HTTP interface.
 pub struct HttpSession {
     http: Arc<HttpClient>,
+    cookies: ConversationCookies,
     target: HttpTarget,
     id: Arc<str>,
     /// The conversation id in requests: generated here, or the server's once known.
@@ -81,8 +83,6 @@ pub struct HttpSession {
     sent: usize,
     turns: usize,
     earlier_calls: EarlierCalls,
-    /// The first turn in which the server set a cookie.
-    cookie_turn: Option<usize>,
 }
 
 impl HttpSession {
@@ -97,6 +97,7 @@ impl HttpSession {
         };
         HttpSession {
             http,
+            cookies: ConversationCookies::default(),
             target,
             id,
             sent_id,
@@ -104,7 +105,6 @@ impl HttpSession {
             sent: 0,
             turns: 0,
             earlier_calls: EarlierCalls::default(),
-            cookie_turn: None,
         }
     }
 
@@ -113,15 +113,7 @@ impl HttpSession {
         self.turns += 1;
         let mut telling = TurnRecorder::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
-        if let Some(turn) = self.cookie_turn.filter(|turn| turn + 1 == self.turns) {
-            telling.record_note(format!(
-                "the server set a cookie in turn {turn}; Hotseat does not send it back, so identify the conversation in the request"
-            ));
-        }
         let mut response = self.send_request(text, content, options, limits).await?;
-        if response.headers().contains_key(SET_COOKIE) {
-            self.cookie_turn.get_or_insert(self.turns);
-        }
         telling.set_arrival(response.last_arrival());
         telling.run_started(&run_id);
         let mut heard = MappedResponse::default();
@@ -176,7 +168,7 @@ impl HttpSession {
 
     /// Sends the request of a turn.
     async fn send_request(
-        &self,
+        &mut self,
         message: &str,
         content: &[ContentPart],
         options: Option<&Value>,
@@ -214,7 +206,7 @@ impl HttpSession {
             body: self.target.body.as_ref().map(|body| fill_json(body, &values).to_string().into_bytes()),
             address_key: "`endpoint` of the agent",
         };
-        let response = self.http.send(outgoing, limits).await?;
+        let response = self.cookies.send(&self.http, outgoing, limits).await?;
         check_encoding(response.headers()).map_err(|error| protocol_error(format!("the answer {error}")))?;
         Ok(response)
     }

@@ -22,6 +22,7 @@ use url::Url;
 
 use self::completion::{CompletionCall, CompletionReader, CompletionReply};
 pub use self::content::is_supported;
+use crate::connection::cookies::ConversationCookies;
 use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json, unique_id};
@@ -85,6 +86,7 @@ const ASKED_USER_RESULT: &str = "The user was asked and answers in the next mess
 /// A session with a chat-completions target.
 pub struct ChatSession {
     http: Arc<HttpClient>,
+    cookies: ConversationCookies,
     target: ChatTarget,
     conversation_id: Arc<str>,
     messages: Vec<Value>,
@@ -104,6 +106,7 @@ impl ChatSession {
         let messages = system.collect();
         ChatSession {
             http,
+            cookies: ConversationCookies::default(),
             target,
             conversation_id: id.into(),
             messages,
@@ -152,19 +155,19 @@ impl ChatSession {
             Some(backend) => (&backend.endpoint, &backend.headers),
             None => (&self.target.endpoint, &self.target.headers),
         };
-        let mut headers = headers.clone();
+        let (endpoint, mut headers) = (endpoint.clone(), headers.clone());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accept = if self.target.stream { "text/event-stream" } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         let outgoing = HttpRequest {
             method: Method::POST,
-            url: endpoint,
+            url: &endpoint,
             headers,
             body: Some(body),
             address_key: "`base_url` of the agent",
         };
         telling.clear_arrival();
-        let mut response = self.http.send(outgoing, limits).await?;
+        let mut response = self.cookies.send(&self.http, outgoing, limits).await?;
         telling.set_arrival(response.last_arrival());
         telling.run_started(&run_id);
 
