@@ -41,11 +41,15 @@ pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
 /// # Errors
 /// Lists the files with unknown extensions.
 pub fn check_formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
-    let wrong = outputs.iter().filter(|path| ReportFormat::from_path(path).is_none());
-    let wrong: Vec<Diagnostic> = wrong
-        .map(|path| {
-            let endings = reporters::REPORT_EXTENSIONS;
-            Diagnostic::new(format!("-o {}: unknown extension, expected one of {endings}", path.display()))
+    let wrong: Vec<Diagnostic> = outputs
+        .iter()
+        .filter_map(|path| match ReportFormat::from_path(path) {
+            Some(_) => reporters::check_report_name("-o", path).err(),
+            None => {
+                let endings = reporters::REPORT_EXTENSIONS;
+                let message = format!("-o {}: unknown extension, expected one of {endings}", path.display());
+                Some(Diagnostic::new(message))
+            }
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
@@ -119,7 +123,7 @@ pub fn show_run(
     let mut all: Vec<(&Path, Box<dyn Reporter>)> = Vec::new();
     for path in &args.output {
         let open = |path: &Path| {
-            let file = reporters::create_file(&context.folder.join(path))?;
+            let file = reporters::open_report_file(&context.folder.join(path))?;
             let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
             reporters::open_report(file, format, &path.display().to_string(), setting.clone())
         };

@@ -46,6 +46,10 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
             let help = "to write a file named after the time, give a folder with a trailing `/`";
             diagnostics.push(Diagnostic::new(message).help(help));
         }
+        // A dry run writes cases, which may be a suite.
+        if !args.dry_run {
+            diagnostics.extend(reporters::check_report_name("-o", path).err());
+        }
     }
     if args.dry_run {
         let is_written = |flag: &str, path: &Path| {
@@ -106,7 +110,7 @@ pub fn cassettes(args: &TestArgs, context: &CliContext) -> Result<Option<RunCass
     Ok(Some(RunCassettes::new(folder, mode)))
 }
 
-/// Checks that no output file is an input of the run: a suite or the project file.
+/// Checks that no output file is an input of the run: a suite, the project file, or a file that an option names.
 ///
 /// # Errors
 /// Lists such files.
@@ -118,7 +122,11 @@ pub fn check_no_overwrite(
     let suites = plan.suites().filter_map(|suite| Some((resolve_path(suite.file()?), "a suite of this run")));
     let project = find_project_file(args.select.config.as_deref(), None, context);
     let project = project.map(|(file, _)| (resolve_path(&file), "the project file"));
-    let read: BTreeMap<PathBuf, &str> = suites.chain(project).collect();
+    let named = [(&args.select.cases, "the file of `--cases`"), (&args.call.ctx, "the file of `--ctx`")];
+    let named = named
+        .into_iter()
+        .filter_map(|(path, what)| Some((resolve_path(&context.folder.join(path.as_ref()?)), what)));
+    let read: BTreeMap<PathBuf, &str> = named.chain(suites).chain(project).collect();
     let diagnostics: Vec<Diagnostic> = output_files(args)
         .filter_map(|(flag, path)| {
             let what = read.get(&resolve_path(&context.folder.join(path)))?;
@@ -167,7 +175,7 @@ pub fn open(args: &TestArgs, context: &CliContext) -> Result<Vec<ReportFile>, Re
         let (path, file) = match is_folder(path, context) {
             true => create_in(path, context)?,
             false => {
-                let file = reporters::create_file(&context.folder.join(path));
+                let file = reporters::open_report_file(&context.folder.join(path));
                 (path.clone(), file.map_err(|error| ReportWriteError::new(path, error))?)
             }
         };

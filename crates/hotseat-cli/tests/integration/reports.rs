@@ -1451,11 +1451,19 @@ fn reports_never_overwrite_inputs() {
     let agent = echo_agent();
     let suite = "{\"id\": \"a\", \"input\": \"hello\"}\n";
     let project = Project::with_agent(&agent).file("a.test.jsonl", suite).file("sub/x", "");
+    let listed = project.hotseat(&["list", "--json"]).stdout;
+    let project = project.file("ctx.json", "{}").file("list.jsonl", &listed);
     let config = project.workspace.read("hotseat.yaml");
     for (args, words) in [
         (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
         (&["--trace", "./a.test.jsonl"], "--trace ./a.test.jsonl would overwrite a suite of this run"),
-        (&["-o", "sub/../a.test.jsonl"], "would overwrite a suite of this run"),
+        (&["-o", "sub/../a.test.jsonl"], "-o sub/../a.test.jsonl: this is the name of a suite"),
+        (&["-o", "other.test.json"], "-o other.test.json: this is the name of a suite"),
+        (&["--ctx", "ctx.json", "-o", "./ctx.json"], "-o ./ctx.json would overwrite the file of `--ctx`"),
+        (
+            &["--cases", "list.jsonl", "-o", "list.jsonl"],
+            "-o list.jsonl would overwrite the file of `--cases`",
+        ),
         (&["--trace", "hotseat.yaml"], "--trace hotseat.yaml would overwrite the project file"),
         (&["-o", "x.jsonl", "--save", "sub/../x.jsonl"], "--save sub/../x.jsonl is already named by -o"),
         (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
@@ -1478,4 +1486,45 @@ fn reports_never_overwrite_inputs() {
     );
     let listed = project.hotseat(&["runs", "--json"]);
     assert_eq!(listed.stdout.lines().count(), 1, "nothing was joined: {listed}");
+    let shown = project.hotseat(&["show", "last", "-o", "a.test.jsonl"]);
+    assert!(shown.code == 2 && shown.stderr.contains("this is the name of a suite"), "{shown}");
+    assert_eq!(project.workspace.read("a.test.jsonl"), suite);
+}
+
+/// A run that ends without a report leaves the one of the run before, and no other run writes the same file.
+#[test]
+fn a_report_is_replaced_at_the_end_of_the_run() {
+    let agent = FakeAgent::start(|request| {
+        let run = FakeRun::for_request(request).started();
+        match request.json()["messages"][0]["content"] == "wait" {
+            true => run.gate("answer").text("late").finished(),
+            false => run.text("at once").finished(),
+        }
+    });
+    let suite = "name: quick\nturns: [{ user: hi }]\n---\nname: slow\nturns: [{ user: wait }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let reports = ["r.json", "r.xml", "r.html"];
+    let outputs: Vec<&str> = reports.iter().flat_map(|file| ["-o", file]).collect();
+    let quick = [&["test", "--run", "quick"], &outputs[..]].concat();
+    assert_eq!(project.hotseat(&quick).code, 0);
+    let read = || reports.map(|file| project.workspace.read(file));
+    let first = read();
+    let slow = [&["test", "--run", "slow", "-o", "r.jsonl"], &outputs[..]].concat();
+    let running = project.command(&slow).spawn();
+    agent.wait_at_gate("answer", TEST_TIMEOUT);
+    for file in ["r.jsonl", "r.json"] {
+        let other = project.hotseat(&["test", "--run", "quick", "-o", file]);
+        let words = format!("cannot write {file}: another run is writing this file");
+        assert!(other.code == 3 && other.stderr.contains(&words), "{other}");
+    }
+    project.workspace.run("kill", &["-9", &running.id().to_string()]);
+    running.wait();
+    assert_eq!(read(), first);
+    let running = project.command(&slow).spawn();
+    agent.wait_at_gate("answer", TEST_TIMEOUT);
+    agent.release("answer");
+    assert_eq!(running.wait().code, 0);
+    for (before, after) in first.iter().zip(read()) {
+        assert!(before.contains("quick") && !after.contains("quick") && after.contains("slow"), "{after}");
+    }
 }

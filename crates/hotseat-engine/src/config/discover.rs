@@ -57,7 +57,7 @@ enum FileFit {
 }
 
 /// True if a folder that is passed contains the file as a suite.
-fn is_suite_name(path: &Path) -> bool {
+pub fn is_suite_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     is_program(path) || WRITTEN_SUITES.iter().any(|ending| name.ends_with(ending))
 }

@@ -14,6 +14,7 @@ pub(crate) mod markdown;
 pub(crate) mod record;
 mod recordings;
 mod reply;
+mod report_file;
 mod saved_cases;
 mod spool;
 mod text;
@@ -39,10 +40,13 @@ pub use junit::JUnitReporter;
 pub use markdown::MarkdownReporter;
 pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
+pub use report_file::{create_file, create_new_file, open_report_file};
 pub use saved_cases::SavedCasesReporter;
 pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, shell_word, wrap};
 pub use trace::TraceReporter;
 
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::is_suite_name;
 use hotseat_engine::run::{CaseOutcome, RunEvent, RunSettings, RunSummary, SweepReport};
 
 /// Receives the events of a run.
@@ -137,41 +141,39 @@ impl ReportFormat {
     }
 }
 
-/// Creates a reporter that writes to an empty file. `shown` is the display name of the file. Fails if a
-/// temporary file cannot be created.
+/// Checks the name of a report. `flag` is the option that names it.
+///
+/// # Errors
+/// If the next run would read a file of this name as a suite.
+pub fn check_report_name(flag: &str, path: &Path) -> Result<(), Diagnostic> {
+    if !is_suite_name(path) {
+        return Ok(());
+    }
+    let message =
+        format!("{flag} {}: this is the name of a suite, which the next run would read", path.display());
+    Err(Diagnostic::new(message).help("choose a name for the report that does not end like that of a suite"))
+}
+
+/// Creates a reporter that writes to a file from [`open_report_file`]. `shown` is the display name of the file. JSON lines replace
+/// what it contains at once, other formats at the end of the run. Fails if the file or a temporary one cannot be written.
 pub fn open_report(
     file: File,
     format: ReportFormat,
     shown: &str,
     setting: Arc<RunSettings>,
 ) -> io::Result<Box<dyn Reporter>> {
-    Ok(match format {
+    let output = file.try_clone()?;
+    let report: Box<dyn Reporter> = match format {
         ReportFormat::Json => Box::new(JsonReporter::new(file, shown.to_string(), setting)?),
-        ReportFormat::JsonLines => Box::new(JsonLinesReporter::new(file, setting)),
+        ReportFormat::JsonLines => {
+            report_file::truncate(&file)?;
+            return Ok(Box::new(JsonLinesReporter::new(file, setting)));
+        }
         ReportFormat::JUnit => Box::new(JUnitReporter::new(file)?),
         ReportFormat::Html => Box::new(HtmlReporter::new(file, shown.to_string(), setting)?),
         ReportFormat::Markdown => Box::new(MarkdownReporter::new(file, setting)),
-    })
-}
-
-/// Creates a report file and its folder. An existing file is truncated. Fails if it cannot be written.
-pub fn create_file(path: &Path) -> io::Result<File> {
-    create_folder(path)?;
-    File::create(path)
-}
-
-/// Creates a report file and its folder, if the file does not exist yet. Fails if it cannot be written, or
-/// exists.
-pub fn create_new_file(path: &Path) -> io::Result<File> {
-    create_folder(path)?;
-    File::create_new(path)
-}
-
-fn create_folder(path: &Path) -> io::Result<()> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
-    let words =
-        |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be created: {error}"));
-    std::fs::create_dir_all(folder).map_err(words)
+    };
+    Ok(Box::new(report_file::EndReporter::new(report, output)))
 }
 
 /// Error while writing a report file.

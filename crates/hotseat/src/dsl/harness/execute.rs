@@ -190,7 +190,10 @@ impl Harness {
     /// the reports of the last one.
     fn report_files<'a>(&self, arguments: &'a HarnessArguments) -> Result<Vec<HarnessReportFile<'a>>, u8> {
         let file = |path: &'a PathBuf| match ReportFormat::from_path(path) {
-            Some(format) => Ok(HarnessReportFile { path, format }),
+            Some(format) => match reporters::check_report_name("--output", path) {
+                Ok(()) => Ok(HarnessReportFile { path, format }),
+                Err(wrong) => Err(self.usage_error([wrong])),
+            },
             None => {
                 let (name, known) = (path.display(), reporters::REPORT_EXTENSIONS);
                 let message = format!("--output {name}: unknown extension, expected one of {known}");
@@ -200,9 +203,9 @@ impl Harness {
         arguments.outputs.iter().map(file).collect()
     }
 
-    /// Creates a file in place of an existing one.
-    fn create_file(&self, path: &Path) -> Result<File, u8> {
-        let file = reporters::create_file(&self.context.folder.join(path));
+    /// Opens a file with a function of [`reporters`].
+    fn open_file(&self, path: &Path, open: fn(&Path) -> io::Result<File>) -> Result<File, u8> {
+        let file = open(&self.context.folder.join(path));
         file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))
     }
 
@@ -264,13 +267,21 @@ impl Harness {
         let mut all = ReporterSet::default();
         for HarnessReportFile { path, format } in outputs {
             let name = path.display().to_string();
-            let report = reporters::open_report(self.create_file(path)?, format, &name, setting.clone());
+            let report = reporters::open_report(
+                self.open_file(path, reporters::open_report_file)?,
+                format,
+                &name,
+                setting.clone(),
+            );
             let report =
                 report.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
             all.reporters.push((name, report));
         }
         if let Some(path) = &arguments.trace {
-            all.add(path.display().to_string(), TraceReporter::new(self.create_file(path)?));
+            all.add(
+                path.display().to_string(),
+                TraceReporter::new(self.open_file(path, reporters::create_file)?),
+            );
         }
         let look = ConsoleOptions {
             color: match arguments.color {
