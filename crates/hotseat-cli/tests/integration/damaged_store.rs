@@ -171,6 +171,7 @@ fn reports_run_that_cannot_be_saved() {
     let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
     assert_eq!(output.code, 0, "what the agent did is known: {output}");
     assert!(output.stderr.contains("this run is not saved completely: "), "{output}");
+    assert!(output.stderr.contains("run the cases again to save a run"), "{output}");
     let output = project.hotseat(&["show", "last"]);
     let says_so = output.stderr.contains("the last events of this run were not saved: ")
         || output.stderr.contains("this run is incomplete; `hotseat resume")
@@ -187,6 +188,32 @@ fn reports_run_that_cannot_be_saved() {
     let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
     assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("out.json"), "{output}");
+}
+
+/// SQLite writes to a deleted file without an error.
+#[test]
+fn reports_store_that_is_deleted_during_the_run() {
+    for delete in
+        ["rm -r .hotseat", "rm .hotseat/runs.db", "rm -r .hotseat; mkdir .hotseat; : > .hotseat/runs.db"]
+    {
+        let answer = "printf '{\"type\": \"text\", \"text\": \"Hello\"}\\n{\"type\": \"done\"}\\n'";
+        let project = Project::with_config("target:\n  type: command\n  command: [sh, agent.sh]\n")
+            .file("agent.sh", &format!("read -r message\n{delete}\n{answer}\n"))
+            .suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+        let output = project.hotseat(&["test", "-o", "report.json"]);
+        assert_eq!(output.code, 0, "the results are known: {output}");
+        assert!(output.stdout.contains("ALL TESTS PASSED"), "{output}");
+        assert!(project.workspace.read("report.json").contains("\"greets\""), "{output}");
+        let warning = output.stderr.lines().find(|line| line.contains("this run is not saved completely: "));
+        let warning = warning.unwrap_or_else(|| panic!("{delete}: {output}"));
+        for part in
+            [".hotseat/runs.db was deleted or replaced during the run", "run the cases again to save a run"]
+        {
+            assert!(warning.contains(part), "{part}: {output}");
+        }
+        let shown = project.hotseat(&["show", "last"]);
+        assert!(shown.stderr.contains("no saved runs"), "{delete}: {shown}");
+    }
 }
 
 /// Incompressible text.

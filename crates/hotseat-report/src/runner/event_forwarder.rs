@@ -194,7 +194,9 @@ fn forward_events(
         if let (Some(saver), None) = (&mut saver, &not_saved)
             && let Err(error) = saver.save_events(&events)
         {
-            reporters.warnings.push(format!("this run is not saved completely: {error}"));
+            reporters.warnings.push(format!(
+                "this run is not saved completely: {error}. Its results and reports are complete; run the cases again to save a run"
+            ));
             not_saved = Some(error.to_string());
         }
         // The saved part must not look like a killed run.

@@ -57,6 +57,14 @@ impl RunStoreError {
         }
     }
 
+    /// The file was deleted or replaced while a run wrote to it.
+    pub(super) fn file_removed(path: &Path) -> Self {
+        RunStoreError::Unusable(format!(
+            "{} was deleted or replaced during the run, and with it what was saved before",
+            path.display()
+        ))
+    }
+
     /// The file contains data that cannot be parsed.
     pub(super) fn damaged(path: &Path, words: impl fmt::Display) -> Self {
         RunStoreError::Damaged(format!("{} is damaged: {words}", path.display()))

@@ -12,6 +12,7 @@ mod changes;
 mod columns;
 mod compression;
 mod error;
+mod file_identity;
 mod git;
 mod live;
 mod merge_runs;

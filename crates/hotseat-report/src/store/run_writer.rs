@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::RunStoreError;
 use super::columns::{self, SourceNumbers};
 use super::compression::{RepeatCompressor, RunDictionary, TextKind, compress, sample};
+use super::file_identity::FileIdentity;
 use super::git::{CommitLookup, GitCommit};
 use super::live::LiveWriter;
 use super::prune::{StoreLimits, prune};
@@ -32,6 +33,8 @@ use hotseat_targets::recorder::{SecretRedactor, wall_millis};
 pub struct RunWriter {
     path: PathBuf,
     connection: Connection,
+    /// The file that the connection writes.
+    file: FileIdentity,
     limits: StoreLimits,
     /// Lock that marks the run as running.
     lock: Option<RunLock>,
@@ -119,11 +122,13 @@ impl RunWriter {
         limits: StoreLimits,
     ) -> Result<RunWriter, RunStoreError> {
         let connection = tables::open(path, OpenMode::Create)?;
+        let file = FileIdentity::from_path(path).map_err(|error| RunStoreError::from_io(path, &error))?;
         let id = id.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()[..12].to_string());
         let run = WriteState { commit, ..WriteState::new(id, about) };
         Ok(RunWriter {
             path: path.to_path_buf(),
             connection,
+            file,
             limits,
             lock: None,
             live: None,
@@ -141,6 +146,7 @@ impl RunWriter {
         read: impl FnOnce(&StoredRun) -> Result<T, RunStoreError>,
     ) -> Result<(RunWriter, T), RunStoreError> {
         let mut connection = tables::open(path, OpenMode::Write)?;
+        let file = FileIdentity::from_path(path).map_err(|error| RunStoreError::from_io(path, &error))?;
         let life = RunLock::acquire(path, &head.id).map_err(|error| RunStoreError::from_io(path, &error))?;
         let Some(life) = life else {
             return Err(RunStoreError::NoSuchRun(format!(
@@ -154,6 +160,7 @@ impl RunWriter {
         let writer = RunWriter {
             path: path.to_path_buf(),
             connection,
+            file,
             limits,
             lock: Some(life),
             live: None,
@@ -188,12 +195,17 @@ impl RunWriter {
         if is_over {
             self.live = None;
         }
-        if written.is_ok() && is_over {
+        written.map_err(|error| RunStoreError::from_sqlite(&self.path, &error))?;
+        // SQLite keeps writing to a deleted file, which is gone with the process.
+        if !self.file.is_at(&self.path) {
+            return Err(RunStoreError::file_removed(&self.path));
+        }
+        if is_over {
             self.lock = None;
             // The run is saved even if pruning fails; the next run prunes again.
             let _ = prune(&self.path, &mut self.connection, self.limits, self.state.number, wall_millis());
         }
-        written.map_err(|error| RunStoreError::from_sqlite(&self.path, &error))
+        Ok(())
     }
 
     /// Ends a run whose last events could not be written: writes only its summary and the reason. Fails if
