@@ -293,6 +293,36 @@ fn mistakes_have_their_place() {
     }
 }
 
+/// The template engine finds unknown filters and tests only when it renders.
+#[test]
+fn mistakes_in_templates_are_found_before_the_agent_is_contacted() {
+    let agent = agent();
+    for (reply, words) in [
+        ("It is {{ user | uper }}", "the filter `uper`, which does not exist"),
+        ("{% if user is odd or turn is big %}a{% endif %}", "the test `big`, which does not exist"),
+        ("{{ user | upper", "this template is invalid: syntax error: "),
+        ("{% if user %}", "this template is invalid: syntax error: "),
+    ] {
+        let rules = format!("rules:\n  - reply: x\n    delay_ms: 1\n  - reply: \"{reply}\"\n");
+        let served =
+            project(&agent, "models: { main: { script: script.yaml } }\n", "name: a\nturns: [{ user: x }]\n")
+                .file("script.yaml", &rules);
+        let embedded = Project::with_config("target: { type: embedded, agent: . }\n")
+            .file("agent.yaml", "name: Clerk\n")
+            .file("script.yaml", &rules)
+            .suite("a", "name: a\nturns: [{ user: x }]\n");
+        for project in [served, embedded] {
+            let output = project.hotseat(&["test"]);
+            let line = format!("4 |   - reply: \"{reply}\"");
+            assert_eq!(output.code, 2, "{output}");
+            for words in [words, "script.yaml:4:", &line] {
+                assert!(output.stderr.contains(words), "{words:?} is not in {output}");
+            }
+        }
+    }
+    assert_eq!(agent.requests().len(), 0);
+}
+
 /// A provider that answers chat completions, and repeats the text of the last message.
 fn provider() -> FakeAgent {
     FakeAgent::start(|request: &FakeRequest| {

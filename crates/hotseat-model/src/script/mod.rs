@@ -38,6 +38,8 @@ mod shape;
 mod surrogates;
 #[cfg_attr(not(feature = "templates"), path = "no_template.rs")]
 mod template;
+#[cfg(feature = "templates")]
+mod template_filters;
 mod template_syntax;
 
 pub use builder::ScriptBuilder;

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::condition::{ConditionMatches, new_results};
 use super::diagnostics::ScriptDiagnostics;
 use super::rule::{SourceJson, SourceValue};
+use super::template_filters::{UnknownName, unknown_names};
 use super::template_syntax::{VARIABLES, is_template};
 use crate::{ModelMessage, ModelRequest, ModelToolResult};
 
@@ -90,6 +91,10 @@ impl TemplateSet {
                     .get_template(source)
                     .map(|template| template.undeclared_variables(false));
                 self.check_variables(used.unwrap_or_default(), captures, place, mistakes);
+                let unknown = unknown_names(source, &self.environment, |text| {
+                    self.environment.template_from_str(text).is_ok()
+                });
+                report_unknown_names(unknown, source, place, mistakes);
             }
             Err(error) => report_syntax_error(&error, source, place, mistakes),
         }
@@ -127,6 +132,10 @@ impl TemplateSet {
                     Ok(compiled) => {
                         let used = compiled.undeclared_variables(false);
                         self.check_variables(used, captures, place.as_ref(), mistakes);
+                        let unknown = unknown_names(source, &self.environment, |text| {
+                            self.environment.compile_expression(text).is_ok()
+                        });
+                        report_unknown_names(unknown, source, place.as_ref(), mistakes);
                     }
                     Err(error) => report_syntax_error(&error, source, place.as_ref(), mistakes),
                 }
@@ -316,6 +325,26 @@ fn single_expression(text: &str) -> Option<&str> {
     let inside = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let is_alone = !is_template(inside) && !inside.contains("}}");
     is_alone.then(|| inside.trim_matches('-'))
+}
+
+fn report_unknown_names(
+    unknown: Vec<UnknownName>,
+    source: &str,
+    place: Option<&SourceSpan>,
+    mistakes: &mut ScriptDiagnostics,
+) {
+    for UnknownName { kind, name, part } in unknown {
+        let kind_name = kind.describe();
+        let list = || {
+            format!(
+                "the {kind_name}s are those of minijinja: https://docs.rs/minijinja/3/minijinja/{kind_name}s/"
+            )
+        };
+        let advice = nearest_or(&name, kind.known_names().iter().copied(), list);
+        let message = format!("this template uses the {kind_name} `{name}`, which does not exist");
+        let place = place.map(|place| place.within(source, part));
+        mistakes.push(place.as_ref(), Diagnostic::new(message).help(advice));
+    }
 }
 
 fn report_syntax_error(

@@ -308,7 +308,7 @@ fn missing_template_value_names_rule() {
   - { name: priced, when: { turn: 1 }, reply: 'costs {{ result.price }}' }
   - { when: { turn: 2 }, reply: { tool_calls: [{ name: a, arguments: { x: '{{ result.price }}' } }] } }
   - { when: { turn: 3, user: 'a|(?<b>b)' }, reply: '{{ b }}' }
-  - { reply: '{{ user | shout }}' }",
+  - { reply: '{{ user.shout() }}' }",
     );
     let error = |request: &ModelRequest| script.answer(request, &mut ScriptMemory::new()).value.unwrap_err();
     let errors: Vec<ModelError> = [
