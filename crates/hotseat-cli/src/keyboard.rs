@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hotseat_engine::session::{HumanPrompt, HumanPrompter, HumanReply};
+use hotseat_engine::session::{HumanPrompt, HumanPrompter, HumanReply, MissingHumanInput};
 use hotseat_report::reporters::{CommandGuard, one_line, safe_lines};
 use hotseat_runtime::serve::{InputLine, MAX_LINE_BYTES, read_lines};
 use hotseat_targets::BoxFuture;
@@ -58,8 +58,8 @@ impl KeyboardInput {
                 Ok(Some(InputLine::TooLong(_))) => {
                     return HumanReply::Unreadable("a line of standard input is too long");
                 }
-                Ok(None) => return HumanReply::Unavailable("standard input has ended"),
-                Err(_) => return HumanReply::Unavailable("no input was typed in time"),
+                Ok(None) => return HumanReply::Unavailable(MissingHumanInput::InputEnded),
+                Err(_) => return HumanReply::Unavailable(MissingHumanInput::TimedOut),
             };
             match line.trim() {
                 "/end" => return HumanReply::End,

@@ -71,6 +71,49 @@ fn missing_human_does_not_block_run() {
     assert_eq!(tested.case("ends")["error_kind"], "assertion");
 }
 
+/// The advice to use `--interactive` helps nobody who does.
+#[test]
+fn a_missing_answer_of_the_human_has_its_own_hint() {
+    let agent = agent();
+    let cases = [
+        case("skips", json!({})),
+        case("fails", json!({"on_missing_input": "fail"})),
+        case(
+            "ends",
+            json!({"on_missing_input": "end", "final_assertions": [{"type": "contains", "value": "How"}]}),
+        ),
+        json!({"id": "begins", "interactive": {"enabled": true}, "final_assertions": [{"type": "contains", "value": "EXP-1"}]}),
+    ];
+    let tested = run_with_stdin(&project(&agent, &cases), "", &["--interactive"]);
+    let output = tested.output.stdout.split_whitespace().collect::<Vec<_>>().join(" ").replace(" │ ", " ");
+    let hint = "Run the case in a terminal, or pipe one line for each question to standard input";
+    assert_eq!(output.matches(hint).count(), 3, "{}", tested.output);
+    assert!(output.contains(&format!("Hint: {hint}; set `on_missing_input: end`")), "{}", tested.output);
+    assert!(!output.contains("use --interactive"), "{}", tested.output);
+    let ended = "the human gave no input for turn 2: standard input has ended (`on_missing_input: end`)";
+    assert_eq!(tested.case("ends")["warnings"], json!([ended]));
+    assert_eq!(tested.case("begins")["error"], "no initial input");
+}
+
+#[test]
+fn a_human_who_is_not_asked_is_a_warning() {
+    let agent = agent();
+    let done = json!({"turns": [{"input": "It is 250"}]});
+    let held = project(&agent, &[case("done", done.clone()), case("asked", json!({}))]);
+    let tested = run_with_stdin(&held, "250\n", &[]);
+    tested.assert_all_passed();
+    let warning = "the human was not asked: the agent awaits no input after turn 1 (`completed`)";
+    assert_eq!(tested.case("done")["warnings"], json!([warning]));
+    assert_eq!(tested.case("asked")["warnings"], Value::Null);
+    assert!(tested.output.stdout.contains(&format!("warning: {warning}")), "{}", tested.output);
+    let rechecked = held.hotseat(&["recheck", "last"]);
+    assert_eq!(rechecked.stdout.matches("the human was not asked").count(), 1, "{rechecked}");
+    // Nobody else expects to be asked.
+    let plain = json!({"id": "plain", "turns": [{"input": "It is 250"}]});
+    let tested = run_with_stdin(&project(&agent, &[plain]), "", &[]);
+    assert_eq!(tested.case("plain")["warnings"], Value::Null);
+}
+
 #[test]
 fn a_line_that_cannot_be_sent_is_no_end_of_the_input() {
     let agent = agent();

@@ -121,6 +121,7 @@ impl Attempt {
         own.checkpoints = result.checkpoints;
         own.limit = result.limit;
         own.logs.extend(result.logs);
+        own.warnings.extend(result.warnings);
         own.lacks_timestamps = result.is_untimed;
         own.hides_calls = result.conversation.call_visibility == CallVisibility::Hidden;
         (self.conversation, self.events) = (result.conversation, result.events);

@@ -1,9 +1,13 @@
 //! A human who gives inputs at the keyboard.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::roles::Dialogue;
 use hotseat_targets::BoxFuture;
+
+/// Caller of the turns whose input a human typed.
+pub(super) const HUMAN_CALLER: &str = "person";
 
 /// Prompts a human for the user's next input. At most one conversation prompts at a time.
 pub trait HumanPrompter: Send + Sync {
@@ -38,7 +42,42 @@ pub enum HumanReply {
     /// Skip the case.
     Skip,
     /// No input, and the reason.
-    Unavailable(&'static str),
+    Unavailable(MissingHumanInput),
     /// An input that cannot be sent, and the reason.
     Unreadable(&'static str),
+}
+
+/// Why a human who was asked gave no input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingHumanInput {
+    /// Standard input has ended.
+    InputEnded,
+    /// Nothing was typed within the timeout of the prompt.
+    TimedOut,
+}
+
+impl MissingHumanInput {
+    pub(super) const ALL: [MissingHumanInput; 2] =
+        [MissingHumanInput::InputEnded, MissingHumanInput::TimedOut];
+
+    /// Returns what a user can do to give the input.
+    pub(super) fn advice(self) -> &'static str {
+        match self {
+            MissingHumanInput::InputEnded => {
+                "Run the case in a terminal, or pipe one line for each question to standard input"
+            }
+            MissingHumanInput::TimedOut => {
+                "Type the input in time, or set a longer `timeout` of `interactive`"
+            }
+        }
+    }
+}
+
+impl fmt::Display for MissingHumanInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MissingHumanInput::InputEnded => "standard input has ended",
+            MissingHumanInput::TimedOut => "no input was typed in time",
+        })
+    }
 }

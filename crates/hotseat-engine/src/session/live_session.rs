@@ -78,6 +78,8 @@ pub struct Session<'a> {
     pub(super) checkpoints: Vec<CheckpointResult>,
     pub(super) limit: Option<Duration>,
     pub(super) logs: Vec<String>,
+    /// Remarks on the conversation that do not change the verdict.
+    pub(super) warnings: Vec<String>,
     /// The first failed turn, if the case continues after failures.
     first_failure: Option<AttemptFailure>,
     /// Problem of the first check that was decided as if there were no calls, before the agent used a service of the test.
@@ -198,6 +200,7 @@ impl<'a> Session<'a> {
             checkpoints: case.checkpoints.iter().map(CheckpointResult::new).collect(),
             limit: None,
             logs: Vec::new(),
+            warnings: Vec::new(),
             first_failure: None,
             assumed_no_calls: None,
             ending: start.err().map(ConversationEnding::Failed),
@@ -667,6 +670,7 @@ impl<'a> Session<'a> {
             checkpoints: self.checkpoints,
             limit: self.limit,
             logs: self.logs,
+            warnings: self.warnings,
             conversation: TracedConversation::default(),
             events: Vec::new(),
             duration: Duration::ZERO,

@@ -12,6 +12,7 @@ use hotseat_trace::{
 use serde_json::Value;
 
 use super::conversation_ending::{ConversationEnding, SkipReason};
+use super::human::HUMAN_CALLER;
 use super::turn::{TIMEOUT_ERROR, TurnInput};
 use crate::cases::{CaseTurn, TestCase};
 use crate::roles::{RoleError, RoleExchange, SimulatorQuestion, UserAnswer};
@@ -404,7 +405,7 @@ impl RecordedConversation {
     ) -> Result<TurnInput<'static>, ConversationEnding> {
         let turn = self.turns.get(place).map(|range| &self.records[range.clone()]).unwrap_or_default();
         let typed = turn.iter().any(|record| match &record.payload {
-            Payload::TurnStarted(start) => &*start.caller_id == "person",
+            Payload::TurnStarted(start) => &*start.caller_id == HUMAN_CALLER,
             _ => false,
         });
         let message = turn.iter().find_map(|record| match &record.payload {
@@ -412,7 +413,7 @@ impl RecordedConversation {
             _ => None,
         });
         match (message.filter(|_| typed), SkipReason::from_verdict(&self.outcome.verdict)) {
-            (Some(text), _) => Ok(TurnInput::from_text(text, unwritten, "person", None)),
+            (Some(text), _) => Ok(TurnInput::from_text(text, unwritten, HUMAN_CALLER, None)),
             (None, Some(reason)) => Err(ConversationEnding::Skipped(reason)),
             (None, None) => Err(match self.failure_of(&[FailureKind::NoInput]) {
                 Some(failure) => ConversationEnding::Failed(failure.clone()),

@@ -210,6 +210,8 @@ pub struct ConversationResult {
     pub limit: Option<Duration>,
     /// Log lines of the test itself.
     pub logs: Vec<String>,
+    /// Remarks on the conversation that do not change the verdict. Those of a re-evaluation are in the saved attempt.
+    pub warnings: Vec<String>,
     /// The recorded conversation.
     pub conversation: TracedConversation,
     /// The trace, if it was requested.

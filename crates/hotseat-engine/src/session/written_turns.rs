@@ -4,14 +4,15 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use tokio::time::Instant;
 
 use super::conversation_ending::ConversationEnding;
+use super::human::HUMAN_CALLER;
 use super::live_session::missing_checkpoints;
 use super::simulation::SimulatorStep;
 use super::turn::TurnInput;
 use crate::cases::{OnMissingInput, PromptPolicy};
 use crate::roles::Dialogue;
 use crate::session::{
-    AwaitingState, HumanPrompt, HumanReply, InputSources, NextInput, Session, SimulationOptions, checkpoints,
-    input_hint,
+    AwaitingState, HumanPrompt, HumanReply, InputSources, MissingHumanInput, NextInput, Session,
+    SimulationOptions, checkpoints, input_hint,
 };
 
 /// Default maximum of turns with a simulated user.
@@ -19,9 +20,17 @@ const DEFAULT_MAX_TURNS: usize = 20;
 /// Maximum number of turns with a human. Standard input may be endless, for example a pipe.
 const DEFAULT_MAX_HUMAN_TURNS: usize = 1_000;
 /// Message of a conversation that lacks the next input.
-pub const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
-/// Hint shown with [`NO_NEXT_TURN`].
-pub const MISSING_INPUT_HINT: &str = "Add more turns, use --interactive, or configure simulator; set `on_missing_input: end` if the conversation may end here";
+const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
+
+/// Returns the hint for the reason of a conversation that lacks the next input: what may give the input, if a human was asked.
+/// `None` for other reasons.
+pub fn missing_input_hint(reason: &str) -> Option<String> {
+    let why = reason.strip_prefix(NO_NEXT_TURN)?;
+    let human = MissingHumanInput::ALL.into_iter().find(|missing| why.contains(&missing.to_string()));
+    let advice =
+        human.map_or("Add more turns, use --interactive, or configure simulator", MissingHumanInput::advice);
+    Some(format!("{advice}; set `on_missing_input: end` if the conversation may end here"))
+}
 
 impl<'c> Session<'c> {
     /// Sends all turns of the case.
@@ -90,7 +99,10 @@ impl<'c> Session<'c> {
             }
             NextInput::Simulator => Box::pin(self.simulated_input(place)).await,
             NextInput::Human => Box::pin(self.human_input(place)).await,
-            NextInput::End => Err(ConversationEnding::Completed),
+            NextInput::End => {
+                self.warnings.extend(self.unasked_human());
+                Err(ConversationEnding::Completed)
+            }
             NextInput::Skip | NextInput::Fail => Err(self.missing_input(NO_NEXT_TURN)),
             NextInput::CompletedEarly => {
                 let message = format!(
@@ -102,6 +114,24 @@ impl<'c> Session<'c> {
         }
     }
 
+    /// Returns a warning if the case has a human whom the conversation never asked.
+    fn unasked_human(&self) -> Option<String> {
+        self.case.interactive.as_ref()?;
+        let last = self.turns().last()?;
+        // The saved attempt of a re-evaluation has this warning.
+        if self.counterpart.recorded().is_some()
+            || self.turns().iter().any(|turn| &*turn.caller == HUMAN_CALLER)
+        {
+            return None;
+        }
+        let state = AwaitingState::detect(last, &self.case.signs);
+        Some(format!(
+            "the human was not asked: the agent awaits no input after turn {} (`{}`)",
+            self.turns().len(),
+            state.name()
+        ))
+    }
+
     /// Returns the ending if the agent awaits input and no source is left.
     fn missing_input(&self, reason: &str) -> ConversationEnding {
         match self.case.on_missing_input {
@@ -109,9 +139,10 @@ impl<'c> Session<'c> {
             OnMissingInput::End => ConversationEnding::Completed,
             OnMissingInput::Fail => {
                 let question = self.turns().last().and_then(|turn| turn.answer()).unwrap_or_default();
-                let detail = format!("agent asked: {question:?}\n{MISSING_INPUT_HINT}");
+                let asked = format!("agent asked: {question:?}");
+                let detail: Vec<String> = [asked].into_iter().chain(missing_input_hint(reason)).collect();
                 ConversationEnding::Failed(
-                    AttemptFailure::new(FailureKind::NoInput, reason).with_detail(detail),
+                    AttemptFailure::new(FailureKind::NoInput, reason).with_detail(detail.join("\n")),
                 )
             }
         }
@@ -180,12 +211,23 @@ impl<'c> Session<'c> {
         self.paused += begun.elapsed();
         match typed {
             HumanReply::Text(text) => {
-                Ok(TurnInput::from_text(text, &self.case.turn_defaults, "person", None))
+                Ok(TurnInput::from_text(text, &self.case.turn_defaults, HUMAN_CALLER, None))
             }
             HumanReply::End if place > 0 => Err(ConversationEnding::Completed),
             HumanReply::End => Err(self.no_input(place, "the input was empty")),
             HumanReply::Skip => Err(ConversationEnding::Skipped("skipped by the human".to_string().into())),
-            HumanReply::Unavailable(why) => Err(self.no_input(place, &format!("{NO_NEXT_TURN} ({why})"))),
+            HumanReply::Unavailable(why) if place == 0 => {
+                Err(self.no_input(place, &format!("{why}\n{}", why.advice())))
+            }
+            HumanReply::Unavailable(why) => {
+                if self.case.on_missing_input == OnMissingInput::End {
+                    self.warnings.push(format!(
+                        "the human gave no input for turn {}: {why} (`on_missing_input: end`)",
+                        place + 1
+                    ));
+                }
+                Err(self.no_input(place, &format!("{NO_NEXT_TURN} ({why})")))
+            }
             HumanReply::Unreadable(why) => {
                 Err(ConversationEnding::Failed(AttemptFailure::new(FailureKind::TestError, why)))
             }

@@ -12,7 +12,7 @@ use super::turn::{
 };
 use crate::reporters::text::{columns, format_duration, not_run_turns, one_line, safe_lines, wrap};
 use hotseat_engine::run::Attempt;
-use hotseat_engine::session::{CheckResult, CheckState, MISSING_INPUT_HINT, NO_NEXT_TURN};
+use hotseat_engine::session::{CheckResult, CheckState, missing_input_hint};
 
 /// Columns reserved for a duration, so that texts are cut to the same width.
 pub(super) const DURATION_COLUMNS: usize = "(1000.0m)".len();
@@ -163,7 +163,7 @@ impl<'a> ConversationTree<'a> {
         let asked = said.or_else(|| last?.awaiting.as_ref()?.hint.as_deref()).unwrap_or_default();
         let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
         let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
-        lines.extend(reason.starts_with(NO_NEXT_TURN).then(|| format!("Hint: {MISSING_INPUT_HINT}")));
+        lines.extend(missing_input_hint(reason).map(|hint| format!("Hint: {hint}")));
         let margin = format!("{TRUNK}  ");
         let room = self.look.columns_left(columns(&margin));
         for words in lines {
