@@ -60,15 +60,18 @@ pub fn rerun_commands(
         let words = words.flat_map(|(_, words)| words.iter().map(|word| shell_word(word).into_owned()));
         ["hotseat".to_string(), "test".to_string()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     };
-    let cannot_select_failed =
-        args.input.is_some() || args.select.cases.is_some() || args.select.shard.is_some();
     let all = join(&[ArgumentRole::Suites, ArgumentRole::Cases, ArgumentRole::Behavior]);
     Some(RerunCommands {
         any: join(&[ArgumentRole::Behavior]),
         suites: join(&[ArgumentRole::Suites, ArgumentRole::Behavior]),
-        failed: (is_saved && !cannot_select_failed).then(|| format!("{all} --lf")),
+        failed: can_select_failed(args, is_saved).then(|| format!("{all} --lf")),
         trace: None,
     })
+}
+
+/// True if `--last-failed` can be added to the arguments: the failed cases are known from saved runs, and some flags exclude it.
+pub fn can_select_failed(args: &TestArgs, is_saved: bool) -> bool {
+    is_saved && args.input.is_none() && args.select.cases.is_none() && args.select.shard.is_none()
 }
 
 /// A part of the tests, selected during `--watch`.

@@ -45,6 +45,8 @@ pub(super) struct WatchedFiles {
     /// Files found by the latest search that were not known before.
     new: Vec<PathBuf>,
     is_truncated: bool,
+    /// True if the project saves runs.
+    saves_runs: bool,
 }
 
 /// Cases that run again after a change.
@@ -79,6 +81,7 @@ impl WatchedFiles {
             None => Some(Project::without_file(context.folder.clone(), context.environment.clone())),
         };
         let Some(project) = project else { return };
+        self.saves_runs = project.store.enabled;
         for suite in discover_suites(&args.paths, &context.folder, &project).suites {
             found.insert(suite.path.clone(), FileRole::Suite);
         }
@@ -108,6 +111,11 @@ impl WatchedFiles {
                 self.files.insert(path, (role, stamp));
             }
         }
+    }
+
+    /// True if the project saves runs.
+    pub(super) fn saves_runs(&self) -> bool {
+        self.saves_runs
     }
 
     /// Returns the files that changed since the last call.

@@ -12,7 +12,7 @@ use hotseat_engine::run::ShutdownSignals;
 use crate::args::{CliArgs, CliCommand, TestArgs};
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
-use crate::rerun::{RunSelection, selected_arguments};
+use crate::rerun::{RunSelection, can_select_failed, selected_arguments};
 use crate::test::{self, TestTask};
 use clap::Parser;
 use files::{ChangeEffect, WatchedFiles};
@@ -119,9 +119,15 @@ impl WatchLoop {
     fn print_status(&mut self, number: usize, context: &CliContext) {
         self.files.discover(&self.args.select, context);
         if self.keyboard.is_open() {
-            context.print_message("keys: a all · f failed · t filter · Enter again · q quit");
+            let failed = if self.can_run_failed() { "f failed · " } else { "" };
+            context.print_message(&format!("keys: a all · {failed}t filter · Enter again · q quit"));
         }
         context.print_message(&format!("── run {number} ended; watching {} ──", self.files.describe()));
+    }
+
+    /// True if the failed cases are known: those of saved runs.
+    fn can_run_failed(&self) -> bool {
+        can_select_failed(&self.args, self.files.saves_runs() && !self.args.no_store)
     }
 
     /// Waits for a reason to run.
@@ -175,6 +181,7 @@ impl WatchLoop {
     fn handle_key(&mut self, key: u8, context: &CliContext) -> Option<WatchStep> {
         match PressedKey::from_byte(key) {
             PressedKey::All => Some(WatchStep::Run(RunSelection::All, "all cases".to_string())),
+            PressedKey::Failed if !self.can_run_failed() => None,
             PressedKey::Failed => Some(WatchStep::Run(RunSelection::Failed, "failed cases".to_string())),
             PressedKey::Again => Some(WatchStep::Run(self.last.clone(), "again".to_string())),
             PressedKey::Filter => match self.read_filter(context) {

@@ -104,6 +104,28 @@ fn keys_select_cases() {
     assert_eq!(running.wait().code, 1, "the last run failed");
 }
 
+/// The failed cases are known from saved runs.
+#[test]
+fn unsaved_runs_have_no_key_for_failed_cases() {
+    let agent = echo_agent();
+    let unsaved = format!("target: {{ endpoint: '{}' }}\nstore: false\n", agent.url());
+    for (project, arguments) in [
+        (Project::with_agent(&agent), &["--no-store"][..]),
+        (Project::with_agent(&agent), &["--shard", "1/1"]),
+        (Project::with_config(&unsaved), &[]),
+    ] {
+        let project = project.suite("b", &case("second", "goodbye"));
+        let mut running = start(&project, arguments);
+        let run = wait_for_run(&mut running, 1);
+        assert!(run.contains("keys: a all · t filter · Enter again · q quit"), "{run}");
+        running.press_keys("fa");
+        let run = wait_for_run(&mut running, 2);
+        assert!(run.contains("all cases") && run.contains("Total:     1"), "{run}");
+        running.press_keys("q");
+        assert_eq!(running.wait().code, 1);
+    }
+}
+
 #[test]
 fn ctrl_c_quits_between_runs_and_during_one() {
     let agent = FakeAgent::start(|request: &FakeRequest| {
