@@ -15,6 +15,9 @@ use hotseat_targets::recorder::SecretRedactor;
 use crate::args::ColorChoice;
 use crate::exit::ExitStatus;
 
+/// Smallest and largest output width. In less, frames and marks leave no room for texts; longer lines are hard to read.
+const MIN_WIDTH: usize = 30;
+const MAX_WIDTH: usize = 200;
 /// Output width if neither the terminal nor `COLUMNS` gives one.
 const DEFAULT_WIDTH: usize = 100;
 
@@ -70,6 +73,8 @@ impl CliContext {
             true => terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
             false => environment.get("COLUMNS").and_then(|columns| columns.parse().ok()),
         };
+        // Terminals and programs that do not know their width say 0.
+        let width = width.filter(|width| *width > 0);
         CliContext {
             environment: Arc::new(environment),
             arguments: std::env::args_os().skip(1).map(|argument| argument.into_string().ok()).collect(),
@@ -82,7 +87,7 @@ impl CliContext {
             stderr_terminal: io::stderr().is_terminal(),
             stdin_terminal: io::stdin().is_terminal(),
             has_width: stdout_terminal || width.is_some(),
-            width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
+            width: width.unwrap_or(DEFAULT_WIDTH).clamp(MIN_WIDTH, MAX_WIDTH),
         }
     }
 

@@ -660,3 +660,25 @@ fn colors_do_not_change_text() {
         assert!(coloured.contains(&format!("\x1b[{code}m{words}\x1b[0m")), "{words}: {coloured:?}");
     }
 }
+
+#[test]
+fn columns_set_the_width_of_narrow_and_unknown_terminals() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text(&"wide\u{7}r ".repeat(20)).finished()
+    });
+    let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: nowhere } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let run = |columns: Option<&str>| {
+        let command = project.command(&["test", "--no-store"]);
+        let command = columns.into_iter().fold(command, |command, columns| command.env("COLUMNS", columns));
+        command.run().redacted().stdout
+    };
+    let rule = |output: &str| output.lines().next().map_or(0, |line| line.chars().count());
+    assert_eq!((rule(&run(Some("34"))), rule(&run(Some("5"))), rule(&run(Some("50")))), (34, 30, 50));
+    assert_eq!(run(Some("0")), run(None));
+    for columns in 30..50 {
+        let output = run(Some(&columns.to_string()));
+        let whole = output.matches("\\u{7}").count();
+        assert!(whole > 10 && whole == output.matches("\\u").count(), "{columns}: {output}");
+    }
+}

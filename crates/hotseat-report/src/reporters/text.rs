@@ -66,6 +66,9 @@ pub fn columns(text: &str) -> usize {
     if is_plain(text) { text.len() } else { text.width() }
 }
 
+/// Joins the characters beside it into one.
+const ZERO_WIDTH_JOINER: char = '\u{200d}';
+
 /// Selects the form of the character before it that has colors and takes two columns.
 const EMOJI_SELECTOR: char = '\u{fe0f}';
 
@@ -156,8 +159,58 @@ pub fn last_lines(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
+/// Returns the length of the escape sequence that a text begins with: `\n`, `\u{1b}` or `\u001b`. 0 if it begins with none.
+fn escape_length(text: &str) -> usize {
+    let Some(escaped) = text.strip_prefix('\\') else { return 0 };
+    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let Some(code) = escaped.strip_prefix('u') else {
+        return 1 + usize::from(escaped.starts_with(['n', 'r', 't', '0', '\\', '"', '\'']));
+    };
+    match (code.strip_prefix('{').and_then(|code| code.split_once('}')), code.get(..4)) {
+        (Some((digits, _)), _) if digits.len() <= 6 && is_hex(digits) => "\\u{}".len() + digits.len(),
+        (_, Some(digits)) if is_hex(digits) => "\\u".len() + digits.len(),
+        _ => 1,
+    }
+}
+
+/// Maximum number of bytes of a character with those that combine with it.
+const MAX_PIECE_BYTES: usize = 64;
+
+/// Returns the pieces of a text that a line break must not divide: escape sequences, and characters with those that combine
+/// with them.
+fn unbreakable_pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let mut end = escape_length(rest).max(first.len_utf8());
+        let mut is_joined = false;
+        for c in rest[end..].chars().take_while(|_| first != '\\') {
+            if !is_joined && c.width() != Some(0) || end > MAX_PIECE_BYTES {
+                break;
+            }
+            is_joined = c == ZERO_WIDTH_JOINER;
+            end += c.len_utf8();
+        }
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// Returns a piece, or its characters if it is wider than a line.
+fn parts_within(piece: &str, width: usize) -> impl Iterator<Item = &str> {
+    let is_whole = columns(piece) <= width;
+    let length = move |c: char| if is_whole { piece.len() } else { c.len_utf8() };
+    let mut rest = piece;
+    std::iter::from_fn(move || {
+        let (part, after) = rest.split_at(length(rest.chars().next()?));
+        rest = after;
+        Some(part)
+    })
+}
+
 /// Wraps a line to at most `rest` columns, and at most `first` columns in the first line. Lines break after
-/// spaces and commas, otherwise when they are full.
+/// spaces and commas, otherwise when they are full. No break divides an escape sequence or an emoji that fits in a line.
 pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
     // A line has space for at least one wide character, otherwise wrapping would not end.
     let (mut room, rest) = (first.max(2), rest.max(2));
@@ -166,19 +219,19 @@ pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
     for piece in line.split_inclusive([' ', ',']) {
         let word = piece.trim_end().width();
         let mut next_line = used + word > room && word <= rest;
-        for (c, next) in with_next(piece) {
-            let columns = shown_columns(c, next);
+        for part in unbreakable_pieces(piece).flat_map(|part| parts_within(part, rest)) {
+            let columns = columns(part);
             next_line |= used + columns > room;
             if next_line {
                 // White space at the end of a line is invisible, and at the start of a line it is unwanted.
-                if c == ' ' {
+                if part == " " {
                     continue;
                 }
                 out.push(String::new());
                 (used, room, next_line) = (0, rest, false);
             }
             used += columns;
-            out.last_mut().expect("there is always a line").push(c);
+            out.last_mut().expect("there is always a line").push_str(part);
         }
     }
     out.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
@@ -206,6 +259,22 @@ mod tests {
         assert_eq!(columns(&one_line(&hearts, 8)), 7);
         assert_eq!(columns(&preview(&hearts, 9)), 9);
         assert!(wrap(&hearts, 4, 4).iter().all(|line| columns(line) == 4));
+    }
+
+    #[test]
+    fn escape_sequences_and_joined_emoji_are_not_divided() {
+        let family = "👩\u{200d}👩\u{200d}👧\u{200d}👦";
+        for (line, width, expected) in [
+            (r"abc\u{200d}def\nx", 10, &[r"abc", r"\u{200d}de", r"f\nx"][..]),
+            (r"abcde\nf", 6, &["abcde", r"\nf"]),
+            (r"ab\u001bcd", 6, &["ab", r"\u001b", "cd"]),
+            (r"C:\users", 4, &[r"C:\u", "sers"]),
+            (r"\u{10ffff}", 4, &[r"\u{1", "0fff", "f}"]),
+            (&format!("abc{family}d"), 5, &[&format!("abc{family}"), "d"]),
+            (&format!("abcd{family}"), 5, &["abcd", family]),
+        ] {
+            assert_eq!(wrap(line, width, width), expected, "{line}");
+        }
     }
 
     #[test]
