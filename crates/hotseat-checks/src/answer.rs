@@ -3,6 +3,7 @@
 //! The answer is the last message of the last turn in the scope of a check. The text of a turn is all of its
 //! messages.
 
+use hotseat_document::quote;
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ pub fn answer(scope: TurnScope<'_>) -> &str {
 pub fn format_text(text: &str) -> String {
     match text {
         "" => "no text".to_string(),
-        text => format!("{:?}", truncate(text)),
+        text => quote(&truncate(text)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `contains` and `not_contains`: the text of the agent contains a given text, or does not.
 
+use hotseat_document::quote;
 use hotseat_trace::TurnScope;
 
 use super::agent_text::{TurnSelection, agent_text};
@@ -25,7 +26,7 @@ impl CheckBehavior for ContainsText {
 
     fn describe(&self) -> String {
         let what = if self.must_contain { "to contain" } else { "not to contain" };
-        format!("the agent's text {what} {:?}", truncate(&self.text))
+        format!("the agent's text {what} {}", quote(&truncate(&self.text)))
     }
 
     fn lasting_outcome(&self, _: TurnScope<'_>) -> Option<CheckOutcome> {

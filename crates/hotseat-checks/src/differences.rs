@@ -1,6 +1,6 @@
 //! Differences between expected and actual values, one by one.
 
-use hotseat_document::excerpt;
+use hotseat_document::{excerpt, quote};
 use hotseat_trace::{
     AgentToolCall, ComparedPart, DifferenceReason, NearestCall, ValueDifference, json_equal,
 };
@@ -164,7 +164,7 @@ fn with_type(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(text) => format!("the text {:?}", excerpt(text, MAX_VALUE_CHARS)),
+        Value::String(text) => format!("the text {}", quote(&excerpt(text, MAX_VALUE_CHARS))),
         Value::Null | Value::Array(_) | Value::Object(_) => json_type(value).to_string(),
     }
 }

@@ -1,5 +1,6 @@
 //! `with_tool_calls`: the agent does not send text in a message that calls tools.
 
+use hotseat_document::quote;
 use hotseat_trace::TurnScope;
 
 use super::call_text::truncate;
@@ -26,7 +27,7 @@ impl CheckBehavior for NoTextWithToolCalls {
         });
         let (mut beside, mut unknown) = (Vec::new(), None);
         for (turn, message, calls_tools) in said {
-            let shown = || format!("turn {}: {:?}", turn.number, truncate(&message.content));
+            let shown = || format!("turn {}: {}", turn.number, quote(&truncate(&message.content)));
             match calls_tools {
                 Some(true) => beside.push(format!("{} in a message that calls tools", shown())),
                 Some(false) => {}

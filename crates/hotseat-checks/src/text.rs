@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::call_text::truncate;
+use super::answer::format_text;
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts};
 
@@ -46,7 +46,6 @@ impl CheckBehavior for TextPattern {
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let text = scope.text();
         let passed = self.pattern.is_match(&text) == (self.expected == TextMatch::Match);
-        let actual = if text.is_empty() { "no text".to_string() } else { format!("{:?}", truncate(&text)) };
-        CheckDecision::new(passed, actual)
+        CheckDecision::new(passed, format_text(&text))
     }
 }

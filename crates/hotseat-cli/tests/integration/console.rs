@@ -682,3 +682,17 @@ fn columns_set_the_width_of_narrow_and_unknown_terminals() {
         assert!(whole > 10 && whole == output.matches("\\u").count(), "{columns}: {output}");
     }
 }
+
+/// Characters that hide or reorder text are shown; those that join emoji are a part of them.
+#[test]
+fn joined_emoji_are_shown_whole() {
+    let family = "👩\u{200d}👩\u{200d}👧";
+    let said = format!("{family} pass\u{200d}word\u{202e}\u{200b}");
+    let agent =
+        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(&said).finished());
+    let suite = "name: a\nturns: [{ user: hello, assert: [{ text: { must_match: nowhere } }, { type: contains, value: nothing }] }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let output = project.hotseat(&["test", "--no-store"]);
+    let got = format!(r#"got: "{family} pass\u{{200d}}word\u{{202e}}\u{{200b}}""#);
+    assert_eq!(output.stdout.matches(&got).count(), 2, "{output}");
+}

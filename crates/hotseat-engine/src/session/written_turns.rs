@@ -1,5 +1,6 @@
 //! Drives a session by the turns of a case: first the turns in the file, then a simulated user, then a human.
 
+use hotseat_document::quote;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use tokio::time::Instant;
 
@@ -139,7 +140,7 @@ impl<'c> Session<'c> {
             OnMissingInput::End => ConversationEnding::Completed,
             OnMissingInput::Fail => {
                 let question = self.turns().last().and_then(|turn| turn.answer()).unwrap_or_default();
-                let asked = format!("agent asked: {question:?}");
+                let asked = format!("agent asked: {}", quote(question));
                 let detail: Vec<String> = [asked].into_iter().chain(missing_input_hint(reason)).collect();
                 ConversationEnding::Failed(
                     AttemptFailure::new(FailureKind::NoInput, reason).with_detail(detail.join("\n")),
