@@ -817,10 +817,10 @@ fn junit_uses_surefire_elements() {
 fn junit_names_are_unique_as_they_are_written() {
     let agent = letter_agent();
     let suite = [
-        ("p", "one", r#""ab""#),
-        ("pp", r#""x""#, r#""a\u0001b""#),
-        ("ppp", r#""\u0001x""#, r#""a\u0002b""#),
-        ("pppp", "four", "ab [one]"),
+        ("p", "one", r#""a\uFFFDb""#),
+        ("pp", r#""\u0081x""#, r#""a\u0081b""#),
+        ("ppp", r#""\u0082x""#, r#""a\u0082b""#),
+        ("pppp", "four", r#""a\uFFFDb [one]""#),
     ];
     let suite = suite.map(|(text, id, name)| {
         with(text, &format!("name: {name}\n")).replace(&format!("id: {text}\n"), &format!("id: {id}\n"))
@@ -830,7 +830,8 @@ fn junit_names_are_unique_as_they_are_written() {
     let xml = project.workspace.read("out.xml");
     let names = xml.split("<testcase name=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
     let names: Vec<&str> = names.collect();
-    assert_eq!(names, ["ab [one] #1", "ab [x] #2", "ab [x] #3", "ab [one] [four] #4"], "{xml}");
+    let expected = ["a�b [one] #1", "a�b [�x] #2", "a�b [�x] #3", "a�b [one] [four] #4"];
+    assert_eq!(names, expected, "{xml}");
 }
 
 /// An attempt that says nothing about the agent makes no passed case flaky.

@@ -1131,6 +1131,8 @@ fn untrusted_text_is_data_in_reports() {
             || c.is_control() && !matches!(c, '\n' | '\t' | '\r')
     };
     assert!(!xml.contains(no_character), "{xml:?}");
+    // Nothing is left out.
+    assert!(xml.contains('␛') && xml.contains('\u{fffd}'), "{xml:?}");
     assert_eq!(read_json_lines(&project, "out.jsonl").len(), 9);
 }
 

@@ -1,11 +1,9 @@
 //! Elements of XML.
 
-use std::borrow::Cow;
-
 use hotseat_document::visible_char;
 
-/// An element with a text or with child elements. Texts lose escape sequences of terminals and control characters;
-/// characters that reorder or hide text are replaced as in the output of a terminal.
+/// An element with a text or with child elements. Control characters, and characters that reorder or hide text, are
+/// replaced by visible ones as in the output of a terminal: XML cannot hold most of them.
 #[derive(Debug)]
 pub(super) struct XmlElement {
     name: &'static str,
@@ -82,7 +80,7 @@ fn line_start(depth: usize) -> String {
 
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in without_terminal_escapes(text).chars() {
+    for c in text.chars() {
         match c {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
@@ -91,35 +89,11 @@ fn escape(text: &str) -> String {
             '\'' => escaped += "&apos;",
             '\t' | '\n' | '\r' => escaped.push(c),
             // Not allowed, not even as entities.
-            '\u{fffe}' | '\u{ffff}' => {}
-            c if c.is_control() => {}
+            '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
             c => escaped.push(visible_char(c)),
         }
     }
     escaped
-}
-
-/// Removes escape sequences of terminals, such as those of colours and of links.
-fn without_terminal_escapes(text: &str) -> Cow<'_, str> {
-    const ESCAPE: char = '\u{1b}';
-    const BELL: char = '\u{7}';
-    if !text.contains(ESCAPE) {
-        return text.into();
-    }
-    let (mut kept, mut rest) = (String::new(), text);
-    while let Some((before, sequence)) = rest.split_once(ESCAPE) {
-        kept += before;
-        let end = match sequence.chars().next() {
-            Some('[') => sequence[1..].find(|c| matches!(c, '@'..='~')).map(|at| at + 2),
-            Some(']') => {
-                sequence.find([BELL, ESCAPE]).map(|at| at + usize::from(sequence[at..].starts_with(BELL)))
-            }
-            other => Some(other.map_or(0, char::len_utf8)),
-        };
-        // A sequence without an end must not hide the text after it.
-        rest = end.map_or(sequence, |end| &sequence[end..]);
-    }
-    (kept + rest).into()
 }
 
 #[cfg(test)]
@@ -127,14 +101,11 @@ mod tests {
     use super::XmlElement;
 
     #[test]
-    fn escapes_texts_and_drops_what_xml_cannot_hold() {
-        let text = "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{0}\u{9b}\u{fffe}é\u{202e}\u{2066}";
-        let element = XmlElement::new("a").attribute("b", "\"&'").child(XmlElement::new("c").text(text));
-        let expected = "\n<a b=\"&quot;&amp;&apos;\">\n    <c>a&lt;b red link é\u{fffd}\u{fffd}</c>\n</a>";
+    fn replaces_what_xml_cannot_hold_by_visible_characters() {
+        let text = "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7} \u{0}\u{9b}\u{fffe}é\u{202e}\u{2066}\u{7f}\t";
+        let element = XmlElement::new("a").attribute("b", "\"&'\u{1}").child(XmlElement::new("c").text(text));
+        let shown = "a&lt;b ␛[1;31mred␛[0m ␛]8;;http://x␇ ␀\u{fffd}\u{fffd}é\u{fffd}\u{fffd}␡\t";
+        let expected = format!("\n<a b=\"&quot;&amp;&apos;␁\">\n    <c>{shown}</c>\n</a>");
         assert_eq!(element.to_text(0), expected);
-        for unended in ["a\u{1b}]b", "a\u{1b}[;é"] {
-            let text = XmlElement::new("c").text(unended).to_text(0);
-            assert_eq!(text, format!("\n<c>{}</c>", unended.replace('\u{1b}', "")));
-        }
     }
 }
