@@ -512,7 +512,11 @@ fn merges_sharded_runs() {
 
     for (parts, words) in [
         (&["last~3", "last~2"][..], "are in none of these runs: 3/3 missing"),
-        (&["last~3", "last~2", "third.hotseat", "last~1"], "is in both runs"),
+        (
+            &["last~3", "last~2", "third.hotseat", "last~1"],
+            " is named twice: name the run of each shard once",
+        ),
+        (&["last~3", "last~3"], " is named twice: name the run of each shard once"),
         (&["last~4", "last~3"], "is in both runs"),
         (&["last~3", "all.json"], "reports cannot be merged"),
     ] {

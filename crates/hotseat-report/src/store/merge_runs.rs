@@ -1,6 +1,6 @@
 //! Merges runs into one, and exports a run to a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub fn merge(
     let Some(((_, first), others)) = runs.split_first() else {
         return Err(RunStoreError::NoSuchRun("there are no runs to merge".to_string()));
     };
+    check_distinct(runs)?;
     check_compatible(first, others)?;
     let (mut places, mut summary) = (HashMap::new(), RunSummary::new(first.metadata.setting.choices.options));
     for (store, head) in runs {
@@ -118,6 +119,18 @@ fn copy_events(
         }
     })?;
     kept.and_then(|()| keeping.write_events(&events))
+}
+
+/// Checks that no run is named twice: by its id, and by a file that it was exported to.
+fn check_distinct(runs: &[(RunStore, StoredRun)]) -> Result<(), RunStoreError> {
+    let mut known = HashSet::new();
+    match runs.iter().find(|(_, head)| !known.insert(&head.id)) {
+        None => Ok(()),
+        Some((_, twice)) => Err(RunStoreError::NoSuchRun(format!(
+            "run {} is named twice: name the run of each shard once",
+            twice.short_id()
+        ))),
+    }
 }
 
 /// Checks that runs are complete and are shards of the same cases.
