@@ -4,13 +4,16 @@ use std::path::Path;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::import::{
-    ExpectedCallsMode, ImportError, ImportOptions, ImportSummary, openai_transcripts,
+    ExpectedCallsMode, ImportError, ImportOptions, ImportSummary, ReplacedIds, openai_transcripts,
 };
-use hotseat_report::reporters::{format_count, shell_word};
+use hotseat_report::reporters::{format_count, one_line, shell_word};
 
 use crate::args::{ExpectedCallsArg, ImportArgs, ImportSource, TranscriptArgs};
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
+
+/// Maximum width of an id in a note.
+const MAX_ID_COLUMNS: usize = 60;
 
 /// Imports conversations as test cases and recordings.
 pub fn run(args: ImportArgs, context: &CliContext) -> ExitStatus {
@@ -77,6 +80,8 @@ fn describe_import(imported: &ImportSummary, args: &TranscriptArgs) -> String {
         }
     };
     note(imported.invalid, "conversation", " omitted as invalid (run without --skip-invalid for details)");
+    note(imported.repeated_ids.count, "conversation", &repeated_ids_note(&imported.repeated_ids));
+    note(imported.unusable_ids.count, "conversation", &unusable_ids_note(&imported.unusable_ids));
     note(left_out.instructions, "instruction", " to the agent (`system`, `developer`) omitted");
     note(
         left_out.unanswered,
@@ -124,6 +129,27 @@ fn describe_import(imported: &ImportSummary, args: &TranscriptArgs) -> String {
     };
     lines.push(format!("\nNext:\n  {next}"));
     lines.join("\n")
+}
+
+fn repeated_ids_note(repeated: &ReplacedIds) -> String {
+    let example = match &repeated.first {
+        Some((Some(given), id)) => format!(": `{}` became `{}`", shown_id(given), shown_id(id)),
+        Some((None, _)) | None => String::new(),
+    };
+    format!(" renamed, because an earlier one has the same id{example}")
+}
+
+fn unusable_ids_note(unusable: &ReplacedIds) -> String {
+    let example = unusable.first.as_ref().map(|(_, id)| format!(": the first is `{}`", shown_id(id)));
+    format!(
+        " numbered, because the id in the data is empty or no text and no number{}",
+        example.unwrap_or_default()
+    )
+}
+
+/// An id on a line, shortened.
+fn shown_id(id: &str) -> String {
+    one_line(id, MAX_ID_COLUMNS)
 }
 
 fn suite_file_name(file: &Path) -> String {

@@ -168,6 +168,34 @@ fn reads_several_file_formats() {
 }
 
 #[test]
+fn replaced_ids_are_noted() {
+    let said = json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]);
+    let ids = [
+        json!("a\u{1b}"),
+        json!("a\u{1b}"),
+        json!(" "),
+        json!({"x": 1}),
+        json!("a\u{1b}"),
+        json!(null),
+        json!(7),
+    ];
+    let lines = ids.map(|id| json!({"id": id, "messages": said}).to_string());
+    let project = Project::empty().file("s.jsonl", &lines.join("\n"));
+    let output = run_import(&project, &["s.jsonl", "-o", "out", "--expect", "none"]);
+    insta::assert_snapshot!(output.stdout, @"
+    7 conversations with 7 turns from s.jsonl
+    - 2 conversations renamed, because an earlier one has the same id: `a␛` became `a␛-2`
+    - 2 conversations numbered, because the id in the data is empty or no text and no number: the first is `conversation-3`
+
+    Next:
+      hotseat test -n replay:out/recordings out/s.test.jsonl
+    ");
+    let unique = Project::empty().file("s.jsonl", &json!({"id": "a", "messages": said}).to_string());
+    let output = run_import(&unique, &["s.jsonl", "-o", "out", "--expect", "none"]);
+    assert!(!output.stdout.contains("- "), "{output}");
+}
+
+#[test]
 fn imports_messages_outside_turns() {
     let text = json!([
         {"role": "assistant", "content": "Welcome!", "tool_calls": [{"id": "g", "name": "greet", "arguments": "{}"}]},

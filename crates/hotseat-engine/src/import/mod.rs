@@ -12,7 +12,7 @@ use hotseat_document::{Diagnostic, json};
 
 use hotseat_targets::recording;
 pub use transcript::OmittedParts;
-use transcript::TranscriptReader;
+use transcript::{ReplacedId, TranscriptReader};
 
 /// Number of errors that are listed.
 const MAX_REPORTED_ERRORS: usize = 20;
@@ -64,8 +64,28 @@ pub struct ImportSummary {
     pub expect_unknown: usize,
     /// Tools with side effects that no conversation calls or expects.
     pub unknown_writes: Vec<String>,
+    /// Conversations whose id an earlier one has.
+    pub repeated_ids: ReplacedIds,
+    /// Conversations whose id is no text and no number.
+    pub unusable_ids: ReplacedIds,
     /// Statistics of omitted parts.
     pub omitted: OmittedParts,
+}
+
+/// Conversations that did not keep their id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReplacedIds {
+    /// Number of conversations.
+    pub count: usize,
+    /// The id in the data, if it can be shown, and the new id of the first one.
+    pub first: Option<(Option<String>, String)>,
+}
+
+impl ReplacedIds {
+    fn add(&mut self, given: Option<String>, id: &str) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (given, id.to_string()));
+    }
 }
 
 /// Reason why the import failed.
@@ -120,6 +140,11 @@ pub fn openai_transcripts(
         imported.conversations += 1;
         imported.turns += transcript.turns.len();
         imported.omitted.add(transcript.omitted);
+        match transcript.replaced_id.clone() {
+            Some(ReplacedId::Repeated { given }) => imported.repeated_ids.add(Some(given), &transcript.id),
+            Some(ReplacedId::Unusable) => imported.unusable_ids.add(None, &transcript.id),
+            None => {}
+        }
         imported.unknown_writes.retain(|tool| !transcript.mentions(tool));
         if options.expect != ExpectedCallsMode::Nothing {
             match transcript.expected.as_deref() {

@@ -55,10 +55,20 @@ impl OmittedParts {
     }
 }
 
+/// Why a conversation has another id than its data gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReplacedId {
+    /// An earlier conversation has the given id.
+    Repeated { given: String },
+    /// The data gives no text and no number.
+    Unusable,
+}
+
 /// A recorded conversation.
 #[derive(Debug)]
 pub(super) struct ConversationTranscript {
     pub(super) id: String,
+    pub(super) replaced_id: Option<ReplacedId>,
     /// Messages before the first user message, as messages of a case.
     pub(super) before: Vec<Value>,
     pub(super) turns: Vec<RecordedTurn>,
@@ -179,10 +189,14 @@ impl<R: BufRead> Iterator for TranscriptReader<R> {
             }
         };
         let Some(mut transcript) = read.filter(|_| mistakes.is_empty()) else { return Some(Err(mistakes)) };
-        if transcript.id.is_empty() {
-            transcript.id = format!("conversation-{}", self.number);
+        let given = std::mem::take(&mut transcript.id);
+        transcript.id = self.unique_id(match given.as_str() {
+            "" => format!("conversation-{}", self.number),
+            given => given.to_string(),
+        });
+        if !given.is_empty() && transcript.id != given {
+            transcript.replaced_id = Some(ReplacedId::Repeated { given });
         }
-        transcript.id = self.unique_id(transcript.id);
         Some(Ok(transcript))
     }
 }
@@ -229,8 +243,11 @@ fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<C
     let mut expected = expected.and_then(|(_, view)| expected_calls(view, mistakes));
     let mut omitted = transcript.omitted;
     omitted.early_expected = expected.as_mut().map_or(0, |all| remove_early_calls(all, &transcript.before));
+    let id = id_of(view);
+    let is_unusable = id.is_empty() && ID_KEYS.iter().any(|key| member(view, key).is_some_and(is_given));
     Some(ConversationTranscript {
-        id: id_of(view),
+        id,
+        replaced_id: is_unusable.then_some(ReplacedId::Unusable),
         expected,
         metadata: metadata_of(view),
         omitted,
@@ -273,6 +290,11 @@ fn remove_early_calls(expected: &mut Vec<TranscriptCall>, before: &[Value]) -> u
 /// Returns a text, or a number as text.
 fn as_text(view: NodeView<'_>) -> Option<String> {
     view.text().map(str::to_string).or_else(|| view.number().map(ToString::to_string))
+}
+
+/// True for all values but `null`.
+fn is_given(view: NodeView<'_>) -> bool {
+    !matches!(view.node.value, NodeValue::Null)
 }
 
 /// Returns the id of the conversation, or an empty string.
@@ -355,7 +377,15 @@ impl TranscriptBuilder {
         let TranscriptBuilder { before, turns, omitted: mut left_out, open, .. } = self;
         left_out.no_result = open.len();
         let (id, metadata) = (String::new(), Map::new());
-        ConversationTranscript { id, before, turns, expected: None, metadata, omitted: left_out }
+        ConversationTranscript {
+            id,
+            replaced_id: None,
+            before,
+            turns,
+            expected: None,
+            metadata,
+            omitted: left_out,
+        }
     }
 
     fn take(&mut self, message: ImportedMessage, mistakes: &mut Diagnostics) {
