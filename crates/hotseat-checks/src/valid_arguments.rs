@@ -49,12 +49,20 @@ impl CheckBehavior for ValidArguments {
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         let made = self.seen_calls(scope);
         let is_valid = made.iter().all(|(_, _, seen)| seen.argument_errors.is_empty());
-        let (turn, call, _) =
+        let (turn, call, seen) =
             made.iter().find(|(_, _, seen)| seen.arguments_unchecked).filter(|_| is_valid)?;
         let shown = format_call(*turn, call);
-        Some(format!(
-            "the schema of a tool is not known: the agent did not list the tools of its server, or the schema in the list is not usable: {shown}"
-        ))
+        let server = &seen.server;
+        Some(match &seen.schema_problem {
+            Some(problem) => {
+                format!(
+                    "MCP server `{server}` lists a tool that cannot be used: {problem}; the call: {shown}"
+                )
+            }
+            None => format!(
+                "the schema of a tool is not known: the agent did not list the tools of MCP server `{server}`, or the list is too long: {shown}"
+            ),
+        })
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {

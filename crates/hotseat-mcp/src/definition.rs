@@ -143,7 +143,7 @@ pub enum DefinitionProblem {
     Description(String),
     #[error("`inputSchema` of the tool `{0}` must be an object")]
     NoSchema(String),
-    #[error("`inputSchema` of the tool `{tool}` is invalid: {source}")]
+    #[error("`inputSchema` of the tool `{tool}` is invalid{}: {source}", place_words(.source))]
     Schema { tool: String, source: JsonSchemaError },
     #[error("two tools have the name `{0}`")]
     DuplicateTool(String),
@@ -151,6 +151,16 @@ pub enum DefinitionProblem {
     OfferedAfterUnknown { tool: String, after: String },
     #[error("the tool `{0}` is never offered: `offered_after` leads back to it")]
     NeverOffered(String),
+}
+
+/// Names the wrong part of a schema.
+fn place_words(error: &JsonSchemaError) -> String {
+    match error {
+        JsonSchemaError::Invalid { pointer, .. } if !pointer.is_empty() => format!(" at {pointer}"),
+        JsonSchemaError::Invalid { .. } | JsonSchemaError::TooManySteps(_) | JsonSchemaError::NoValidator => {
+            String::new()
+        }
+    }
 }
 
 impl McpTool {

@@ -54,8 +54,9 @@ pub enum McpEventKind {
     /// The client cancelled a call, or disconnected before the answer; or the conversation was closed. A proxied server may have
     /// carried the call out. `duration` is the time since the call arrived.
     CallCancelled { call: u64, duration: Duration },
-    /// The schema of a proxied or recorded tool is not known, so the arguments of a call were not validated.
-    UncheckedArguments { call: u64 },
+    /// The schema of a proxied or recorded tool is not known, so the arguments of a call were not validated. `problem` says why the
+    /// entry of the tool in the list cannot be used; `None` if the client did not list it.
+    UncheckedArguments { call: u64, problem: Option<String> },
     /// The arguments of a call violate `inputSchema`. A mock answers the call with `isError`; other servers decide themselves. The
     /// call gets no fault.
     InvalidArguments { call: u64, violations: Vec<String> },

@@ -41,6 +41,8 @@ pub struct ServerCall {
     pub argument_errors: Vec<String>,
     /// True if the schema was not known: the tools of a proxied server are, once the agent has listed them.
     pub arguments_unchecked: bool,
+    /// Why the listed schema could not be used, if that is the reason.
+    pub schema_problem: Option<Arc<str>>,
     /// Faults that the server injected.
     pub faults: Vec<InjectedFault>,
 }

@@ -278,11 +278,49 @@ fn arguments_are_validated_by_the_schemas_that_a_proxied_server_lists() {
     let check = |tested: &TestRun| {
         tested.assert_failure("wrong", "assertion", &["/order_id: 1 is not of type"]);
         assert_eq!(tested.case("right")["status"], "passed", "{}", tested.output);
-        tested.assert_failure("unlisted", "test_error", &["the schema of a tool is not known"]);
+        tested.assert_failure(
+            "unlisted",
+            "test_error",
+            &["the schema of a tool is not known: the agent did not list the tools of MCP server `bank`"],
+        );
     };
     for bank in [format!("{{ type: proxy, url: '{}' }}", served.url), bridge] {
         let project = project(&agent, &format!("mcp: {{ bank: {bank} }}\n"), &suite);
         check(&project.test(&["--record-cassettes", "cassettes"]));
         check(&project.test(&["--cassettes", "cassettes"]));
     }
+}
+
+/// A server whose schema of the tool is invalid, as are some servers in use.
+const INVALID_SCHEMA_SERVER: &str = r#"import json, sys
+schema = {'type': 'object', 'properties': {'order_id': {'type': 'strin'}}}
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'bank', 'version': '1'}}
+    if message['method'] == 'tools/list':
+        result = {'tools': [{'name': 'charge_card', 'inputSchema': schema}]}
+    if message['method'] == 'tools/call':
+        result = {'content': [{'type': 'text', 'text': 'charged'}]}
+    if 'id' in message:
+        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
+"#;
+
+#[test]
+fn a_schema_that_cannot_be_used_is_named_with_the_reason() {
+    let agent = agent();
+    let suite = format!("name: a\nturns: [{{ user: 'listing [{{\"order_id\": \"o-1\"}}]' }}]\n{VALID}");
+    let bank = "mcp: { bank: { type: proxy, command: [python3, bank.py] } }\n";
+    let project = project(&agent, bank, &suite).file("bank.py", INVALID_SCHEMA_SERVER);
+    let check = |tested: &TestRun| {
+        let reason = [
+            "MCP server `bank` lists a tool that cannot be used: ",
+            "`inputSchema` of the tool `charge_card` is invalid at /properties/order_id/type: ",
+            "; the call: turn 1: charge_card(",
+        ];
+        tested.assert_failure("a", "test_error", &reason);
+    };
+    check(&project.test(&["--record-cassettes", "cassettes"]));
+    check(&project.test(&["--cassettes", "cassettes"]));
+    let rechecked = project.hotseat(&["recheck", "last"]);
+    assert!(rechecked.stdout.contains("lists a tool that cannot be used"), "{rechecked}");
 }

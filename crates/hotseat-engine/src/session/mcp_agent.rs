@@ -299,10 +299,13 @@ impl ServiceObserver for McpObserver {
                 let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
                 self.events.emit(at, McpArgumentsInvalid { turn_id, tool_call_id, errors: violations })
             }
-            McpEventKind::UncheckedArguments { call } => {
+            McpEventKind::UncheckedArguments { call, problem } => {
                 let Some(known) = self.calls.get(&call) else { return Ok(()) };
                 let (turn_id, tool_call_id) = (known.turn_id.clone(), known.id.clone());
-                self.events.emit(at, McpArgumentsUnchecked { turn_id, tool_call_id })
+                self.events.emit(
+                    at,
+                    McpArgumentsUnchecked { turn_id, tool_call_id, problem: problem.map(Arc::from) },
+                )
             }
             McpEventKind::UnknownTool { tool, offered_after, .. } => {
                 let message = match offered_after {

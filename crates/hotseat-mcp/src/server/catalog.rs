@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hotseat_document::excerpt;
 use hotseat_schema::JsonSchema;
 use serde_json::{Value, json};
 
@@ -12,6 +13,9 @@ use crate::answer::{MAX_VIOLATIONS, McpToolResult};
 use crate::definition::{DefinitionProblem, McpTool};
 use crate::frame::RpcError;
 use crate::revision::error_code;
+
+/// Maximum length of the reason why a tool cannot be used. It may quote a part of the schema.
+const MAX_PROBLEM_CHARS: usize = 400;
 
 /// Tools in the order of `tools/list`.
 pub(super) struct ToolCatalog {
@@ -23,6 +27,8 @@ pub(super) struct ToolCatalog {
     indexes: Arc<HashMap<String, usize>>,
     /// Names of the tools that took effect, if another one waits for them.
     effects: HashSet<String>,
+    /// Why listed tools of a proxied server are not in this catalog, by their names.
+    unusable: Arc<HashMap<String, String>>,
 }
 
 /// A tool with its schema.
@@ -40,15 +46,46 @@ impl ToolCatalog {
         let mut compiled = Vec::with_capacity(tools.len());
         let mut indexes = HashMap::with_capacity(tools.len());
         for tool in tools {
-            let arguments = JsonSchema::compile(&tool.input_schema)
-                .map_err(|source| DefinitionProblem::Schema { tool: tool.name.clone(), source })?;
-            if indexes.insert(tool.name.clone(), compiled.len()).is_some() {
-                return Err(DefinitionProblem::DuplicateTool(tool.name.clone()));
+            let tool = CompiledTool::new(tool)?;
+            let name = tool.tool.name.clone();
+            if indexes.insert(name.clone(), compiled.len()).is_some() {
+                return Err(DefinitionProblem::DuplicateTool(name));
             }
-            let output = tool.output_schema.as_ref().and_then(|schema| JsonSchema::compile(schema).ok());
-            compiled.push(Arc::new(CompiledTool { tool: tool.clone(), arguments, output }));
+            compiled.push(Arc::new(tool));
         }
         Ok(ToolCatalog::with_effects(compiled, Arc::new(indexes), HashSet::new()))
+    }
+
+    /// Compiles the entries of the list of a proxied server. Those that cannot be used are left out, with the reason.
+    pub(super) fn from_entries(entries: &[Value]) -> ToolCatalog {
+        let mut unusable = HashMap::new();
+        let mut refuse = |name: Option<&str>, problem: DefinitionProblem| {
+            if let Some(name) = name {
+                unusable
+                    .entry(name.to_string())
+                    .or_insert_with(|| excerpt(&problem.to_string(), MAX_PROBLEM_CHARS).into_owned());
+            }
+        };
+        let (mut compiled, mut indexes) = (Vec::with_capacity(entries.len()), HashMap::new());
+        for entry in entries {
+            let tool = McpTool::from_json(entry).and_then(|tool| CompiledTool::new(&tool));
+            match tool {
+                Err(problem) => refuse(entry.get("name").and_then(Value::as_str), problem),
+                // The first one counts.
+                Ok(tool) if indexes.contains_key(&tool.tool.name) => {}
+                Ok(tool) => {
+                    indexes.insert(tool.tool.name.clone(), compiled.len());
+                    compiled.push(Arc::new(tool));
+                }
+            }
+        }
+        let catalog = ToolCatalog::with_effects(compiled, Arc::new(indexes), HashSet::new());
+        ToolCatalog { unusable: Arc::new(unusable), ..catalog }
+    }
+
+    /// Returns why a listed tool is not in this catalog.
+    pub(super) fn problem(&self, name: &str) -> Option<&str> {
+        self.unusable.get(name).map(String::as_str)
     }
 
     fn with_effects(
@@ -58,7 +95,7 @@ impl ToolCatalog {
     ) -> ToolCatalog {
         let offered = tools.iter().filter(|tool| is_offered(&tool.tool, &effects));
         let entries = offered.map(|tool| tool.tool.to_json()).collect();
-        ToolCatalog { entries, tools, indexes, effects }
+        ToolCatalog { entries, tools, indexes, effects, unusable: Arc::default() }
     }
 
     /// Returns the catalog after the effect of a tool, if it offers further tools then.
@@ -97,6 +134,14 @@ fn is_offered(tool: &McpTool, effects: &HashSet<String>) -> bool {
 }
 
 impl CompiledTool {
+    /// Compiles the schemas of a tool. Fails if that of the arguments is invalid or refers to another document.
+    fn new(tool: &McpTool) -> Result<CompiledTool, DefinitionProblem> {
+        let arguments = JsonSchema::compile(&tool.input_schema)
+            .map_err(|source| DefinitionProblem::Schema { tool: tool.name.clone(), source })?;
+        let output = tool.output_schema.as_ref().and_then(|schema| JsonSchema::compile(schema).ok());
+        Ok(CompiledTool { tool: tool.clone(), arguments, output })
+    }
+
     /// Returns what a result violates of the output schema of the tool. Empty for results that clients do not check.
     pub(super) fn output_violations(&self, result: &Value) -> Vec<String> {
         match (&self.output, McpToolResult::from_json(result)) {

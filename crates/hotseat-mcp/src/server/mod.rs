@@ -31,7 +31,7 @@ use hotseat_serve::LoopbackServer;
 use tokio::sync::mpsc;
 
 use crate::answer::ToolAnswerer;
-use crate::definition::{DefinitionProblem, McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
+use crate::definition::{DefinitionProblem, McpOptions, ServerDefinition, ServerKind, Upstream};
 use crate::event::{LateCall, McpEvent, McpEventKind};
 use crate::lock;
 use crate::recording::{McpExchange, McpRecording, ReplayTable};
@@ -124,7 +124,6 @@ fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Ar
             return Err(wrong(DefinitionProblem::ServerName));
         }
         let (source, tools) = source_of(&definition.kind).map_err(wrong)?;
-        let tools = ToolCatalog::new(&tools).map_err(wrong)?;
         let state = Arc::new(ServerState::new(definition.clone(), source, tools));
         if states.insert(definition.name.clone(), state).is_some() {
             return Err(wrong(DefinitionProblem::DuplicateServer));
@@ -133,22 +132,23 @@ fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Ar
     Ok(states)
 }
 
-/// Returns the source of the answers, and the tools that the server lists itself.
-fn source_of(kind: &ServerKind) -> Result<(AnswerSource, Vec<McpTool>), DefinitionProblem> {
+/// Returns the source of the answers, and the tools that are known before a client lists them.
+fn source_of(kind: &ServerKind) -> Result<(AnswerSource, ToolCatalog), DefinitionProblem> {
     match kind {
-        ServerKind::Mock(content) => Ok((AnswerSource::Mock, content.tools.clone())),
+        ServerKind::Mock(content) => Ok((AnswerSource::Mock, ToolCatalog::new(&content.tools)?)),
         ServerKind::Proxy(Upstream::Url { url, headers }) => {
-            Ok((AnswerSource::Url(UrlUpstream::new(url, headers)?), Vec::new()))
+            Ok((AnswerSource::Url(UrlUpstream::new(url, headers)?), ToolCatalog::from_entries(&[])))
         }
         ServerKind::Proxy(Upstream::Command(command)) if command.argv.is_empty() => {
             Err(DefinitionProblem::EmptyCommand)
         }
         ServerKind::Proxy(Upstream::Command(command)) => {
-            Ok((AnswerSource::Command(CommandUpstream::new(command.clone())), Vec::new()))
+            Ok((AnswerSource::Command(CommandUpstream::new(command.clone())), ToolCatalog::from_entries(&[])))
         }
         ServerKind::Replay(replay) => {
             let entries = replay.recording.entries("tools/list", "tools");
-            let tools = entries.iter().map(McpTool::from_json).collect::<Result<_, _>>()?;
+            // Tools that the proxied server listed, valid or not.
+            let tools = ToolCatalog::from_entries(&entries);
             Ok((AnswerSource::Replay(Mutex::new(ReplayTable::new(replay.clone()))), tools))
         }
     }

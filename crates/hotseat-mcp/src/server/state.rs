@@ -19,9 +19,7 @@ use super::suspended::SuspendedStreams;
 use super::tasks::TaskTable;
 use super::url_upstream::UrlUpstream;
 use crate::answer::{ListChanges, ToolAnswerer};
-use crate::definition::{
-    McpLimits, McpOptions, McpTool, ServerDefinition, UpstreamCommand, UpstreamLauncher,
-};
+use crate::definition::{McpLimits, McpOptions, ServerDefinition, UpstreamCommand, UpstreamLauncher};
 use crate::event::{LateCall, McpEvent, McpEventKind};
 use crate::frame::RpcError;
 use crate::lock;
@@ -464,23 +462,14 @@ impl ServerState {
 
     /// Learns the tools of a proxied server. Invalid ones are a matter between the server and its client.
     pub(super) fn learn_entries(&self, entries: &[Value]) {
-        let tools: Vec<McpTool> = entries.iter().filter_map(|entry| McpTool::from_json(entry).ok()).collect();
-        let catalog = ToolCatalog::new(&tools).or_else(|_| {
-            let mut names = HashSet::new();
-            let valid = tools.into_iter().filter(|tool| {
-                ToolCatalog::new(std::slice::from_ref(tool)).is_ok() && names.insert(tool.name.clone())
-            });
-            ToolCatalog::new(&valid.collect::<Vec<_>>())
-        });
-        if let Ok(catalog) = catalog {
-            self.learn_tools(catalog);
-        }
+        self.learn_tools(ToolCatalog::from_entries(entries));
     }
 
     /// Validates the arguments of a call. Returns the event to report, unless they are valid.
     pub(super) fn validate(&self, call: u64, tool: &str, arguments: &Value) -> Option<McpEventKind> {
         let Some(violations) = self.violations(tool, arguments) else {
-            return Some(McpEventKind::UncheckedArguments { call });
+            let problem = self.tools().problem(tool).map(str::to_string);
+            return Some(McpEventKind::UncheckedArguments { call, problem });
         };
         (!violations.is_empty()).then_some(McpEventKind::InvalidArguments { call, violations })
     }

@@ -61,7 +61,10 @@ impl TracedConversation {
             Payload::ToolFailed(p) => self.end_call(&p.tool_call_id, ToolResult::failed(p), at, wall),
             Payload::McpArgumentsInvalid(p) => self.add_argument_errors(p),
             Payload::McpArgumentsUnchecked(p) => {
-                self.update_server_call(&p.tool_call_id, |call| call.arguments_unchecked = true);
+                self.update_server_call(&p.tool_call_id, |call| {
+                    call.arguments_unchecked = true;
+                    call.schema_problem.clone_from(&p.problem);
+                });
             }
             Payload::McpFaultInjected(p) => self.add_fault(p, at),
             Payload::McpAnswerLost(p) => self.lose_answer(p, at),

@@ -31,6 +31,8 @@ members! {
         McpArgumentsUnchecked {
             /// Id of the call.
             tool_call_id: Arc<str>,
+            /// Why the listed tool cannot be used. Absent if the agent did not list it.
+            problem?: Option<Arc<str>>,
         }
         /// `mcp.fault_injected`
         McpFaultInjected {
