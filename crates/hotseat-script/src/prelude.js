@@ -12,6 +12,7 @@
   const map = Array.prototype.map;
   const toWellFormed = String.prototype.toWellFormed;
   const has = Object.hasOwn;
+  const { then } = Promise.prototype;
 
   function shown(value) {
     if (typeof value === "string") return value;
@@ -45,6 +46,12 @@
   const hidden = { writable: true, configurable: true, enumerable: false };
   Object.defineProperty(globalThis, "console", { value: console, ...hidden });
   delete globalThis.performance;
+  // An error is that of a promise, which is reported if nothing handles it.
+  const queueMicrotask = (work) => {
+    if (typeof work !== "function") throw new TypeError("queueMicrotask needs a function");
+    apply(then, PromiseClass.resolve(), [() => work()]);
+  };
+  Object.defineProperty(globalThis, "queueMicrotask", { value: queueMicrotask, ...hidden });
 
   /** Returns the function of the host at an index. */
   function called(index, kind) {

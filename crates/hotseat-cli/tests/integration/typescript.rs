@@ -271,13 +271,13 @@ fn errors_report_their_lines() {
       |         ^
     "#);
     assert_snapshot!(refused("\nit('a', { tags: 5 }, () => {});"), @r#"
-    error: an entry of `tags` must be a text that is not empty, found the number 5
+    error: `tags` must be a list, found the number 5
      --> a_test.ts:3:1
       |
     3 | it('a', { tags: 5 }, () => {});
       | ^^
       |
-      = help: write "5" to mean text
+      = help: write it as a list, between `[` and `]`
     "#);
 }
 

@@ -119,6 +119,47 @@ fn test_options_take_effect() {
     assert!(detail.starts_with("a_test.ts:8:10: "), "{detail}");
 }
 
+/// As a case adds its assertions to those of its agent.
+#[test]
+fn tests_add_their_options_to_those_of_their_groups() {
+    let tested = run_script(
+        "const says = (word) => ({ text: { must_match: word } });
+         describe('outer', { assert: says('never said'), turnAssert: { budget: { max_tool_calls: 0 } }, tags: ['a'], options: { x: 1 } }, () => {
+           it('its own', { assert: says('Room') }, () => { user.says('hi'); });
+           it('none', { assert: { text: false }, turnAssert: { budget: false } }, () => { user.says('hi'); });
+           it('a limit', { assert: { text: false }, turn_assert: { budget: { maxToolCalls: 5 } } }, () => { user.says('hi'); });
+           describe('inner', { assert: { type: 'contains', value: 'Room' }, turnAssert: { budget: false }, tags: ['b', 'a'], options: { y: 2 } }, () => {
+             it('a list', { assert: [{ type: 'contains', value: 'free' }], options: { z: 3 } }, () => { user.says('hi'); });
+           });
+         });
+         describe('turns', { turnAssert: says('never said') }, () => {
+           it('its own', { turnAssert: says('Room') }, () => { user.says('hi'); });
+         });
+         describe('servers', { mcp: { bank: { type: 'mock', tools: [{ name: 'pay', answers: [{ content: 'ok' }] }] } }, criteria: { kind: 'is kind' } }, () => {
+           it('all', { mcp: { shop: { type: 'mock', tools: [{ name: 'buy', answers: [{ content: 'ok' }] }] } }, criteria: { brief: 'is brief' }, assert: [{ type: 'tool_called', negate: true, name: 'pay', server: 'bank' }, { type: 'tool_called', negate: true, name: 'buy', server: 'shop' }] }, () => { user.says('hi'); });
+           it('faults', { mcp: { bank: { faults: [{ do: 'lost_answer', tool: 'pay' }] } } }, () => { user.says('hi'); });
+         });",
+    );
+    let came = [
+        "outer > a limit passed",
+        "outer > inner > a list failed",
+        "outer > its own failed",
+        "outer > none passed",
+        "servers > all passed",
+        "servers > faults failed",
+        "turns > its own failed",
+    ];
+    assert_eq!(statuses(&tested), came, "{}", tested.output);
+    // The server of the group has the fault of the test, which this agent cannot meet.
+    let unmet = tested.failure("servers > faults")["message"].to_string();
+    assert!(unmet.contains("fault `lost_answer` on pay of MCP server `bank` was not reached"), "{unmet}");
+    let listed = tested.case("outer > inner > a list");
+    assert_eq!(listed["tags"], json!(["a", "b"]));
+    let checks = listed["assertions"].as_array().expect("assertions");
+    let passed: Vec<bool> = checks.iter().map(|check| check["passed"] == true).collect();
+    assert_eq!(passed, [false, true, true], "{checks:#?}");
+}
+
 #[test]
 fn topics_are_tracked_in_selected_tests() {
     let script = "

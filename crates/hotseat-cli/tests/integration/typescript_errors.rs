@@ -215,6 +215,121 @@ fn rejects_undefined_values_in_expected_calls() {
     assert!(failure["message"].as_str().unwrap().contains("at least twice"), "{failure:#}");
 }
 
+/// An assertion without what was meant would assert less, or nothing.
+#[test]
+fn rejects_undefined_members_of_assertions() {
+    assert_test_errors(
+        "const cfg = {};",
+        &[
+            (
+                "user.says({ user: 'a', assert: { type: 'tool_called', name: 'check_availability', arguments: { room: cfg.room } } })",
+                "`assert.arguments.room` is undefined",
+            ),
+            (
+                "user.says('a', { assert: [{ text: { must_match: cfg.room } }] })",
+                "`assert.0.text.must_match` is undefined",
+            ),
+            (
+                "user.says({ user: 'a', assert: { type: 'contains', value: 'x' } }, { assert: { type: 'contains', value: 'y' } })",
+                "user.says got `assert` twice",
+            ),
+            (
+                "expect(agent).toCallTool('check_availability', cfg.args)",
+                "arguments of toCallTool are undefined",
+            ),
+            (
+                "expect(agent).toHaveToolCall('check_availability', cfg.args)",
+                "arguments of toHaveToolCall are undefined",
+            ),
+            ("expect(agent.response).not.toEqual('The Blue Room is free.')", "use its `text`"),
+            ("expect({ name: cfg.name }).not.toEqual({ name: 'bad' })", "a member of the value is undefined"),
+            (
+                "expect(new Set(agent.toolCalls.map((call) => call.nam))).not.toContain('book')",
+                "a member of the value is undefined",
+            ),
+        ],
+    );
+    for (declared, words) in [
+        (
+            "it('a', { assert: { text: { must_match: cfg.x } } }, () => {});",
+            "`assert.text.must_match` is undefined",
+        ),
+        (
+            "describe('g', { turnAssert: [{ type: 'contains', value: cfg.x }] }, () => { it('a', () => {}); });",
+            "`turnAssert.0.value` is undefined",
+        ),
+        (
+            "topic('t', { expect: { toolCall: cfg.x } }); it('a', () => {});",
+            "`toolCall` of the topic `t` is undefined",
+        ),
+        ("topic('t', { expect: {} }); it('a', () => {});", "an assertion of the topic `t` is empty"),
+        (
+            "topic('t', { triggers: [{ onToolCall: { name: 'x', arguments: cfg.x } }] }); it('a', () => {});",
+            "every call would match",
+        ),
+        (
+            "it('a', { turnAssert: { text: { must_match: 'a' } }, turn_assert: { text: { must_match: 'b' } } }, () => {});",
+            "unknown key `turnAssert`",
+        ),
+    ] {
+        let output = refused(&format!("const cfg = {{}};\n{declared}"));
+        assert!(output.stderr.contains(words), "{declared}: {output}");
+    }
+}
+
+/// A list that a test sorts or empties is what later checks read.
+#[test]
+fn a_test_cannot_change_what_later_checks_read() {
+    let changes = [
+        "agent.toolCalls.shift()",
+        "agent.response.toolCalls.pop()",
+        "conversation.turns[0].toolCalls.length = 0",
+        "agent.toolCalls[0].name = 'other'",
+        "agent.toolCalls.push(agent.toolCalls[0])",
+    ];
+    let tests = changes.iter().enumerate().map(|(number, change)| {
+        format!(
+            "it('{number}', () => {{ user.says('hi'); {change}; }});
+             it('{number} caught', () => {{
+               user.says('hi');
+               try {{ {change}; }} catch {{}}
+               expect(agent).toCallTool('check_availability', {{ room: (room) => room.startsWith('Blue') }}, {{ times: 1 }});
+             }});"
+        )
+    });
+    let tested = run_script(&tests.collect::<Vec<_>>().join("\n"));
+    for (number, change) in changes.iter().enumerate() {
+        assert_eq!(tested.failure(&number.to_string())["fault"], "test", "{change}");
+        assert_eq!(tested.case(&format!("{number} caught"))["status"], "passed", "{change}");
+    }
+}
+
+#[test]
+fn errors_in_microtasks_fail_the_test() {
+    let tested = run_script(
+        "it('at the end', () => { user.says('hi'); expect(agent).toContain('Room'); queueMicrotask(() => { throw new Error('wrong'); }); });
+         it('before another wait', async () => { user.says('hi'); expect(agent).toContain('Room'); queueMicrotask(() => { throw new Error('wrong'); }); await null; });
+         it('none', async () => { let done = false; queueMicrotask(() => { done = true; }); await null; await null; user.says('hi'); expect(done).toBe(true); });",
+    );
+    assert_eq!(
+        statuses(&tested),
+        ["at the end failed", "before another wait failed", "none passed"],
+        "{}",
+        tested.output
+    );
+}
+
+#[test]
+fn the_last_topic_of_a_graph_may_have_a_limit() {
+    let tested = run_script(
+        "topic('start', {});
+         topic('limited', { triggers: [{ onToolCall: 'check_availability' }], maxTurns: 3 });
+         it('by null', () => { expectConversationTo({ start: 'limited', limited: null }); user.says('hi'); });
+         it('by next', () => { expectConversationTo({ start: { next: 'limited' }, limited: { next: null } }); user.says('hi'); });",
+    );
+    tested.assert_all_passed();
+}
+
 #[test]
 fn matchers_validate_their_arguments() {
     assert_test_errors(

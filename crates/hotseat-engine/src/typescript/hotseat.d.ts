@@ -15,7 +15,10 @@ declare module "hotseat" {
 
   // ---- tests ---------------------------------------------------------------------------------------------------------
 
-  /** Options of a test or of all tests of a group: the keys of a case file. */
+  /**
+   * Options of a test or of all tests of a group: the keys of a case file. A test adds its own to those of its groups: lists and members of
+   * objects are combined, and of other values the inner one applies. `assert` and `turnAssert` are inherited as those of an agent.
+   */
   export interface Options {
     /** Skip the test: `true`, or the reason. */
     skip?: boolean | string;
@@ -260,7 +263,7 @@ declare module "hotseat" {
     readonly content: string;
     /** Milliseconds since 1970. */
     readonly timestamp?: number;
-    readonly toolCalls: ToolCall[];
+    readonly toolCalls: readonly ToolCall[];
     /** `script`, `simulator`, `person` or `agent`. */
     readonly source: string;
     /** For user messages: the `options` of the turn. */
@@ -273,7 +276,7 @@ declare module "hotseat" {
   /** Replies and tool calls of the agent in a turn. */
   export interface AgentResponse {
     readonly text: string;
-    readonly toolCalls: ToolCall[];
+    readonly toolCalls: readonly ToolCall[];
     readonly metadata: { readonly [key: string]: any };
     /** Number of characters. */
     readonly length: number;
@@ -293,7 +296,7 @@ declare module "hotseat" {
     readonly agentResponse: AgentResponse;
     readonly agentMessage: Message;
     readonly topic?: string | null;
-    readonly toolCalls: ToolCall[];
+    readonly toolCalls: readonly ToolCall[];
     readonly durationMs?: number;
     hasToolCall(name: string, args?: Arguments): boolean;
     findToolCalls(name: string, args?: Arguments): ToolCall[];
@@ -354,7 +357,7 @@ declare module "hotseat" {
     readonly lastResponse: AgentResponse;
     readonly currentTurn: Turn;
     readonly currentTopic: string | null;
-    readonly toolCalls: ToolCall[];
+    readonly toolCalls: readonly ToolCall[];
     calledTool(name: string, args?: Arguments): number;
     inTopic(name: string): boolean;
     responseMatches(pattern: RegExp): boolean;

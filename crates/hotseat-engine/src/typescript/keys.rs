@@ -10,6 +10,8 @@ pub fn to_case_keys(value: &Value, kind: &Kind) -> Value {
             let renamed = members.iter().map(|(key, value)| {
                 let (key, below) = match (field(kind, key), field(kind, &to_snake_case(key))) {
                     (Some(field), _) => (key.clone(), Some(field.kind)),
+                    // A key in both spellings stays, and is reported as unknown.
+                    (None, Some(_)) if members.contains_key(&to_snake_case(key)) => (key.clone(), None),
                     (None, Some(field)) => (to_snake_case(key), Some(field.kind)),
                     (None, None) => (key.clone(), value_kind(kind)),
                 };

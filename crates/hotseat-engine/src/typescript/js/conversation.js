@@ -6,6 +6,8 @@ class ToolCall {
     this.turn = turn;
     // Not compared when a test compares calls.
     for (const [key, value] of Object.entries({ names, server, serverTool })) Object.defineProperty(this, key, { value, enumerable: false });
+    // Later checks read it, too.
+    Object.freeze(this);
   }
   argument(key) {
     return isObject(this.arguments) ? this.arguments[key] : undefined;
@@ -88,7 +90,7 @@ class AgentResponse {
 
 class Turn {
   constructor({ number, user, spoken, text, calls, topic, caller, startedAt, endedAt, durationMs, metadata }) {
-    const toolCalls = calls.map((call) => new ToolCall(call, number));
+    const toolCalls = Object.freeze(calls.map((call) => new ToolCall(call, number)));
     const source = caller === "hotseat" ? "script" : caller;
     this.number = number;
     this.topic = topic;
@@ -100,7 +102,7 @@ class Turn {
     this.agentMessage = said(text, toolCalls);
     // Tool calls belong to the turn, because the message that made them is not always known.
     const contents = metadata.messages.length === 0 && toolCalls.length > 0 ? [""] : metadata.messages;
-    const messages = contents.map((content, at) => said(content, at === contents.length - 1 ? toolCalls : []));
+    const messages = contents.map((content, at) => said(content, at === contents.length - 1 ? toolCalls : Object.freeze([])));
     this.messages = spoken ? [this.userMessage, ...messages] : messages;
     guardCalls(this);
   }
@@ -144,6 +146,8 @@ const user = Object.freeze(exactMethods("user", {
     within("user.says");
     if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs a message, got ${shown(input)}`);
     const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
+    const twice = Object.keys(options ?? {}).find((key) => Object.hasOwn(turn, key));
+    if (twice !== undefined) throw misuse(`user.says got \`${twice}\` twice: in the message and in the options`);
     const whole = { ...turn, ...options };
     ask({ do: "say", turn: withSources(whole), at: at() });
     if (isObject(whole.options)) turns.at(-1).userMessage.metadata = structured(whole.options);
@@ -155,22 +159,27 @@ const user = Object.freeze(exactMethods("user", {
   },
 }));
 
+/** Keys whose values are assertions: an undefined member would assert nothing. */
+const ASSERTIONS = ["assert", "turnAssert", "turn_assert", "evaluate", "turn_evaluate", "finalAssertions", "final_assertions"];
+
 /**
  * Converts a value to case file form: regular expressions become patterns, criteria with functions become references to them. Other values
  * that JSON cannot hold would be left out, so they are errors. `isValue` says that the value is compared, not a pattern.
  */
-function withSources(value, path = "", isValue = false) {
+function withSources(value, path = "", isValue = false, isAsserted = false) {
   const unwritable = (words) => misuse(`\`${path}\` is ${shown(value)}, which ${words}`);
   if (value instanceof RegExp) {
     if (isValue) throw unwritable("is compared as a text here: use `where` with `regex`, an assertion with a pattern, or `toCallTool`");
     return part("values").inline(value);
   }
+  if (value === undefined && isAsserted) throw misuse(`\`${path}\` is undefined, which would assert nothing`);
   const below = (key) => (path === "" ? `${key}` : `${path}.${key}`);
-  if (Array.isArray(value)) return value.map((one, at) => withSources(one, below(at), isValue));
+  if (Array.isArray(value)) return value.map((one, at) => withSources(one, below(at), isValue, isAsserted));
   const isScalar = value === null || ["string", "boolean", "undefined"].includes(typeof value) || Number.isFinite(value);
   if (isScalar) return value;
   if (!isMapping(value)) throw unwritable("a case file cannot hold");
   const own = value.type === "satisfy" ? part("simulating").withOwnCriteria(value) : value;
   const isCompared = (key) => isValue || key === "arguments" || (["value", "result"].includes(key) && typeof own.type === "string" && own.type !== "regex");
-  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one, below(key), isCompared(key))]));
+  const isAssertion = (key, one) => isAsserted || (ASSERTIONS.includes(key) && one !== undefined);
+  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one, below(key), isCompared(key), isAssertion(key, one))]));
 }

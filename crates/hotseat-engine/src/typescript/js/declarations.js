@@ -105,14 +105,73 @@ function judgeOf(said) {
   return { judge: Object.assign({}, ...judges.map((one) => (typeof one === "string" ? { use: one } : one))) };
 }
 
+/** Returns the spelling of a key in case files. */
+const caseKey = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+const isBlock = (assertion) => isMapping(assertion) && assertion.type === undefined;
+
+/** Removes what inner blocks of assertions replace: parts that they set to `false`, and limits that they set. */
+function withoutReplaced(block, inner) {
+  const kept = Object.entries(block).map(([name, part]) => {
+    const own = inner.filter((one) => Object.hasOwn(one, name)).map((one) => one[name]);
+    if (own.includes(false)) return [name, {}];
+    if (!["timing", "budget"].includes(name) || !isMapping(part)) return [name, part];
+    const limits = own.filter(isMapping).flatMap((one) => Object.keys(one).map(caseKey));
+    return [name, Object.fromEntries(Object.entries(part).filter(([limit]) => !limits.includes(caseKey(limit))))];
+  });
+  return Object.fromEntries(kept.filter(([, part]) => !isMapping(part) || Object.keys(part).length > 0));
+}
+
+/** Adds assertions to those of the group above, as a case adds its own to those of its agent. */
+function withInherited(above, own) {
+  if (above === undefined) return own;
+  const inner = [own].flat().filter(isBlock);
+  const kept = [above].flat().map((one) => (isBlock(one) ? withoutReplaced(one, inner) : one));
+  return [...kept.filter((one) => !isBlock(one) || Object.keys(one).length > 0), ...[own].flat()];
+}
+
+/** Combines lists and the members of objects; of other values the inner one applies. */
+function combined(above, own) {
+  if (Array.isArray(above) && Array.isArray(own)) return [...above, ...own];
+  return isMapping(above) && isMapping(own) ? { ...above, ...own } : own;
+}
+
+/** Combines MCP servers or served models by name. An entry that defines none changes the one above. */
+function withChanged(above, own) {
+  if (!isMapping(above) || !isMapping(own)) return own;
+  const defines = (one) => !isMapping(one) || one.type !== undefined || !Object.keys(one).every((key) => ["faults", "ignore", "tools"].includes(key));
+  const changed = ([name, one]) => {
+    const known = above[name];
+    if (defines(one) || !isMapping(known)) return [name, one];
+    return [name, { ...known, ...Object.fromEntries(Object.entries(one).map(([key, part]) => [key, combined(known[key], part)])) }];
+  };
+  return { ...above, ...Object.fromEntries(Object.entries(own).map(changed)) };
+}
+
+const INHERITED = { assert: withInherited, turn_assert: withInherited, mcp: withChanged, models: withChanged };
+
+/** Adds the options of a group or test to those of the group above. */
+function inheriting(above, own) {
+  const all = { ...above };
+  for (const [key, value] of Object.entries(own)) {
+    const name = caseKey(key);
+    const known = Object.keys(above).find((other) => caseKey(other) === name);
+    if (known !== undefined) delete all[known];
+    all[key] = (INHERITED[name] ?? combined)(above[known], value);
+  }
+  return all;
+}
+
 /** Returns a test as a case of a case file. */
 function asCase(test) {
   const { options, group: own } = test;
   const chain = own.chain;
-  const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
-  const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
-  const declared = { ...all, ...criteriaOf(chain), ...judgeOf([...chain.map((one) => one.options), options]) };
-  if (tags.length > 0) declared.tags = [...new Set(tags)];
+  const said = [...chain.map((one) => one.options), options];
+  const { skip: _, ...all } = said.reduce(inheriting, {});
+  const { criteria } = criteriaOf(chain);
+  const declared = { ...all, ...judgeOf(said) };
+  if (criteria !== undefined) declared.criteria = combined(all.criteria, criteria);
+  if (Array.isArray(declared.tags)) declared.tags = [...new Set(declared.tags)];
   return { ...declared, name: fullName(test) };
 }
 

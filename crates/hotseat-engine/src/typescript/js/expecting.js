@@ -82,8 +82,13 @@ function ofAgent(name) {
 /** Matchers whose negation says something about an undefined value. */
 const TELL_UNDEFINED = ["toBeUndefined", "toBeDefined", "toBeNull", "toBeTruthy", "toBeFalsy", "toBeTypeOf", "toSatisfy", "toThrow"];
 
-/** True for undefined and for lists that contain it: what a member with another name gives. */
-const isUndefinedWithin = (value) => value === undefined || (Array.isArray(value) && value.includes(undefined));
+/** True for undefined, for lists and sets that contain it, and for objects in which an expected member is: what another name gives. */
+function isUndefinedWithin(value, expected) {
+  if (Array.isArray(value)) return value.includes(undefined);
+  if (value instanceof Set) return value.has(undefined);
+  if (isMapping(value) && isMapping(expected)) return Object.keys(value).some((key) => value[key] === undefined && expected[key] !== undefined);
+  return value === undefined;
+}
 
 /** Matchers that compare a value or its entries with their argument. */
 const COMPARE_ENTRIES = ["toBe", "toEqual", "toMatchObject", "toContain", "toContainEqual"];
@@ -94,7 +99,8 @@ function ofValue(name) {
   if (!Object.hasOwn(ofValues, name)) return undefined;
   return [GIVEN_OF_VALUES[name] ?? [1, 1], ({ value, subject, way }, negated, args) => {
     if (negated && args.length > 1 && name.startsWith("toContain")) throw misuse(`not.${name} needs one value: negating several is ambiguous`);
-    if (negated && !TELL_UNDEFINED.includes(name) && args[0] !== undefined && isUndefinedWithin(value)) throw misuse(`not.${name} would pass because the value is undefined: is a name misspelt? Assert toBeDefined or toBeUndefined instead`);
+    if (negated && !TELL_UNDEFINED.includes(name) && args[0] !== undefined && isUndefinedWithin(value, args[0])) throw misuse(`not.${name} would pass because ${value === undefined ? "the value" : "a member of the value"} is undefined: is a name misspelt? Assert toBeDefined or toBeUndefined instead`);
+    if (negated && ["toBe", "toEqual"].includes(name) && typeof args[0] === "string" && value instanceof AgentResponse) throw misuse(`not.${name} would pass because the response is an object, not a text: use its \`text\``);
     const objects = negated && COMPARE_ENTRIES.includes(name) ? part("values").objectsInPlaceOfTexts(value, args[0]) : undefined;
     if (objects !== undefined) throw misuse(`not.${name} would pass because ${objects}`);
     if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);

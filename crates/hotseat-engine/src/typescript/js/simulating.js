@@ -10,7 +10,7 @@ function asCriterion(name) {
   const { said, match, matchMessages } = (current.running !== null && Object.hasOwn(current.running.criteria, name) && current.running.criteria[name]) || {};
   if (match === undefined && matchMessages === undefined) return name;
   const decides = (_, conversation) => (match === undefined ? matchMessages(conversation.messages) : match(conversation));
-  return { name, description: said.description, function: reference(name, decides) };
+  return { name, ...(said.description === undefined ? {} : { description: said.description }), function: reference(name, decides) };
 }
 
 /** Returns topic assertions in case file form. */
@@ -23,6 +23,9 @@ function invariants(said, of) {
       whole.push(one);
       continue;
     }
+    const missing = Object.keys(one).find((key) => one[key] === undefined);
+    if (missing !== undefined) throw misuse(`\`${missing}\` of the topic \`${of}\` is undefined, which would assert nothing`);
+    if (Object.keys(one).length === 0) throw misuse(`an assertion of the topic \`${of}\` is empty and would assert nothing`);
     const { satisfy, match, matchAny, notMatch, contain, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
     const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
     if (list(satisfy).some((one) => typeof one === "function")) throw misuse(`\`satisfy\` of the topic \`${of}\` needs names or texts of criteria; give a function a name: { "its name": function }`);
@@ -74,6 +77,7 @@ function asTrigger(name, one) {
   if (isObject(afterTurnsIn)) return { ...rest, afterTurnsIn: topicNamed(afterTurnsIn.topic), count: afterTurnsIn.count };
   if (!isObject(onToolCall)) return one;
   only("`onToolCall`", onToolCall, ["name", "arguments"]);
+  if ("arguments" in onToolCall && onToolCall.arguments === undefined) throw misuse(`\`arguments\` of \`onToolCall\` of the topic \`${name}\` is undefined, so every call would match`);
   const expected = onToolCall.arguments === undefined ? undefined : definite(onToolCall.arguments);
   if (expected === undefined || isPlain(expected)) return { ...rest, onToolCall: onToolCall.name, ...(expected === undefined ? {} : { withParams: expected }) };
   // Arguments that are not plain data are compared here.
@@ -81,6 +85,9 @@ function asTrigger(name, one) {
 }
 
 const WIRING = ["next", "from", "maxTurns"];
+
+/** Returns the place of a topic in the graph. The last one has no topic after it. */
+const wiringOf = (node) => Object.fromEntries(WIRING.filter((key) => key in node && (key !== "next" || node.next !== null)).map((key) => [key, node[key]]));
 
 function expectConversationTo(graph) {
   within("expectConversationTo");
@@ -90,9 +97,9 @@ function expectConversationTo(graph) {
     if (/^\d+$/.test(name)) throw misuse(`a topic cannot be named ${shown(name)}: objects do not keep the order of such keys`);
     if (!isObject(node) || Array.isArray(node)) {
       const most = current.running.topics[name]?.maxTurns;
-      return [name, most === undefined ? node : { next: node, maxTurns: most }];
+      return [name, most === undefined ? node : { ...wiringOf({ next: node }), maxTurns: most }];
     }
-    const wiring = Object.fromEntries(WIRING.filter((key) => key in node).map((key) => [key, node[key]]));
+    const wiring = wiringOf(node);
     const own = Object.fromEntries(Object.entries(node).filter(([key]) => !WIRING.includes(key)));
     return [name, Object.keys(own).length === 0 ? wiring : { ...asTopic(name, own), ...wiring }];
   });

@@ -1,8 +1,11 @@
 // Test functions with a `t` argument, as in Go.
 
-const { ask, at, current, exact, exactMethods, isGenerator, isObject, isPromise, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
+const { ask, at, current, exact, exactMethods, isGenerator, isObject, isPromise, isUndefinedWithin, misuse, part, ran, withSources, AssertionError, RAN_NOTHING } = core;
 const { compare, equal, fits, isNumber, isPlain, objectsInPlaceOfTexts, show, shown, textOf, tried } = part("values");
 const { TYPES, sized, typeName } = part("valueMatchers");
+
+/** True if JSON would hold null or an empty object in place of a part of a value. */
+const isLossy = (value) => (typeof value === "number" && !Number.isFinite(value)) || value instanceof Map || value instanceof Set || (isObject(value) && Object.values(value).some(isLossy));
 
 /** Stops a test function or subtest. */
 class Stop extends AssertionError {}
@@ -41,6 +44,7 @@ function testing(name, state) {
     const expected = `${words} ${shown(one)}`;
     const objects = wanted ? undefined : objectsInPlaceOfTexts(value, one);
     if (objects !== undefined) return undecided(expected, objects);
+    if (!wanted && one !== undefined && isUndefinedWithin(value, one)) return undecided(expected, `${shown(value)} is undefined or has an undefined member: is a name misspelt?`);
     return { expected, ...tried(() => ({ actual: shown(value), holds: equal(value, one) === wanted })) };
   };
   const contains = (words, wanted) => (value, part) => {
@@ -53,7 +57,14 @@ function testing(name, state) {
     if (typeof text !== "string" || text === "") return undecided(expected, `${shown(part)} cannot be searched for`);
     if (typeof value === "string") return found(value.includes(text));
     if (!isObject(value)) return undecided(expected, `${shown(value)} cannot contain anything`);
-    return found(show(value).includes(text) || textOf(value).includes(text));
+    return found(show(value).includes(text) || textOf(value).includes(text) || hasText(value, text));
+  };
+  /** True if a string in an object contains a text, which `show` would show with escapes. */
+  const hasText = (value, text, above = []) => {
+    if (typeof value === "string") return value.includes(text);
+    if (!isObject(value) || above.includes(value)) return false;
+    const within = value instanceof Map || value instanceof Set ? [...value].flat() : Object.entries(value).flat();
+    return within.some((one) => hasText(one, text, [...above, value]));
   };
   // Other values would hide a misspelt property, whose value is undefined.
   const boolean = (wanted) => (value) => (typeof value === "boolean" ? is(String(wanted), value, value === wanted) : undecided(String(wanted), `${shown(value)} is neither true nor false`));
@@ -174,6 +185,7 @@ function testing(name, state) {
         for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} to be ${shown(expected)}`, "one of the values that are compared is undefined");
         // JSON would make it null.
         if (!isPlain(expected)) return undecided(`${shown(path)} to be ${shown(expected)}`, "JSON cannot represent the expected value");
+        if (isLossy(value)) return undecided(`${shown(path)} to be ${shown(expected)}`, `JSON cannot represent ${shown(value)}`);
         const { holds: found, actual, error } = ask({ do: "path", value, path: String(path), expected });
         return { holds: found, error, expected: `${path} to be ${shown(expected)}`, actual };
       }),

@@ -16,6 +16,12 @@ function counted(matcher, options) {
   return said;
 }
 
+/** Returns the expected arguments, if they are given. */
+function expectedIn(matcher, args) {
+  if (args.length > 0 && args[0] === undefined && args.length < 2) throw misuse(`the arguments of ${matcher} are undefined, so every call would match: leave them out, or correct their name`);
+  return args[0];
+}
+
 /** Asserts a tool call. If a function decides about an argument, this library compares the calls. */
 function tool(matcher, way, name, expected, options) {
   const names = Array.isArray(name) ? name : [name];
@@ -33,11 +39,11 @@ function tool(matcher, way, name, expected, options) {
 }
 
 const matchers = {
-  toCallTool(way, name, expected, options) {
-    tool("toCallTool", way, name, expected, options);
+  toCallTool(way, name, ...args) {
+    tool("toCallTool", way, name, expectedIn("toCallTool", args), args[1]);
   },
-  toHaveToolCall(way, name, expected, options) {
-    tool("toHaveToolCall", way, name, expected, options);
+  toHaveToolCall(way, name, ...args) {
+    tool("toHaveToolCall", way, name, expectedIn("toHaveToolCall", args), args[1]);
   },
 };
 
