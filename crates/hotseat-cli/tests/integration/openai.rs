@@ -477,7 +477,16 @@ fn provider_members_come_back_with_results() {
 }
 
 /// Spellings of the finish reason of calls that wait for their results.
-const TOOL_USE_REASONS: [&str; 5] = ["tool_calls", "tool_use", "TOOL_CALLS", "TOOL_CALL", "function_call"];
+const TOOL_USE_REASONS: [&str; 8] = [
+    "tool_calls",
+    "tool_use",
+    "TOOL_CALLS",
+    "TOOL_CALL",
+    "function_call",
+    "tool-calls",
+    "Tool Calls",
+    "toolUse",
+];
 
 /// Gemini sends `stop` with calls.
 #[test]
@@ -879,7 +888,14 @@ pub const PROVIDER_ERRORS: [(&str, &str); 7] = [
 ];
 
 /// Finish reasons of a provider that failed.
-pub const FAILURE_REASONS: [&str; 7] = [
+pub const FAILURE_REASONS: [&str; 14] = [
+    "server_error",
+    "internal-error",
+    "provider_error",
+    "model_error",
+    "failed",
+    "cancelled",
+    "engine_overloaded",
     "malformed_tool_use",
     "error",
     "network_error",
@@ -917,7 +933,9 @@ pub fn failing_streams(event: &str) -> [FakeReply; 2] {
 
 #[test]
 fn an_unknown_finish_reason_is_noted() {
-    for (reason, is_noted) in [("tired", true), ("eos", false), ("length", false)] {
+    for (reason, is_noted) in
+        [("tired", true), ("incomplete", true), ("eos", false), ("length", false), ("end-turn", false)]
+    {
         let tested = run_with_reply(|_| ChatCompletion::new().text("Hello").finish(reason));
         tested.assert_all_passed();
         let notes = tested.case("a")["turns"][0]["notes"].to_string();

@@ -87,29 +87,27 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl StopReason {
-    /// Reads the reason that a provider gives for the end of a reply, in letters of any case. Gemini puts the name of a filter
-    /// before some reasons: `function_call_filter: MALFORMED_FUNCTION_CALL`.
+    /// Reads the reason that a provider gives for the end of a reply, in letters of any case, with words separated by `_`, `-`,
+    /// spaces or nothing. Gemini puts the name of a filter before some reasons: `function_call_filter: MALFORMED_FUNCTION_CALL`.
     pub fn from_provider(name: &str) -> StopReason {
         match bare_reason(name).as_str() {
-            "stop" | "end_turn" | "eos" | "eos_token" | "complete" => StopReason::EndTurn,
-            "tool_calls" | "tool_call" | "function_call" | "tool_use" => StopReason::ToolUse,
-            "length"
-            | "max_tokens"
-            | "max_output_tokens"
-            | "model_length"
-            | "model_context_window_exceeded" => StopReason::MaxTokens,
-            "stop_sequence" => StopReason::StopSequence,
-            "content_filter"
-            | "content_filtered"
-            | "guardrail_intervened"
+            "stop" | "endturn" | "eos" | "eostoken" | "complete" => StopReason::EndTurn,
+            "toolcalls" | "toolcall" | "functioncall" | "tooluse" => StopReason::ToolUse,
+            "length" | "maxtokens" | "maxoutputtokens" | "modellength" | "modelcontextwindowexceeded" => {
+                StopReason::MaxTokens
+            }
+            "stopsequence" => StopReason::StopSequence,
+            "contentfilter"
+            | "contentfiltered"
+            | "guardrailintervened"
             | "refusal"
             | "sensitive"
             | "safety"
-            | "image_safety"
+            | "imagesafety"
             | "recitation"
             | "blocklist"
-            | "prohibited_content"
-            | "error_toxic"
+            | "prohibitedcontent"
+            | "errortoxic"
             | "spii" => StopReason::Refusal,
             _ => StopReason::Other(name.to_string()),
         }
@@ -126,31 +124,23 @@ impl StopReason {
         }
     }
 
-    /// Returns true if the reason says that the provider failed, so the reply is incomplete.
+    /// Returns true if the reason says that the provider failed or gave up, so the reply is incomplete. Providers have many
+    /// names for it, so a part of the name decides, such as `error` in `server_error`.
     pub fn is_failure(&self) -> bool {
         let StopReason::Other(name) = self else { return false };
-        matches!(
-            bare_reason(name).as_str(),
-            "error"
-                | "network_error"
-                | "abort"
-                | "aborted"
-                | "insufficient_system_resource"
-                | "malformed_function_call"
-                | "malformed_tool_use"
-                | "malformed_model_output"
-                | "malformed_response"
-                | "too_many_tool_calls"
-                | "unexpected_tool_call"
-                | "error_limit"
-                | "timeout"
-        )
+        let reason = bare_reason(name);
+        let parts = ["error", "fail", "abort", "cancel", "malformed", "overloaded", "timeout", "timedout"];
+        parts.iter().any(|part| reason.contains(part))
+            || matches!(
+                reason.as_str(),
+                "insufficientsystemresource" | "toomanytoolcalls" | "unexpectedtoolcall"
+            )
     }
 
     /// Returns true if the reason says that the reply is not finished: the model continues it if it is asked again.
     pub fn is_unfinished(&self) -> bool {
         let StopReason::Other(name) = self else { return false };
-        matches!(bare_reason(name).as_str(), "pause_turn" | "incomplete")
+        matches!(bare_reason(name).as_str(), "pauseturn" | "incomplete")
     }
 
     /// Returns the name used in recordings, scripts and traces.
@@ -166,9 +156,10 @@ impl StopReason {
     }
 }
 
-/// Returns a reason in lower case, without the name of a filter before it.
+/// Returns a reason in lower case, without separators of words and the name of a filter before it.
 fn bare_reason(name: &str) -> String {
-    name.rsplit(": ").next().unwrap_or(name).to_ascii_lowercase()
+    let reason = name.rsplit(": ").next().unwrap_or(name);
+    reason.replace(['-', '_', ' '], "").to_ascii_lowercase()
 }
 
 impl From<String> for StopReason {
