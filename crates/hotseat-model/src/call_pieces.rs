@@ -109,8 +109,8 @@ pub struct PlacedPiece {
 /// the first one counts, and others number all calls as the first. Without an index, a piece belongs to the call with its id;
 /// without both, it starts a call if it has a name, and continues the last call otherwise. Once the arguments of a call are
 /// complete, further ones start another call if they come with a name, also with the same id, and are an error without a new
-/// id or a name; the same arguments with the same id are the same call, reported again. The entries of a whole message are
-/// different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index without
+/// id or a name; the same arguments with the same id are the same call, reported again, and so are those of a whole message
+/// after the pieces, if it has no id. The entries of a whole message are different calls, whatever their ids. So calls are neither lost, duplicated nor merged. Two names of one index without
 /// arguments between them are an error: they may be two calls, or the parts of one name.
 #[derive(Debug, Default)]
 pub struct ToolCallPieces {
@@ -194,8 +194,9 @@ impl ToolCallPieces {
             }
             None => (String::new(), String::new()),
         };
-        let known = self.known_call(index, &id, &name);
-        let fit = known.map(|call| self.calls[call].fit(index, &id, &name, &arguments)).transpose()?;
+        let (known, is_whole) = (self.known_call(index, &id, &name), self.before_message.is_some());
+        let fit =
+            known.map(|call| self.calls[call].fit(index, &id, &name, &arguments, is_whole)).transpose()?;
         let call = match (known, fit) {
             (Some(call), Some(PieceFit::Continues)) => call,
             (Some(call), Some(PieceFit::Repeats)) => {
@@ -269,13 +270,14 @@ impl ToolCallPieces {
 
 impl CallIdentity {
     /// Returns how a piece relates to this call, which has its index or id. Fails if it has further arguments without a sign
-    /// whose they are.
+    /// whose they are. `is_whole` is true if the piece is an entry of a whole message.
     fn fit(
         &self,
         index: Option<u64>,
         id: &str,
         name: &str,
         arguments: &str,
+        is_whole: bool,
     ) -> Result<PieceFit, AmbiguousPiece> {
         let agree = |known: &str, new: &str| known.is_empty() || new.is_empty() || known == new;
         let (has_same_id, is_complete) = (agree(&self.id, id), self.arguments.are_complete());
@@ -283,10 +285,9 @@ impl CallIdentity {
             return Ok(PieceFit::Differs);
         }
         if is_complete && !arguments.trim_ascii().is_empty() {
+            let is_same_call = if id.is_empty() { is_whole } else { id == self.id };
             return match (has_same_id, name.is_empty()) {
-                (true, _) if id == self.id && !id.is_empty() && arguments == self.arguments.text => {
-                    Ok(PieceFit::Repeats)
-                }
+                (true, _) if is_same_call && self.arguments.equal(arguments) => Ok(PieceFit::Repeats),
                 (true, true) => Err(AmbiguousPiece::Arguments { name: self.name.clone() }),
                 (true, false) | (false, _) => Ok(PieceFit::Differs),
             };
@@ -315,6 +316,12 @@ impl ArgumentsProgress {
                 _ => {}
             }
         }
+    }
+
+    /// True if these arguments are the same, as text or as JSON.
+    fn equal(&self, arguments: &str) -> bool {
+        let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+        self.text == arguments || parse(&self.text).is_some_and(|known| Some(known) == parse(arguments))
     }
 
     fn are_complete(&self) -> bool {

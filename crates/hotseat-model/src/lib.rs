@@ -44,6 +44,7 @@ pub mod serve;
 mod setters;
 mod types;
 mod usage_report;
+mod whole_message;
 
 pub use call_pieces::{
     AmbiguousPiece, MisplacedCalls, PlacedPiece, ToolCallPiece, ToolCallPieces, is_call_part,
@@ -62,3 +63,4 @@ pub use types::{
     TokenUsage,
 };
 pub use usage_report::UsageReport;
+pub use whole_message::unstreamed_text;

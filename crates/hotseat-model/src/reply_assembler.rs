@@ -59,6 +59,16 @@ impl ReplyAssembler {
         sink.delta(delta);
     }
 
+    /// Returns the text that has arrived.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the reasoning that has arrived.
+    pub(crate) fn reasoning(&self) -> &str {
+        &self.reasoning
+    }
+
     /// Returns true if nothing has arrived.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty()

@@ -870,6 +870,44 @@ fn event_without_choices_is_ignored_with_a_note() {
     assert!(notes.contains("has no `choices`; it is ignored"), "{notes}");
 }
 
+/// MiniMax ends a stream with the whole message.
+#[test]
+fn a_whole_message_after_the_deltas_counts_once() {
+    let call = json!({"index": 0, "id": "c-1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    let without_id =
+        json!({"type": "function", "index": 0, "function": {"name": "book", "arguments": {"to": "Rome"}}});
+    let streamed = |whole: Value| {
+        let deltas = ChatCompletion::new()
+            .chunk(chunk(json!({"reasoning_content": "Hm. ", "tool_calls": [call]}), None))
+            .chunk(chunk(json!({"content": "hello "}), None))
+            .chunk(chunk(json!({"content": "world"}), None));
+        let choice = json!({"finish_reason": "stop", "index": 0, "message": whole});
+        deltas.chunk(json!({"object": "chat.completion", "choices": [choice]}))
+    };
+    let message = |text: &str, call: &Value| json!({"role": "assistant", "content": text, "reasoning_content": "Hm. ", "tool_calls": [call]});
+    for (text, said, is_noted) in [
+        ("hello world", "hello world", false),
+        ("hello world\n", "hello world\n", false),
+        ("", "hello world", false),
+        ("hello world, again", "hello world, again", false),
+        ("bye", "hello worldbye", true),
+    ] {
+        for call in [&call, &without_id] {
+            let reply = streamed(message(text, call));
+            let tested = run_with_reply(move |_| reply.clone());
+            tested.assert_all_passed();
+            let turn = tested.case("a")["turns"][0].clone();
+            assert_eq!(turn["output"], said, "{turn:#}");
+            assert_eq!(turn["tool_calls"].as_array().map(Vec::len), Some(1), "{turn:#}");
+            assert_eq!(
+                turn["notes"].to_string().contains("differs from that of the deltas"),
+                is_noted,
+                "{turn:#}"
+            );
+        }
+    }
+}
+
 /// Errors of llama.cpp, vLLM, FastAPI, DashScope, MiniMax and Groq in a stream, with words of the message.
 pub const PROVIDER_ERRORS: [(&str, &str); 7] = [
     (

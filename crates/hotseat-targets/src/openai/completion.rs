@@ -8,6 +8,7 @@ use hotseat_document::json::{JsonReadError, optional_value};
 use hotseat_model::{
     AmbiguousPiece, ContentText, MisplacedCalls, PlacedPiece, StopReason, ToolCallPiece, ToolCallPieces,
     completion_error, completion_usage, is_error_object, merge_extra_members, reported_error,
+    unstreamed_text,
 };
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
 use serde::Deserialize;
@@ -256,6 +257,8 @@ pub(super) struct CompletionReader {
     awaiting: Option<bool>,
     hint: Option<String>,
     has_choice: bool,
+    /// True if a choice had a delta: a whole message after it may repeat the reply.
+    has_deltas: bool,
     has_further_choices: bool,
     done: bool,
     /// True if the reply arrives as a whole.
@@ -378,6 +381,7 @@ impl CompletionReader {
             }
             let is_whole = choice.delta.is_none();
             self.pieces.begin_message(is_whole);
+            self.has_deltas |= !is_whole;
             if let Some(message) = choice.delta.or(choice.message) {
                 let complete = self.open_result.as_ref().filter(|open| open.is_complete);
                 let continues = !is_whole && message.continues_result();
@@ -387,7 +391,7 @@ impl CompletionReader {
                 if !continues || complete.is_some() {
                     self.end_result(telling)?;
                 }
-                self.read_message(message, what, telling)?;
+                self.read_message(message, is_whole, what, telling)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
             if is_whole || reason.is_some() {
@@ -401,6 +405,7 @@ impl CompletionReader {
     fn read_message(
         &mut self,
         mut message: CompletionWireMessage,
+        is_whole: bool,
         what: &str,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<(), TurnError> {
@@ -434,13 +439,23 @@ impl CompletionReader {
         if let Some(text) = &message.reasoning_content {
             message.extra.insert("reasoning_content".to_string(), text.as_str().into());
         }
+        let follows_deltas = is_whole && self.has_deltas;
+        if follows_deltas {
+            message.extra.retain(|key, _| !self.extra.contains_key(key));
+        }
         merge_extra_members(&mut self.extra, message.extra);
-        self.reasoning.extend(message.reasoning_content.or(message.reasoning));
+        let reasoning = message.reasoning_content.or(message.reasoning).unwrap_or_default();
+        let unread = unstreamed_text(&self.reasoning, &reasoning).filter(|_| follows_deltas);
+        let unread = unread.unwrap_or(&reasoning).to_string();
+        self.reasoning.push_str(&unread);
         self.has_content |= message.content.as_ref().is_some_and(|content| !content.is_null());
         let content = ContentText::read(message.content.as_ref().unwrap_or(&Value::Null))
             .map_err(|error| protocol_error(format!("{what} {error}")))?;
         self.skipped_part = self.skipped_part.take().or(content.skipped);
-        let content = content.text + &content.refusal + &message.refusal.unwrap_or_default();
+        let mut content = content.text + &content.refusal + &message.refusal.unwrap_or_default();
+        if follows_deltas {
+            content = self.unstreamed_content(content, what, telling);
+        }
         match content.is_empty() {
             true => {}
             false => {
@@ -455,6 +470,23 @@ impl CompletionReader {
                 .map_err(|error| protocol_error(format!("{what} is ambiguous: {error}")))?;
         }
         Ok(())
+    }
+
+    /// Returns what the text of a whole message adds to the text that was streamed before it, or since the last result.
+    fn unstreamed_content(&self, content: String, what: &str, telling: &mut TurnRecorder<'_>) -> String {
+        let streamed = self.earlier_texts.concat() + &self.text;
+        let last = Some(self.text.as_str()).filter(|text| !text.is_empty());
+        let rest = unstreamed_text(&streamed, &content)
+            .or_else(|| last.and_then(|text| unstreamed_text(text, &content)));
+        match rest {
+            Some(rest) => rest.to_string(),
+            None => {
+                telling.record_note(format!(
+                    "{what} has a `message` whose text differs from that of the deltas before it; both are read"
+                ));
+                content
+            }
+        }
     }
 
     /// Records the result that has been received, of a call that the server has run itself.

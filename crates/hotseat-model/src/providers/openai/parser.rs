@@ -15,7 +15,7 @@ use crate::{
     AmbiguousPiece, ContentError, ContentText, MisplacedCalls, ModelError, ModelReply, ModelRequest,
     PlacedPiece, ProviderParts, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage, ToolCallPiece,
     ToolCallPieces, UsageReport, completion_error, completion_usage, is_error_object, merge_extra_members,
-    reported_error,
+    reported_error, unstreamed_text,
 };
 
 /// A chunk of a stream, or a complete reply.
@@ -87,6 +87,8 @@ pub(in crate::providers) struct OpenAiParser<'r> {
     /// True after the end marker of the stream.
     done: bool,
     has_choice: bool,
+    /// True if a choice had a delta: a whole message after it may repeat the reply.
+    has_deltas: bool,
     usage: Option<TokenUsage>,
     model: Option<String>,
 }
@@ -105,6 +107,7 @@ impl<'r> OpenAiParser<'r> {
             refused: false,
             done: false,
             has_choice: false,
+            has_deltas: false,
             usage: None,
             model: None,
         }
@@ -138,9 +141,11 @@ impl<'r> OpenAiParser<'r> {
                     data,
                 ));
             }
-            self.pieces.begin_message(choice.delta.is_none());
+            let is_whole = choice.delta.is_none();
+            self.pieces.begin_message(is_whole);
+            self.has_deltas |= !is_whole;
             if let Some(message) = choice.delta.or(choice.message) {
-                self.add_message(message, data, sink)?;
+                self.add_message(message, is_whole, data, sink)?;
             }
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
             self.finish = StopReason::later_name(self.finish.take(), reason);
@@ -176,6 +181,7 @@ impl<'r> OpenAiParser<'r> {
     fn add_message(
         &mut self,
         mut message: ChatCompletionMessage,
+        is_whole: bool,
         data: &str,
         sink: &mut dyn ReplySink,
     ) -> Result<(), ModelError> {
@@ -192,15 +198,25 @@ impl<'r> OpenAiParser<'r> {
         if let Some(text) = &message.reasoning_content {
             message.extra.insert("reasoning_content".to_string(), text.as_str().into());
         }
+        let follows_deltas = is_whole && self.has_deltas;
+        if follows_deltas {
+            message.extra.retain(|key, _| !self.extra.contains_key(key));
+        }
         merge_extra_members(&mut self.extra, message.extra);
-        let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
-        if let Some(text) = reasoning {
-            self.assembly.pass_on(ReplyDelta::Reasoning { text }, sink);
+        // Another text than the streamed one is read, too.
+        let unread = |streamed: &str, text: String| match follows_deltas {
+            true => unstreamed_text(streamed, &text).unwrap_or(&text).to_string(),
+            false => text,
+        };
+        let reasoning = message.reasoning_content.or(message.reasoning).unwrap_or_default();
+        let reasoning = unread(self.assembly.reasoning(), reasoning);
+        if !reasoning.is_empty() {
+            self.assembly.pass_on(ReplyDelta::Reasoning { text: reasoning }, sink);
         }
         let refusals = [content.refusal, message.refusal.unwrap_or_default()];
         self.refused |= refusals.iter().any(|refusal| !refusal.is_empty());
-        let said = std::iter::once(content.text).chain(refusals);
-        for text in said.filter(|text| !text.is_empty()) {
+        let text = unread(self.assembly.text(), content.text + &refusals.concat());
+        if !text.is_empty() {
             self.assembly.pass_on(ReplyDelta::Text { text }, sink);
         }
         for call in message.tool_calls.into_iter().flatten() {

@@ -541,3 +541,26 @@ async fn response_content_type_is_ignored() {
     let connector = hotseat_model::ConnectorConfig { stream: false, ..connector(Provider::OpenAi, &server) };
     assert_eq!(call(connector, &hello()).await.0.unwrap().text, "Hi.");
 }
+
+/// MiniMax ends a stream with the whole message.
+#[tokio::test]
+async fn a_whole_message_after_the_deltas_counts_once() {
+    let call =
+        json!({"index": 0, "id": "c-1", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    for (whole, text) in
+        [("hello world", "hello world"), ("", "hello world"), ("hello world!", "hello world!")]
+    {
+        let message =
+            json!({"role": "assistant", "content": whole, "reasoning_content": "Hm.", "tool_calls": [call]});
+        let (reply, _) = answer(vec![
+            delta(json!({"reasoning_content": "Hm.", "tool_calls": [call]})),
+            delta(json!({"content": "hello "})),
+            delta(json!({"content": "world"})),
+            json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}),
+        ])
+        .await;
+        let reply = reply.unwrap();
+        assert_eq!((reply.text.as_str(), reply.reasoning.as_str()), (text, "Hm."));
+        assert_eq!(reply.tool_calls.len(), 1, "{reply:?}");
+    }
+}
