@@ -476,6 +476,37 @@ fn provider_members_come_back_with_results() {
     }
 }
 
+/// A server that runs a tool of the test itself.
+#[test]
+fn a_result_in_the_reply_is_the_answer_of_an_offered_call() {
+    let server = FakeAgent::start(|_| {
+        let result = json!({"role": "tool", "tool_call_id": "c-1", "content": "from the server"});
+        ChatCompletion::new()
+            .tool(0, "c-1", "search", &json!({"q": 1}))
+            .chunk(chunk(result, None))
+            .text("Done.")
+            .finish("stop")
+    });
+    let suite = "name: a\ntools: [{ name: search, answers: [{ content: from the test }] }]\nturns: [{ user: one }, { user: two }]\n";
+    let tested = run_hello(&project(&server, "").suite("a", suite));
+    tested.assert_all_passed();
+    let turn = tested.case("a")["turns"][0].clone();
+    assert_eq!(turn["tool_calls"][0]["result"], "from the server", "{turn:#}");
+    assert!(
+        turn["notes"].to_string().contains("the server reports the result of its call of `search`"),
+        "{turn:#}"
+    );
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2, "one for each turn");
+    let roles: Vec<Value> = requests[1].json()["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+}
+
 /// Spellings of the finish reason of calls that wait for their results.
 const TOOL_USE_REASONS: [&str; 8] = [
     "tool_calls",

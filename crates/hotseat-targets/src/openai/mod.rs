@@ -281,12 +281,18 @@ impl ChatSession {
         limits: TurnLimits<'_>,
         telling: &mut TurnRecorder<'_>,
     ) -> Result<bool, TurnError> {
+        let (answered, open): (Vec<&CompletionCall>, Vec<&CompletionCall>) =
+            reply.calls.iter().partition(|call| telling.is_answered(&call.trace_id));
+        for call in answered.iter().filter(|call| script.has_tool(&call.name)) {
+            telling.record_note(format!(
+                "the server reports the result of its call of `{}`, which the test offers; it counts, and the test does not answer the call",
+                call.name
+            ));
+        }
         let (offered, others): (Vec<&CompletionCall>, Vec<&CompletionCall>) =
-            reply.calls.iter().partition(|call| script.has_tool(&call.name));
-        let (asking, others): (Vec<&CompletionCall>, Vec<&CompletionCall>) = others
-            .into_iter()
-            .filter(|call| !telling.is_answered(&call.trace_id))
-            .partition(|call| script.asks_user(&call.name));
+            open.into_iter().partition(|call| script.has_tool(&call.name));
+        let (asking, others): (Vec<&CompletionCall>, Vec<&CompletionCall>) =
+            others.into_iter().partition(|call| script.asks_user(&call.name));
         if reply.finish_reason.as_deref().map(StopReason::from_provider) == Some(StopReason::ToolUse) {
             others.iter().try_for_each(|call| check_unoffered_call(&call.name, script))?;
         }
