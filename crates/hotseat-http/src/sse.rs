@@ -4,12 +4,13 @@
 //! a read ends between the two); an empty line ends an event; several `data` lines are joined by LF; one
 //! space after the colon is dropped; comments and unknown fields are ignored.
 //!
-//! Three rules differ. The standard discards a last event without its empty line, because a browser reconnects
+//! Four rules differ. The standard discards a last event without its empty line, because a browser reconnects
 //! and receives it again. Here no stream is resumed, and some servers omit the final empty line.
 //! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
 //! the stream ended regularly. And the standard replaces bytes that are not UTF-8; here they are an error,
-//! because a check must not read another text than the one that was sent. And a decoder made by
-//! [`SseDecoder::with_error_fields`] reads a field `error`, as llama.cpp sends it, as the data of an event of that name.
+//! because a check must not read another text than the one that was sent. And where the names of events matter
+//! ([`SseDecoder::feed_events`]), a field `error`, as llama.cpp sends it, is the data of an event of that name, and an event whose
+//! data is blank is none: servers send it to keep the connection open.
 
 use std::borrow::Cow;
 
@@ -20,8 +21,6 @@ pub const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub struct SseDecoder {
     max_event_bytes: usize,
-    /// True if a field `error` is read.
-    reads_error_fields: bool,
     /// Part of the current line from earlier chunks.
     line: Vec<u8>,
     /// Data of the current event.
@@ -68,7 +67,6 @@ impl SseDecoder {
     pub fn new(max_event_bytes: usize) -> Self {
         SseDecoder {
             max_event_bytes,
-            reads_error_fields: false,
             line: Vec::new(),
             data: Vec::new(),
             has_data: false,
@@ -79,13 +77,6 @@ impl SseDecoder {
         }
     }
 
-    /// Makes a field `error` the data of an event named `error`, for streams of language models.
-    #[must_use]
-    pub fn with_error_fields(mut self) -> Self {
-        self.reads_error_fields = true;
-        self
-    }
-
     /// Decodes more bytes and passes the data of each completed event to `on_event`. Fails if an event
     /// exceeds the maximum size, or its data is not UTF-8.
     pub fn feed(&mut self, bytes: &[u8], mut on_event: impl FnMut(&str)) -> Result<(), EventError> {
@@ -93,7 +84,7 @@ impl SseDecoder {
     }
 
     /// Decodes more bytes as [`SseDecoder::feed`] does, for streams in which the name of an event matters: an
-    /// event named `error` is one also without data.
+    /// event named `error` is one also without data, a field `error` is such an event, and any other event with blank data is none.
     pub fn feed_events(
         &mut self,
         bytes: &[u8],
@@ -189,7 +180,10 @@ impl SseDecoder {
         }
         if line.is_empty() {
             let is_error = std::mem::take(&mut self.is_error);
-            if std::mem::take(&mut self.has_data) || (is_error && names_matter) {
+            let has_data = std::mem::take(&mut self.has_data);
+            let is_event =
+                if names_matter { is_error || !self.data.trim_ascii().is_empty() } else { has_data };
+            if is_event {
                 let data = std::str::from_utf8(&self.data).map_err(|_| EventError::NotUtf8)?;
                 on_event(SseEvent { data, is_error });
             }
@@ -207,7 +201,7 @@ impl SseDecoder {
         if field == b"event" {
             self.is_error = value == b"error";
         }
-        let is_error = self.reads_error_fields && field == b"error";
+        let is_error = names_matter && field == b"error";
         self.is_error |= is_error;
         if field == b"data" || is_error {
             if std::mem::replace(&mut self.has_data, true) {
@@ -320,17 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn error_fields_are_read_on_request() {
-        let stream = b"error: {}\n\nerrors: a\n\ndata: b\n\n";
-        let read = |mut decoder: SseDecoder| {
-            let mut found = Vec::new();
-            let fed =
-                decoder.feed_events(stream, |event| found.push((event.data.to_string(), event.is_error)));
-            fed.map(|()| found)
-        };
-        let (error, event) = (("{}".to_string(), true), ("b".to_string(), false));
-        assert_eq!(read(SseDecoder::default()), Ok(vec![event.clone()]));
-        assert_eq!(read(SseDecoder::default().with_error_fields()), Ok(vec![error, event]));
+    fn error_fields_and_blank_events_are_read_where_names_matter() {
+        let stream = b"error: {}\n\nerrors: a\n\ndata:\n\ndata: \ndata:\n\ndata: b\n\n";
+        let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
+        decoder.feed_events(stream, |event| found.push((event.data.to_string(), event.is_error))).unwrap();
+        assert_eq!(found, [("{}".to_string(), true), ("b".to_string(), false)]);
+        assert_eq!(events(&[stream]), ["", "\n", "b"]);
     }
 
     #[test]

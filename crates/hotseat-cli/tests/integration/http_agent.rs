@@ -777,6 +777,12 @@ fn rejects_invalid_streams() {
         ),
         (
             "sse",
+            sse(&[piece("Hello")]).bytes("error: {\"code\": 500, \"message\": \"boom\"}\n\ndata: [DONE]\n\n"),
+            "agent_error",
+            "the agent failed: boom (500)",
+        ),
+        (
+            "sse",
             sse(&[piece("Hello")]).bytes("event: error\ndata: [DONE]\n\n"),
             "agent_error",
             "the agent failed: an event named `error`",

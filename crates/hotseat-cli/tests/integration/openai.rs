@@ -974,7 +974,8 @@ pub const FAILURE_REASONS: [&str; 14] = [
     "function_call_filter: MALFORMED_FUNCTION_CALL",
 ];
 
-/// A stream of a provider that did not fail, although it looks so: Azure's first chunk, and members `error` without an error.
+/// A stream of a provider that did not fail, although it looks so: Azure's first chunk, members `error` without an error, and
+/// events with blank data.
 pub fn harmless_stream() -> FakeReply {
     let filters = json!({"choices": [], "object": "", "prompt_filter_results": [{"prompt_index": 0}]});
     let mut completion = ChatCompletion::new().chunk(filters);
@@ -988,7 +989,8 @@ pub fn harmless_stream() -> FakeReply {
     }
     let usage =
         json!({"object": "chat.completion.chunk", "usage": {"prompt_tokens": 1, "completion_tokens": 1}});
-    completion.chunk(usage).finish("stop").into()
+    let blank = "data:\n\ndata: \n\n";
+    completion.chunk(usage).finish("stop").without_end().bytes(blank).bytes("data: [DONE]\n\n")
 }
 
 /// Streams with a text, this event and the end marker, in both orders.

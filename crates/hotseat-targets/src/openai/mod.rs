@@ -407,7 +407,7 @@ async fn read_stream(
     reading: &mut CompletionReader,
     telling: &mut TurnRecorder<'_>,
 ) -> Result<(), TurnError> {
-    let mut decoder = SseDecoder::default().with_error_fields();
+    let mut decoder = SseDecoder::default();
     // Reading to the end lets the connection be reused; the time for trailing data is limited.
     let mut grace: Option<TurnLimits<'_>> = None;
     loop {

@@ -111,7 +111,7 @@ pub(in crate::providers) async fn read_events(
     sink: &mut dyn ReplySink,
 ) -> Result<(), ModelError> {
     pin_mut!(pieces);
-    let mut decoder = SseDecoder::default().with_error_fields();
+    let mut decoder = SseDecoder::default();
     while let Some(piece) = pieces.next().await {
         let piece = match piece {
             Ok(piece) => piece,

@@ -273,9 +273,7 @@ impl ReplyParser for OpenAiParser<'_> {
             self.done = true;
             return Ok(true);
         }
-        if !data.trim().is_empty() {
-            self.add_chunk(data, sink)?;
-        }
+        self.add_chunk(data, sink)?;
         Ok(false)
     }
 
