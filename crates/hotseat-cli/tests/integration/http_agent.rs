@@ -688,14 +688,25 @@ fn calls_of_earlier_turns_are_not_made_again() {
         json!({"messages": messages})
     };
     for stream in [false, true] {
-        for id in ["call_abc", "call_a1b2", "7f3a0001", "call_12345"] {
+        for id in [
+            "call_abc",
+            "call_a1b2",
+            "7f3a0001",
+            "call_12345",
+            "abc-123",
+            "order-17",
+            "run42",
+            "7",
+            "call_2",
+            "call_01",
+        ] {
             let answers = [state(&[call(id, 5)]), state(&[call(id, 5), call("call_new", 6)])];
             let tested = run(suite, stream, answers);
             let words = format!("the answer repeats call `{id}` of turn 1: let `map.tool_calls` select only");
             assert_failed(&tested, 1, "protocol_error", &words);
         }
         // Counters of servers begin again, and some ids are the names of tools.
-        for id in ["call_0", "7", "tool-12", "pay"] {
+        for id in ["call_0", "1", "tool-1", "pay"] {
             let tested = run(suite, stream, [state(&[call(id, 5)]), state(&[call(id, 5)])]);
             tested.assert_all_passed();
             let notes = tested.case("a")["turns"][1]["notes"].to_string();
@@ -703,6 +714,12 @@ fn calls_of_earlier_turns_are_not_made_again() {
                 format!("a call equals call `{id}` of turn 1, also in its id; it counts as a new call");
             assert!(notes.contains(&words), "{notes}");
         }
+        // The second of the turn.
+        let counted = [state(&[call("call_1", 5)]), state(&[call("call_0", 4), call("call_1", 5)])];
+        run(suite, stream, counted).assert_all_passed();
+        let gap = [state(&[call("call_2", 5)]), state(&[call("call_0", 4), call("call_2", 5)])];
+        let words = "the answer repeats call `call_2` of turn 1";
+        assert_failed(&run(suite, stream, gap), 1, "protocol_error", words);
         let tested = run(suite, stream, [state(&[call("call_abc", 5)]), state(&[call("call_abc", 6)])]);
         tested.assert_all_passed();
     }

@@ -137,13 +137,14 @@ impl EarlierCalls {
     ) -> Result<(), AttemptFailure> {
         let mut calls: Vec<(String, ReportedCall)> = heard.calls.drain().collect();
         calls.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let restarted = restarted_ids(calls.iter().map(|(id, _)| id.as_str()));
         let mut repeated = None;
         for (id, call) in calls {
             if let Some((earlier, known)) = self.0.get(&id)
                 && known.name == call.name
                 && known.arguments == call.arguments
             {
-                let is_unique = id != call.name && !is_counter(&id);
+                let is_unique = id != call.name && !restarted.contains(&id);
                 match &repeated {
                     Some((true, _)) => {}
                     Some((false, _)) if !is_unique => {}
@@ -168,11 +169,27 @@ impl EarlierCalls {
     }
 }
 
-/// True if an id may come from a counter that begins again with every turn: a word, or none, and up to four digits.
-fn is_counter(id: &str) -> bool {
-    let word = id.trim_end_matches(|character: char| character.is_ascii_digit());
-    let digits = id.len() - word.len();
-    (1..=4).contains(&digits) && !word.contains(|character: char| character.is_ascii_digit())
+/// Returns the ids of a turn that come from a counter which begins again with every turn: the numbers behind one word, or
+/// without one, begin with 0 or 1 and have no gaps.
+fn restarted_ids<'i>(ids: impl Iterator<Item = &'i str>) -> HashSet<String> {
+    let mut by_word: HashMap<&str, Vec<(u32, &str)>> = HashMap::new();
+    for id in ids {
+        let word = id.trim_end_matches(|character: char| character.is_ascii_digit());
+        let digits = &id[word.len()..];
+        // A number with zeros before it is of a fixed length, and more likely a random one.
+        if let Ok(number) = digits.parse::<u32>()
+            && digits == number.to_string()
+        {
+            by_word.entry(word).or_default().push((number, id));
+        }
+    }
+    let has_restarted = |numbered: &Vec<(u32, &str)>| {
+        let first = numbered[0].0;
+        first <= 1 && (first..).zip(numbered).all(|(expected, (number, _))| *number == expected)
+    };
+    by_word.values_mut().for_each(|numbered| numbered.sort_unstable());
+    let restarted = by_word.into_values().filter(has_restarted).flatten();
+    restarted.map(|(_, id)| id.to_string()).collect()
 }
 
 impl MappedResponse {
