@@ -1,6 +1,7 @@
 //! `max_tokens`, `max_cost`, `max_tool_calls`: usage limits of a turn or of the whole conversation.
 
-use hotseat_trace::{ConversationTurn, TurnScope, UsageTotals};
+use hotseat_document::excerpt;
+use hotseat_trace::{ConversationTurn, ReportedCost, TurnScope, UsageTotals};
 
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
@@ -54,6 +55,14 @@ impl UsageBudget {
             return None;
         }
         let turn = scope.turns().iter().find(|turn| cost(turn).is_none())?;
+        if let Some(cost) = turn.reported_usage.iter().find_map(ReportedCost::find_unusable) {
+            return Some(format!(
+                "`usage.{}` of turn {} is {}, expected a number of at least 0",
+                cost.key,
+                turn.number,
+                excerpt(&cost.value.to_string(), 60)
+            ));
+        }
         let unpriced = turn.usage_totals.iter().flat_map(|spent| &spent.unpriced).next();
         Some(match unpriced.map(String::as_str) {
             Some("") | None => {

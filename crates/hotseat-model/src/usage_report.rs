@@ -1,5 +1,6 @@
 //! Token usage in the reports of agents and of providers, in their various formats.
 
+use hotseat_trace::ReportedCost;
 use serde_json::{Map, Value};
 
 use crate::TokenUsage;
@@ -37,7 +38,6 @@ const OUTPUT_TOKEN_KEYS: [&str; 6] = [
     "eval_count",
 ];
 const TOTAL_TOKEN_KEYS: [&str; 3] = ["total_tokens", "totalTokens", "totalTokenCount"];
-const COST_KEYS: [&str; 5] = ["cost", "total_cost", "totalCost", "cost_usd", "costUsd"];
 const MODEL_KEYS: [&str; 3] = ["model", "model_name", "modelName"];
 const CACHED_TOKEN_PATHS: [&[&str]; 7] = [
     &["cached_tokens"],
@@ -97,8 +97,8 @@ impl UsageReport {
             let (first, rest) = path.split_first()?;
             counts.read(rest.iter().try_fold(member(first)?, |at, key| at.get(key))?)
         });
-        let reported = COST_KEYS.iter().filter_map(|name| member(name)).find(|cost| !cost.is_null());
-        let cost = reported.and_then(Value::as_f64).filter(|cost| cost.is_finite() && *cost >= 0.0);
+        let reported = ReportedCost::find(members);
+        let cost = reported.and_then(ReportedCost::amount);
         let mut report = UsageReport {
             model: UsageReport::model_name(members).map(str::to_string),
             input,

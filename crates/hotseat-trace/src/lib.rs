@@ -60,6 +60,6 @@ pub use server_calls::{InjectedFault, ServerCall, canonical_arguments, is_report
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;
-pub use usage::UsageTotals;
+pub use usage::{ReportedCost, UsageTotals};
 pub use verdict::{AttemptFailure, CheckVerdict, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 pub use verify::*;

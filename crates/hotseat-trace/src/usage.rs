@@ -1,9 +1,46 @@
 //! Token usage and cost of a turn, conversation or run, as reported.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Maximum number of models without a price that a sum names. Agents report the names.
 const MAX_UNPRICED_MODELS: usize = 100;
+
+/// Keys of the cost in usage reports.
+const COST_KEYS: [&str; 5] = ["cost", "total_cost", "totalCost", "cost_usd", "costUsd"];
+
+/// A cost in a usage report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReportedCost<'u> {
+    /// Its key.
+    pub key: &'static str,
+    /// Its value as reported.
+    pub value: &'u Value,
+}
+
+impl<'u> ReportedCost<'u> {
+    /// Finds the cost in the usage report of one model; `null` is none.
+    pub fn find(members: &'u Map<String, Value>) -> Option<ReportedCost<'u>> {
+        // Comparing few short names is faster than hashing each of them.
+        let member = |name: &str| members.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+        let mut costs = COST_KEYS.iter().filter_map(|&key| Some(ReportedCost { key, value: member(key)? }));
+        costs.find(|cost| !cost.value.is_null())
+    }
+
+    /// Finds the first cost that cannot be used in a usage report of one model, or of several.
+    pub fn find_unusable(usage: &'u Value) -> Option<ReportedCost<'u>> {
+        match usage {
+            Value::Array(parts) => parts.iter().find_map(ReportedCost::find_unusable),
+            Value::Object(members) => ReportedCost::find(members).filter(|cost| cost.amount().is_none()),
+            _ => None,
+        }
+    }
+
+    /// Returns the cost as a number; `None` if it is not a number of at least 0.
+    pub fn amount(self) -> Option<f64> {
+        self.value.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0)
+    }
+}
 
 /// Token counts and cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

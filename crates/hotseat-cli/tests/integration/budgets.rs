@@ -21,6 +21,8 @@ while read -r line; do
     *twice*) echo '{"type":"usage","usage":{"total_tokens":10}}'; echo '{"type":"usage","usage":{"total_tokens":10}}'; echo '{"type":"usage","usage":{"total_tokens":10}}';;
     *half*) echo '{"type":"usage","usage":{"completion_tokens":5}}';;
     *tenth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.1}}';;
+    *costtext*) echo '{"type":"usage","usage":{"prompt_tokens":3,"completion_tokens":2,"model":"m-1","cost":"0.02"}}';;
+    *costnegative*) echo '{"type":"usage","usage":{"prompt_tokens":3,"completion_tokens":2,"model":"m-1","total_cost":-1}}';;
     *fifth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.2}}';;
     *counted*) echo '{"type":"usage","usage":{"prompt_tokens":1000,"completion_tokens":100}}';;
   esac
@@ -87,6 +89,8 @@ fn unreported_usage_errors_budget_checks() {
         ("cost", "silent", "{ budget: { max_cost: 1000 } }"),
         ("no price", "foreign", "{ budget: { max_cost: 1000 } }"),
         ("no model", "counted", "{ type: max_cost, value: 1000 }"),
+        ("text", "costtext", "{ type: max_cost, value: 1000 }"),
+        ("negative", "costnegative", "{ type: max_cost, value: 1000 }"),
         ("below parts", "below", "{ type: max_tokens, value: 1000 }"),
         ("one part", "half", "{ type: max_tokens, value: 1000 }"),
     ]);
@@ -98,6 +102,8 @@ fn unreported_usage_errors_budget_checks() {
         ("negated", "neither the agent nor a model reports the usage of turn 1"),
         ("cost", "neither the agent nor a model reports the usage of turn 1"),
         ("no price", "the tokens of `m-9` have no price; give its connector a `price`"),
+        ("text", "`usage.cost` of turn 1 is \"0.02\", expected a number of at least 0"),
+        ("negative", "`usage.total_cost` of turn 1 is -1, expected a number of at least 0"),
         ("no model", "the model and the price of the tokens of turn 1 are unknown"),
     ] {
         let failure = tested.failure(name);
