@@ -782,6 +782,18 @@ fn rejects_invalid_streams() {
         ),
         (
             "sse",
+            FakeReply::json(200, &piece("Hello")),
+            "protocol_error",
+            "the stream ended without a single event: HTTP 200 OK with application/json; the body is JSON, not server-sent events: remove `stream` from `target`",
+        ),
+        (
+            "ndjson",
+            FakeReply::status(200),
+            "protocol_error",
+            "the stream ended without a single event: HTTP 200 OK with no content type and an empty body",
+        ),
+        (
+            "sse",
             sse(&[piece("Hel"), json!({"error": "out of stock"})]),
             "agent_error",
             "the agent failed: out of stock",
@@ -819,6 +831,9 @@ fn rejects_invalid_streams() {
     ] {
         assert_failed(&run_with_stream(form, reply), 1, kind, words);
     }
+    let whole = run_with_stream("sse", FakeReply::json(200, &piece("Hello")));
+    let detail = whole.failure("a")["detail"].to_string();
+    assert!(detail.contains("Hello"), "{detail}");
     let cut = run_with_stream("sse", sse(&[piece("Deleting"), json!({"call": {"name": "delete"}})]));
     let turn = &cut.case("a")["turns"][0];
     assert_eq!((&turn["output"], &turn["tool_calls"][0]["name"]), (&json!("Deleting"), &json!("delete")));

@@ -939,6 +939,18 @@ fn a_whole_message_after_the_deltas_counts_once() {
     }
 }
 
+#[test]
+fn a_stream_without_chunks_shows_its_body() {
+    let whole = json!({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]});
+    for body in [whole.to_string(), format!("{whole:#}")] {
+        let tested = run_with_reply(move |_| FakeReply::sse().bytes(body.clone()));
+        let words = "the stream ended without a single chunk: HTTP 200 OK with text/event-stream; the body is JSON, not server-sent events: a whole completion needs the content type application/json";
+        assert_failed(&tested, 1, "protocol_error", words);
+        let detail = tested.failure("a")["detail"].to_string();
+        assert!(detail.contains("Hello"), "{detail}");
+    }
+}
+
 /// Errors of llama.cpp, vLLM, FastAPI, DashScope, MiniMax and Groq in a stream, with words of the message.
 pub const PROVIDER_ERRORS: [(&str, &str); 7] = [
     (

@@ -22,7 +22,9 @@ use crate::connection::{TurnError, TurnLimits};
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 /// Maximum number of characters of it shown.
 const MAX_SHOWN_CHARS: usize = 2000;
-/// Maximum waiting time for it.
+/// Maximum number of bytes kept of the beginning of a stream.
+const MAX_BEGINNING_BYTES: usize = 4096;
+/// Maximum waiting time for the body of an error.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum waiting time for any answer of a server that may not be ready.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -242,6 +244,33 @@ pub fn display_body(body: &[u8]) -> String {
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
     excerpt(&text, MAX_SHOWN_CHARS).into_owned()
+}
+
+/// Beginning of the body of a stream, shown if the stream has no event.
+#[derive(Debug, Default)]
+pub struct StreamBeginning(Vec<u8>);
+
+impl StreamBeginning {
+    /// Adds received bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        let room = MAX_BEGINNING_BYTES.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Returns the failure of a stream that `problem` describes. `advice` tells what to do if the body is JSON.
+    pub fn failure(&self, response: &HttpResponse, problem: &str, advice: &str) -> AttemptFailure {
+        let media_type = bare_header(response, "content-type");
+        let named = if media_type.is_empty() { "no content type".to_string() } else { media_type };
+        let mut message = format!("{problem}: HTTP {} with {named}", response.status());
+        match self.0.trim_ascii().first() {
+            None => message.push_str(" and an empty body"),
+            Some(b'{' | b'[') => {
+                let _ = write!(message, "; the body is JSON, not server-sent events: {advice}");
+            }
+            Some(_) => message.push_str("; no line of the body begins with `data:`"),
+        }
+        AttemptFailure::new(FailureKind::ProtocolError, message).with_detail(display_body(&self.0))
+    }
 }
 
 /// Returns the header `name` without parameters; empty if absent.

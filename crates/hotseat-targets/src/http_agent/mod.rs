@@ -17,7 +17,7 @@ pub use self::mapping::{
 };
 use self::mapping::{EarlierCalls, MappedResponse};
 use crate::connection::cookies::ConversationCookies;
-use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
+use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError, StreamBeginning};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{ContentPart, ConversationMessage, unique_id};
@@ -274,8 +274,8 @@ async fn read_events(
     telling: &mut TurnRecorder<'_>,
 ) -> Result<(), TurnError> {
     let (mut decoder, mut lines) = (SseDecoder::default(), LineBuffer::default());
-    let mut number = 0;
-    let mut is_last = false;
+    let (mut number, mut is_last) = (0, false);
+    let mut beginning = StreamBeginning::default();
     // Reading to the end lets the connection be reused; the time for trailing data is limited.
     let mut grace: Option<TurnLimits<'_>> = None;
     loop {
@@ -289,6 +289,9 @@ async fn read_events(
             Err(error) => return Err(broken_response(error, limits, &format!("after {number} event(s)"))),
         };
         telling.set_arrival(response.last_arrival());
+        if let (0, Some(bytes)) = (number, &received) {
+            beginning.add(bytes);
+        }
         let mut wrong = None;
         let mut take = |event: SseEvent<'_>| {
             let data = event.data.trim();
@@ -338,13 +341,15 @@ async fn read_events(
             return Ok(());
         }
         if ended {
-            let words = match number {
-                0 => "the stream ended without a single event".to_string(),
-                n => format!(
+            return Err(match number {
+                0 => {
+                    let advice = "remove `stream` from `target`, or set `stream: ndjson` if each line is a JSON document";
+                    beginning.failure(response, "the stream ended without a single event", advice).into()
+                }
+                n => protocol_error(format!(
                     "the stream ended after {n} event(s), none of which is the last one by `map.done`"
-                ),
-            };
-            return Err(protocol_error(words));
+                )),
+            });
         }
     }
 }

@@ -23,7 +23,7 @@ use url::Url;
 use self::completion::{CompletionCall, CompletionReader, CompletionReply};
 pub use self::content::is_supported;
 use crate::connection::cookies::ConversationCookies;
-use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError};
+use crate::connection::http::{self, HttpClient, HttpRequest, HttpResponse, ReadError, StreamBeginning};
 use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
 use crate::message::{ConversationMessage, ScriptedAnswers, ToolReply, media_parts, merge_json, unique_id};
 use crate::recorder::TraceRecorder;
@@ -407,7 +407,7 @@ async fn read_stream(
     reading: &mut CompletionReader,
     telling: &mut TurnRecorder<'_>,
 ) -> Result<(), TurnError> {
-    let mut decoder = SseDecoder::default();
+    let (mut decoder, mut beginning) = (SseDecoder::default(), StreamBeginning::default());
     // Reading to the end lets the connection be reused; the time for trailing data is limited.
     let mut grace: Option<TurnLimits<'_>> = None;
     loop {
@@ -416,6 +416,9 @@ async fn read_stream(
         }
         let received = http::next_bytes(response, grace.unwrap_or(limits)).await;
         telling.set_arrival(response.last_arrival());
+        if let (0, Ok(Some(bytes))) = (reading.chunks(), &received) {
+            beginning.add(bytes);
+        }
         let mut wrong = None;
         let mut take = |event: SseEvent<'_>| {
             if wrong.is_none() {
@@ -438,7 +441,8 @@ async fn read_stream(
             Err(ReadError::Idle) => return Err(http::idle_timeout(limits.idle).into()),
             Err(ReadError::Limit(failure)) => return Err(failure.into()),
             Err(ReadError::Broken(words)) => {
-                return Err(truncated_stream(reading, &decoder, Some(&words.to_string())).into());
+                let words = words.to_string();
+                return Err(truncated_stream(response, reading, &decoder, &beginning, Some(&words)).into());
             }
         };
         if let Some(error) = wrong {
@@ -448,7 +452,7 @@ async fn read_stream(
             return Err(protocol_error(format!("chunk {} {error}", reading.chunks() + 1)));
         }
         if ended && !reading.is_done() {
-            return Err(truncated_stream(reading, &decoder, None).into());
+            return Err(truncated_stream(response, reading, &decoder, &beginning, None).into());
         }
         if ended {
             if let Some(unfinished) = decoder.unfinished() {
@@ -481,8 +485,10 @@ async fn read_whole(
 
 /// Returns the failure of a stream that ended without `[DONE]`.
 fn truncated_stream(
+    response: &HttpResponse,
     reading: &CompletionReader,
     decoder: &SseDecoder,
+    beginning: &StreamBeginning,
     broken: Option<&str>,
 ) -> AttemptFailure {
     let how = match broken {
@@ -491,7 +497,14 @@ fn truncated_stream(
     };
     let unfinished = decoder.unfinished();
     let message = match (reading.chunks(), reading.finish_reason()) {
-        (0, _) if unfinished.is_none() => format!("{how} without a single chunk"),
+        (0, _) if unfinished.is_none() => {
+            let problem = format!("{how} without a single chunk");
+            return beginning.failure(
+                response,
+                &problem,
+                "a whole completion needs the content type application/json",
+            );
+        }
         (0, _) => format!("{how} in the middle of its first chunk"),
         (n, Some(reason)) => {
             format!("{how} after {n} chunk(s), with finish_reason {reason} and without `[DONE]`")
