@@ -730,6 +730,23 @@ fn plain_text_process_fails_or_prints_nothing() {
 }
 
 #[test]
+fn a_message_that_fits_no_argument_belongs_on_standard_input() {
+    for said in ["a\0b".to_string(), "x".repeat(200_000)] {
+        let case = json!({"id": "a", "name": "a", "input": said});
+        let run = |command: &str| text_command(command).file("a.test.json", &case.to_string()).test(&[]);
+        let tested = run("[echo, '{{message}}']");
+        assert_failed(
+            &tested,
+            1,
+            "test_error",
+            "the message cannot be an argument of the program `echo {{message}}`",
+        );
+        assert_failed(&tested, 1, "test_error", "send it on standard input: remove `{{message}}`");
+        run("[cat]").assert_all_passed();
+    }
+}
+
+#[test]
 fn rejects_conflicting_settings() {
     for (target, words) in [
         ("{ type: command }", "`target` has no `command`"),

@@ -1,5 +1,6 @@
 //! A running program with its input and output.
 
+use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::contains_message;
 use super::settings::CommandTarget;
 use super::wire::has_call_and_end;
 use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReadError, ReaderThread, arrival_channel};
@@ -58,6 +60,14 @@ impl RunningProgram {
         let (mut child, group) = group_command.spawn().map_err(|error| {
             // Shows the template instead of the filled-in command, which may contain a long message.
             let shown = target.command.join(" ");
+            // A NUL character, or a text that is too long.
+            let is_unfit = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong);
+            if is_unfit && contains_message(&target.command) {
+                let message = format!(
+                    "the message cannot be an argument of the program `{shown}`: {error}; send it on standard input: remove `{{{{message}}}}` and `{{{{messages}}}}` from `command`"
+                );
+                return AttemptFailure::new(FailureKind::TestError, message);
+            }
             let why = match target.folder.is_dir() {
                 true => error.to_string(),
                 // The system reports a missing folder as a missing program.
