@@ -204,6 +204,11 @@ impl HttpRequestError {
         marks.get::<ConnectionUse>().is_some_and(ConnectionUse::is_marked) && is_closed()
     }
 
+    /// Returns true if the server sent something that is not a response of HTTP, or one with too long a head.
+    pub fn is_invalid_response(&self) -> bool {
+        self.causes().any(|cause| cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse))
+    }
+
     /// Returns true if a time limit of the connection passed.
     pub fn is_timeout(&self) -> bool {
         self.causes().any(|error| {

@@ -1,4 +1,6 @@
 //! Agents behind custom HTTP interfaces.
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotseat_testkit::agui::FakeRun;
@@ -984,7 +986,7 @@ fn a_closed_connection_is_named() {
     let invalid = FakeReply::status(200).first(ReplyStep::Bytes("no HTTP\r\n\r\n".into()));
     for (failed, reply, words) in [
         (0, FakeReply::refused(), "accepted the connection but did not answer"),
-        (1, invalid, "accepted the connection but did not answer"),
+        (1, invalid, "sent an answer that cannot be read as HTTP"),
         (
             1,
             FakeReply::refused(),
@@ -1094,6 +1096,30 @@ fn rejects_invalid_settings_before_sending() {
         output.code == 2 && output.stderr.contains("sets `state`, which its agent does not support"),
         "{output}"
     );
+}
+
+#[test]
+fn an_answer_that_is_not_http_is_an_answer() {
+    let long_head = format!("HTTP/1.1 200 OK\r\nx-long: {}\r\n\r\n", "x".repeat(2_000_000));
+    for answer in ["SSH-2.0-OpenSSH_9.6\r\n\r\n".to_string(), long_head] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let server = std::thread::spawn(move || {
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+            while !request.ends_with(b"\"hello\"") {
+                let received = connection.read(&mut piece).expect("a request");
+                request.extend_from_slice(&piece[..received]);
+            }
+            // The client stops reading a head that is too long.
+            let _ = connection.write_all(answer.as_bytes());
+        });
+        let target =
+            format!("target: {{ type: http, endpoint: 'http://{address}/', body: '{{{{message}}}}' }}\n");
+        let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);
+        assert_failed(&tested, 1, "protocol_error", "sent an answer that cannot be read as HTTP: ");
+        server.join().expect("the server answers");
+    }
 }
 
 #[test]

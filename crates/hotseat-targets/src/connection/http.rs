@@ -75,6 +75,9 @@ impl HttpClient {
             Ok(Ok(Err(source))) if source.is_closed_after_response() => {
                 Err(ExchangeError::Closed { url: without_credentials(url), source })
             }
+            Ok(Ok(Err(source))) if source.is_invalid_response() => {
+                Err(ExchangeError::InvalidAnswer { url: without_credentials(url), source })
+            }
             Ok(Ok(Err(source))) => Err(ExchangeError::NoAnswer { url: without_credentials(url), source }),
             Ok(Err(_)) => Err(ExchangeError::ReaderEnded { url: without_credentials(url) }),
             Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(ExchangeError::Deadline),
@@ -130,6 +133,8 @@ pub enum ExchangeError {
     Unreachable { url: String, source: HttpRequestError },
     #[error("{url} accepted the connection but did not answer: {}", root_cause(source))]
     NoAnswer { url: String, source: HttpRequestError },
+    #[error("{url} sent an answer that cannot be read as HTTP: {}", root_cause(source))]
+    InvalidAnswer { url: String, source: HttpRequestError },
     #[error(
         "{url} closed a connection after an earlier answer and did not answer this request: {}; a server that closes its connections must send `Connection: close`",
         root_cause(source)
@@ -148,7 +153,9 @@ impl From<ExchangeError> for TurnError {
         let kind = match error {
             ExchangeError::Deadline => return TurnError::Deadline,
             ExchangeError::Idle(_) => FailureKind::Timeout,
-            ExchangeError::NoAnswer { .. } | ExchangeError::Closed { .. } => FailureKind::ProtocolError,
+            ExchangeError::NoAnswer { .. }
+            | ExchangeError::InvalidAnswer { .. }
+            | ExchangeError::Closed { .. } => FailureKind::ProtocolError,
             ExchangeError::Client(_)
             | ExchangeError::Reader(_)
             | ExchangeError::Unreachable { .. }

@@ -347,7 +347,7 @@ fn requests_are_never_retried() {
         (FakeReply::status(200).first(ReplyStep::Reset), closed),
         (
             FakeReply::status(200).first(invalid).first(ReplyStep::Cut),
-            "accepted the connection but did not answer",
+            "sent an answer that cannot be read as HTTP",
         ),
     ];
     for (end, words) in ends {
