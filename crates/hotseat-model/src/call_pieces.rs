@@ -15,6 +15,9 @@ pub struct ToolCallPiece {
     /// Arguments outside of `function` would count as none.
     #[serde(default, rename = "arguments", deserialize_with = "no_arguments")]
     _arguments: (),
+    /// A call of a custom tool, whose input is a text. Hotseat offers none.
+    #[serde(default, rename = "custom", deserialize_with = "no_custom_call")]
+    _custom: (),
     /// Members that the protocol does not define, and `type`.
     #[serde(flatten)]
     extra: Map<String, Value>,
@@ -41,6 +44,16 @@ struct FunctionPiece {
 fn no_arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     match MisplacedCalls::deserialize(deserializer)?.is_present {
         true => Err(serde::de::Error::custom("a tool call has arguments outside of `function.arguments`")),
+        false => Ok(()),
+    }
+}
+
+/// Fails if a call is one of a custom tool.
+fn no_custom_call<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    match MisplacedCalls::deserialize(deserializer)?.is_present {
+        true => Err(serde::de::Error::custom(
+            "a tool call has the type `custom`, which is not supported; only those with a `function` are",
+        )),
         false => Ok(()),
     }
 }

@@ -862,6 +862,16 @@ fn rejects_call_without_name() {
         "protocol_error",
         "a tool call has no name; its arguments are {\"a\":1}",
     );
+    let tested = run_with_reply(|_| {
+        let call = json!({"index": 0, "id": "c", "type": "web_search"});
+        ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)).finish("tool_calls")
+    });
+    assert_failed(&tested, 1, "protocol_error", "a tool call has neither a name nor arguments");
+    let tested = run_with_reply(|_| {
+        let call = json!({"id": "c", "type": "custom", "custom": {"name": "search", "input": "shoes"}});
+        complete_reply(json!({"role": "assistant", "content": null, "tool_calls": [call]}), "tool_calls")
+    });
+    assert_failed(&tested, 1, "protocol_error", "a tool call has the type `custom`, which is not supported");
 }
 
 #[test]

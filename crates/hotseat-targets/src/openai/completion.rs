@@ -573,8 +573,10 @@ impl CompletionReader {
         }
         ended?;
         if let Some(arguments) = nameless {
-            let message = format!("a tool call has no name; its arguments are {}", excerpt(&arguments, 200));
-            return Err(protocol_error(message));
+            return Err(protocol_error(match arguments.trim().is_empty() {
+                true => "a tool call has neither a name nor arguments".to_string(),
+                false => format!("a tool call has no name; its arguments are {}", excerpt(&arguments, 200)),
+            }));
         }
         if !self.has_choice {
             let which = if self.has_further_choices { "no first choice" } else { "no choice" };
