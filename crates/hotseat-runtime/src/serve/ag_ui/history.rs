@@ -3,33 +3,42 @@
 //! A client sends the whole conversation with each request. The stored history is authoritative: the messages
 //! of the request must begin with it, and the remaining messages are new.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use hotseat_model::{ModelMessage, ModelToolResult};
-use hotseat_trace::plain_text;
 use serde_json::{Value, json};
 
-use super::super::client::{ClientToolAnswer, RequestError, arguments_text, message_id, result_id};
-use super::request::{MessageBody, ThreadMessage};
-use super::stored_thread::{KnownReply, ReplyDifference, StoredThread};
-use crate::conversation::{
-    ContextEntry, ConversationState, OperationAddress, ToolOperation, TurnCaller, TurnEnd, TurnPhase,
-    TurnState,
-};
+use super::super::client::{ClientToolAnswer, RequestError};
+use super::request::{MessageBody, ThreadCall, ThreadMessage};
+use super::stored_thread::{CallAnswerer, CallDifference, ReplyIndex, StoredThread};
+use crate::conversation::{ContextEntry, ConversationState, OperationAddress, TurnCaller, TurnState};
 
 /// New input in a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewInput {
     /// Results of client tools.
     pub results: Vec<(OperationAddress, ClientToolAnswer)>,
-    /// Text of the user.
-    pub user: Option<String>,
+    /// Message of the user.
+    pub user: Option<NewUserMessage>,
     /// Messages from before the thread existed here; sent to the model with every offer.
     pub earlier: Option<ContextEntry>,
+    /// True if the client leaves the history to the server and sends only what is new.
+    pub is_without_history: bool,
+}
+
+/// New message of the user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewUserMessage {
+    /// Text of the message; several messages are joined.
+    pub text: String,
+    /// The id that the client gave to the last of them.
+    pub id: Option<Arc<str>>,
 }
 
 /// A turn of the user and the number of failed repetitions before it.
 struct RepeatedUserTurn<'s> {
+    /// Index of the turn among all of the thread.
+    index: usize,
     turn: &'s TurnState,
     repeats: usize,
 }
@@ -39,44 +48,28 @@ struct RepeatedUserTurn<'s> {
 /// # Errors
 /// If the messages contradict the thread, or the new message of the user has no text.
 pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
-    let news = compared_input(state, messages)?;
-    if news.user.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        let place = messages.last().map_or(0, |message| message.place);
-        let member = format!("messages[{place}].content");
-        let problem = format!("{member}: the message of the user has no text");
-        return Err(RequestError::bad_request(member, problem));
-    }
-    Ok(news)
-}
-
-/// Returns the messages that the thread does not have.
-fn compared_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
-    let kept = user_turns(state);
+    let stored = StoredThread::new(state);
+    let kept = user_turns(&stored);
     let earlier = state.offer.context.iter().find(|entry| entry.is_earlier()).cloned();
     if kept.is_empty() {
         return start_thread(messages);
     }
-    let stored = StoredThread::new(state);
-    let mut news = NewInput { earlier, ..NewInput::default() };
+    let mut comparison = HistoryComparison::new(&stored, &kept);
     // Clients that leave the history to the server send only the new message.
-    if let [ThreadMessage { body: MessageBody::User(text), id, .. }] = messages
+    if let [message @ ThreadMessage { body: MessageBody::User(text), id, .. }] = messages
         && !(kept.len() == 1 && kept[0].turn.user_text == *text && !has_other_id(kept[0].turn, id))
     {
-        news.user = Some(text.clone());
-        return Ok(news);
+        let user = Some(new_user_message(&[(message, text)])?);
+        return Ok(NewInput { user, earlier, is_without_history: true, ..NewInput::default() });
     }
-    if !messages.is_empty() && messages.iter().all(|message| matches!(message.body, MessageBody::Tool { .. }))
-    {
+    if messages.iter().all(|message| matches!(message.body, MessageBody::Tool { .. })) {
         for message in messages {
-            collect_tool_result(&stored, message, &mut news)?;
+            comparison.read_result(message)?;
         }
-        return Ok(news);
+        let results = comparison.results;
+        return Ok(NewInput { results, earlier, is_without_history: true, ..NewInput::default() });
     }
-    let before = news.earlier.as_ref().map_or(0, earlier_message_count);
-    let mut rest = messages.get(before..).unwrap_or_default();
-    if messages.is_empty() {
-        return Ok(news);
-    }
+    let mut rest = skip_earlier_messages(earlier.as_ref(), messages)?;
     // Greetings shown by the client are not part of the stored history.
     while let [ThreadMessage { body: MessageBody::Assistant { calls, .. }, .. }, others @ ..] = rest
         && calls.is_empty()
@@ -84,25 +77,61 @@ fn compared_input(state: &ConversationState, messages: &[ThreadMessage]) -> Resu
         rest = others;
     }
     for (number, asked) in kept.iter().enumerate() {
-        rest = skip_turn(&stored, asked, rest, (number, kept.len()), &mut news)?;
+        rest = comparison.read_turn(asked, rest, (number, kept.len()))?;
     }
     let mut said = Vec::new();
     for message in rest {
         match &message.body {
-            MessageBody::User(text) => said.push(text.as_str()),
-            MessageBody::Tool { .. } => collect_tool_result(&stored, message, &mut news)?,
+            MessageBody::User(text) => said.push((message, text.as_str())),
+            MessageBody::Tool { .. } => comparison.read_result(message)?,
+            MessageBody::Assistant { text, calls } if text.is_empty() && calls.is_empty() => {}
             MessageBody::Assistant { .. } => return Err(unknown_reply(message)),
         }
     }
-    if !said.is_empty() {
-        news.user = Some(said.join("\n\n"));
-    } else if let (Some(last), true) = (kept.last(), news.results.is_empty())
-        && has_failed(last.turn)
-    {
+    let results = comparison.results;
+    let user = match kept.last().map(|last| (last.turn, &stored.turns[last.index])) {
+        _ if !said.is_empty() => Some(new_user_message(&said)?),
         // A repeated request asks a failed question again.
-        news.user = Some(last.turn.user_text.clone());
+        Some((turn, last)) if results.is_empty() && last.has_failed() => {
+            Some(NewUserMessage { text: turn.user_text.clone(), id: client_id(turn).cloned() })
+        }
+        _ => None,
+    };
+    Ok(NewInput { results, user, earlier, is_without_history: false })
+}
+
+/// Joins new messages of the user.
+///
+/// # Errors
+/// If one of them has no text.
+fn new_user_message(said: &[(&ThreadMessage, &str)]) -> Result<NewUserMessage, RequestError> {
+    if let Some((blank, _)) = said.iter().find(|(_, text)| text.trim().is_empty()) {
+        let member = format!("messages[{}].content", blank.place);
+        let problem = format!("{member}: the message of the user has no text");
+        return Err(RequestError::bad_request(member, problem));
     }
-    Ok(news)
+    let texts: Vec<&str> = said.iter().map(|(_, text)| *text).collect();
+    let id = said.last().map(|(message, _)| message.id.as_str().into());
+    Ok(NewUserMessage { text: texts.join("\n\n"), id })
+}
+
+/// Skips the messages from before the thread existed here.
+///
+/// # Errors
+/// If they are not the ones that the model has received.
+fn skip_earlier_messages<'m>(
+    entry: Option<&ContextEntry>,
+    messages: &'m [ThreadMessage],
+) -> Result<&'m [ThreadMessage], RequestError> {
+    let told =
+        entry.and_then(|entry| serde_json::from_str::<Vec<Value>>(&entry.value).ok()).unwrap_or_default();
+    for (told, message) in told.iter().zip(messages) {
+        if *told != context_message(message) {
+            let at = format!("messages[{}]", message.place);
+            return Err(changed_history(&at, "is not the message that this thread began with"));
+        }
+    }
+    Ok(messages.get(told.len()..).unwrap_or_default())
 }
 
 /// Handles an unknown thread: its last user messages are new, and the messages before them become context for
@@ -121,13 +150,13 @@ fn start_thread(messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
         .rposition(|message| !matches!(message.body, MessageBody::User(_)))
         .map_or(0, |at| at + 1);
     let (before, new) = messages.split_at(first);
-    let said: Vec<&str> = new.iter().filter_map(user_text).collect();
+    let said: Vec<_> = new.iter().filter_map(|message| Some((message, user_text(message)?))).collect();
     let spoken = before.iter().any(|message| matches!(message.body, MessageBody::User(_)));
     let earlier = spoken.then(|| {
         let told: Vec<Value> = before.iter().map(context_message).collect();
         ContextEntry::earlier(told)
     });
-    Ok(NewInput { results: Vec::new(), user: Some(said.join("\n\n")), earlier })
+    Ok(NewInput { user: Some(new_user_message(&said)?), earlier, ..NewInput::default() })
 }
 
 /// Returns a message as JSON for the model's context.
@@ -141,34 +170,32 @@ fn context_message(message: &ThreadMessage) -> Value {
     }
 }
 
-/// Returns the number of messages in an entry of earlier messages.
-fn earlier_message_count(entry: &ContextEntry) -> usize {
-    serde_json::from_str::<Vec<Value>>(&entry.value).map_or(0, |told| told.len())
-}
-
 /// Returns the user's turns. A failed turn followed by a turn with the same text counts as one repeated turn.
-fn user_turns(state: &ConversationState) -> Vec<RepeatedUserTurn<'_>> {
+fn user_turns<'s>(stored: &StoredThread<'s>) -> Vec<RepeatedUserTurn<'s>> {
     let mut kept: Vec<RepeatedUserTurn<'_>> = Vec::new();
-    for turn in state.turns.iter().filter(|turn| matches!(turn.caller, TurnCaller::User { .. })) {
+    for (index, entry) in stored.turns.iter().enumerate().filter(|(_, entry)| entry.is_user_turn()) {
+        let turn = entry.turn;
         match kept.last_mut() {
-            Some(last) if has_failed(last.turn) && last.turn.user_text == turn.user_text => {
-                *last = RepeatedUserTurn { turn, repeats: last.repeats + 1 };
+            Some(last) if stored.turns[last.index].has_failed() && last.turn.user_text == turn.user_text => {
+                *last = RepeatedUserTurn { index, turn, repeats: last.repeats + 1 };
             }
-            _ => kept.push(RepeatedUserTurn { turn, repeats: 0 }),
+            _ => kept.push(RepeatedUserTurn { index, turn, repeats: 0 }),
         }
     }
     kept
 }
 
-/// True if the client gave another id to the message of a turn.
-fn has_other_id(turn: &TurnState, id: &str) -> bool {
-    let TurnCaller::User { message_id, .. } = &turn.caller else { return false };
-    message_id.as_ref().is_some_and(|known| **known != *id)
+/// Returns the id that the client gave to the message of a turn.
+fn client_id(turn: &TurnState) -> Option<&Arc<str>> {
+    match &turn.caller {
+        TurnCaller::User { message_id, .. } => message_id.as_ref(),
+        TurnCaller::Agent { .. } | TurnCaller::Workflow { .. } => None,
+    }
 }
 
-/// True if a turn has no whole answer: it failed or was cancelled.
-pub(super) fn has_failed(turn: &TurnState) -> bool {
-    turn.phase == TurnPhase::Ended(TurnEnd::Failed)
+/// True if the client gave another id to the message of a turn.
+fn has_other_id(turn: &TurnState, id: &str) -> bool {
+    client_id(turn).is_some_and(|known| **known != *id)
 }
 
 fn user_text(message: &ThreadMessage) -> Option<&str> {
@@ -178,28 +205,178 @@ fn user_text(message: &ThreadMessage) -> Option<&str> {
     }
 }
 
-/// Skips the messages of a stored turn, which is the one with this index among all of the thread, and collects results of client
-/// tools.
-fn skip_turn<'m>(
-    stored: &StoredThread<'_>,
-    asked: &RepeatedUserTurn<'_>,
-    messages: &'m [ThreadMessage],
-    (number, kept): (usize, usize),
-    news: &mut NewInput,
-) -> Result<&'m [ThreadMessage], RequestError> {
-    let mut rest = skip_user_messages(asked.turn, messages, number, kept)?;
-    // The message may occur once for each repetition, with the parts of a failed reply in between.
-    for _ in 0..asked.repeats {
-        let (others, is_answered) = skip_replies(stored, asked.turn, rest, news)?;
-        rest = others;
-        match rest {
-            [again, others @ ..] if !is_answered && user_text(again) == Some(&asked.turn.user_text) => {
-                rest = others;
+/// Compares the messages of a request with the thread and collects results of client tools.
+struct HistoryComparison<'s, 't> {
+    stored: &'t StoredThread<'s>,
+    /// Index of the user's turn, with its repetitions as one, by index of the turn.
+    numbers: HashMap<usize, usize>,
+    results: Vec<(OperationAddress, ClientToolAnswer)>,
+    /// Calls that the results answer.
+    answered: HashSet<&'s str>,
+}
+
+impl<'s, 't> HistoryComparison<'s, 't> {
+    fn new(stored: &'t StoredThread<'s>, kept: &[RepeatedUserTurn<'s>]) -> Self {
+        let mut numbers = HashMap::new();
+        let mut number = 0;
+        for (index, _) in stored.turns.iter().enumerate().filter(|(_, entry)| entry.is_user_turn()) {
+            while kept.get(number).is_some_and(|kept| kept.index < index) {
+                number += 1;
             }
-            _ => return Ok(rest),
+            numbers.insert(index, number);
+        }
+        HistoryComparison { stored, numbers, results: Vec::new(), answered: HashSet::new() }
+    }
+
+    /// Skips the messages of a stored turn, which is the one with this number among all of the user.
+    fn read_turn<'m>(
+        &mut self,
+        asked: &RepeatedUserTurn<'s>,
+        messages: &'m [ThreadMessage],
+        (number, kept): (usize, usize),
+    ) -> Result<&'m [ThreadMessage], RequestError> {
+        let mut rest = skip_user_messages(asked.turn, messages, number, kept)?;
+        // The message may occur once for each repetition, with the parts of a failed reply in between.
+        for _ in 0..asked.repeats {
+            let (others, is_answered) = self.read_replies(asked.index, number, rest)?;
+            rest = others;
+            match rest {
+                [again, others @ ..] if !is_answered && user_text(again) == Some(&asked.turn.user_text) => {
+                    rest = others;
+                }
+                _ => return Ok(rest),
+            }
+        }
+        Ok(self.read_replies(asked.index, number, rest)?.0)
+    }
+
+    /// Skips the answers of a stored turn. Also returns true if one of them is more than a part of a failed turn.
+    fn read_replies<'m>(
+        &mut self,
+        turn: usize,
+        number: usize,
+        messages: &'m [ThreadMessage],
+    ) -> Result<(&'m [ThreadMessage], bool), RequestError> {
+        let mut is_answered = false;
+        // Index of the first reply that a message without a known id may be.
+        let mut next = 0;
+        for (index, message) in messages.iter().enumerate() {
+            match &message.body {
+                MessageBody::User(_) => return Ok((&messages[index..], is_answered)),
+                MessageBody::Tool { .. } => self.read_result(message)?,
+                MessageBody::Assistant { text, calls } => {
+                    let place = match self.find_reply(message, calls)? {
+                        Some(place) => Some(place),
+                        None if text.trim().is_empty() => None,
+                        None if self.stored.is_unfinished_reply(&message.id) => None,
+                        None => {
+                            let replies = self.stored.turns[turn].replies.iter().skip(next);
+                            let found =
+                                replies.map(|reply| reply.text.trim()).position(|known| known == text.trim());
+                            let reply = next + found.ok_or_else(|| unknown_reply(message))?;
+                            next = reply + 1;
+                            Some(ReplyIndex { turn, reply })
+                        }
+                    };
+                    if let Some(place) = place {
+                        self.compare_reply(place, number, message, text)?;
+                        is_answered |= !self.stored.turns[place.turn].has_failed();
+                    }
+                }
+            }
+        }
+        Ok((&[], is_answered))
+    }
+
+    /// Compares the calls of a message, and returns the reply that has its id or one of its calls.
+    fn find_reply(
+        &self,
+        message: &ThreadMessage,
+        calls: &[ThreadCall],
+    ) -> Result<Option<ReplyIndex>, RequestError> {
+        let mut place = self.stored.place_of(&message.id);
+        for (index, said) in calls.iter().enumerate() {
+            let at = format!("messages[{}].toolCalls[{index}]", message.place);
+            match self.stored.call(&said.id) {
+                Some((_, call)) => match call.difference(said) {
+                    None => place = place.or(call.reply),
+                    Some(CallDifference::Tool) => {
+                        return Err(changed_history(&at, "names another tool than this call in this thread"));
+                    }
+                    Some(CallDifference::Arguments) => {
+                        return Err(changed_history(
+                            &at,
+                            "has other arguments than this call in this thread",
+                        ));
+                    }
+                },
+                // Clients may send the calls of called agents back.
+                None if self.stored.is_nested_call(&said.id) => {}
+                None => return Err(changed_history(&at, "is not a call of the agent in this thread")),
+            }
+        }
+        Ok(place)
+    }
+
+    /// Compares the position and the text of a message with a reply. Clients may separate the text from the calls.
+    fn compare_reply(
+        &self,
+        place: ReplyIndex,
+        number: usize,
+        message: &ThreadMessage,
+        text: &str,
+    ) -> Result<(), RequestError> {
+        let turn = &self.stored.turns[place.turn];
+        let known = self.stored.reply(place).map_or("", |reply| reply.text.trim());
+        let in_part = turn.may_be_received_in_part();
+        let is_said =
+            known == text.trim() || text.trim().is_empty() || in_part && known.starts_with(text.trim());
+        // Messages of asynchronous tools arrive after later messages of the user.
+        let is_in_place =
+            self.numbers.get(&place.turn).is_none_or(|own| *own == number || in_part && *own < number);
+        match is_said && is_in_place {
+            true => Ok(()),
+            false => Err(unknown_reply(message)),
         }
     }
-    Ok(skip_replies(stored, asked.turn, rest, news)?.0)
+
+    /// Collects a result if its call waits for the client; other results must be those of the thread.
+    fn read_result(&mut self, message: &ThreadMessage) -> Result<(), RequestError> {
+        let MessageBody::Tool { call: id, result } = &message.body else { return Ok(()) };
+        let at = format!("messages[{}]", message.place);
+        let Some((id, call)) = self.stored.call(id) else {
+            return match self.stored.is_nested_call(id) {
+                true => Ok(()),
+                false => {
+                    let problem = format!("{at}: this thread has no tool call {id:?}");
+                    Err(RequestError::conflict(problem).with_member(format!("{at}.toolCallId")))
+                }
+            };
+        };
+        match (call.answered_by, call.result.is_some()) {
+            (CallAnswerer::WaitingClient, _) => {
+                if self.answered.insert(id) {
+                    self.results.push((call.at.clone(), result.clone()));
+                }
+                Ok(())
+            }
+            (CallAnswerer::Approver, _) => {
+                let problem = format!(
+                    "{at}: call {id} waits for the approval of a human; answer it with an entry in `resume`"
+                );
+                Err(RequestError::conflict(problem).with_member(at))
+            }
+            // The call was cancelled.
+            (CallAnswerer::Client, false) => Ok(()),
+            (CallAnswerer::Server, false) => {
+                Err(changed_history(&at, "is the result of a call that has none in this thread"))
+            }
+            (CallAnswerer::Client | CallAnswerer::Server, true) => match call.has_result(result) {
+                true => Ok(()),
+                false => Err(changed_history(&at, "is not the result of its call in this thread")),
+            },
+        }
+    }
 }
 
 /// Skips the user messages of a stored turn, which may be split into several messages.
@@ -240,38 +417,6 @@ fn skip_user_messages<'m>(
     Ok(&messages[taken..])
 }
 
-/// Skips the answers of a stored turn and collects results of client tools. Also returns true if one of them is more than a part of
-/// a failed reply.
-fn skip_replies<'m>(
-    stored: &StoredThread<'_>,
-    turn: &TurnState,
-    messages: &'m [ThreadMessage],
-    news: &mut NewInput,
-) -> Result<(&'m [ThreadMessage], bool), RequestError> {
-    let mut is_answered = false;
-    for (index, message) in messages.iter().enumerate() {
-        match &message.body {
-            MessageBody::User(_) => return Ok((&messages[index..], is_answered)),
-            MessageBody::Tool { .. } => collect_tool_result(stored, message, news)?,
-            MessageBody::Assistant { text, calls } => {
-                match stored.find_reply(turn, &message.id, text, calls) {
-                    Ok(KnownReply::Failed) => {}
-                    Ok(KnownReply::Answer) => is_answered = true,
-                    Err(ReplyDifference::Message) => return Err(unknown_reply(message)),
-                    Err(ReplyDifference::Arguments(place)) => {
-                        let at = format!("messages[{}].toolCalls[{place}]", message.place);
-                        return Err(changed_history(
-                            &at,
-                            "has other arguments than this call in this thread",
-                        ));
-                    }
-                }
-            }
-        }
-    }
-    Ok((&[], is_answered))
-}
-
 fn unknown_reply(message: &ThreadMessage) -> RequestError {
     let at = format!("messages[{}]", message.place);
     changed_history(&at, "is not an answer of the agent in this thread")
@@ -284,101 +429,8 @@ fn changed_history(at: &str, problem: &str) -> RequestError {
     RequestError::conflict(message).with_member(at)
 }
 
-/// Collects a tool result if its call waits for the client.
-fn collect_tool_result(
-    stored: &StoredThread<'_>,
-    message: &ThreadMessage,
-    news: &mut NewInput,
-) -> Result<(), RequestError> {
-    let MessageBody::Tool { call, result } = &message.body else { return Ok(()) };
-    let place = message.place;
-    match stored.address(call) {
-        Some((at, true)) => {
-            if !news.results.iter().any(|(known, _)| known == at) {
-                news.results.push((at.clone(), result.clone()));
-            }
-            Ok(())
-        }
-        Some((_, false)) if stored.has_result(call, result) => Ok(()),
-        Some((_, false)) => Err(changed_history(
-            &format!("messages[{place}]"),
-            "is not the result of its call in this thread",
-        )),
-        None => {
-            let message = format!("messages[{place}]: this thread has no tool call {call:?}");
-            Err(RequestError::conflict(message).with_member(format!("messages[{place}].toolCallId")))
-        }
-    }
-}
-
 /// Returns the stored history of a thread as messages, for clients that do not send it.
 pub fn messages(state: &ConversationState) -> Vec<Value> {
-    let mut messages = Vec::new();
-    for asked in user_turns(state) {
-        let turn = asked.turn;
-        messages.push(json!({"id": format!("{}-user", turn.id), "role": "user", "content": turn.user_text}));
-        let mut reply = 0;
-        let operations: HashMap<&str, &ToolOperation> =
-            turn.operations.iter().map(|operation| (operation.call.as_str(), operation)).collect();
-        for message in &turn.transcript {
-            match message {
-                ModelMessage::Assistant { text, tool_calls, .. } => {
-                    reply += 1;
-                    let mut entry = json!({"id": message_id(turn.id.as_str(), reply), "role": "assistant"});
-                    if !text.is_empty() {
-                        entry["content"] = json!(text);
-                    }
-                    if !tool_calls.is_empty() {
-                        entry["toolCalls"] = tool_calls
-                            .iter()
-                            .map(|call| {
-                                // A human may have changed the arguments that the model wrote.
-                                let operation = operations.get(call.id.as_str());
-                                let input = operation.map_or(&call.arguments, |operation| &operation.input);
-                                json!({
-                                    "id": call.id,
-                                    "type": "function",
-                                    "function": {"name": call.name, "arguments": arguments_text(input)},
-                                })
-                            })
-                            .collect();
-                    }
-                    messages.push(entry);
-                }
-                ModelMessage::Tool(result) => {
-                    let operation = operations.get(result.call_id.as_str());
-                    let Some((content, is_error)) = shown_result(operation.copied(), result) else {
-                        continue;
-                    };
-                    let mut entry = json!({
-                        "id": result_id(&result.call_id),
-                        "role": "tool",
-                        "toolCallId": result.call_id,
-                        "content": content,
-                    });
-                    if is_error {
-                        entry["error"] = json!(content);
-                    }
-                    messages.push(entry);
-                }
-                ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
-            }
-        }
-    }
-    messages
-}
-
-/// Returns a result as the event of the result has it, and true if the call failed. The model reads the code of an error too, and of
-/// an asynchronous call only that it has started; its result follows at the end of the call.
-fn shown_result(operation: Option<&ToolOperation>, told: &ModelToolResult) -> Option<(String, bool)> {
-    match operation {
-        Some(operation) if operation.is_async => match &operation.outcome.as_ref()?.result {
-            Ok(value) => Some((plain_text(value), false)),
-            Err(error) => Some((error.message.clone(), true)),
-        },
-        _ => match &told.content["message"] {
-            Value::String(message) if told.is_error => Some((message.clone(), true)),
-            _ => Some((plain_text(&told.content), told.is_error)),
-        },
-    }
+    let stored = StoredThread::new(state);
+    user_turns(&stored).iter().flat_map(|asked| stored.messages_of_turn(asked.index)).collect()
 }

@@ -56,17 +56,16 @@ impl AgUiRun {
             state: input.state.clone(),
             verdicts: verdicts(agent, &state, input.answers)?,
             results: news.results,
-            user: news.user.map(|text| ("user".into(), text)),
-            message_id: input.messages.last().map(|message| message.id.as_str().into()),
+            message_id: news.user.as_ref().and_then(|user| user.id.clone()),
+            user: news.user.map(|user| ("user".into(), user.text)),
             abandoned_turns: Vec::new(),
         };
         agent.check_offer(&brought.tools)?;
         brought.context.extend(news.earlier);
         check_thread(&state, &input.messages, &mut brought)?;
-        let is_only_new = input.raw.len() <= 1 || input.raw.iter().all(|message| message["role"] == "tool");
-        let known = match !is_only_new || state.turns.is_empty() {
-            true => input.raw,
-            false => history::messages(&state).into_iter().chain(input.raw).collect(),
+        let known = match news.is_without_history {
+            true => history::messages(&state).into_iter().chain(input.raw).collect(),
+            false => input.raw,
         };
         let shared = input.state.clone().unwrap_or_else(|| state.shared.clone());
         let talk = ClientExchange::start(handle, &state, brought).await?;

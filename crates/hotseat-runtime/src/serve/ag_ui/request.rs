@@ -67,6 +67,8 @@ pub enum MessageBody {
 pub struct ThreadCall {
     /// The id of the call.
     pub id: String,
+    /// The name of the tool, if the client says it.
+    pub tool: Option<String>,
     /// The arguments as the client says them, if it does.
     pub arguments: Option<String>,
 }
@@ -151,9 +153,11 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
             "user" => MessageBody::User(content_string(&at, &message.content)?),
             "assistant" => {
                 let calls = message.tool_calls.into_iter().map(|call| {
-                    let arguments = call.function["arguments"].as_str().filter(|text| !text.is_empty());
-                    let arguments = arguments.map(str::to_string);
-                    ThreadCall { id: call.id, arguments }
+                    let member = |name: &str| {
+                        call.function[name].as_str().filter(|text| !text.is_empty()).map(str::to_string)
+                    };
+                    let (tool, arguments) = (member("name"), member("arguments"));
+                    ThreadCall { id: call.id, tool, arguments }
                 });
                 let calls = calls.collect();
                 MessageBody::Assistant { text: content_string(&at, &message.content)?, calls }

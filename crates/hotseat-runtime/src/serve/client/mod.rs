@@ -15,5 +15,6 @@ pub use exchange::{
 pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_json, parse_member};
 pub use request_error::{RequestError, RequestErrorKind};
 pub use translate::{
-    ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, message_id, result_id,
+    ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, is_within_call,
+    message_id, result_id,
 };

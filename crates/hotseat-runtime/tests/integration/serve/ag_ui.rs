@@ -9,8 +9,8 @@ use hotseat_runtime::store::InMemoryStore;
 use serde_json::{Value, json};
 
 use super::kit::{
-    AgUiClient, OutputPiece, abbreviate, clerk_persona, controlled_model, events, rejection, scripted, send,
-    serve, serve_with, store_options, text,
+    AgUiClient, EVENT_TIMEOUT, OutputPiece, abbreviate, clerk_persona, controlled_model, events, rejection,
+    scripted, send, serve, serve_with, store_options, text,
 };
 
 #[tokio::test]
@@ -789,4 +789,244 @@ async fn thread_continues_after_restart() {
     client.tool_result("t-t1-k1", "red");
     client.run(None).await;
     assert_eq!(client.last_text(), "You picked red.");
+}
+
+/// Returns the stored thread `t`.
+async fn stored_thread(served: &super::kit::TestServer) -> Value {
+    serde_json::from_str(&text(served.get("/threads/t").await).await).expect("the thread")
+}
+
+/// A thread of two turns with tool calls, and a client that knows it.
+fn two_orders() -> hotseat_model::LiveModel<hotseat_model::script::ScriptedModel> {
+    scripted([
+        Rule::new().turn(1).call(1).say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
+        Rule::new().turn(1).call(2).say("It costs 42.5."),
+        Rule::new().turn(2).call(1).call_tool("look_up", json!({"order": "o-8"})),
+        Rule::new().turn(2).call(2).say("That one, too."),
+        Rule::new().turn(3).say("You are welcome."),
+    ])
+}
+
+/// Changes that no client makes to the messages that it received.
+#[tokio::test]
+async fn rejects_every_change_of_the_history() {
+    let served = serve(&clerk_persona(), two_orders()).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.say("order o-9?").await;
+    client.say("order o-8?").await;
+    let whole = client.messages.clone();
+    let place = |id: &str| whole.iter().position(|message| message["id"] == id).expect("a message");
+    let (calling, answer) = (place("t-t1-r1"), place("t-t1-r2"));
+    let (result, other) = (place("t-t1-k1-result"), place("t-t2-r2"));
+    let call = |id: &str, tool: &str| json!({"id": id, "type": "function", "function": {"name": tool, "arguments": "{}"}});
+    type Change<'c> = &'c dyn Fn(&mut Vec<Value>);
+    let changes: [(&str, Change<'_>, String); 5] = [
+        (
+            "an answer of another model call",
+            &|messages| messages[answer]["content"] = json!("Let me look."),
+            format!("messages[{answer}] is not an answer of the agent"),
+        ),
+        (
+            "two answers in the place of each other",
+            &|messages| messages.swap(answer, other),
+            format!("messages[{answer}] is not an answer of the agent"),
+        ),
+        (
+            "an invented call",
+            &|messages| messages[answer]["toolCalls"] = json!([call("t-t1-k7", "look_up")]),
+            format!("messages[{answer}].toolCalls[0] is not a call of the agent"),
+        ),
+        (
+            "another tool",
+            &|messages| messages[calling]["toolCalls"][0]["function"]["name"] = json!("refund"),
+            format!("messages[{calling}].toolCalls[0] names another tool"),
+        ),
+        (
+            "a result as an error",
+            &|messages| messages[result]["error"] = json!("broken"),
+            format!("messages[{result}] is not the result of its call"),
+        ),
+    ];
+    let mut accepted = Vec::new();
+    for (change, apply, says) in changes {
+        client.messages.clone_from(&whole);
+        apply(&mut client.messages);
+        client.user("thanks");
+        let body = client.body(None);
+        let response = served.post("/", &body).await;
+        if response.status() == 200 {
+            accepted.push(change);
+            continue;
+        }
+        let (status, words) = rejection(response).await;
+        assert!(status == 409 && words.contains(&says), "{change}: {says} in {words}");
+    }
+    assert!(accepted.is_empty(), "accepted: {accepted:?}");
+    client.messages = whole;
+    client.say("thanks").await;
+    assert_eq!(client.last_text(), "You are welcome.");
+}
+
+/// Forms in which clients send the same history.
+#[tokio::test]
+async fn accepts_every_form_of_the_history() {
+    type Form = fn(&mut Vec<Value>);
+    let forms: [(&str, Form); 6] = [
+        ("as received", |_| {}),
+        ("other ids", |messages| {
+            for (place, message) in messages.iter_mut().enumerate() {
+                message["id"] = json!(format!("own-{place}"));
+            }
+        }),
+        ("text and calls apart", |messages| {
+            let place = messages.iter().position(|message| message["id"] == "t-t1-r1").expect("a message");
+            let mut calls = messages[place].clone();
+            calls["id"] = json!("t-t1-k1");
+            calls["content"] = json!("");
+            messages[place].as_object_mut().expect("a message").shift_remove("toolCalls");
+            messages.insert(place + 1, calls);
+        }),
+        ("null without text, and text in parts", |messages| {
+            for message in messages {
+                match message.get("content").cloned() {
+                    None => message["content"] = Value::Null,
+                    Some(text) if message["role"] == "assistant" => {
+                        message["content"] = json!([{"type": "text", "text": text}]);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }),
+        ("with activities, reasoning and an empty message", |messages| {
+            messages.insert(1, json!({"id": "x", "role": "activity", "activityType": "PLAN", "content": {}}));
+            messages.insert(1, json!({"id": "y", "role": "reasoning", "content": "Hm."}));
+            messages.insert(1, json!({"id": "z", "role": "assistant", "content": ""}));
+        }),
+        ("as the server returns it", |messages| messages.clear()),
+    ];
+    for (form, apply) in forms {
+        let served = serve(&clerk_persona(), two_orders()).await;
+        let mut client = AgUiClient::new(&served, "t");
+        client.say("order o-9?").await;
+        client.say("order o-8?").await;
+        apply(&mut client.messages);
+        if client.messages.is_empty() {
+            client.messages = stored_thread(&served).await["messages"].as_array().expect("messages").clone();
+        }
+        client.user("thanks");
+        let body = client.body(None);
+        let response = served.post("/", &body).await;
+        let (status, stream) = (response.status(), text(response).await);
+        assert_eq!(status, 200, "{form}: {stream}");
+        client.process_events(&events(&stream));
+        assert_eq!(client.last_text(), "You are welcome.", "{form}");
+    }
+}
+
+/// Messages from before the thread existed on the server are compared, too.
+#[tokio::test]
+async fn rejects_changed_external_history() {
+    let served = serve(&persona("Helper"), scripted([Rule::new().say("Yes.").always()])).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.user("My name is Ada");
+    client.messages.push(json!({"id": "a", "role": "assistant", "content": "Noted."}));
+    client.say("Who am I?").await;
+    client.messages[0]["content"] = json!("My name is Bob");
+    client.user("And now?");
+    let (status, words) = client.send_rejected(None).await;
+    assert!(status == 409 && words.contains("messages[0]"), "{words}");
+    client.messages[0]["content"] = json!("My name is Ada");
+    client.run(None).await;
+    assert_eq!(client.last_text(), "Yes.");
+}
+
+/// The id of a call is text of the client, of any length.
+#[tokio::test]
+async fn long_call_ids_are_compared_in_linear_time() {
+    let served = serve(&clerk_persona(), two_orders()).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.say("order o-9?").await;
+    let id = "-".repeat(2_000_000);
+    let call = json!({"id": id, "type": "function", "function": {"name": "x", "arguments": "{}"}});
+    client.messages.push(json!({"id": "m", "role": "assistant", "toolCalls": [call]}));
+    client.user("order o-8?");
+    let (status, _) =
+        tokio::time::timeout(EVENT_TIMEOUT, client.send_rejected(None)).await.expect("an answer");
+    assert_eq!(status, 409);
+}
+
+/// A client that loads the thread while a call of its own is open sees the results that it would have received.
+#[tokio::test]
+async fn stored_thread_has_results_beside_an_open_call() {
+    let model = scripted([
+        Rule::new()
+            .user("color")
+            .call_tool("look_up", json!({"order": "o-9"}))
+            .call_tool("pick", json!({"of": "a"})),
+        Rule::new().tool_result("pick").say("You picked {{ result }}."),
+        Rule::new().user("thanks").say("You are welcome."),
+    ]);
+    let served = serve(&clerk_persona(), model).await;
+    let mut client = with_pick(&served, "t");
+    client.say("which color?").await;
+    let stored = stored_thread(&served).await;
+    let ids = |messages: &[Value]| {
+        messages
+            .iter()
+            .filter(|message| message["role"] != "user")
+            .map(|message| message["id"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(stored["messages"].as_array().unwrap()), ids(&client.messages), "{stored}");
+    client.messages = stored["messages"].as_array().unwrap().clone();
+    client.tool_result("t-t1-k2", "red");
+    client.run(None).await;
+    client.say("thanks").await;
+    assert_eq!(client.last_text(), "You are welcome.");
+}
+
+/// Returns the messages of agents and tools, by id.
+fn agent_messages(messages: &[Value]) -> std::collections::BTreeMap<String, Value> {
+    let members = ["role", "content", "toolCalls", "toolCallId", "subagentRunId"];
+    let of_agents = messages.iter().filter(|message| message["role"] != "user");
+    of_agents
+        .map(|message| {
+            let shown = members.iter().map(|member| (member.to_string(), message[*member].clone()));
+            (message["id"].to_string(), Value::Object(shown.collect()))
+        })
+        .collect()
+}
+
+/// Joined agents, asynchronous tools, and calls that are refused at the last move of a turn.
+#[tokio::test]
+async fn stored_thread_has_what_the_client_received() {
+    let slow = workflow("Slow").node(task("Slow").step(mock().delay_ms(50).returns(json!({"found": 7}))));
+    let architect = persona("Architect").system("ARCH");
+    let manager = persona("Manager")
+        .system("MANAGE")
+        .tool(tool("join").agent(&architect).loop_in())
+        .tool(tool("research").workflow(&slow).asynchronous());
+    let model = scripted([
+        Rule::new()
+            .agent("manager")
+            .turn(1)
+            .call(1)
+            .call_tool("join", json!({}))
+            .call_tool("research", json!({})),
+        Rule::new().agent("architect").say("I am the architect."),
+        Rule::new().agent("manager").turn(1).notice("found").say("It is 7."),
+        Rule::new().agent("manager").turn(1).say("They have answered."),
+    ]);
+    let hasty = clerk_persona().max_moves(2);
+    let calling = Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"}));
+    for (agent, model) in [(manager, model), (hasty, scripted([calling.always()]))] {
+        let served = serve(&agent, model).await;
+        let mut client = AgUiClient::new(&served, "t");
+        client.say("my order?").await;
+        let stored = stored_thread(&served).await;
+        assert_eq!(agent_messages(stored["messages"].as_array().unwrap()), agent_messages(&client.messages));
+        client.user("my order, again");
+        let body = client.body(None);
+        assert_eq!(served.post("/", &body).await.status(), 200);
+    }
 }
