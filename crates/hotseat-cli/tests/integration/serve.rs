@@ -356,8 +356,10 @@ fn stored_conversations_survive_restart() {
     let (_running, address) = start_server(&project, &["--store", "kept.db"]);
     let other = r#"{"id": "1", "role": "user", "content": "something else"}, {"id": "2", "role": "user", "content": "x"}"#;
     assert!(told(&address, other).contains("is not what the user said in turn 1"));
-    let second = format!(r#"{first}, {{"id": "2", "role": "user", "content": "hello"}}"#);
-    assert!(told(&address, &second).contains("t-t2-r1"));
+    let more = r#"{"id": "2", "role": "user", "content": "hello"}"#;
+    assert!(told(&address, &format!("{first}, {more}")).contains("lacks message t-t1-r1"));
+    let answer = r#"{"id": "t-t1-r1", "role": "assistant", "content": "Hello."}"#;
+    assert!(told(&address, &format!("{first}, {answer}, {more}")).contains("t-t2-r1"));
 }
 
 #[test]

@@ -43,11 +43,15 @@ struct RepeatedUserTurn<'s> {
     repeats: usize,
 }
 
-/// Returns the new input in these messages for a thread in `state`.
+/// Returns the new input in these messages for a thread in `state`. `is_resumed` is true if the request answers approvals.
 ///
 /// # Errors
-/// If the messages contradict the thread, or the new message of the user has no text.
-pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
+/// If the messages contradict the thread or lack a part of it, or if the new message of the user has no text.
+pub fn new_input(
+    state: &ConversationState,
+    messages: &[ThreadMessage],
+    is_resumed: bool,
+) -> Result<NewInput, RequestError> {
     let stored = StoredThread::new(state);
     let kept = user_turns(&stored);
     let earlier = state.offer.context.iter().find(|entry| entry.is_earlier()).cloned();
@@ -88,7 +92,7 @@ pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Resul
             MessageBody::Assistant { .. } => return Err(unknown_reply(message)),
         }
     }
-    let results = comparison.results;
+    let HistoryComparison { results, received, .. } = comparison;
     let user = match kept.last().map(|last| (last.turn, &stored.turns[last.index])) {
         _ if !said.is_empty() => Some(new_user_message(&said)?),
         // A repeated request asks a failed question again.
@@ -97,7 +101,12 @@ pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Resul
         }
         _ => None,
     };
-    Ok(NewInput { results, user, earlier, is_without_history: false })
+    let news = NewInput { results, user, earlier, is_without_history: false };
+    // A request without anything new is answered with what it lacks.
+    match is_resumed || news.user.is_some() || !news.results.is_empty() {
+        true => received.check(&stored, &kept).map(|()| news),
+        false => Ok(news),
+    }
 }
 
 /// Joins new messages of the user.
@@ -213,6 +222,17 @@ struct HistoryComparison<'s, 't> {
     results: Vec<(OperationAddress, ClientToolAnswer)>,
     /// Calls that the results answer.
     answered: HashSet<&'s str>,
+    received: ReceivedMessages<'s>,
+}
+
+/// What the client has of the thread.
+#[derive(Default)]
+struct ReceivedMessages<'s> {
+    replies: HashSet<ReplyIndex>,
+    /// Replies whose text the client has.
+    texts: HashSet<ReplyIndex>,
+    calls: HashSet<&'s str>,
+    results: HashSet<&'s str>,
 }
 
 impl<'s, 't> HistoryComparison<'s, 't> {
@@ -225,7 +245,8 @@ impl<'s, 't> HistoryComparison<'s, 't> {
             }
             numbers.insert(index, number);
         }
-        HistoryComparison { stored, numbers, results: Vec::new(), answered: HashSet::new() }
+        let (results, answered, received) = (Vec::new(), HashSet::new(), ReceivedMessages::default());
+        HistoryComparison { stored, numbers, results, answered, received }
     }
 
     /// Skips the messages of a stored turn, which is the one with this number among all of the user.
@@ -280,6 +301,10 @@ impl<'s, 't> HistoryComparison<'s, 't> {
                     };
                     if let Some(place) = place {
                         self.compare_reply(place, number, message, text)?;
+                        self.received.replies.insert(place);
+                        if !text.trim().is_empty() {
+                            self.received.texts.insert(place);
+                        }
                         is_answered |= !self.stored.turns[place.turn].has_failed();
                     }
                 }
@@ -290,7 +315,7 @@ impl<'s, 't> HistoryComparison<'s, 't> {
 
     /// Compares the calls of a message, and returns the reply that has its id or one of its calls.
     fn find_reply(
-        &self,
+        &mut self,
         message: &ThreadMessage,
         calls: &[ThreadCall],
     ) -> Result<Option<ReplyIndex>, RequestError> {
@@ -298,8 +323,11 @@ impl<'s, 't> HistoryComparison<'s, 't> {
         for (index, said) in calls.iter().enumerate() {
             let at = format!("messages[{}].toolCalls[{index}]", message.place);
             match self.stored.call(&said.id) {
-                Some((_, call)) => match call.difference(said) {
-                    None => place = place.or(call.reply),
+                Some((id, call)) => match call.difference(said) {
+                    None => {
+                        self.received.calls.insert(id);
+                        place = place.or(call.reply);
+                    }
                     Some(CallDifference::Tool) => {
                         return Err(changed_history(&at, "names another tool than this call in this thread"));
                     }
@@ -372,11 +400,54 @@ impl<'s, 't> HistoryComparison<'s, 't> {
                 Err(changed_history(&at, "is the result of a call that has none in this thread"))
             }
             (CallAnswerer::Client | CallAnswerer::Server, true) => match call.has_result(result) {
-                true => Ok(()),
+                true => {
+                    self.received.results.insert(id);
+                    Ok(())
+                }
                 false => Err(changed_history(&at, "is not the result of its call in this thread")),
             },
         }
     }
+}
+
+impl ReceivedMessages<'_> {
+    /// Checks that no message of the agent is missing. Of a turn that clients may receive in part, those before the last one that
+    /// the client has are needed.
+    fn check(&self, stored: &StoredThread<'_>, kept: &[RepeatedUserTurn<'_>]) -> Result<(), RequestError> {
+        for (number, asked) in kept.iter().enumerate() {
+            let turn = &stored.turns[asked.index];
+            let has = |reply: usize| self.replies.contains(&ReplyIndex { turn: asked.index, reply });
+            let in_part = turn.may_be_received_in_part();
+            let needed = match in_part {
+                true => (0..turn.replies.len()).rev().find(|reply| has(*reply)).unwrap_or(0),
+                false => turn.replies.len(),
+            };
+            for (index, reply) in turn.replies[..needed].iter().enumerate() {
+                let place = ReplyIndex { turn: asked.index, reply: index };
+                let has_text = reply.text.trim().is_empty() || self.texts.contains(&place);
+                if !has_text || !reply.calls.iter().all(|call| self.calls.contains(call)) {
+                    return Err(incomplete_history(&format!("message {} of the agent", reply.id), number));
+                }
+                let has_result = |id: &&&str| {
+                    let call = stored.call(id).filter(|(_, call)| call.result.is_some());
+                    call.is_none() || self.results.contains(**id)
+                };
+                if let Some(call) = reply.calls.iter().find(|call| !in_part && !has_result(call)) {
+                    return Err(incomplete_history(&format!("the result of call {call}"), number));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn incomplete_history(missing: &str, number: usize) -> RequestError {
+    let message = format!(
+        "the history lacks {missing} in turn {}: send all messages of the thread, which GET /threads/THREAD returns, or only the \
+         new one",
+        number + 1
+    );
+    RequestError::conflict(message).with_member("messages")
 }
 
 /// Skips the user messages of a stored turn, which may be split into several messages.

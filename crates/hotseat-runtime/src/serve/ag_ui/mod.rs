@@ -49,7 +49,7 @@ impl AgUiRun {
         let id = ConversationId::from(input.thread.as_str());
         let handle = agent.conversation(&id).await?;
         let state = handle.state().await.map_err(host_error)?;
-        let news = history::new_input(&state, &input.messages)?;
+        let news = history::new_input(&state, &input.messages, !input.answers.is_empty())?;
         let mut brought = ClientInput {
             tools: input.tools,
             context: input.context,

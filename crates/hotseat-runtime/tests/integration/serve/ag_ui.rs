@@ -820,7 +820,7 @@ async fn rejects_every_change_of_the_history() {
     let (result, other) = (place("t-t1-k1-result"), place("t-t2-r2"));
     let call = |id: &str, tool: &str| json!({"id": id, "type": "function", "function": {"name": tool, "arguments": "{}"}});
     type Change<'c> = &'c dyn Fn(&mut Vec<Value>);
-    let changes: [(&str, Change<'_>, String); 5] = [
+    let changes: [(&str, Change<'_>, String); 8] = [
         (
             "an answer of another model call",
             &|messages| messages[answer]["content"] = json!("Let me look."),
@@ -845,6 +845,13 @@ async fn rejects_every_change_of_the_history() {
             "a result as an error",
             &|messages| messages[result]["error"] = json!("broken"),
             format!("messages[{result}] is not the result of its call"),
+        ),
+        ("no answer", &|messages| drop(messages.remove(answer)), "lacks message t-t1-r2".to_string()),
+        ("no call", &|messages| drop(messages.remove(calling)), "lacks message t-t1-r1".to_string()),
+        (
+            "no result",
+            &|messages| drop(messages.remove(result)),
+            "lacks the result of call t-t1-k1".to_string(),
         ),
     ];
     let mut accepted = Vec::new();
@@ -1029,4 +1036,31 @@ async fn stored_thread_has_what_the_client_received() {
         let body = client.body(None);
         assert_eq!(served.post("/", &body).await.status(), 200);
     }
+}
+
+/// A client that lost the connection has a part of a turn; the thread remains usable.
+#[tokio::test]
+async fn client_may_have_a_part_of_a_cancelled_turn() {
+    let model = scripted([
+        Rule::new().turn(1).call(1).say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
+        Rule::new().turn(1).call(2).call_tool("pick", json!({"of": "a"})),
+        Rule::new().user("thanks").say("You are welcome.").always(),
+    ]);
+    let served = serve(&clerk_persona(), model).await;
+    let mut client = with_pick(&served, "t");
+    client.say("order o-9?").await;
+    // The next message cancels the turn, of which the client has the first message in part.
+    client.messages.truncate(2);
+    client.messages[1]["content"] = json!("Let me");
+    client.messages[1].as_object_mut().expect("a message").shift_remove("toolCalls");
+    let part = client.messages.clone();
+    client.user("thanks");
+    let (status, words) = client.send_rejected(None).await;
+    assert!(status == 409 && words.contains("messages[1] is not an answer"), "{words}");
+    AgUiClient::new(&served, "t").say("thanks for now").await;
+    client.messages = part;
+    client.user("thanks for now");
+    client.messages.push(json!({"id": "t-t2-r1", "role": "assistant", "content": "You are welcome."}));
+    client.say("thanks").await;
+    assert_eq!(client.last_text(), "You are welcome.");
 }
