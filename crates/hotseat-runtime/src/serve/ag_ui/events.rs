@@ -244,7 +244,7 @@ fn with_subagent(mut value: Value, speaker: &Speaker) -> Value {
 
 /// Returns the AG-UI interrupt for an approval.
 /// [`ApprovalVerdict::parse`](crate::conversation::ApprovalVerdict::parse) parses the answer.
-fn interrupt(question: &ApprovalPrompt) -> Value {
+pub fn interrupt(question: &ApprovalPrompt) -> Value {
     let mut interrupt = json!({
         "id": question.id,
         // The protocol's term for a call that waits for a human.

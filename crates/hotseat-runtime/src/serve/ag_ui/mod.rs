@@ -18,7 +18,7 @@ use request::{MessageBody, ThreadMessage};
 
 use super::client::{
     ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, RequestError, ServedAgent, TurnFailure,
-    UsageByModel, client_calls, host_error, is_user_turn, open_approvals,
+    UsageByModel, client_calls, host_error, is_user_turn, open_approvals, open_questions,
 };
 use crate::conversation::{ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -121,6 +121,8 @@ pub fn thread_json(state: &ConversationState) -> Value {
         "messages": history::messages(state),
         "state": state.shared,
         "running": state.active_turns().any(|turn| !state.is_waiting_for_client(&turn.id)),
+        "interrupts": open_questions(state).map(|question| events::interrupt(&question)).collect::<Vec<_>>(),
+        "pendingToolCallIds": client_calls(state).map(|(at, _)| &at.call).collect::<Vec<_>>(),
     })
 }
 
@@ -130,13 +132,20 @@ fn check_thread(
     messages: &[ThreadMessage],
     brought: &mut ClientInput,
 ) -> Result<(), RequestError> {
-    let unanswered: Vec<&OperationAddress> =
-        open_approvals(state).filter(|at| !brought.verdicts.iter().any(|(known, _)| known == *at)).collect();
-    if let Some(at) = unanswered.first() {
-        return Err(RequestError::conflict(format!(
-            "the thread is waiting for approval of call {}: answer it with an entry in `resume`",
-            at.call
-        )));
+    let mut unanswered =
+        open_approvals(state).filter(|at| !brought.verdicts.iter().any(|(known, _)| known == *at)).peekable();
+    if unanswered.peek().is_some() {
+        let calls: Vec<&str> = unanswered.map(|at| at.call.as_str()).collect();
+        let mut message = format!(
+            "the thread is waiting for approval of call {}: answer all open interrupts with entries in `resume`",
+            calls.join(", ")
+        );
+        if let Some((at, _)) = client_calls(state).next() {
+            let more =
+                format!("; the result of call {} can be sent in the same request or after it", at.call);
+            message.push_str(&more);
+        }
+        return Err(RequestError::conflict(message).with_member("resume"));
     }
     let busy = state.active_turns().find(|turn| {
         is_user_turn(turn) && !state.is_waiting_for_client(&turn.id) && !turn.has_async_operations()

@@ -242,15 +242,6 @@ impl ClientExchange {
             _ => false,
         };
         let open = || state.into_iter().flat_map(|state| state.outstanding.values()).filter(of_the_request);
-        let question = |effect: &ConversationEffect| match effect {
-            ConversationEffect::AskApproval { at, tool, input, message } => Some(ApprovalPrompt {
-                id: at.call.0.clone(),
-                message: Some(message.clone()),
-                call: Some(at.call.0.clone()),
-                value: serde_json::json!({"toolName": tool, "input": input}),
-            }),
-            _ => None,
-        };
         let call = |effect: &ConversationEffect| match effect {
             ConversationEffect::AskClient { at, tool, input } => {
                 Some(PendingClientCall { call: at.call.0.clone(), tool: tool.clone(), input: input.clone() })
@@ -259,7 +250,7 @@ impl ClientExchange {
         };
         ExchangeEnd {
             failure: self.failure.clone(),
-            questions: open().filter_map(question).collect(),
+            questions: open().filter_map(approval_prompt).collect(),
             approval_addresses: state
                 .into_iter()
                 .flat_map(open_approvals)
@@ -320,6 +311,24 @@ impl ClientExchange {
         // A question that is no longer open counts as answered.
         self.handle.send(ConversationInput::Approval { at, verdict }).await.map(drop).map_err(host_error)
     }
+}
+
+/// Returns the question of an effect that asks for an approval.
+fn approval_prompt(effect: &ConversationEffect) -> Option<ApprovalPrompt> {
+    match effect {
+        ConversationEffect::AskApproval { at, tool, input, message } => Some(ApprovalPrompt {
+            id: at.call.0.clone(),
+            message: Some(message.clone()),
+            call: Some(at.call.0.clone()),
+            value: serde_json::json!({"toolName": tool, "input": input}),
+        }),
+        _ => None,
+    }
+}
+
+/// Returns the questions of the open approvals.
+pub fn open_questions(state: &ConversationState) -> impl Iterator<Item = ApprovalPrompt> {
+    state.outstanding.values().filter_map(approval_prompt)
 }
 
 /// Returns the addresses of the open approvals.

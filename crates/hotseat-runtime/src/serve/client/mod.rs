@@ -10,7 +10,7 @@ mod translate;
 pub use agent::{ConversationLease, ServedAgent};
 pub use exchange::{
     ClientExchange, ClientInput, ClientToolAnswer, ExchangeEnd, ExchangeStep, PendingClientCall,
-    client_calls, host_error, is_user_turn, open_approvals,
+    client_calls, host_error, is_user_turn, open_approvals, open_questions,
 };
 pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_json, parse_member};
 pub use request_error::{RequestError, RequestErrorKind};

@@ -1064,3 +1064,45 @@ async fn client_may_have_a_part_of_a_cancelled_turn() {
     client.say("thanks").await;
     assert_eq!(client.last_text(), "You are welcome.");
 }
+
+/// The protocol names either interrupts or calls of the client at the end of a run, and interrupts are answered first.
+#[tokio::test]
+async fn call_of_the_client_beside_an_approval() {
+    for is_answered_at_once in [true, false] {
+        let model = scripted([
+            Rule::new()
+                .user("refund")
+                .call_tool("refund", json!({"amount": 10}))
+                .call_tool("pick", json!({"of": "a"})),
+            Rule::new().tool_result("pick").say("Done: {{ result }}."),
+        ]);
+        let served = serve(&clerk_persona(), model).await;
+        let mut client = with_pick(&served, "t");
+        let asked = client.say("refund please").await;
+        let outcome = &asked.last().unwrap()["outcome"];
+        assert!(outcome["type"] == "interrupt" && outcome.get("pendingToolCallIds").is_none(), "{outcome}");
+        // The stored thread names both.
+        let stored = stored_thread(&served).await;
+        assert_eq!(stored["running"], false, "{stored}");
+        assert_eq!(stored["interrupts"], outcome["interrupts"]);
+        assert_eq!(stored["pendingToolCallIds"], json!(["t-t1-k2"]));
+        let resume = json!([{"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": true}}]);
+        if is_answered_at_once {
+            client.tool_result("t-t1-k2", "red");
+            let (status, words) = client.send_rejected(None).await;
+            assert_eq!(status, 409, "{words}");
+            for says in ["approval of call t-t1-k1", "result of call t-t1-k2", "same request or after it"] {
+                assert!(words.contains(says), "{says} in {words}");
+            }
+            client.run(Some(resume)).await;
+        } else {
+            let resumed = client.run(Some(resume)).await;
+            assert_eq!(resumed.last().unwrap()["outcome"]["pendingToolCallIds"], json!(["t-t1-k2"]));
+            client.tool_result("t-t1-k2", "red");
+            client.run(None).await;
+        }
+        assert_eq!(client.last_text(), "Done: red.");
+        let stored = stored_thread(&served).await;
+        assert_eq!([&stored["interrupts"], &stored["pendingToolCallIds"]], [&json!([]), &json!([])]);
+    }
+}
