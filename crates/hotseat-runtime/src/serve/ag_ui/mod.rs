@@ -201,8 +201,13 @@ fn verdicts(
     state: &ConversationState,
     answers: Vec<(String, crate::conversation::ApprovalVerdict)>,
 ) -> Result<Vec<(OperationAddress, crate::conversation::ApprovalVerdict)>, RequestError> {
-    let mut verdicts = Vec::new();
+    let mut verdicts: Vec<(OperationAddress, crate::conversation::ApprovalVerdict)> = Vec::new();
     for (index, (id, verdict)) in answers.into_iter().enumerate() {
+        if verdicts.iter().any(|(known, _)| known.call.as_str() == id) {
+            let member = format!("resume[{index}].interruptId");
+            let problem = format!("{member}: interrupt {id:?} is answered twice");
+            return Err(RequestError::bad_request(member, problem));
+        }
         let Some(at) = open_approvals(state).find(|at| at.call.as_str() == id) else {
             let open: Vec<_> = open_approvals(state).map(|at| at.call.as_str()).collect();
             let open = if open.is_empty() { "none".to_string() } else { open.join(", ") };

@@ -192,9 +192,14 @@ async fn interrupt_answer_must_match_schema() {
         assert_eq!(found, status, "{words}");
         assert!(words.contains(says), "{words}");
     }
+    let entry = json!({"interruptId": "t-t1-k1", "status": "cancelled"});
+    let (found, words) = client.send_rejected(Some(json!([entry, entry]))).await;
+    assert!(
+        found == 400 && words.contains("resume[1].interruptId: interrupt \"t-t1-k1\" is answered twice"),
+        "{words}"
+    );
     // It is still open.
-    let stored: Value =
-        serde_json::from_str(&text(served.get("/threads/t").await).await).expect("the thread");
+    let stored = stored_thread(&served).await;
     assert_eq!(stored["running"], false, "{stored}");
     let resume = json!([{"interruptId": "t-t1-k1", "status": "cancelled"}]);
     client.messages.pop();
