@@ -49,6 +49,7 @@ impl AgUiRun {
         let id = ConversationId::from(input.thread.as_str());
         let handle = agent.conversation(&id).await?;
         let state = handle.state().await.map_err(host_error)?;
+        check_at_rest(&state)?;
         let news = history::new_input(&state, &input.messages, !input.answers.is_empty())?;
         let mut brought = ClientInput {
             tools: input.tools,
@@ -126,6 +127,20 @@ pub fn thread_json(state: &ConversationState) -> Value {
     })
 }
 
+/// Checks that no turn is at work. The history of such a turn is not complete, so this is checked before it is compared.
+fn check_at_rest(state: &ConversationState) -> Result<(), RequestError> {
+    let busy = state.active_turns().find(|turn| {
+        is_user_turn(turn) && !state.is_waiting_for_client(&turn.id) && !turn.has_async_operations()
+    });
+    match busy {
+        None => Ok(()),
+        Some(turn) => Err(RequestError::conflict(format!(
+            "turn {} of the thread is still running; send the request again when it has ended",
+            turn.number
+        ))),
+    }
+}
+
 /// Checks that the thread can accept the input of the request.
 fn check_thread(
     state: &ConversationState,
@@ -147,20 +162,11 @@ fn check_thread(
         }
         return Err(RequestError::conflict(message).with_member("resume"));
     }
-    let busy = state.active_turns().find(|turn| {
-        is_user_turn(turn) && !state.is_waiting_for_client(&turn.id) && !turn.has_async_operations()
-    });
-    if let Some(turn) = busy {
-        return Err(RequestError::conflict(format!(
-            "turn {} of the thread is still running; send the request again when it has ended",
-            turn.number
-        )));
-    }
     if brought.user.is_none() && brought.results.is_empty() && brought.verdicts.is_empty() {
         let waiting =
             client_calls(state).map(|(at, tool)| format!("{} of {tool}", at.call)).collect::<Vec<_>>();
         let message = match waiting.is_empty() {
-            true => no_new_message(messages),
+            true => no_new_message(state, messages),
             false => format!(
                 "the request answers none of the calls that are waiting for the client: {}",
                 waiting.join(", ")
@@ -182,17 +188,27 @@ fn check_thread(
     Ok(())
 }
 
-/// Says why a request has nothing to answer.
-fn no_new_message(messages: &[ThreadMessage]) -> String {
+/// Says why a request has nothing to answer, and what to do.
+fn no_new_message(state: &ConversationState, messages: &[ThreadMessage]) -> String {
     let has = |is_wanted: fn(&MessageBody) -> bool| messages.iter().any(|message| is_wanted(&message.body));
-    let problem = if has(|body| matches!(body, MessageBody::User(_))) {
-        "the request contains no new message: the agent has answered all of its messages"
+    let running = state.active_turns().find(|turn| is_user_turn(turn));
+    let (problem, next) = if has(|body| matches!(body, MessageBody::User(_))) {
+        let fetch = "fetch the thread with GET /threads/THREAD, or add a message with the role `user`";
+        match running {
+            Some(turn) => {
+                let problem = format!("turn {} still waits for asynchronous tools", turn.number);
+                (problem, fetch)
+            }
+            None => ("the agent has answered all of its messages".to_string(), fetch),
+        }
     } else if has(|body| matches!(body, MessageBody::Tool { .. })) {
-        "the request contains no new message: the calls of its results have been answered"
+        let problem = "no call waits for one of its results any more".to_string();
+        (problem, "add a message with the role `user`")
     } else {
-        "the request contains no new message: it has no message of the user and no result of a call"
+        let problem = "it has no message of the user and no result of a call".to_string();
+        (problem, "add a message with the role `user`")
     };
-    format!("{problem}; add a message with the role `user`")
+    format!("the request contains no new message: {problem}; {next}")
 }
 
 /// Maps the decisions of a human to the addresses of their approvals.

@@ -593,8 +593,8 @@ async fn requests_without_new_input_say_what_is_missing() {
     client.run(None).await;
     let result = json!({"id": "r", "role": "tool", "toolCallId": "t-t1-k1", "content": "red"});
     for (messages, status, says) in [
-        (client.messages.clone(), 409, "the agent has answered all of its messages"),
-        (vec![result], 409, "the calls of its results have been answered"),
+        (client.messages.clone(), 409, "the agent has answered all of its messages; fetch the thread"),
+        (vec![result], 409, "no call waits for one of its results any more"),
         (vec![], 409, "no message of the user and no result of a call"),
         (
             vec![json!({"id": "s", "role": "system", "content": "Be brief."})],
@@ -603,6 +603,14 @@ async fn requests_without_new_input_say_what_is_missing() {
         ),
         (vec![json!({"id": "u", "role": "user", "content": null})], 400, "messages[0].content"),
         (vec![json!({"id": "u", "role": "user", "content": " \n"})], 400, "has no text"),
+        (
+            vec![
+                json!({"id": "u", "role": "user", "content": "which color?"}),
+                json!({"id": "v", "role": "user", "content": ""}),
+            ],
+            400,
+            "messages[1].content",
+        ),
     ] {
         client.messages = messages;
         let (found, words) = client.send_rejected(None).await;

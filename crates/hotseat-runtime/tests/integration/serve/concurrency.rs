@@ -60,6 +60,12 @@ async fn second_message_starts_turn_during_async_turn() {
     let body = client.body(None);
     let first = served.post("/", &body).await;
     let (seen, rest) = read_until(first, "TOOL_CALL_END").await;
+    // Its message is not answered, and there is no other one yet.
+    let (status, words) = rejection(served.post("/", &body).await).await;
+    assert!(
+        status == 409 && words.contains("turn 1 still waits for asynchronous tools; fetch the thread"),
+        "{words}"
+    );
     // The client sends its history with the next message.
     let mut beside = AgUiClient::new(&served, "t");
     beside.messages.clone_from(&client.messages);
