@@ -22,8 +22,8 @@ use tokio::sync::mpsc::Receiver;
 use super::InputLine;
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
-    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, check_id, client_calls, client_tool,
-    content_string, host_error, parse_json, parse_member,
+    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, check_id, check_user_text, client_calls,
+    client_tool, content_string, host_error, parse_json, parse_member,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -279,6 +279,7 @@ impl LineTurn<'_, '_> {
             return Err(RequestError::bad_request("attachments", told).into());
         }
         check_id("conversation_id", id.as_str())?;
+        check_user_text("text", &message.text)?;
         let agent = self.desk.agent;
         let handle = agent.conversation(&id).await?;
         let mut state = handle.state().await.map_err(host_error)?;

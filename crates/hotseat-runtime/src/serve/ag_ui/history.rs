@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::client::{ClientToolAnswer, RequestError};
+use super::super::client::{ClientToolAnswer, RequestError, check_user_text};
 use super::request::{MessageBody, ThreadCall, ThreadMessage};
 use super::stored_thread::{CallAnswerer, CallDifference, ReplyIndex, StoredThread};
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress, TurnCaller, TurnState};
@@ -114,10 +114,8 @@ pub fn new_input(
 /// # Errors
 /// If one of them has no text.
 fn new_user_message(said: &[(&ThreadMessage, &str)]) -> Result<NewUserMessage, RequestError> {
-    if let Some((blank, _)) = said.iter().find(|(_, text)| text.trim().is_empty()) {
-        let member = format!("messages[{}].content", blank.place);
-        let problem = format!("{member}: the message of the user has no text");
-        return Err(RequestError::bad_request(member, problem));
+    for (message, text) in said {
+        check_user_text(&format!("messages[{}].content", message.place), text)?;
     }
     let texts: Vec<&str> = said.iter().map(|(_, text)| *text).collect();
     let id = said.last().map(|(message, _)| message.id.as_str().into());

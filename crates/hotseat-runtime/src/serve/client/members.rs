@@ -78,6 +78,17 @@ pub fn content_string(at: &str, content: &Value) -> Result<String, RequestError>
     Ok(whole)
 }
 
+/// Checks that a new message of the user, which is this member of a request, has text.
+pub fn check_user_text(member: &str, text: &str) -> Result<(), RequestError> {
+    match text.trim().is_empty() {
+        true => {
+            let problem = format!("{member}: the message of the user has no text");
+            Err(RequestError::bad_request(member, problem))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Builds a tool that a client offers.
 pub fn client_tool(
     at: &str,

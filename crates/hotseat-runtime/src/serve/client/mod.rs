@@ -12,7 +12,9 @@ pub use exchange::{
     ClientExchange, ClientInput, ClientToolAnswer, ExchangeEnd, ExchangeStep, PendingClientCall,
     client_calls, host_error, is_user_turn, open_approvals, open_questions,
 };
-pub use members::{check_id, client_tool, content_string, nullable, parse_body, parse_json, parse_member};
+pub use members::{
+    check_id, check_user_text, client_tool, content_string, nullable, parse_body, parse_json, parse_member,
+};
 pub use request_error::{RequestError, RequestErrorKind};
 pub use translate::{
     ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, is_within_call,

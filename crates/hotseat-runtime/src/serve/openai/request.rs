@@ -7,7 +7,9 @@ use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::client::{RequestError, client_tool, content_string, nullable, parse_body, parse_member};
+use super::super::client::{
+    RequestError, check_user_text, client_tool, content_string, nullable, parse_body, parse_member,
+};
 use crate::conversation::ContextEntry;
 
 /// Validated request.
@@ -139,10 +141,14 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
     let mut context = Vec::new();
     let mut messages = Vec::new();
     let mut made_calls: HashSet<String> = HashSet::new();
+    let mut last_place = 0;
     for (place, value) in written.messages.into_iter().enumerate() {
         let at = format!("messages[{place}]");
         let message: WireHistoryMessage = parse_member(&at, value)?;
         let content = content_string(&at, &message.content)?;
+        if message.role == "user" {
+            last_place = place;
+        }
         messages.push(match message.role.as_str() {
             "user" => CompletionMessage::User(content),
             "assistant" => {
@@ -177,6 +183,9 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
             "messages",
             "the last message must have the role user or tool",
         ));
+    }
+    if let Some(CompletionMessage::User(text)) = messages.last() {
+        check_user_text(&format!("messages[{last_place}].content"), text)?;
     }
     let mut tools = Vec::new();
     // `none` disables the client's tools.

@@ -510,6 +510,8 @@ async fn rejects_unsupported_requests() {
         (with("model", json!("gpt-9")), 404, "unknown agent \"gpt-9\"; available agents: clerk"),
         (with("messages", json!([])), 400, "the last message"),
         (with("messages", json!([{"role": "assistant", "content": "hi"}])), 400, "the last message"),
+        (with("messages", json!([{"role": "user", "content": " \n"}])), 400, "messages[0].content"),
+        (with("messages", json!([{"role": "user", "content": null}])), 400, "has no text"),
         (with("messages", json!([{"role": "robot", "content": "hi"}])), 400, "unknown role \"robot\""),
         (with("messages", json!([{"role": "tool", "content": "hi"}])), 400, "tool_call_id"),
         (

@@ -293,7 +293,8 @@ async fn lines_are_answered_during_async_turn() {
 #[tokio::test]
 async fn invalid_or_long_lines_are_answered_with_errors() {
     let input = format!("{}\n{}\n", "x".repeat(100), json!({"type": "message", "text": "what time is it?"}));
-    let input = [input.as_bytes(), b"\xff\xff\n"].concat();
+    let blank = json!({"type": "message", "text": " "}).to_string();
+    let input = [input.as_bytes(), b"\xff\xff\n", blank.as_bytes()].concat();
     let mut received = hotseat_runtime::serve::read_lines(std::io::Cursor::new(input), 64);
     let (definitions, id) = hotseat_runtime::definition::Definitions::from_persona(&researcher(1)).unwrap();
     let definitions = Arc::new(definitions);
@@ -304,7 +305,12 @@ async fn invalid_or_long_lines_are_answered_with_errors() {
     let mut output = Vec::new();
     serve_lines(&agent, &mut received, &mut output).await.unwrap();
     let text = String::from_utf8(output).unwrap();
-    for part in ["a line is longer than 64 bytes", "It is noon.", "a line is not valid UTF-8"] {
+    for part in [
+        "a line is longer than 64 bytes",
+        "It is noon.",
+        "a line is not valid UTF-8",
+        "text: the message of the user has no text",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
