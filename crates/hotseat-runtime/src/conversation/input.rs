@@ -108,7 +108,7 @@ pub enum ApprovalVerdict {
         /// Reason for the model; may be empty.
         reason: String,
     },
-    /// No human can be asked.
+    /// No human has decided: none can be asked, or none answered.
     Unavailable {
         /// Reason for the model.
         reason: String,

@@ -609,7 +609,7 @@ impl EmbeddedTurn<'_> {
             InterruptReply::Resolved(payload) => ApprovalVerdict::parse(&payload)
                 .map_err(|wrong| AttemptFailure::new(FailureKind::TestError, wrong))?,
             InterruptReply::Cancelled => {
-                ApprovalVerdict::Declined { reason: "the user did not answer".to_string() }
+                ApprovalVerdict::Unavailable { reason: "the user did not answer".to_string() }
             }
         };
         Ok(Told::Approval { at: operation_address(&question.turn_id, &question.interrupt_id), verdict })

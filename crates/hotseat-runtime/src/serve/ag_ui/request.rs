@@ -228,7 +228,7 @@ fn parse_resume(at: &str, value: Value) -> Result<(String, ApprovalVerdict), Req
         "resolved" => ApprovalVerdict::parse(&payload).map_err(|wrong| {
             RequestError::bad_request(format!("{at}.payload"), format!("{at}.payload: {wrong}"))
         })?,
-        "cancelled" => ApprovalVerdict::Declined { reason: "the user did not answer".to_string() },
+        "cancelled" => ApprovalVerdict::Unavailable { reason: "the user did not answer".to_string() },
         other => {
             let message = format!("unknown status {other:?}; expected `resolved` or `cancelled`");
             return Err(RequestError::bad_request(format!("{at}.status"), message));

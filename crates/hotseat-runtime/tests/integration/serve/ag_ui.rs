@@ -157,6 +157,8 @@ async fn human_declines_call() {
         entry["interruptId"] = json!("t-t1-k1");
         client.run(Some(json!([entry]))).await;
         assert!(client.last_text().contains(words), "{}", client.last_text());
+        let is_human = words == "too much";
+        assert_eq!(client.last_text().contains("a human declined"), is_human, "{}", client.last_text());
     }
 }
 
