@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_model::{ModelMessage, ModelRequest, ModelToolResult};
+use hotseat_model::{ModelMessage, ModelRequest, ModelTool, ModelToolResult};
 use hotseat_trace::{InvocationMode, MoveRecorded, ParentCall, Participant, ToolOutcome, TurnIssues};
 use serde_json::{Value, json};
 
@@ -51,6 +51,18 @@ pub struct ClientOffer {
     pub tools: Vec<ToolDefinition>,
     /// Context of the client.
     pub context: Vec<ContextEntry>,
+}
+
+impl ClientOffer {
+    /// Returns true if the offer consists of these tools and this context.
+    pub fn contains_exactly(&self, tools: &[ModelTool], context: &[ContextEntry]) -> bool {
+        let same = |(known, offered): (&ToolDefinition, &ModelTool)| {
+            known.name == offered.name
+                && known.description == offered.description
+                && known.input_schema == offered.input_schema
+        };
+        self.context == context && self.tools.len() == tools.len() && self.tools.iter().zip(tools).all(same)
+    }
 }
 
 /// Status of a conversation for external observers.

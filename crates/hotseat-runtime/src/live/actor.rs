@@ -18,7 +18,7 @@ use crate::conversation::{ConversationInput, ConversationOrigin, ConversationSta
 use crate::failure::{InfrastructureKind, WorkFailure};
 use crate::ids::{AgentId, ConversationId, RunId, TokenId, TurnId};
 use crate::memory::MemoryResult;
-use crate::store::{EntryCommit, LogEntry, StoredEntry};
+use crate::store::{EntryCommit, HookDigests, LogEntry, StoredEntry};
 
 /// Handling of a conversation that is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,12 +209,19 @@ impl ConversationActor {
         let records = std::mem::take(&mut applied.records);
         let sent = send_outcome(&self.id, &records);
         let records: Vec<Arc<EventRecord>> = records.into_iter().map(Arc::new).collect();
-        let shown = records.clone();
+        let mut digests = HookDigests::default();
+        let stored_records =
+            records.iter().map(|record| digests.shorten(record).map_or_else(|| record.clone(), Arc::new));
         self.entries += 1;
         let (conversation, number) = (self.id.clone(), self.entries);
-        let commit = EntryCommit { conversation, number, stored: StoredEntry { stamp, entry }, records };
+        let commit = EntryCommit {
+            conversation,
+            number,
+            stored: StoredEntry { stamp, entry },
+            records: stored_records.collect(),
+        };
         self.shared.options.store.commit(commit).await?;
-        for record in shown {
+        for record in records {
             self.watchers.publish(&Signal::Event(record));
         }
         self.start_effects(applied);

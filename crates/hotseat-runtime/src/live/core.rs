@@ -10,7 +10,7 @@ use crate::conversation::{ConversationInput, Millis, ModelAddress, ReceivedInput
 use crate::definition::{Definitions, RuntimeLimits};
 use crate::ids::{AgentId, ConversationId, RunId, TokenId};
 use crate::memory::MemoryUse;
-use crate::store::{LogEntry, StoredEntry};
+use crate::store::{HookDigests, LogEntry, StoredEntry};
 use crate::world::{ConversationWorld, DeliveryTime, DriverRequest, WorldDelivery};
 
 /// Maximum number of deliveries per entry, so that one entry cannot block other work.
@@ -101,8 +101,11 @@ impl ConversationCore {
             _ => recorded(&kept[..entries], &records[..before]),
         };
         let replayed = kept[entries..].iter().cloned();
-        let made: Vec<EventRecord> =
-            replayed.flat_map(|kept| core.apply(kept.stamp, kept.entry).records).collect();
+        let mut digests = HookDigests::default();
+        let made: Vec<EventRecord> = replayed
+            .flat_map(|kept| core.apply(kept.stamp, kept.entry).records)
+            .map(|record| digests.shorten(&record).unwrap_or(record))
+            .collect();
         match first_difference(&records[before..], &made) {
             None => (core, None),
             Some(place) => {
@@ -253,9 +256,13 @@ impl ConversationCore {
     }
 }
 
-/// Returns the index of the first different record.
+/// Returns the index of the first different record. Those of stores of earlier versions contain no digests.
 fn first_difference(kept: &[EventRecord], made: &[EventRecord]) -> Option<usize> {
-    let differs = kept.iter().zip(made).position(|(kept, made)| kept != made);
+    let mut digests = HookDigests::default();
+    let differs = kept
+        .iter()
+        .zip(made)
+        .position(|(kept, made)| kept != made && digests.shorten(kept).as_ref() != Some(made));
     let shorter = (kept.len() != made.len()).then_some(kept.len().min(made.len()));
     differs.or(shorter)
 }

@@ -60,7 +60,8 @@ impl ConversationHandle {
         self.ask(|answer| ActorMessage::State { answer }).await
     }
 
-    /// Returns the trace so far, including the nested conversations of calls.
+    /// Returns the trace so far, including the nested conversations of calls. It has digests in place of long inputs and outputs
+    /// of runs that build requests or extract memories; a [`Watcher`] receives them.
     ///
     /// # Errors
     /// If the conversation cannot be stored.

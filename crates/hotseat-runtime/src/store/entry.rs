@@ -47,6 +47,6 @@ pub struct EntryCommit {
     pub number: u64,
     /// The entry and its time.
     pub stored: StoredEntry,
-    /// Records for the trace.
+    /// Records for the trace, with digests in place of long inputs and outputs of hook runs.
     pub records: Vec<Arc<EventRecord>>,
 }

@@ -3,8 +3,12 @@
 //! A store contains the entries of a conversation with the records of each entry. Conversations are restored
 //! from their entries. An entry and its records are stored atomically, before the requests of the entry are
 //! handled.
+//!
+//! Records contain digests in place of the long inputs and outputs of runs that build requests or extract memories:
+//! those repeat the whole conversation for each model call, and are made again when entries are applied again.
 
 mod entry;
+mod hook_digests;
 mod in_memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -14,6 +18,7 @@ use std::pin::Pin;
 use hotseat_trace::EventRecord;
 
 pub use entry::{EntryCommit, LogEntry, StoredEntry};
+pub(crate) use hook_digests::HookDigests;
 pub use in_memory::{InMemoryStore, StoreBounds};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

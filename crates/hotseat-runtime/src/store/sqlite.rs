@@ -19,8 +19,8 @@ use crate::ids::{AgentId, ConversationId};
 use crate::memory::{self, MemoryRecord, MemoryResult, MemoryUse};
 
 /// Version of the tables and their contents. Version 2 added entries for changed definitions; since version 3 an entry
-/// and its records are one row.
-const SCHEMA_VERSION: i64 = 3;
+/// and its records are one row. Version 4 has digests in records; rows of earlier versions stay as they are.
+const SCHEMA_VERSION: i64 = 4;
 
 /// Moves the records of a conversation, each of which had a row of its own, to its last entry.
 const RECORDS_TO_ENTRIES_SQL: &str = "
@@ -188,6 +188,7 @@ impl StoreFile {
                 transaction.execute_batch(RECORDS_TO_ENTRIES_SQL).map_err(fail)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?;
             }
+            3 => transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?,
             SCHEMA_VERSION => {}
             later => {
                 let message = format!(

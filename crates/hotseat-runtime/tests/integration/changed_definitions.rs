@@ -357,7 +357,7 @@ async fn continued_store_is_upgraded() {
         let connection = rusqlite::Connection::open(&file).unwrap();
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     };
-    assert_eq!(version(), 3);
+    assert_eq!(version(), 4);
     let (host, agent) = version_1(folder.path(), true);
     assert!(host.conversation(&"ended".into(), &agent).await.is_ok());
 }

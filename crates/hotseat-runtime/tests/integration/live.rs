@@ -454,7 +454,7 @@ async fn database_is_locked_and_version_checked() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let wrong = SqliteStore::open(&file).err().unwrap();
-    assert!(wrong.message.contains("created by a later version (schema 99, known 3)"), "{wrong}");
+    assert!(wrong.message.contains("created by a later version (schema 99, known 4)"), "{wrong}");
     let wrong = SqliteStore::open(folder.path()).err().unwrap();
     assert!(wrong.message.starts_with(&folder.path().display().to_string()), "{wrong}");
 }

@@ -124,8 +124,11 @@ impl ClientExchange {
             message_id,
         } = brought;
         let answered: BTreeSet<CallId> = results.iter().map(|(at, _)| at.call.clone()).collect();
-        let offer = ConversationInput::ClientOffer { tools, context, state: shared };
-        send(&handle, offer).await?;
+        // Clients repeat their offer in each request; stored again, it could exceed the conversation.
+        let shared = shared.filter(|shared| *shared != state.shared);
+        if shared.is_some() || !state.offer.contains_exactly(&tools, &context) {
+            send(&handle, ConversationInput::ClientOffer { tools, context, state: shared }).await?;
+        }
         let addressed = results.iter().map(|(at, _)| at).chain(verdicts.iter().map(|(at, _)| at));
         let mut own: BTreeSet<TurnId> =
             addressed.filter_map(|at| user_turn(state, &at.turn)).cloned().collect();

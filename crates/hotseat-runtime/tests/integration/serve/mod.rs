@@ -4,4 +4,5 @@ mod ag_ui;
 mod chat;
 mod concurrency;
 mod kit;
+mod store_size;
 mod transport;
