@@ -8,6 +8,8 @@ mod access;
 #[cfg(feature = "http")]
 mod body;
 #[cfg(feature = "http")]
+mod client_end;
+#[cfg(feature = "http")]
 mod connections;
 mod fault;
 mod limits;

@@ -96,6 +96,85 @@ async fn rejects_requests_for_other_hosts() {
     assert_eq!(send(named).await.status(), 200);
 }
 
+async fn connect(served: &TestServer) -> tokio::net::TcpStream {
+    tokio::net::TcpStream::connect(served.url.strip_prefix("http://").unwrap()).await.unwrap()
+}
+
+async fn rest(socket: &mut tokio::net::TcpStream) -> String {
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(EVENT_TIMEOUT, socket.read_to_end(&mut answer));
+    read.await.expect("the server ends the connection").unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+/// A request that its client sends before it ends its side of the connection.
+async fn half_closed(served: &TestServer, path: &str, body: &str) -> tokio::net::TcpStream {
+    let mut socket = connect(served).await;
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    socket.shutdown().await.unwrap();
+    socket
+}
+
+/// Reads up to this text.
+async fn read_to(socket: &mut tokio::net::TcpStream, words: &str) {
+    let mut seen = String::new();
+    while !seen.contains(words) {
+        let byte = tokio::time::timeout(EVENT_TIMEOUT, socket.read_u8()).await;
+        let byte = byte.unwrap_or_else(|_| panic!("{words} does not come: {seen}"));
+        seen.push(char::from(byte.unwrap_or_else(|error| panic!("{words} does not come: {error}: {seen}"))));
+    }
+}
+
+/// Chat request that is answered as a whole.
+fn whole_chat() -> String {
+    json!({"model": "helper", "messages": [{"role": "user", "content": "hi"}]}).to_string()
+}
+
+#[tokio::test]
+async fn half_closed_client_receives_its_answer() {
+    let (teller, model) = controlled_model();
+    let served = serve(&persona("Helper"), model).await;
+    let mut socket = connect(&served).await;
+    socket.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    socket.shutdown().await.unwrap();
+    let answer = rest(&mut socket).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"ok\""), "{answer}");
+
+    // An answer that takes longer comes after the probe.
+    let mut chat = half_closed(&served, "/v1/chat/completions", &whole_chat()).await;
+    read_to(&mut chat, "HTTP/1.1 100 Continue\r\n\r\n").await;
+    teller.emit([OutputPiece::Text("Hello"), OutputPiece::Done]);
+    let answer = rest(&mut chat).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"Hello\""), "{answer}");
+
+    let mut run = half_closed(&served, "/", &hello()).await;
+    let answer = rest(&mut run).await;
+    assert!(answer.contains("RUN_FINISHED"), "{answer}");
+}
+
+#[tokio::test]
+async fn half_closed_client_that_leaves_cancels_its_turn() {
+    let (teller, model) = controlled_model();
+    let served = serve(&persona("Helper"), model).await;
+    let idle = teller.listeners();
+    for (path, body, probe) in [
+        ("/v1/chat/completions", whole_chat(), "HTTP/1.1 100 Continue\r\n\r\n"),
+        ("/", hello(), "\n\r\n3\r\n:\n\n\r\n"),
+    ] {
+        let mut socket = half_closed(&served, path, &body).await;
+        teller.wait_for_calls(idle + 1).await;
+        read_to(&mut socket, probe).await;
+        assert_eq!(teller.listeners(), idle + 1, "a client that reads is not cancelled");
+        drop(socket);
+        teller.wait_for_cancellation(idle).await;
+    }
+}
+
 #[tokio::test]
 async fn allowed_origins_are_accepted() {
     let served = start_server().await;
