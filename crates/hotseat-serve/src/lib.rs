@@ -20,7 +20,7 @@ mod text_cleaner;
 #[cfg(feature = "http")]
 pub use accept::accept;
 #[cfg(feature = "http")]
-pub use access::{AccessError, check_access, is_local};
+pub use access::{AccessError, RequestSource, check_access, is_local};
 #[cfg(feature = "http")]
 pub use body::{BodyError, read_body};
 pub use fault::{FaultCounters, FaultTrigger, GARBAGE};

@@ -310,6 +310,13 @@ fn rejects_requests_from_other_origins() {
         ));
         assert_eq!(reply.status, status, "{site_of_asker} {path}: {}", reply.body);
     }
+    let own = &site.host;
+    for hosts in [format!("Host: {own}\r\nHost: evil.example"), format!("Host: evil.example\r\nHost: {own}")]
+    {
+        let refused = site.request(&format!("GET / HTTP/1.1\r\n{hosts}\r\nConnection: close\r\n\r\n"));
+        assert_eq!(refused.status, 400, "{hosts}");
+        assert!(refused.error().contains("the header `host` occurs several times"), "{}", refused.body);
+    }
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"] {
         let refused = site.request(&format!(
             "{method} /api/run HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

@@ -35,7 +35,7 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     if let Err(error) = check_access(&parts.headers) {
-        return Ok(error_response(StatusCode::FORBIDDEN, error_code::INVALID_REQUEST, error));
+        return Ok(error_response(error.status(), error_code::INVALID_REQUEST, error));
     }
     let mut path = parts.uri.path().trim_start_matches('/').split('/');
     let (Some("mcp"), Some(server), Some(token), None) = (path.next(), path.next(), path.next(), path.next())

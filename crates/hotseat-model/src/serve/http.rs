@@ -74,7 +74,7 @@ struct ServedPath {
 async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response {
     let arrived = Instant::now();
     if let Err(error) = check_access(request.headers()) {
-        return refusal(Dialect::ChatCompletions, 403, error.to_string());
+        return refusal(Dialect::ChatCompletions, error.status().as_u16(), error.to_string());
     }
     let path = match find_path(&run, request.uri().path()) {
         Ok(path) => path,

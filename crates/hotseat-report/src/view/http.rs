@@ -12,6 +12,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hotseat_serve::RequestSource;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -173,7 +174,12 @@ async fn check_access(State(shared): State<Arc<ViewState>>, request: Request, ne
 /// Returns the reason to reject a request, if any. A foreign page could reach this server under a host name
 /// of its own (DNS rebinding).
 fn access_error(shared: &ViewState, request: &Request) -> Option<Response> {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let host = match RequestSource::from_headers(request.headers()) {
+        Ok(source) => source.host.unwrap_or_default(),
+        Err(error) => {
+            return Some(ApiError { status: error.status(), message: error.to_string() }.into_response());
+        }
+    };
     if !shared.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)) {
         let [own, ..] = &shared.hosts;
         let words = format!("this server is http://{own}/ and rejects requests for the host {host:?}");

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{StreamExt as _, stream};
-use hotseat_serve::{AcceptLimits, TowerToHyperService, accept, is_local};
+use hotseat_serve::{AcceptLimits, RequestSource, TowerToHyperService, accept, is_local};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -489,18 +489,22 @@ async fn read_body(request: Request, shared: &ServerState) -> Result<BufferedBod
 /// Rejects requests for other hosts and from origins that are not allowed, and adds CORS headers.
 async fn check_access(State(shared): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let options = &shared.options;
-    let host = header_text(request.headers(), &header::HOST).map(str::to_string);
-    if options.host.is_loopback() && !host.as_deref().is_some_and(is_local) {
-        let host = host.unwrap_or_default();
+    let source = match RequestSource::from_headers(request.headers()) {
+        Ok(source) => source,
+        Err(error) => {
+            return RequestError::new(RequestErrorKind::BadRequest, error.to_string()).into_response();
+        }
+    };
+    if options.host.is_loopback() && !source.is_for_this_machine() {
+        let host = source.host.unwrap_or_default();
         let message = format!(
             "this server answers requests for localhost only, but this request is for {host:?}: pages may not reach it \
              by another host name"
         );
         return RequestError::new(RequestErrorKind::Forbidden, message).into_response();
     }
-    let origin = header_text(request.headers(), &header::ORIGIN).map(str::to_string);
-    let Some(origin) = origin else { return next.run(request).await };
-    let own = host.is_some_and(|host| is_local(&host) && origin == format!("http://{host}"));
+    let Some(origin) = source.origin.map(str::to_string) else { return next.run(request).await };
+    let own = source.host.is_some_and(|host| is_local(host) && origin == format!("http://{host}"));
     let allowed = options.allow_origins.iter().any(|known| known == "*" || *known == origin);
     if !own && !allowed {
         let message =

@@ -96,6 +96,13 @@ async fn rejects_requests_for_other_hosts() {
     assert_eq!(send(named).await.status(), 200);
 }
 
+/// Sends bytes and returns everything that the server answers until it closes the connection.
+async fn exchange(served: &TestServer, request: &str) -> String {
+    let mut socket = connect(served).await;
+    socket.write_all(request.as_bytes()).await.unwrap();
+    rest(&mut socket).await
+}
+
 async fn connect(served: &TestServer) -> tokio::net::TcpStream {
     tokio::net::TcpStream::connect(served.url.strip_prefix("http://").unwrap()).await.unwrap()
 }
@@ -172,6 +179,18 @@ async fn half_closed_client_that_leaves_cancels_its_turn() {
         assert_eq!(teller.listeners(), idle + 1, "a client that reads is not cancelled");
         drop(socket);
         teller.wait_for_cancellation(idle).await;
+    }
+}
+
+/// Two programs could take different ones of several hosts.
+#[tokio::test]
+async fn repeated_host_is_rejected() {
+    let served = start_server().await;
+    for hosts in ["host: localhost\r\nhost: evil.example", "host: evil.example\r\nhost: localhost"] {
+        let answer =
+            exchange(&served, &format!("GET / HTTP/1.1\r\n{hosts}\r\nconnection: close\r\n\r\n")).await;
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(answer.contains("the header `host` occurs several times; send it once"), "{answer}");
     }
 }
 
