@@ -55,6 +55,7 @@ pub enum ConversationInput {
 
 /// Piece of context from a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(expecting = "an object")]
 pub struct ContextEntry {
     /// Label of the context.
     pub description: String,
@@ -130,7 +131,7 @@ impl ApprovalVerdict {
     /// If the answer has another form.
     pub fn parse(answer: &Value) -> Result<ApprovalVerdict, ApprovalError> {
         #[derive(Deserialize)]
-        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        #[serde(deny_unknown_fields, expecting = "an object", rename_all = "camelCase")]
         struct WireApproval {
             approved: bool,
             edited_args: Option<Value>,

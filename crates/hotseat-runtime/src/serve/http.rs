@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -68,6 +69,19 @@ struct AgentPath {
     name: Option<String>,
     #[serde(default)]
     thread: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AgentPath {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestError> {
+        let path = Path::<AgentPath>::from_request_parts(parts, state).await;
+        path.map(|Path(path)| path).map_err(|_| {
+            let path = parts.uri.path();
+            let message = format!("the names in {path:?} must be UTF-8; percent-encode their bytes");
+            RequestError::new(RequestErrorKind::BadRequest, message)
+        })
+    }
 }
 
 /// Size of one permit of the body buffer, in bytes.
@@ -167,7 +181,14 @@ async fn not_found(request: Request) -> RequestError {
 
 async fn method_not_allowed(request: Request) -> RequestError {
     let (method, path) = (request.method().clone(), request.uri().path().to_string());
-    RequestError::new(RequestErrorKind::MethodNotAllowed, format!("{path} does not support {method}"))
+    let supported = match path.as_str() {
+        "/" => "GET or POST",
+        "/v1/chat/completions" => "POST",
+        path if path.starts_with("/agents/") && !path.contains("/threads/") => "POST",
+        _ => "GET",
+    };
+    let message = format!("{path} does not support {method}; use {supported}");
+    RequestError::new(RequestErrorKind::MethodNotAllowed, message)
 }
 
 impl ServerState {
@@ -180,16 +201,13 @@ impl ServerState {
         self.agents.iter().find(|agent| agent.name() == name).cloned().ok_or_else(|| {
             let known: Vec<_> = self.agents.iter().map(ServedAgent::name).collect();
             let message = format!("unknown agent {name:?}; available agents: {}", known.join(", "));
-            RequestError::new(RequestErrorKind::NotFound, message).with_member("model")
+            RequestError::new(RequestErrorKind::NotFound, message)
         })
     }
 }
 
 /// Returns a stored thread as AG-UI messages.
-async fn thread(
-    State(shared): State<Arc<ServerState>>,
-    Path(path): Path<AgentPath>,
-) -> Result<Response, RequestError> {
+async fn thread(State(shared): State<Arc<ServerState>>, path: AgentPath) -> Result<Response, RequestError> {
     let handle = shared.agent_at(&path)?.known_conversation(&ConversationId::from(path.thread)).await?;
     let state = handle.state().await.map_err(host_error)?;
     Ok(Json(ag_ui::thread_json(&state)).into_response())
@@ -198,7 +216,7 @@ async fn thread(
 /// Streams the events of a thread, starting after the last event that the client has seen.
 async fn thread_events(
     State(shared): State<Arc<ServerState>>,
-    Path(path): Path<AgentPath>,
+    path: AgentPath,
     headers: HeaderMap,
 ) -> Result<Response, RequestError> {
     let agent = shared.agent_at(&path)?;
@@ -227,7 +245,7 @@ async fn thread_events(
 
 async fn ag_ui(
     State(shared): State<Arc<ServerState>>,
-    Path(path): Path<AgentPath>,
+    path: AgentPath,
     request: Request,
 ) -> Result<Response, RequestError> {
     let agent = shared.agent_at(&path)?;
@@ -260,7 +278,7 @@ async fn chat(State(shared): State<Arc<ServerState>>, request: Request) -> Resul
     let body = json_body(request, &shared).await?;
     let asked = openai::parse_request(&body.bytes)?;
     drop(body);
-    let agent = shared.find_agent(&asked.model)?;
+    let agent = shared.find_agent(&asked.model).map_err(|error| error.with_member("model"))?;
     match asked.stream {
         true => stream_chat(agent, asked, SendTimeouts::new(&shared.options)).await,
         false => complete_chat(agent, asked).await,
@@ -463,8 +481,9 @@ async fn read_body(request: Request, shared: &ServerState) -> Result<BufferedBod
     let (mut whole, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
     let mut pieces = request.into_body().into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece
-            .map_err(|error| RequestError::bad_request("body", format!("the body is incomplete: {error}")))?;
+        let piece = piece.map_err(|error| {
+            RequestError::new(RequestErrorKind::BadRequest, format!("the body is incomplete: {error}"))
+        })?;
         if whole.len() + piece.len() > longest {
             let message = format!("the body is longer than {longest} bytes");
             return Err(RequestError::new(RequestErrorKind::TooLarge, message));

@@ -23,7 +23,7 @@ use super::InputLine;
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
     PendingClientCall, RequestError, RequestErrorKind, ServedAgent, check_id, check_user_text, client_calls,
-    client_tool, content_string, host_error, parse_json, parse_member,
+    client_tool, content_string, describe_problem, host_error, parse_json, parse_member,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -34,7 +34,7 @@ const NO_APPROVAL_REASON: &str = "this client cannot ask for approvals";
 
 /// Lines that a client may write.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", expecting = "an object")]
 enum LineRequest {
     Message(Box<LineMessage>),
     ToolResult {
@@ -47,6 +47,7 @@ enum LineRequest {
 
 /// Message of the user.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct LineMessage {
     text: String,
     conversation_id: Option<String>,
@@ -68,6 +69,7 @@ struct LineMessage {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct LineTool {
     name: String,
     #[serde(default)]
@@ -531,7 +533,10 @@ fn parse_line(line: &str) -> Result<LineRequest, RequestError> {
     serde_json::from_value(value).map_err(|error| {
         RequestError::bad_request(
             "line",
-            format!("a line is neither a `message` nor a `tool_result`: {error}"),
+            format!(
+                "a line is neither a `message` nor a `tool_result`: {}",
+                describe_problem(&error.to_string())
+            ),
         )
     })
 }

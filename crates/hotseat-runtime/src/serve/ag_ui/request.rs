@@ -74,7 +74,7 @@ pub struct ThreadCall {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(expecting = "an object", rename_all = "camelCase")]
 struct WireThreadInput {
     thread_id: String,
     run_id: String,
@@ -90,7 +90,7 @@ struct WireThreadInput {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(expecting = "an object", rename_all = "camelCase")]
 struct WireThreadMessage {
     id: String,
     role: String,
@@ -104,6 +104,7 @@ struct WireThreadMessage {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireThreadCall {
     id: String,
     #[serde(default)]
@@ -111,6 +112,7 @@ struct WireThreadCall {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireThreadTool {
     name: String,
     #[serde(default)]
@@ -120,7 +122,7 @@ struct WireThreadTool {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(expecting = "an object", rename_all = "camelCase")]
 struct WireResume {
     interrupt_id: String,
     status: String,
@@ -134,7 +136,7 @@ struct WireResume {
 /// If it is not a run input or contains something that the agent does not support.
 pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
     let value = parse_body(body)?;
-    let written: WireThreadInput = parse_member("body", value)?;
+    let written: WireThreadInput = parse_member("", value)?;
     check_id("threadId", &written.thread_id)?;
     check_id("runId", &written.run_id)?;
     let mut context = Vec::new();
@@ -164,6 +166,7 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
             }
             "tool" => {
                 let Some(call) = message.tool_call_id else {
+                    let at = format!("{at}.toolCallId");
                     return Err(RequestError::bad_request(at, "a tool message needs `toolCallId`"));
                 };
                 let content = content_string(&at, &message.content)?;

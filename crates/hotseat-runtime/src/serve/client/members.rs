@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::Value;
 
-use super::request_error::RequestError;
+use super::request_error::{RequestError, RequestErrorKind};
 
 /// Maximum number of JSON values of a request: values take far more memory than their text.
 const MAX_JSON_VALUES: usize = 200_000;
@@ -23,22 +23,64 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input:
 pub fn parse_json(what: &str, text: &[u8]) -> Result<Value, RequestError> {
     if may_have_more_values(text, MAX_JSON_VALUES) {
         let message = format!("the {what} has more than {MAX_JSON_VALUES} JSON values");
-        return Err(RequestError::bad_request(what, message));
+        return Err(RequestError::new(RequestErrorKind::BadRequest, message));
     }
-    read_bytes(text).map_err(|error| RequestError::bad_request(what, format!("the {what} {error}")))
+    read_bytes(text)
+        .map_err(|error| RequestError::new(RequestErrorKind::BadRequest, format!("the {what} {error}")))
 }
 
 /// Parses the body of a request, which is an object.
 pub fn parse_body(body: &[u8]) -> Result<Value, RequestError> {
+    if body.trim_ascii().is_empty() {
+        let message = "the body is empty; it must be a JSON object";
+        return Err(RequestError::new(RequestErrorKind::BadRequest, message));
+    }
     match parse_json("body", body)? {
         members @ Value::Object(_) => Ok(members),
-        _ => Err(RequestError::bad_request("body", "the body must be a JSON object")),
+        _ => Err(RequestError::new(RequestErrorKind::BadRequest, "the body must be a JSON object")),
     }
 }
 
-/// Deserialises a part of a request. Errors name its position.
+/// Deserialises a part of a request. `at` is its position, empty for the whole request. Errors name the member that is wrong.
 pub fn parse_member<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, RequestError> {
-    serde_json::from_value(value).map_err(|error| RequestError::bad_request(at, format!("{at}: {error}")))
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let at = match error.path().to_string() {
+            path if path == "." => at.to_string(),
+            path => member_path(at, &path),
+        };
+        let problem = describe_problem(&error.into_inner().to_string());
+        let missing = problem.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+        let member = missing.map_or_else(|| at.clone(), |name| member_path(&at, name));
+        let message = if at.is_empty() { problem.clone() } else { format!("{at}: {problem}") };
+        match member.is_empty() {
+            true => RequestError::new(RequestErrorKind::BadRequest, message),
+            false => RequestError::bad_request(member, message),
+        }
+    })
+}
+
+/// Joins a position and the path of a member below it.
+fn member_path(at: &str, path: &str) -> String {
+    let dot = if at.is_empty() || path.starts_with('[') { "" } else { "." };
+    format!("{at}{dot}{path}")
+}
+
+/// Replaces the names of Rust types in a problem by those of JSON.
+pub fn describe_problem(problem: &str) -> String {
+    let Some((found, expected)) = problem.rsplit_once(", expected ") else { return problem.to_string() };
+    let found = match found {
+        "invalid type: map" => "invalid type: object",
+        "invalid type: sequence" => "invalid type: list",
+        found => found,
+    };
+    let expected = match expected {
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "u32" | "u64" | "usize" => "a whole number",
+        "f32" | "f64" => "a number",
+        expected => expected,
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// Checks an id that the client chose.

@@ -69,6 +69,7 @@ impl Hash for CompletionMessage {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireCompletionRequest {
     model: String,
     messages: Vec<Value>,
@@ -95,12 +96,14 @@ struct WireCompletionRequest {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "an object")]
 struct WireStreamOptions {
     #[serde(default, deserialize_with = "nullable")]
     include_usage: bool,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireHistoryMessage {
     role: String,
     #[serde(default)]
@@ -111,17 +114,20 @@ struct WireHistoryMessage {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireHistoryCall {
     id: String,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireChatTool {
     r#type: String,
     function: Option<WireChatFunction>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireChatFunction {
     name: String,
     #[serde(default, deserialize_with = "nullable")]
@@ -136,7 +142,7 @@ struct WireChatFunction {
 /// If it is malformed or asks for something that the agent does not support.
 pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
     let value = parse_body(body)?;
-    let written: WireCompletionRequest = parse_member("body", value)?;
+    let written: WireCompletionRequest = parse_member("", value)?;
     reject_unsupported(&written)?;
     let mut context = Vec::new();
     let mut messages = Vec::new();
@@ -158,6 +164,7 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
             }
             "tool" => {
                 let Some(call) = message.tool_call_id else {
+                    let at = format!("{at}.tool_call_id");
                     return Err(RequestError::bad_request(at, "a tool message needs `tool_call_id`"));
                 };
                 // A request has the whole history, also after a restart.
@@ -199,6 +206,7 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
                 format!("tools must be of type `function`, got {:?}", r#type),
             ));
         };
+        let at = format!("{at}.function");
         tools.push(client_tool(&at, function.name, function.description, function.parameters)?);
     }
     Ok(CompletionRequest {

@@ -727,7 +727,7 @@ async fn malformed_requests_report_location() {
         (with("threadId", json!("")), "`threadId` must be"),
         (with("threadId", json!("a\u{1b}[2J")), "control characters"),
         (with("threadId", json!("x".repeat(300))), "1 to 256 bytes"),
-        (with("messages", json!("hi")), "expected a sequence"),
+        (with("messages", json!("hi")), "messages: invalid type: string \"hi\", expected a list"),
         (with("messages", json!([{"role": "user", "content": "hi"}])), "messages[0]: missing field `id`"),
         (with("messages", json!([{"id": "1", "role": "robot", "content": "hi"}])), "unknown role \"robot\""),
         (with("messages", json!([{"id": "1", "role": "tool", "content": "hi"}])), "needs `toolCallId`"),

@@ -42,7 +42,7 @@ async fn startup_lists_served_agents() {
     assert!(body["error"]["message"].as_str().unwrap().contains("POST / and /agents/NAME"), "{body}");
     let (status, body) = get("/v1/chat/completions").await;
     assert_eq!(status, 405);
-    assert_eq!(body["error"]["message"], "/v1/chat/completions does not support GET");
+    assert_eq!(body["error"]["message"], "/v1/chat/completions does not support GET; use POST");
 }
 
 #[tokio::test]
@@ -191,6 +191,136 @@ async fn repeated_host_is_rejected() {
             exchange(&served, &format!("GET / HTTP/1.1\r\n{hosts}\r\nconnection: close\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(answer.contains("the header `host` occurs several times; send it once"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn all_errors_have_one_shape() {
+    let served = start_server().await;
+    let json = "content-type: application/json\r\n";
+    let chat = "/v1/chat/completions";
+    let message = r#""messages":[{"role":"user","content":"hi"}]"#;
+    let cases = [
+        ("GET", chat, "", "", 405, None, "/v1/chat/completions does not support GET; use POST"),
+        ("PUT", "/", "", "", 405, None, "/ does not support PUT; use GET or POST"),
+        ("POST", "/health", json, "{}", 405, None, "/health does not support POST; use GET"),
+        ("DELETE", "/threads/t", "", "", 405, None, "/threads/t does not support DELETE; use GET"),
+        ("GET", "/agents/helper", "", "", 405, None, "/agents/helper does not support GET; use POST"),
+        ("GET", "/nowhere", "", "", 404, None, "nothing found at \"/nowhere\"; POST / and"),
+        ("POST", "/agents/other", json, "{}", 404, None, "unknown agent \"other\"; available agents: helper"),
+        ("GET", "/threads/none", "", "", 404, None, "none"),
+        ("GET", "/threads/none/events", "", "", 404, None, "none"),
+        ("GET", "/threads/%FF", "", "", 400, None, "must be UTF-8; percent-encode"),
+        ("GET", "/agents/%FF/threads/t/events", "", "", 400, None, "must be UTF-8; percent-encode"),
+        ("POST", "/agents/%FF", json, "{}", 400, None, "must be UTF-8; percent-encode"),
+        ("POST", "/", "", "{}", 415, None, "with `content-type: application/json`"),
+        ("POST", chat, "content-type: text/plain\r\n", "{}", 415, None, "got \"text/plain\""),
+        ("POST", "/", json, "", 400, None, "the body is empty; it must be a JSON object"),
+        ("POST", chat, json, "{", 400, None, "the body is not JSON"),
+        ("POST", chat, json, "[]", 400, None, "the body must be a JSON object"),
+        ("POST", chat, json, "{}", 400, Some("model"), "missing field `model`"),
+        ("POST", chat, json, r#"{"model":"helper"}"#, 400, Some("messages"), "missing field `messages`"),
+        (
+            "POST",
+            chat,
+            json,
+            &format!(r#"{{"model":7,{message}}}"#),
+            400,
+            Some("model"),
+            "model: invalid type: integer `7`, expected a string",
+        ),
+        (
+            "POST",
+            chat,
+            json,
+            &format!(r#"{{"model":"helper","stream":"yes",{message}}}"#),
+            400,
+            Some("stream"),
+            "stream: invalid type: string \"yes\", expected a boolean",
+        ),
+        (
+            "POST",
+            chat,
+            json,
+            &format!(r#"{{"model":"helper","stream_options":"x",{message}}}"#),
+            400,
+            Some("stream_options"),
+            "stream_options: invalid type: string \"x\", expected an object",
+        ),
+        (
+            "POST",
+            chat,
+            json,
+            &format!(r#"{{"model":"helper","n":1.5,{message}}}"#),
+            400,
+            Some("n"),
+            "expected a whole number",
+        ),
+        (
+            "POST",
+            chat,
+            json,
+            r#"{"model":"helper","messages":[{"role":"user","content":"a"},"b"]}"#,
+            400,
+            Some("messages[1]"),
+            "messages[1]: invalid type: string \"b\", expected an object",
+        ),
+        (
+            "POST",
+            chat,
+            json,
+            r#"{"model":"helper","messages":[{"role":"assistant","tool_calls":[{"id":1}]}]}"#,
+            400,
+            Some("messages[0].tool_calls[0].id"),
+            "messages[0].tool_calls[0].id: invalid type: integer `1`, expected a string",
+        ),
+        (
+            "POST",
+            chat,
+            json,
+            &format!(r#"{{"model":"gpt",{message}}}"#),
+            404,
+            Some("model"),
+            "unknown agent \"gpt\"",
+        ),
+        ("POST", "/", json, "{}", 400, Some("threadId"), "missing field `threadId`"),
+        (
+            "POST",
+            "/",
+            json,
+            r#"{"threadId":"t","runId":"r","messages":[],"context":[5]}"#,
+            400,
+            Some("context[0]"),
+            "context[0]: invalid type: integer `5`, expected an object",
+        ),
+        (
+            "POST",
+            "/",
+            json,
+            r#"{"threadId":"t","runId":"r","messages":[],"resume":[{"interruptId":"i","status":"resolved","payload":5}]}"#,
+            400,
+            Some("resume[0].payload"),
+            "invalid type: integer `5`, expected an object",
+        ),
+        ("GET", "/threads/t/events", "last-event-id: x\r\n", "", 400, Some("last-event-id"), "got \"x\""),
+    ];
+    for (method, path, headers, body, status, param, says) in cases {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = exchange(&served, &request).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(head.contains("content-type: application/json"), "{request}: {answer}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        let error = &body["error"];
+        assert!(error["message"].as_str().unwrap().contains(says), "{request}: {says} in {error}");
+        assert_eq!(error["param"].as_str(), param, "{request}: {error}");
+        assert!(error["type"].is_string() && error["code"].is_string(), "{request}: {error}");
+        for leak in ["Wire", "struct ", "u64", "sequence"] {
+            assert!(!error.to_string().contains(leak), "{request}: {error}");
+        }
     }
 }
 
