@@ -310,6 +310,9 @@ fn rejects_requests_from_other_origins() {
         ));
         assert_eq!(reply.status, status, "{site_of_asker} {path}: {}", reply.body);
     }
+    let head = site.request(&format!("HEAD / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", site.host));
+    assert!(head.status == 200 && head.head.contains("content-type: text/html"), "{}", head.head);
+    assert_eq!(head.body, "", "the response to HEAD has no body");
     let own = &site.host;
     for hosts in [format!("Host: {own}\r\nHost: evil.example"), format!("Host: evil.example\r\nHost: {own}")]
     {
@@ -317,7 +320,7 @@ fn rejects_requests_from_other_origins() {
         assert_eq!(refused.status, 400, "{hosts}");
         assert!(refused.error().contains("the header `host` occurs several times"), "{}", refused.body);
     }
-    for method in ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"] {
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let refused = site.request(&format!(
             "{method} /api/run HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             site.host
@@ -329,6 +332,42 @@ fn rejects_requests_from_other_origins() {
         );
         assert!(!refused.head.contains("access-control"), "{}", refused.head);
     }
+    assert_stops(viewing);
+}
+
+#[test]
+fn errors_are_json_and_name_the_mistake() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
+    project.hotseat(&["test"]);
+    let (viewing, site) = start_view(&project, &[]);
+    for (path, status, says) in [
+        ("/nowhere", 404, "the page of a run is /runs/ID"),
+        ("/api/runs/last/cases/-1", 404, "the case must be a whole number, counted from 0; got \"-1\""),
+        ("/api/runs/last/cases/99", 404, "no finished case number 99"),
+        ("/api/runs/last/cases/%FF", 400, "must be UTF-8"),
+        ("/api/runs/%FF", 400, "must be UTF-8"),
+        ("/api/runs/zzzz", 404, "zzzz"),
+        ("/api/runs/last/running?case=x", 400, "`case` must be a whole number"),
+        ("/api/runs?most=-1", 400, "`most` must be a whole number"),
+        ("/api/run?after=x", 400, "`after` must be a whole number"),
+        ("/api/runs/last/search?after=x", 400, "`after` must be a whole number"),
+        ("/api/compare", 400, "`before` must name a run"),
+    ] {
+        let refused = site.get(path);
+        assert_eq!(refused.status, status, "{path}: {}", refused.body);
+        assert!(refused.head.contains("content-type: application/json"), "{path}: {}", refused.head);
+        assert!(refused.error().contains(says), "{path}: {}", refused.body);
+    }
+    // A client that has ended its side still receives the response.
+    let mut socket = TcpStream::connect(&site.host).expect("the server listens");
+    let request = format!("GET /api/runs HTTP/1.1\r\nHost: {}\r\n\r\n", site.host);
+    socket.write_all(request.as_bytes()).expect("the server reads");
+    socket.shutdown(std::net::Shutdown::Write).expect("the connection is open");
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).expect("a valid time");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("the server answers");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_stops(viewing);
 }
 

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, Request, State};
+use axum::extract::{FromRequestParts, Path, RawQuery, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hotseat_serve::RequestSource;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -63,6 +65,26 @@ impl Drop for CancelOnDrop {
 }
 
 type Answer = Result<Response, ApiError>;
+
+/// Variables in the path of a route.
+#[derive(Deserialize)]
+struct RunPath {
+    run: String,
+    #[serde(default)]
+    index: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RunPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<RunPath>::from_request_parts(parts, state).await;
+        path.map(|Path(path)| path).map_err(|_| {
+            let message = format!("the path {:?} must be UTF-8; percent-encode its bytes", parts.uri.path());
+            ApiError { status: StatusCode::BAD_REQUEST, message }
+        })
+    }
+}
 
 /// Error response with its message.
 struct ApiError {
@@ -185,10 +207,10 @@ fn access_error(shared: &ViewState, request: &Request) -> Option<Response> {
         let words = format!("this server is http://{own}/ and rejects requests for the host {host:?}");
         return Some(ApiError { status: StatusCode::FORBIDDEN, message: words }.into_response());
     }
-    if request.method() != Method::GET {
-        let words = format!("the method {} is not supported", request.method());
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let words = format!("the method {} is not supported; use GET or HEAD", request.method());
         let mut refusal = ApiError { status: StatusCode::METHOD_NOT_ALLOWED, message: words }.into_response();
-        refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+        refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Some(refusal);
     }
     // Browsers send the origin of a request. A foreign page cannot read responses, but it could trigger
@@ -222,7 +244,7 @@ async fn selected_run_updates(State(shared): State<Arc<ViewState>>, RawQuery(que
 
 async fn run_updates(
     State(shared): State<Arc<ViewState>>,
-    Path(run): Path<String>,
+    RunPath { run, .. }: RunPath,
     RawQuery(query): RawQuery,
 ) -> Answer {
     wait_for_updates(&shared, RunSelector::Run(run), query).await
@@ -280,13 +302,17 @@ async fn comparison(State(shared): State<Arc<ViewState>>, RawQuery(query): RawQu
     compared.map(json_response)
 }
 
-async fn case(State(shared): State<Arc<ViewState>>, Path((run, index)): Path<(String, usize)>) -> Answer {
+async fn case(State(shared): State<Arc<ViewState>>, RunPath { run, index }: RunPath) -> Answer {
+    let index = index.parse().map_err(|_| {
+        let message = format!("the case must be a whole number, counted from 0; got {index:?}");
+        ApiError { status: StatusCode::NOT_FOUND, message }
+    })?;
     shared.read(move |store| answers::read_case(store, &run, index)).await.map(json_response)
 }
 
 async fn running(
     State(shared): State<Arc<ViewState>>,
-    Path(run): Path<String>,
+    RunPath { run, .. }: RunPath,
     RawQuery(query): RawQuery,
 ) -> Answer {
     let case = query_number(query.as_deref(), "case")?;
@@ -295,7 +321,7 @@ async fn running(
 
 async fn search(
     State(shared): State<Arc<ViewState>>,
-    Path(run): Path<String>,
+    RunPath { run, .. }: RunPath,
     RawQuery(query): RawQuery,
 ) -> Answer {
     let after = start_position(query.as_deref())?;
