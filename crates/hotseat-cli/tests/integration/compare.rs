@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::completions::complete_reply;
-use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -37,6 +37,34 @@ fn normalized_output(output: &ProgramOutput) -> String {
         _ => line.to_string(),
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// In a run they count as attempts that did not pass; without them, one of four would be all of one.
+#[test]
+fn skipped_attempts_count_as_in_the_run() {
+    let asked = AtomicUsize::new(0);
+    // The second run asks for input in three of four attempts.
+    let agent = FakeAgent::start(move |_| {
+        let number = asked.fetch_add(1, Ordering::Relaxed);
+        FakeReply::json(200, &json!({"reply": "ok", "waits": number >= 32 && !number.is_multiple_of(4)}))
+    });
+    let suite: Vec<String> = (0..8)
+        .map(|number| {
+            format!("name: c{number}\nturns: [{{ user: hi, assert: {{ text: {{ must_match: ok }} }} }}]\n")
+        })
+        .collect();
+    let config = format!(
+        "target:\n  type: http\n  endpoint: '{}'\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply, awaiting: $.waits }}\n",
+        agent.url()
+    );
+    let project = Project::with_config(&config).suite("a", &suite.join("---\n"));
+    let options = ["--runs", "4", "--on-missing-input", "skip"];
+    write_report(&project, "before.json", &options);
+    write_report(&project, "after.json", &options);
+    let (output, found) = run_compare(&project, &["before.json", "after.json"]);
+    assert_eq!(output.code, 1, "{output}");
+    let rate = &found["pass_rate"];
+    assert_eq!((&rate["after"]["passed"], &rate["claim"]), (&json!(8), &json!("worse")), "{rate:#}");
 }
 
 #[test]

@@ -78,8 +78,11 @@ impl ReportCase {
         }
         held.retain(|held| !held.is_invalid());
         let invalid = all - held.len();
-        let mut attempts: Vec<ReportAttempt> =
-            held.into_iter().filter_map(AttemptContent::into_attempt).collect();
+        // A skipped attempt beside others counts as it does in the run: it has not passed.
+        if held.iter().all(|held| held.status == VerdictStatus::Skipped) {
+            held.clear();
+        }
+        let mut attempts: Vec<ReportAttempt> = held.into_iter().map(AttemptContent::into_attempt).collect();
         drop_unneeded_turns(&mut attempts);
         ReportCase { judges, attempts, invalid, invalid_labels, stopping, ..self }
     }
@@ -126,12 +129,10 @@ impl AttemptContent {
         of_turns.chain(&self.assertions).chain(&self.final_assertions)
     }
 
-    /// Returns `None` if the attempt was skipped.
-    fn into_attempt(mut self) -> Option<ReportAttempt> {
+    fn into_attempt(mut self) -> ReportAttempt {
         let passed = match self.status {
             VerdictStatus::Passed => true,
-            VerdictStatus::Failed => false,
-            VerdictStatus::Skipped => return None,
+            VerdictStatus::Failed | VerdictStatus::Skipped => false,
         };
         let mut soft: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for one in self.checks() {
@@ -158,6 +159,6 @@ impl AttemptContent {
             *figures.tools.entry(call.tool.clone()).or_default() += 1;
         }
         let number = self.run.or(self.attempt).unwrap_or(1);
-        Some(ReportAttempt { number, passed, error: self.error, figures, soft, turns: self.turns })
+        ReportAttempt { number, passed, error: self.error, figures, soft, turns: self.turns }
     }
 }
