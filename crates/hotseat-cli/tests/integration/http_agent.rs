@@ -300,7 +300,8 @@ fn carries_server_assigned_id() {
 /// A server that knows its conversations by a cookie would otherwise see a new one in every turn.
 #[test]
 fn cookies_go_back_within_their_conversation() {
-    let replies: [(&str, fn(&FakeRequest) -> FakeReply); 3] = [
+    type MakeReply = fn(&FakeRequest) -> FakeReply;
+    let replies: [(&str, MakeReply); 3] = [
         ("type: http\n  body: { text: '{{message}}' }\n  map: { reply: $.reply }\n  endpoint: 'URL'", |_| {
             FakeReply::json(200, &json!({"reply": "Hi."}))
         }),

@@ -300,6 +300,15 @@ fn decode_document(
 /// File extensions of programs that may declare tests.
 pub const PROGRAM_EXTENSIONS: [&str; 4] = ["ts", "mts", "js", "mjs"];
 
+/// True if a folder that is passed contains the file as a suite.
+pub fn is_suite_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    is_program(path) || WRITTEN_SUITES.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Endings of suites that are not programs.
+pub const WRITTEN_SUITES: [&str; 4] = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
+
 /// True if a file name is that of a program that may declare tests, such as `checkout_test.ts`.
 pub fn is_program(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -9,7 +9,7 @@ use ignore::WalkBuilder;
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
 use super::project::{FILE_NAMES, Project, default_suites};
-use crate::cases::{Suite, is_program};
+use crate::cases::{Suite, WRITTEN_SUITES, is_program, is_suite_name};
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_script::{TestFileOwner, TestFiles};
 use hotseat_trace::format_count;
@@ -55,15 +55,6 @@ enum FileFit {
     /// By its name.
     Name,
 }
-
-/// True if a folder that is passed contains the file as a suite.
-pub fn is_suite_name(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    is_program(path) || WRITTEN_SUITES.iter().any(|ending| name.ends_with(ending))
-}
-
-/// Endings of suites that are not programs.
-const WRITTEN_SUITES: [&str; 4] = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
 
 /// True if the name of a file is like those of suites, or is that of a test script of other tools.
 fn is_misnamed(path: &Path) -> bool {

@@ -22,7 +22,7 @@ pub use agent::ProjectAgent;
 pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary, collect_secrets};
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
 #[cfg(feature = "command-line")]
-pub use discover::{DiscoveredSuites, discover_suites, is_suite_name, missing_path, nearest_suite};
+pub use discover::{DiscoveredSuites, discover_suites, missing_path, nearest_suite};
 pub use env_file::{ENV_FILE, EnvFile};
 pub use hooks::ScriptScope;
 pub use paths::{SuitePart, display_path, is_case_word, split_part};

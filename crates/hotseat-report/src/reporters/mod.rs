@@ -46,7 +46,7 @@ pub use text::{format_count, format_duration, format_percent, one_line, safe_lin
 pub use trace::TraceReporter;
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::config::is_suite_name;
+use hotseat_engine::cases::is_suite_name;
 use hotseat_engine::run::{CaseOutcome, RunEvent, RunSettings, RunSummary, SweepReport};
 
 /// Receives the events of a run.

@@ -158,7 +158,7 @@ impl CodeAgentSession {
             let id = telling.record_call("", &call.name, Origin::Snapshot);
             telling.record_arguments(&id, CallArguments::from_json(call.arguments));
             if let Some(result) = call.result {
-                telling.record_result(&id, result, Origin::Stream);
+                telling.record_result(&id, result.parsed(), Origin::Stream);
             }
         }
         telling.record_message(answer.text, None, None);

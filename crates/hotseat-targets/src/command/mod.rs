@@ -22,10 +22,7 @@ use self::wire::OutputLine;
 use crate::connection::TurnError;
 use crate::connection::http::HttpClient;
 use crate::message::json_text::append_piece;
-use crate::message::{
-    ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, parse_content_output,
-    unique_id,
-};
+use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, unique_id};
 use crate::process::{GroupCommand, LastOutput, ProjectServers};
 use crate::recorder::{TraceRecorder, add_usage};
 use crate::target::client_tools::{self, ClientCall};
@@ -432,7 +429,7 @@ impl CommandTurn {
                 let id = id.unwrap_or_else(|| trace_id.to_string());
                 calls.insert(id.clone(), trace_id.clone());
                 match reply {
-                    Some(reply) => telling.record_result(&trace_id, parse_reply(reply), Origin::Stream),
+                    Some(reply) => telling.record_result(&trace_id, reply.parsed(), Origin::Stream),
                     None if script.has_tool(&name) => {
                         self.answered_calls += 1;
                         if self.answered_calls > MAX_CLIENT_REQUESTS {
@@ -451,7 +448,7 @@ impl CommandTurn {
                 if telling.is_answered(trace_id) {
                     return Err(failed("which already has one"));
                 }
-                telling.record_result(trace_id, parse_reply(reply), Origin::Stream);
+                telling.record_result(trace_id, reply.parsed(), Origin::Stream);
             }
             OutputLine::AwaitingInput { awaiting, hint } => {
                 self.awaiting = Some(awaiting);
@@ -491,13 +488,5 @@ impl CommandTurn {
         if let Some((text, began)) = self.open_message.take() {
             telling.record_message(text, Some(began), None);
         }
-    }
-}
-
-/// Parses a result; text that is JSON becomes a JSON value.
-fn parse_reply(reply: ToolReply) -> ToolReply {
-    match reply {
-        ToolReply::Content(content) => ToolReply::Content(parse_content_output(&content)),
-        ToolReply::Error(_) => reply,
     }
 }

@@ -8,6 +8,8 @@ use hotseat_document::SourceSpan;
 use hotseat_trace::{AttemptFailure, ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed};
 use serde_json::{Map, Value};
 
+use super::parse_content_output;
+
 /// Source of the answer of a client-side tool.
 #[derive(Debug, Clone)]
 pub enum ToolReplySource {
@@ -55,6 +57,14 @@ pub enum ToolReply {
 }
 
 impl ToolReply {
+    /// Parses a result; text that is JSON becomes a JSON value.
+    pub(crate) fn parsed(self) -> ToolReply {
+        match self {
+            ToolReply::Content(content) => ToolReply::Content(parse_content_output(&content)),
+            ToolReply::Error(_) => self,
+        }
+    }
+
     /// Returns the event of the answered call.
     pub(crate) fn into_payload(self, turn_id: Arc<str>, tool_call_id: Arc<str>, origin: Origin) -> Payload {
         match self {

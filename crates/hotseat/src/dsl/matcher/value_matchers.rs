@@ -262,13 +262,13 @@ impl<U: Debug> ContainsMatcher<U> {
         format!("{how}{}", words.join(", "))
     }
 
-    /// Evaluates the matcher; `has` tests for one item.
-    fn decide(&self, has: impl Fn(&U) -> bool, found: String) -> Assertion {
+    /// Evaluates the matcher on a subject, which is shown as `found`; `has` tests it for one item.
+    fn decide(&self, has: impl Fn(&U) -> bool, subject: &(impl Debug + ?Sized), found: String) -> Assertion {
         if self.sought.is_empty() {
             return Assertion::invalid(EMPTY_CONTAINS);
         }
         let expected = format!("to contain {}", self.expected());
-        if has_number(&self.sought, NAN) {
+        if has_number(&self.sought, NAN) || has_number(subject, NAN) {
             return Assertion::undecided_as(expected, NAN_IS_UNEQUAL.to_string());
         }
         let assertion = Assertion::decided_as(expected, self.fits(has), found);
@@ -292,7 +292,7 @@ macro_rules! texts {
                     if self.sought.iter().any(|sought| sought.as_ref().is_empty()) {
                         return Assertion::invalid(EMPTY_CONTAINS);
                     }
-                    self.decide(|sought| text.contains(sought.as_ref()), shown(text))
+                    self.decide(|sought| text.contains(sought.as_ref()), &(), shown(text))
                 }
             }
 
@@ -331,7 +331,7 @@ macro_rules! lists {
         $(
             impl<T: PartialEq<U> + Debug, U: Debug, $($generic)*> Matcher<$list> for ContainsMatcher<U> {
                 fn assertion(&self, list: &$list) -> Assertion {
-                    self.decide(|sought| list.iter().any(|entry| entry == sought), shown(&list[..]))
+                    self.decide(|sought| list.iter().any(|entry| entry == sought), &list[..], shown(&list[..]))
                 }
             }
 

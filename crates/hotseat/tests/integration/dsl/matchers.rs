@@ -20,6 +20,8 @@ fn nan_decides_nothing() {
         ne(vec![nan]).assertion(&vec![nan]),
         ne(('"', nan)).assertion(&('"', 0.0)),
         not(contains(nan)).assertion(&vec![1.0]),
+        not(contains(1.0)).assertion(&vec![nan]),
+        not(contains_any([1.0, 2.0])).assertion(&[3.0, nan]),
         not(one_of([Some(nan)])).assertion(&Some(1.0)),
     ] {
         assert_eq!(undecided.holds(), None, "{undecided:?}");
@@ -179,6 +181,32 @@ fn reports_contain_expected_actual_and_location() {
             r#"["check_availability"]"#
         )
     );
+}
+
+/// As over every protocol.
+#[test]
+fn a_result_that_is_json_text_is_its_value() {
+    let ran = run_examples(|s| {
+        s.agent(replies(async |_| {
+            let result = json!("{\"status\": \"declined\"}");
+            CodeAgentAnswer::text("Done.").calling("pay", json!({}), result)
+        }));
+        s.it("is declined", async |t| {
+            t.user.says("hello").await;
+            expect!(
+                t.agent,
+                holds(json!({"type": "tool_result", "tool": "pay", "result": {"status": "declined"}}))
+            );
+        });
+        s.it("is not declined", async |t| {
+            t.user.says("hello").await;
+            expect!(
+                t.agent,
+                not(holds(json!({"type": "tool_result", "tool": "pay", "result": {"status": "declined"}})))
+            );
+        });
+    });
+    assert_eq!(ran.cases(), [("is declined", "passed"), ("is not declined", "failed")]);
 }
 
 /// No assertion can require or forbid it.
