@@ -26,9 +26,7 @@ use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers, ToolRepl
 use crate::process::{GroupCommand, LastOutput, ProjectServers};
 use crate::recorder::{TraceRecorder, add_usage};
 use crate::target::client_tools::{self, ClientCall};
-use crate::target::template::{
-    Placeholder, TemplateValues, attachments_json, fill_text, message_json, references, user_message,
-};
+use crate::target::template::{TemplateValues, attachments_json, fill_text, message_json, user_message};
 use crate::target::{
     AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities, TurnFuture,
     TurnRecorder, check_unoffered_call, protocol_error, too_many_requests,
@@ -259,7 +257,7 @@ impl CommandSession {
         let mut program = self.start(&command)?;
         let run_id: Arc<str> = format!("message-{}", self.turns).into();
         telling.run_started(&run_id);
-        if !contains_message(&self.target.command) {
+        if !self.target.has_message_argument() {
             program.write(text.as_bytes().to_vec());
         }
         program.close_input();
@@ -297,12 +295,6 @@ impl CommandSession {
 fn printed_after_done(words: &str) -> AttemptFailure {
     let message = format!("the program printed something after `done`: {}", excerpt(words, 200));
     AttemptFailure::new(FailureKind::ProtocolError, message)
-}
-
-/// Returns true if the arguments of a command contain the user's message.
-fn contains_message(command: &[String]) -> bool {
-    let mut carried = command.iter().flat_map(|word| references(word).unwrap_or_default());
-    carried.any(|reference| matches!(reference.placeholder, Placeholder::Message | Placeholder::Messages))
 }
 
 impl AgentSession for CommandSession {

@@ -14,7 +14,6 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::contains_message;
 use super::settings::CommandTarget;
 use super::wire::has_call_and_end;
 use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReadError, ReaderThread, arrival_channel};
@@ -62,7 +61,7 @@ impl RunningProgram {
             let shown = target.command.join(" ");
             // A NUL character, or a text that is too long.
             let is_unfit = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong);
-            if is_unfit && contains_message(&target.command) {
+            if is_unfit && target.has_message_argument() {
                 let message = format!(
                     "the message cannot be an argument of the program `{shown}`: {error}; send it on standard input: remove `{{{{message}}}}` and `{{{{messages}}}}` from `command`"
                 );

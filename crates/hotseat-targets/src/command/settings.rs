@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::target::template::CaseInputs;
+use crate::target::template::{CaseInputs, Placeholder, references};
 use crate::target::{HistoryMode, ProtocolCapabilities};
 
 /// A target that runs a program.
@@ -25,6 +25,14 @@ pub struct CommandTarget {
     pub given: CaseInputs,
     /// True if all received data is kept in the trace.
     pub keep_raw: bool,
+}
+
+impl CommandTarget {
+    /// Returns true if the arguments of the command contain the user's message.
+    pub(super) fn has_message_argument(&self) -> bool {
+        let mut carried = self.command.iter().flat_map(|word| references(word).unwrap_or_default());
+        carried.any(|reference| matches!(reference.placeholder, Placeholder::Message | Placeholder::Messages))
+    }
 }
 
 /// Protocol of a program.
