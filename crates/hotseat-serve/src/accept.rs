@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Request, Response, Version};
+use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -17,7 +17,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::AcceptLimits;
-use crate::client_end::{AnswerProgress, ClientStream, wait_until_gone};
 use crate::connections::{ConnectionRoom, OpenConnection};
 
 /// Maximum size of the head of a request, in bytes.
@@ -40,8 +39,6 @@ pub async fn accept<S>(
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(MAX_HEAD_BYTES);
-    // A client that has ended its side may still read; `wait_until_gone` finds out whether it does.
-    builder.half_close(true);
     let room = ConnectionRoom::new(limits.max_connections);
     let (open, ended) = watch::channel(());
     let mut stop = pin!(stop);
@@ -89,29 +86,19 @@ async fn serve_connection<S>(
     S: Service<Request<Incoming>, Response = Response<Body>>,
     S::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let (stream, progress) = (Arc::new(stream), Arc::new(AnswerProgress::default()));
-    let (used, answered) = (place.clone(), progress.clone());
-    let service = service_fn(move |request: Request<Incoming>| {
-        answered.begin_request(request.version() >= Version::HTTP_11);
-        let (busy, progress) = (used.clone().begin_request(), answered.clone());
+    let used = place.clone();
+    let service = service_fn(move |request| {
+        let busy = used.clone().begin_request();
         let answer = service.call(request);
-        async move { Ok::<_, S::Error>(busy.until_sent(answer.await?, progress)) }
+        async move { Ok::<_, S::Error>(answer.await?.map(|body| busy.until_sent(body))) }
     });
-    let client = ClientStream { stream: stream.clone(), progress: progress.clone() };
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(client), service));
-    let mut gone = pin!(wait_until_gone(&stream, &progress, || place.is_busy()));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     // Protocol errors and disconnects of the client are ignored.
     tokio::select! {
-        biased;
         _ = connection.as_mut() => return,
-        () = gone.as_mut() => return,
         () = place.wait_closed() => return,
         _ = stopping.wait_for(|stopping| *stopping) => {}
     }
     connection.as_mut().graceful_shutdown();
-    tokio::select! {
-        biased;
-        _ = connection => {}
-        () = gone => {}
-    }
+    let _ = connection.await;
 }

@@ -7,11 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderValue, Response, header};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
-
-use crate::client_end::{AnswerProgress, EVENT_COMMENT};
 
 /// Room for connections. A client that opens many of them and sends nothing must not keep others out.
 pub(super) struct ConnectionRoom {
@@ -80,11 +77,6 @@ impl OpenConnection {
         self.close.notified().await;
     }
 
-    /// Returns true if a request is not answered completely.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire) > 0
-    }
-
     /// Marks the connection as busy until the value is dropped.
     pub(super) fn begin_request(self: Arc<Self>) -> BusyConnection {
         self.busy.fetch_add(1, Ordering::AcqRel);
@@ -96,18 +88,9 @@ impl OpenConnection {
 pub(super) struct BusyConnection(Arc<OpenConnection>);
 
 impl BusyConnection {
-    /// Returns a response whose body keeps the connection busy until it is sent.
-    pub(super) fn until_sent(
-        self,
-        response: Response<Body>,
-        progress: Arc<AnswerProgress>,
-    ) -> Response<AnswerBody> {
-        let (head, body) = response.into_parts();
-        let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let is_event_stream = kind.starts_with(b"text/event-stream") && body.size_hint().exact().is_none();
-        let is_between_events = is_event_stream;
-        let body = AnswerBody { body, is_event_stream, is_between_events, progress, _busy: self };
-        Response::from_parts(head, body)
+    /// Returns a body that keeps the connection busy until it is sent.
+    pub(super) fn until_sent(self, body: Body) -> AnswerBody {
+        AnswerBody { body, _busy: self }
     }
 }
 
@@ -119,11 +102,6 @@ impl Drop for BusyConnection {
 
 pub(super) struct AnswerBody {
     body: Body,
-    /// True if the body is a stream of events without a known end.
-    is_event_stream: bool,
-    /// True if the last event of the stream is complete.
-    is_between_events: bool,
-    progress: Arc<AnswerProgress>,
     _busy: BusyConnection,
 }
 
@@ -135,18 +113,7 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let next = Pin::new(&mut self.body).poll_frame(context);
-        match &next {
-            Poll::Ready(Some(Ok(frame))) if self.is_event_stream => {
-                let data = frame.data_ref().is_some_and(|data| data.ends_with(b"\n\n"));
-                self.is_between_events = data;
-            }
-            Poll::Pending if self.is_between_events && self.progress.take_comment() => {
-                return Poll::Ready(Some(Ok(Frame::data(EVENT_COMMENT))));
-            }
-            _ => {}
-        }
-        next
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -8,8 +8,6 @@ mod access;
 #[cfg(feature = "http")]
 mod body;
 #[cfg(feature = "http")]
-mod client_end;
-#[cfg(feature = "http")]
 mod connections;
 mod fault;
 mod limits;
