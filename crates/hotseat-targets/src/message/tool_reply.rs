@@ -8,7 +8,7 @@ use hotseat_document::SourceSpan;
 use hotseat_trace::{AttemptFailure, ErrorInfo, Origin, Payload, ToolCompleted, ToolFailed};
 use serde_json::{Map, Value};
 
-use super::parse_content_output;
+use super::tool_output::parse_content_output;
 
 /// Source of the answer of a client-side tool.
 #[derive(Debug, Clone)]

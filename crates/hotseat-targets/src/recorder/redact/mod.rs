@@ -5,6 +5,7 @@
 
 mod decoded_text;
 mod json_numbers;
+mod marks;
 mod secret_patterns;
 mod shortened;
 mod text_pieces;
@@ -15,14 +16,10 @@ use std::sync::Arc;
 
 use hotseat_checks::{AnswerContent, find_json};
 use hotseat_trace::{AttemptFailure, Payload};
+pub use marks::REDACTION_MARK;
+use marks::{ELLIPSIS, MIN_SECRET_BYTES};
 use secret_patterns::{SecretMatch, SecretPatterns};
 use serde_json::Value;
-
-/// Beginning of the text that replaces a secret.
-pub const REDACTION_MARK: &str = "[redacted:";
-
-/// Minimum length of a secret. Redacting shorter values would mangle ordinary text.
-const MIN_SECRET_BYTES: usize = 4;
 
 /// Values that are no secrets: words of every text, and what variables for secrets contain where none is needed, as on a
 /// database for tests or a model on this machine. Redacted, they would change what an agent says and the names of its tools.
@@ -60,9 +57,6 @@ const COMMON_VALUES: [&str; 32] = [
     "user",
     "username",
 ];
-
-/// Mark of omitted text.
-const ELLIPSIS: &str = "…";
 
 /// Replaces secret values in texts, JSON and events.
 #[derive(Debug, Clone, Default)]

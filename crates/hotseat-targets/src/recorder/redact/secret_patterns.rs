@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::decoded_text::{DecodedText, json_escape, percent_escape};
 use super::json_numbers::JsonNumbers;
+use super::marks::{ELLIPSIS, MIN_SECRET_BYTES, REDACTION_MARK};
 use super::shortened::shortened_parts;
-use super::{ELLIPSIS, MIN_SECRET_BYTES, REDACTION_MARK};
 
 /// Minimum length of a secret that is also searched as base64 and hex; shorter ones match ordinary text.
 const MIN_ENCODED_SECRET_BYTES: usize = 8;

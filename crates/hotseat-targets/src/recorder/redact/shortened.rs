@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::MIN_SECRET_BYTES;
+use super::marks::MIN_SECRET_BYTES;
 
 /// Returns the end and the length of each beginning of `pattern` that ends at an ellipsis, or at a quotation mark before it.
 /// The cost is linear.
