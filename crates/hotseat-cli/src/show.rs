@@ -39,7 +39,7 @@ pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
 /// Checks that the extensions of the report files name formats.
 ///
 /// # Errors
-/// Lists the files with unknown extensions.
+/// Lists the files with unknown extensions, or with the name of a suite.
 pub fn check_formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
     let wrong: Vec<Diagnostic> = outputs
         .iter()

@@ -33,7 +33,7 @@ pub fn need_events(args: &TestArgs, context: &CliContext) -> bool {
 /// Checks the report files.
 ///
 /// # Errors
-/// Lists unknown formats and files that are named twice.
+/// Lists unknown formats, reports with the name of a suite, and files that are named twice.
 pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     for path in &args.output {

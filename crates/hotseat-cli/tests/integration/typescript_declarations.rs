@@ -137,6 +137,7 @@ fn tests_add_their_options_to_those_of_their_groups() {
          });
          describe('servers', { mcp: { bank: { type: 'mock', tools: [{ name: 'pay', answers: [{ content: 'ok' }] }] } }, criteria: { kind: 'is kind' } }, () => {
            it('all', { mcp: { shop: { type: 'mock', tools: [{ name: 'buy', answers: [{ content: 'ok' }] }] } }, criteria: { brief: 'is brief' }, assert: [{ type: 'tool_called', negate: true, name: 'pay', server: 'bank' }, { type: 'tool_called', negate: true, name: 'buy', server: 'shop' }] }, () => { user.says('hi'); });
+           it('tools', { mcp: { bank: { tools: [{ name: 'pay', answers: [{ content: 'declined' }] }], unmatched: 'error_result' } }, assert: undefined }, () => { user.says('hi'); });
            it('faults', { mcp: { bank: { faults: [{ do: 'lost_answer', tool: 'pay' }] } } }, () => { user.says('hi'); });
          });",
     );
@@ -147,6 +148,7 @@ fn tests_add_their_options_to_those_of_their_groups() {
         "outer > none passed",
         "servers > all passed",
         "servers > faults failed",
+        "servers > tools passed",
         "turns > its own failed",
     ];
     assert_eq!(statuses(&tested), came, "{}", tested.output);

@@ -19,9 +19,7 @@ pub fn open_report_file(path: &Path) -> io::Result<File> {
 
 /// Creates a file and its folder. An existing file is truncated. Fails if it cannot be written, or a run is writing it.
 pub fn create_file(path: &Path) -> io::Result<File> {
-    create_folder(path)?;
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
-    lock(&file)?;
+    let file = open_report_file(path)?;
     truncate(&file)?;
     Ok(file)
 }

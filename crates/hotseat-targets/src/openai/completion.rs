@@ -259,6 +259,8 @@ pub(super) struct CompletionReader {
     has_choice: bool,
     /// True if a choice had a delta: a whole message after it may repeat the reply.
     has_deltas: bool,
+    /// True if a note says that a whole message differs from the deltas before it.
+    has_noted_difference: bool,
     has_further_choices: bool,
     done: bool,
     /// True if the reply arrives as a whole.
@@ -445,7 +447,7 @@ impl CompletionReader {
         }
         merge_extra_members(&mut self.extra, message.extra);
         let reasoning = message.reasoning_content.or(message.reasoning).unwrap_or_default();
-        let unread = unstreamed_text(&self.reasoning, &reasoning).filter(|_| follows_deltas);
+        let unread = follows_deltas.then(|| unstreamed_text(&self.reasoning, &reasoning)).flatten();
         let unread = unread.unwrap_or(&reasoning).to_string();
         self.reasoning.push_str(&unread);
         self.has_content |= message.content.as_ref().is_some_and(|content| !content.is_null());
@@ -473,13 +475,18 @@ impl CompletionReader {
     }
 
     /// Returns what the text of a whole message adds to the text that was streamed before it, or since the last result.
-    fn unstreamed_content(&self, content: String, what: &str, telling: &mut TurnRecorder<'_>) -> String {
-        let streamed = self.earlier_texts.concat() + &self.text;
+    fn unstreamed_content(&mut self, content: String, what: &str, telling: &mut TurnRecorder<'_>) -> String {
+        // The texts are not joined for each message: a server may send many.
+        let after_earlier =
+            self.earlier_texts.iter().try_fold(content.as_str(), |rest, text| rest.strip_prefix(&**text));
         let last = Some(self.text.as_str()).filter(|text| !text.is_empty());
-        let rest = unstreamed_text(&streamed, &content)
+        let rest = after_earlier
+            .and_then(|rest| unstreamed_text(&self.text, rest))
             .or_else(|| last.and_then(|text| unstreamed_text(text, &content)));
         match rest {
             Some(rest) => rest.to_string(),
+            // One note is enough, however many such messages there are.
+            None if std::mem::replace(&mut self.has_noted_difference, true) => content,
             None => {
                 telling.record_note(format!(
                     "{what} has a `message` whose text differs from that of the deltas before it; both are read"

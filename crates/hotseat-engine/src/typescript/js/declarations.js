@@ -136,14 +136,21 @@ function combined(above, own) {
   return isMapping(above) && isMapping(own) ? { ...above, ...own } : own;
 }
 
+/** Combines the tools of an MCP server: a tool replaces the one above with its name. */
+function withTools(above, own) {
+  if (!Array.isArray(above) || !Array.isArray(own)) return own;
+  return [...above.filter((known) => !own.some((one) => one?.name === known?.name)), ...own];
+}
+
 /** Combines MCP servers or served models by name. An entry that defines none changes the one above. */
 function withChanged(above, own) {
   if (!isMapping(above) || !isMapping(own)) return own;
-  const defines = (one) => !isMapping(one) || one.type !== undefined || !Object.keys(one).every((key) => ["faults", "ignore", "tools"].includes(key));
+  const defines = (one) => !isMapping(one) || ["type", "script", "rules"].some((key) => one[key] !== undefined);
   const changed = ([name, one]) => {
     const known = above[name];
     if (defines(one) || !isMapping(known)) return [name, one];
-    return [name, { ...known, ...Object.fromEntries(Object.entries(one).map(([key, part]) => [key, combined(known[key], part)])) }];
+    const parts = Object.entries(one).map(([key, part]) => [key, (key === "tools" ? withTools : combined)(known[key], part)]);
+    return [name, { ...known, ...Object.fromEntries(parts) }];
   };
   return { ...above, ...Object.fromEntries(Object.entries(own).map(changed)) };
 }
@@ -154,6 +161,8 @@ const INHERITED = { assert: withInherited, turn_assert: withInherited, mcp: with
 function inheriting(above, own) {
   const all = { ...above };
   for (const [key, value] of Object.entries(own)) {
+    // An option that a condition leaves out is none.
+    if (value === undefined) continue;
     const name = caseKey(key);
     const known = Object.keys(above).find((other) => caseKey(other) === name);
     if (known !== undefined) delete all[known];
