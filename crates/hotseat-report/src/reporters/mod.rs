@@ -11,10 +11,10 @@ mod json;
 mod jsonl;
 mod junit;
 pub(crate) mod markdown;
+mod output_file;
 pub(crate) mod record;
 mod recordings;
 mod reply;
-mod report_file;
 mod saved_cases;
 mod spool;
 mod text;
@@ -38,9 +38,9 @@ pub use json::JsonReporter;
 pub use jsonl::JsonLinesReporter;
 pub use junit::JUnitReporter;
 pub use markdown::MarkdownReporter;
+pub use output_file::{create_file, create_new_file, open_report_file};
 pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
-pub use report_file::{create_file, create_new_file, open_report_file};
 pub use saved_cases::SavedCasesReporter;
 pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, shell_word, wrap};
 pub use trace::TraceReporter;
@@ -166,14 +166,14 @@ pub fn open_report(
     let report: Box<dyn Reporter> = match format {
         ReportFormat::Json => Box::new(JsonReporter::new(file, shown.to_string(), setting)?),
         ReportFormat::JsonLines => {
-            report_file::truncate(&file)?;
+            output_file::truncate(&file)?;
             return Ok(Box::new(JsonLinesReporter::new(file, setting)));
         }
         ReportFormat::JUnit => Box::new(JUnitReporter::new(file)?),
         ReportFormat::Html => Box::new(HtmlReporter::new(file, shown.to_string(), setting)?),
         ReportFormat::Markdown => Box::new(MarkdownReporter::new(file, setting)),
     };
-    Ok(Box::new(report_file::EndReporter::new(report, output)))
+    Ok(Box::new(output_file::EndReporter::new(report, output)))
 }
 
 /// Error while writing a report file.
