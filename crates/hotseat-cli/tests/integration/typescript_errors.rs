@@ -277,6 +277,17 @@ fn rejects_undefined_members_of_assertions() {
     }
 }
 
+/// The engine keeps only the last calls, and the library visits nested values with several.
+#[test]
+fn errors_in_nested_values_name_the_line_of_the_call() {
+    let tested = run_script(
+        "it('a', () => {\n  user.says('hi');\n  user.says({ user: 'x', assert: [{ text: { must_match: [undefined] } }] });\n});",
+    );
+    let message = tested.failure("a")["message"].to_string();
+    assert!(message.contains("`assert.0.text.must_match.0` is undefined"), "{message}");
+    assert!(message.contains("(a_test.ts:4:"), "{message}");
+}
+
 /// A list that a test sorts or empties is what later checks read.
 #[test]
 fn a_test_cannot_change_what_later_checks_read() {

@@ -43,7 +43,14 @@ const part = (name) => (loaded[name] ??= hidden[name]()(core));
 
 const shown = (value) => part("values").shown(value);
 
-const at = () => new Error("").stack;
+function at() {
+  // The engine keeps ten calls, which may all be of this library: it visits nested values.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 64;
+  const { stack } = new Error("");
+  Error.stackTraceLimit = stackTraceLimit;
+  return stack;
+}
 
 /** Validates the number of arguments of a call, which would ignore surplus ones. */
 function taken(name, args, [least, most]) {
