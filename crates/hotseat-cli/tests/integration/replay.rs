@@ -771,6 +771,25 @@ fn failed_replay_is_never_a_pass() {
     project.test(&["-n", "replay:rec"]).assert_all_passed();
 }
 
+/// An earlier recording of an agent that answers only with an error would pass.
+#[test]
+fn an_agent_that_only_answers_with_an_error_replaces_its_recording() {
+    let broken = [
+        ("agent_error", FakeReply::json(500, &json!({"detail": "out of memory"})), "HTTP 500"),
+        ("protocol_error", FakeReply::json(200, &json!({"reply": "hello"})), "application/json"),
+    ];
+    for (kind, reply, reason) in broken {
+        let agent = echo_agent();
+        let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+        project.test(&["--record", "rec"]).assert_all_passed();
+        let agent = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+        project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+        assert_failed(&project.test(&["--record", "rec"]), "a", kind, &[reason]);
+        let replayed = project.test(&["-n", "replay:rec"]);
+        assert_failed(&replayed, "a", "test_error", &["the recorded turn is incomplete", reason]);
+    }
+}
+
 #[test]
 fn unwritable_recordings_end_run() {
     let agent = echo_agent();

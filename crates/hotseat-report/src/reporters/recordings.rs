@@ -8,6 +8,7 @@ use super::Reporter;
 use super::record::rfc3339;
 use hotseat_engine::run::{CaseOutcome, RunSettings};
 use hotseat_targets::recording::{self, AgentRecording, suite_name};
+use hotseat_trace::ResponsibleParty;
 
 /// Reporter that writes a recording of each executed case.
 pub struct RecordingsReporter {
@@ -31,8 +32,12 @@ impl Reporter for RecordingsReporter {
     fn report_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
         let attempt = outcome.representative();
         let turns = recording::turns_of(&attempt.events, &attempt.conversation);
-        // If the case did not run or the agent did nothing, an earlier recording is kept.
-        if turns.iter().all(|turn| turn.events.is_empty()) {
+        // If the case did not run or the agent was not reached, an earlier recording is kept. An agent that only
+        // answered with an error replaces it: a replay of the earlier one would pass.
+        let failed = attempt.verdict.failure.as_ref();
+        let by_agent = failed.is_some_and(|failure| failure.fault == ResponsibleParty::Agent);
+        let silent = turns.iter().all(|turn| turn.events.is_empty());
+        if turns.is_empty() || (silent && !by_agent) {
             return Ok(());
         }
         let selected = &attempt.case_ref;
