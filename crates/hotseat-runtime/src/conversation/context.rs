@@ -1,5 +1,6 @@
 //! Inputs of hook workflows, and the final model request.
 
+use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use hotseat_model::{CallPosition, ModelMessage, ModelRequest};
@@ -108,10 +109,13 @@ pub(super) fn assembly_input(
     persona: &Persona,
 ) -> Arc<Value> {
     let recent = recent_turns(state, turn, persona);
+    // Recent and concurrent turns are visible.
+    let visible: HashSet<&TurnId> =
+        recent.iter().copied().chain(state.active_turns()).map(|other| &other.id).collect();
     let history: Vec<Value> = state
         .messages
         .iter()
-        .filter(|message| message.turn != turn.id && is_visible(state, turn, &recent, &message.turn))
+        .filter(|message| message.turn != turn.id && visible.contains(&message.turn))
         .map(|message| {
             object! {
                 "turnId": message.turn.as_str(),
@@ -198,12 +202,6 @@ fn recent_turns<'s>(state: &'s ConversationState, turn: &TurnState, persona: &Pe
         .collect();
     let passed = ended.len().saturating_sub(persona.recent_turns_limit);
     ended.into_iter().skip(passed).collect()
-}
-
-/// Returns true if messages of `other` are visible in `turn`: recent turns and concurrent ones are.
-fn is_visible(state: &ConversationState, turn: &TurnState, recent: &[&TurnState], other: &TurnId) -> bool {
-    recent.iter().any(|earlier| earlier.id == *other)
-        || state.active_turns().any(|active| active.id == *other && active.id != turn.id)
 }
 
 fn offered_tools(

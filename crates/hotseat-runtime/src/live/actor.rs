@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::clock::{ConversationClock, wall_millis};
 use super::core::{ConversationCore, EntryEffects};
 use super::error::HostError;
+use super::idle::IdleConversation;
 use super::message::{ActorMessage, SendOutcome};
 use super::state::HostState;
 use super::watch::{Signal, WatcherList};
@@ -85,7 +86,10 @@ impl ConversationActor {
             Ok(()) => self.run_loop(&mut inbox).await,
             Err(error) => Err(error),
         };
-        let Err(error) = result else { return };
+        let Err(error) = result else {
+            let ConversationActor { shared, id, clock, core, entries, .. } = self;
+            return shared.idle.add(IdleConversation { id, core, clock, entries });
+        };
         // Remove the conversation from the map first; handles that already refer to it receive the error.
         {
             let mut loaded = self.shared.loaded();
@@ -99,9 +103,16 @@ impl ConversationActor {
         }
     }
 
-    /// Restores the conversation from the store, or opens it.
+    /// Continues the conversation, restores it from the store, or opens it.
     async fn load(&mut self, agent: AgentId, absent: MissingPolicy) -> Result<(), HostError> {
         let store = &self.shared.options.store;
+        // A store with limited capacity may have deleted it.
+        if let Some(IdleConversation { core, clock, entries, .. }) = self.shared.idle.take(&self.id)
+            && store.entry_count(&self.id).await? == entries
+        {
+            (self.core, self.clock, self.entries) = (core, clock, entries);
+            return Ok(());
+        }
         let kept = store.entries(&self.id).await?;
         let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
             if absent == MissingPolicy::Refuse {

@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::actor::{ConversationActor, MissingPolicy};
 use super::error::HostError;
 use super::handle::ConversationHandle;
+use super::idle::IdleConversations;
 use super::models::ModelRegistry;
 use super::state::{HostOptions, HostState, LoadedConversation, MAX_TRACE_READERS};
 use super::watch::WatcherList;
@@ -38,6 +39,7 @@ impl ConversationHost {
                 readers: Semaphore::new(MAX_TRACE_READERS),
                 generations: AtomicU64::new(0),
                 loaded,
+                idle: IdleConversations::default(),
             }),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`ConversationHost`] runs the conversations of one set of definitions. Each conversation is a task that
 //! handles one entry at a time: it applies the entry, commits it to the [`ConversationStore`](crate::store::ConversationStore), publishes the
-//! records to watchers, and then starts the requested effects. After a restart, a conversation is restored
+//! records to watchers, and then starts the requested effects. Without handles and pending work, it is unloaded; the
+//! conversations unloaded last are kept as they are for their next turn. After a restart, a conversation is restored
 //! from its entries, and pending effects are requested again. If its agent has changed in the meantime,
 //! recorded history is kept, an event records the change, and the new definition applies from then on.
 //!
@@ -44,6 +45,7 @@ mod core;
 mod error;
 mod handle;
 mod host;
+mod idle;
 mod message;
 mod models;
 mod state;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, mpsc};
 
+use super::idle::IdleConversations;
 use super::message::ActorMessage;
 use super::models::ModelRegistry;
 use super::watch::WatcherList;
@@ -52,6 +53,8 @@ pub(super) struct HostState {
     /// Number of conversations loaded so far.
     pub(super) generations: AtomicU64,
     pub(super) loaded: Mutex<HashMap<ConversationId, LoadedConversation>>,
+    /// Conversations that were loaded last.
+    pub(super) idle: IdleConversations,
 }
 
 /// Entry of a loaded conversation.

@@ -175,6 +175,13 @@ impl ConversationStore for InMemoryStore {
         Box::pin(ready(self.stored_entries(conversation)))
     }
 
+    fn entry_count(&self, conversation: &ConversationId) -> StoreFuture<u64> {
+        let mut contents = self.contents();
+        contents.mark_loaded(conversation);
+        let known = contents.conversations.get(conversation);
+        Box::pin(ready(Ok(known.map_or(0, |known| known.entries.len() as u64))))
+    }
+
     fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>> {
         Box::pin(ready(self.stored_records(conversation)))
     }

@@ -37,6 +37,9 @@ pub trait ConversationStore: Send + Sync + 'static {
     /// Returns the entries of a conversation, in order; empty if it does not exist.
     fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>>;
 
+    /// Returns the number of entries of a conversation; 0 if it does not exist.
+    fn entry_count(&self, conversation: &ConversationId) -> StoreFuture<u64>;
+
     /// Returns the records of a conversation, in order.
     fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>>;
 

@@ -88,6 +88,7 @@ pub struct SqliteStore {
 enum StoreJob {
     Commit(Box<EntryCommit>, ReplySender<()>),
     Entries(ConversationId, ReplySender<Vec<StoredEntry>>),
+    EntryCount(ConversationId, ReplySender<u64>),
     Records(ConversationId, ReplySender<Vec<EventRecord>>),
     Conversations(ReplySender<Vec<ConversationId>>),
     Remember(AgentId, MemoryUse, u64, ReplySender<MemoryResult>),
@@ -132,6 +133,10 @@ impl ConversationStore for SqliteStore {
 
     fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>> {
         self.submit(|answer| StoreJob::Entries(conversation.clone(), answer))
+    }
+
+    fn entry_count(&self, conversation: &ConversationId) -> StoreFuture<u64> {
+        self.submit(|answer| StoreJob::EntryCount(conversation.clone(), answer))
     }
 
     fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>> {
@@ -240,6 +245,9 @@ impl StoreJob {
             }
             StoreJob::Entries(id, answer) => {
                 reply_later(answer, atomically(transaction, path, |part| entries(part, &id)))
+            }
+            StoreJob::EntryCount(id, answer) => {
+                reply_later(answer, atomically(transaction, path, |part| entry_count(part, &id)))
             }
             StoreJob::Records(id, answer) => {
                 reply_later(answer, atomically(transaction, path, |part| records(part, &id)))
@@ -388,6 +396,12 @@ fn entries(part: &Connection, conversation: &ConversationId) -> Result<Vec<Store
         })?);
     }
     Ok(entries)
+}
+
+fn entry_count(part: &Connection, conversation: &ConversationId) -> Result<u64, SqliteProblem> {
+    let mut query = part.prepare_cached("SELECT count(*) FROM entry WHERE conversation = ?1")?;
+    let count: i64 = query.query_row([conversation.as_str()], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 fn records(part: &Connection, conversation: &ConversationId) -> Result<Vec<EventRecord>, SqliteProblem> {

@@ -14,7 +14,7 @@ use hotseat_runtime::live::{
 use hotseat_runtime::memory::{MemoryRecord, MemoryResult, MemoryStore, MemoryUse};
 use hotseat_runtime::store::{
     ConversationStore, ConversationStoreError, EntryCommit, InMemoryStore, LogEntry, SqliteStore,
-    StoreFuture, StoredEntry,
+    StoreBounds, StoreFuture, StoredEntry,
 };
 use hotseat_trace::{EventRecord, InvariantOptions, Payload, assert_conversation_invariants};
 use proptest::prelude::*;
@@ -272,16 +272,22 @@ async fn conversation_belongs_to_one_agent() {
     assert!(trace.all().iter().any(|record| matches!(record.payload, Payload::DefinitionChanged(_))));
 }
 
-/// A store that records its commits and fails from a given entry on.
+/// A store that records its commits, counts its reads, and fails from a given entry on.
 struct RecordingStore {
     store: InMemoryStore,
     commits: Mutex<Vec<EntryCommit>>,
+    reads: Arc<AtomicUsize>,
     fails_from: u64,
 }
 
 impl RecordingStore {
     fn failing_from(fails_from: u64) -> Self {
-        RecordingStore { store: InMemoryStore::default(), commits: Mutex::default(), fails_from }
+        RecordingStore {
+            store: InMemoryStore::default(),
+            commits: Mutex::default(),
+            reads: Arc::default(),
+            fails_from,
+        }
     }
 }
 
@@ -296,10 +302,16 @@ impl ConversationStore for RecordingStore {
     }
 
     fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.store.entries(conversation)
     }
 
+    fn entry_count(&self, conversation: &ConversationId) -> StoreFuture<u64> {
+        self.store.entry_count(conversation)
+    }
+
     fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.store.records(conversation)
     }
 
@@ -309,6 +321,48 @@ impl ConversationStore for RecordingStore {
 
     fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> StoreFuture<MemoryResult> {
         self.store.remember(agent, usage, timestamp)
+    }
+}
+
+/// Otherwise each turn of a thread would cost as much as all turns before it.
+#[tokio::test]
+async fn next_turn_of_an_idle_conversation_reads_nothing() {
+    let store = RecordingStore::failing_from(u64::MAX);
+    let reads = store.reads.clone();
+    let (host, agent) =
+        host(&persona("P"), LiveModel::new(subjects::greeter().model()), store_options(store));
+    let mut read_before = Vec::new();
+    for _ in 0..3 {
+        let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
+        let mut watcher = handle.watch();
+        let turn = say(&handle, "Hello!").await;
+        until_end(&mut watcher, &turn).await;
+        drop((handle, watcher));
+        while host.loaded() > 0 {
+            tokio::task::yield_now().await;
+        }
+        read_before.push(reads.load(Ordering::SeqCst));
+    }
+    assert_eq!(read_before, [1, 1, 1], "only the first turn looks the conversation up");
+    let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
+    assert_eq!(handle.state().await.unwrap().turns.len(), 3);
+}
+
+#[tokio::test]
+async fn a_conversation_that_the_store_deleted_begins_anew() {
+    let bounds = StoreBounds { conversations: 1, ..StoreBounds::default() };
+    let options = store_options(InMemoryStore::with_bounds(bounds));
+    let (host, agent) = host(&persona("P"), LiveModel::new(subjects::greeter().model()), options);
+    for id in ["c1", "c2", "c1"] {
+        let handle = host.conversation(&id.into(), &agent).await.unwrap();
+        let mut watcher = handle.watch();
+        let turn = say(&handle, "Hello!").await;
+        until_end(&mut watcher, &turn).await;
+        assert_eq!(handle.state().await.unwrap().turns.len(), 1, "{id}");
+        drop((handle, watcher));
+        while host.loaded() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
