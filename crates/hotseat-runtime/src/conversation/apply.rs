@@ -165,7 +165,7 @@ impl DecisionApplier<'_> {
             caller_turn_id,
             agent_id: Some(begun.agent.0.clone()),
         }));
-        self.state.turns.push(begun);
+        self.state.turns.push(Arc::new(begun));
         Ok(())
     }
 

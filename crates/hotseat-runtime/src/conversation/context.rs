@@ -195,13 +195,11 @@ pub(super) fn extraction_input(turn: &TurnState) -> Arc<Value> {
 
 /// Returns the ended turns that are included in the agent's context, oldest first.
 fn recent_turns<'s>(state: &'s ConversationState, turn: &TurnState, persona: &Persona) -> Vec<&'s TurnState> {
-    let ended: Vec<_> = state
-        .turns
-        .iter()
-        .filter(|other| other.id != turn.id && matches!(other.phase, TurnPhase::Ended(_)))
-        .collect();
-    let passed = ended.len().saturating_sub(persona.recent_turns_limit);
-    ended.into_iter().skip(passed).collect()
+    let ended = state.turns.iter().map(|other| &**other);
+    let ended = ended.filter(|other| other.id != turn.id && matches!(other.phase, TurnPhase::Ended(_)));
+    let mut recent: Vec<&TurnState> = ended.rev().take(persona.recent_turns_limit).collect();
+    recent.reverse();
+    recent
 }
 
 fn offered_tools(

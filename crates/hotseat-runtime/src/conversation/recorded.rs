@@ -145,7 +145,7 @@ impl RecordedStateBuilder<'_> {
         };
         let agent = start.agent_id.clone().map_or_else(|| self.state.agent.clone(), AgentId);
         let turn = TurnState::new(&self.state, TurnId(start.turn_id.clone()), agent, caller);
-        self.state.turns.push(turn);
+        self.state.turns.push(Arc::new(turn));
     }
 
     fn add_message(&mut self, turn: &Arc<str>, id: &Arc<str>, role: SpeakerRole, content: &str) {

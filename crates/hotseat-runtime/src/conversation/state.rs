@@ -30,8 +30,8 @@ pub struct ConversationState {
     pub status: ConversationStatus,
     /// Participants, in order of joining.
     pub participants: Vec<Participant>,
-    /// Turns, in order of start.
-    pub turns: Vec<TurnState>,
+    /// Turns, in order of start. Copies of a state share the turns that have not changed since.
+    pub turns: Vec<Arc<TurnState>>,
     /// Messages, in order.
     pub messages: Vec<TurnMessage>,
     /// Latest offer of the client.
@@ -355,11 +355,11 @@ impl ConversationState {
 
     /// Returns a turn by id.
     pub fn turn(&self, id: &TurnId) -> Option<&TurnState> {
-        self.turns.iter().rfind(|turn| turn.id == *id)
+        self.turns.iter().rfind(|turn| turn.id == *id).map(|turn| &**turn)
     }
 
     pub(super) fn turn_mut(&mut self, id: &TurnId) -> Option<&mut TurnState> {
-        self.turns.iter_mut().rfind(|turn| turn.id == *id)
+        self.turns.iter_mut().rfind(|turn| turn.id == *id).map(Arc::make_mut)
     }
 
     pub(super) fn next_turn(&self) -> TurnId {
@@ -379,7 +379,7 @@ impl ConversationState {
 
     /// Returns the turns that have not ended.
     pub fn active_turns(&self) -> impl Iterator<Item = &TurnState> {
-        self.turns.iter().filter(|turn| turn.is_active())
+        self.turns.iter().map(|turn| &**turn).filter(|turn| turn.is_active())
     }
 
     /// Returns true if a turn has ended or waits only for the client.

@@ -235,7 +235,7 @@ fn stored_records_rebuild_same_state() {
                     if left.is_active() && !waits {
                         continue;
                     }
-                    let mut expected = left.clone();
+                    let mut expected = hotseat_runtime::conversation::TurnState::clone(left);
                     expected.prefix = None;
                     expected.depth = right.depth;
                     expected.reply_to.clone_from(&right.reply_to);
@@ -252,7 +252,7 @@ fn stored_records_rebuild_same_state() {
                             known.reasoning.clone_from(&read.reasoning);
                         }
                     }
-                    assert_eq!(*right, expected, "{place}");
+                    assert_eq!(**right, expected, "{place}");
                     compared += 1;
                 }
                 if left.active_turns().all(|turn| turn.waits_only_for_client()) {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::client::{ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, result_id};
+use super::history;
+use crate::conversation::ConversationState;
 
 /// Protocol version announced by runs.
 pub const PROTOCOL_VERSION: &str = "1.0";
@@ -15,6 +17,8 @@ pub const PROTOCOL_VERSION: &str = "1.0";
 pub struct AgUiWriter {
     thread: String,
     run: String,
+    /// The thread before the run, if the client did not send its messages.
+    earlier: Option<ConversationState>,
     /// Messages known to the client: those it sent, then those of this run.
     messages: Vec<Value>,
     /// Called agents that have not answered yet.
@@ -24,11 +28,17 @@ pub struct AgUiWriter {
 }
 
 impl AgUiWriter {
-    /// Creates the writer for a run of a thread whose client knows these messages.
-    pub fn new(thread: &str, run: &str, messages: Vec<Value>) -> AgUiWriter {
+    /// Creates the writer for a run of a thread whose client sent these messages, and without its history if `earlier` is given.
+    pub fn new(
+        thread: &str,
+        run: &str,
+        earlier: Option<ConversationState>,
+        messages: Vec<Value>,
+    ) -> AgUiWriter {
         AgUiWriter {
             thread: thread.to_string(),
             run: run.to_string(),
+            earlier,
             messages,
             agents: BTreeSet::new(),
             steps: BTreeSet::new(),
@@ -129,7 +139,7 @@ impl AgUiWriter {
             }
             ClientUpdate::MessageWithdrawn { message } => {
                 self.withdraw(message);
-                vec![json!({"type": "MESSAGES_SNAPSHOT", "messages": self.messages})]
+                vec![self.snapshot()]
             }
             ClientUpdate::ToolCalled { call, tool, arguments, message, speaker, by_client: _ } => {
                 self.tool_called(call, tool, arguments, message, speaker)
@@ -208,10 +218,24 @@ impl AgUiWriter {
 
     /// Replaces the arguments of a call that an earlier run sent. A snapshot is the only event that replaces them.
     fn arguments_edited(&mut self, call: &str, arguments: &str) -> Vec<Value> {
-        let calls = self.messages.iter_mut().rev().filter_map(|message| message["toolCalls"].as_array_mut());
+        let messages = self.all_messages().iter_mut().rev();
+        let calls = messages.filter_map(|message| message["toolCalls"].as_array_mut());
         let Some(known) = calls.flatten().find(|known| known["id"] == call) else { return Vec::new() };
         known["function"]["arguments"] = json!(arguments);
-        vec![json!({"type": "MESSAGES_SNAPSHOT", "messages": self.messages})]
+        vec![self.snapshot()]
+    }
+
+    /// Returns the event that replaces all messages of the client.
+    fn snapshot(&mut self) -> Value {
+        json!({"type": "MESSAGES_SNAPSHOT", "messages": self.all_messages()})
+    }
+
+    /// Returns the messages of the thread, also those that the client did not send.
+    fn all_messages(&mut self) -> &mut Vec<Value> {
+        if let Some(earlier) = self.earlier.take() {
+            self.messages.splice(0..0, history::messages(&earlier));
+        }
+        &mut self.messages
     }
 
     /// Returns the message with this id, adding it if necessary.

@@ -64,13 +64,10 @@ impl AgUiRun {
         agent.check_offer(&brought.tools)?;
         brought.context.extend(news.earlier);
         check_thread(&state, &input.messages, &mut brought)?;
-        let known = match news.is_without_history {
-            true => history::messages(&state).into_iter().chain(input.raw).collect(),
-            false => input.raw,
-        };
         let shared = input.state.clone().unwrap_or_else(|| state.shared.clone());
         let talk = ClientExchange::start(handle, &state, brought).await?;
-        let writer = AgUiWriter::new(&input.thread, &input.run, known);
+        let earlier = Some(state).filter(|_| news.is_without_history);
+        let writer = AgUiWriter::new(&input.thread, &input.run, earlier, input.raw);
         let mut events = vec![writer.started()];
         // A client that sends no state receives it.
         if input.state.is_none() && !shared.is_null() {
