@@ -308,6 +308,7 @@ impl RunFold<'_> {
         let error = ErrorInfo { code: e.code, message: e.message, retriable: None };
         out(AgentRunFailed { turn_id: self.turn_id(), error: error.clone() }.into());
         self.failed.get_or_insert(error);
+        self.open_runs.clear();
         self.ended = true;
     }
 
@@ -328,24 +329,30 @@ impl RunFold<'_> {
         }
         self.ended = false;
         let run_id = e.run_id.unwrap_or_default();
+        if !self.open_runs.contains(&run_id) {
+            self.open_runs.push(run_id.clone());
+        }
         out(AgentRunStarted { turn_id: self.turn_id(), run_id, protocol_version: e.protocol_version }.into());
     }
 
     fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
+        let run_id = e.run_id.unwrap_or_default();
+        let ended = self.end_run(&run_id);
         // A snapshot tells whether the server knows one call or two.
         let has_snapshot = !self.snapshots.is_empty();
-        self.settle(out);
+        if ended {
+            self.settle(out);
+        }
         let outcome = e.outcome.unwrap_or(wire::WireOutcome {
             r#type: "success".to_string(),
             interrupts: Vec::new(),
             pending_tool_call_ids: Vec::new(),
         });
         let asked = self.interrupts_of(&outcome, out)?;
-        if !has_snapshot && asked.is_empty() {
+        if ended && !has_snapshot && asked.is_empty() {
             self.record_calls_again(out);
         }
-        let run_id = e.run_id.unwrap_or_default();
         let word: Arc<str> = outcome.r#type.into();
         out(AgentRunFinished {
             turn_id: self.turn_id(),
@@ -358,8 +365,18 @@ impl RunFold<'_> {
         .into());
         self.raise(asked, out);
         self.awaited_calls.extend(outcome.pending_tool_call_ids);
-        self.ended = true;
+        self.ended = ended;
         Ok(())
+    }
+
+    /// Ends the run with this id. Returns false if it is one within another run, which goes on.
+    fn end_run(&mut self, id: &Arc<str>) -> bool {
+        let place = self.open_runs.iter().rposition(|open| open == id);
+        match place.or(self.open_runs.len().checked_sub(1)) {
+            Some(inner @ 1..) => drop(self.open_runs.remove(inner)),
+            Some(0) | None => self.open_runs.clear(),
+        }
+        self.open_runs.is_empty()
     }
 
     fn note_other_thread(&mut self, event: &str, thread: Option<&str>, out: PayloadSink<'_>) {

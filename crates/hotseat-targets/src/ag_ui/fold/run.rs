@@ -93,6 +93,8 @@ pub struct RunFold<'t> {
     pub(super) started: bool,
     /// True if the agent has ended its run and has not started another.
     pub(super) ended: bool,
+    /// Ids of the runs that have not ended: the run itself, then those of other agents within it.
+    pub(super) open_runs: Vec<Arc<str>>,
     /// True if the rest of the answer is not read, so no request follows.
     pub(super) is_abandoned: bool,
     /// First error reported by the agent. Later runs do not clear it.
@@ -227,6 +229,7 @@ impl<'t> RunFold<'t> {
             boundaries: 0,
             started: false,
             ended: false,
+            open_runs: Vec::new(),
             is_abandoned: false,
             failed: None,
             open_texts: IdMap::default(),

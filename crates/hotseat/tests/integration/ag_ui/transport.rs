@@ -403,6 +403,28 @@ fn time_limits_end_turn_and_keep_events() {
     TestConversation::new(&pinging).timeouts(WAIT_LIMIT, SHORT).user_says("hi").run().passed();
 }
 
+/// The end of a run within the requested one, such as that of a sub-agent, does not end the turn: a later call or error would
+/// be lost.
+#[test]
+fn inner_run_ends_only_itself() {
+    const LONGER_THAN_TRAILING_DATA: Duration = Duration::from_millis(400);
+    for ended in ["inner", "another"] {
+        let agent_with = |rest: fn(FakeRun) -> FakeRun| {
+            agent(move |run| {
+                let run = run.started().raw_event(json!({"type": "RUN_STARTED", "runId": "inner"}));
+                let run = run.text("Looking.").raw_event(json!({"type": "RUN_FINISHED", "runId": ended}));
+                rest(run.pause(LONGER_THAN_TRAILING_DATA))
+            })
+        };
+        let run = |agent: FakeAgent| TestConversation::new(&agent).user_says("hi").run();
+        let told = run(agent_with(|run| run.tool("c1", "pay", &json!({}), Some(json!("paid"))).finished()));
+        let told = told.passed().assert_note("RUN_STARTED while a run is active");
+        assert_eq!(told.calls(), ["1 pay {} → paid"], "{ended}");
+        run(agent_with(|run| run.error("boom", None))).failed(AgentError, "the agent failed: boom");
+        run(agent_with(|run| run)).failed(ProtocolError, "without RUN_FINISHED or RUN_ERROR");
+    }
+}
+
 /// A72: the time before the first byte belongs to the turn.
 #[test]
 fn turn_lasts_from_request_to_end_of_run() {
