@@ -325,6 +325,13 @@ fn match_any_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> b
     pairs
 }
 
+/// An expected call that could take another call.
+struct CallSeeker {
+    expected: usize,
+    /// Its present call, and the index of the seeker that would take that.
+    gives: Option<(usize, usize)>,
+}
+
 /// Finds a call for an expected call, and reassigns other ones if needed.
 fn find_call(
     expected: usize,
@@ -332,18 +339,24 @@ fn find_call(
     tried: &mut [bool],
     fits: &impl Fn(usize, usize) -> bool,
 ) -> bool {
-    let free = (0..pairs.len()).find(|at| pairs[*at].is_none() && fits(expected, *at));
-    if let Some(at) = free {
-        pairs[at] = Some(expected);
-        return true;
-    }
-    for at in 0..pairs.len() {
-        let Some(other) = pairs[at].filter(|_| !tried[at] && fits(expected, at)) else { continue };
-        tried[at] = true;
-        if find_call(other, pairs, tried, fits) {
-            pairs[at] = Some(expected);
+    let mut seekers = vec![CallSeeker { expected, gives: None }];
+    let mut next = 0;
+    while let Some(CallSeeker { expected, .. }) = seekers.get(next) {
+        if let Some(free) = (0..pairs.len()).find(|at| pairs[*at].is_none() && fits(*expected, *at)) {
+            let mut taken = Some((free, next));
+            while let Some((at, seeker)) = taken {
+                pairs[at] = Some(seekers[seeker].expected);
+                taken = seekers[seeker].gives;
+            }
             return true;
         }
+        let expected = *expected;
+        for at in 0..pairs.len() {
+            let Some(other) = pairs[at].filter(|_| !tried[at] && fits(expected, at)) else { continue };
+            tried[at] = true;
+            seekers.push(CallSeeker { expected: other, gives: Some((at, next)) });
+        }
+        next += 1;
     }
     false
 }
@@ -379,5 +392,18 @@ mod tests {
             let pairs = match_any_order(wanted, there, |_, _| true);
             assert_eq!(pairs.iter().flatten().count(), wanted.min(there));
         }
+    }
+
+    #[test]
+    fn long_chains_of_reassignments_need_no_stack() {
+        // Expected call n takes call n, or the one after it; the last one has only the call of the first.
+        let count = 3_000;
+        let fits = |expected: usize, at: usize| match expected == count - 1 {
+            true => at == 0,
+            false => at == expected || at == expected + 1,
+        };
+        let pairs = match_any_order(count, count, fits);
+        assert_eq!(pairs[0], Some(count - 1));
+        assert!((1..count).all(|at| pairs[at] == Some(at - 1)));
     }
 }
