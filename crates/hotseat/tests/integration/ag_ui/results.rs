@@ -399,16 +399,16 @@ fn interrupt_answer_matches_schema() {
 /// A137, A138: the target selects which times count.
 #[test]
 fn times_come_from_arrival_or_events() {
-    /// Two calls that arrive together with timestamps 400 ms apart.
-    fn timed_agent(unit: i64, ago: i64) -> FakeAgent {
+    /// Two calls that arrive together with timestamps this long before their arrival, in milliseconds.
+    fn timed_agent(unit: i64, ago: [i64; 2]) -> FakeAgent {
         FakeAgent::start(move |request: &FakeRequest| -> FakeReply {
             let mut reply =
                 FakeReply::from(FakeRun::for_request(request).started()).pause(Duration::from_millis(600));
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
             // The pause follows.
-            let end = i64::try_from(now).unwrap() + 600 - ago;
-            for (id, at) in [("c1", end - 500), ("c2", end - 100)] {
-                let stamp = at / unit;
+            let end = i64::try_from(now).unwrap() + 600;
+            for (id, ago) in [("c1", ago[0]), ("c2", ago[1])] {
+                let stamp = (end - ago) / unit;
                 for event in [
                     json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "look", "timestamp": stamp}),
                     json!({"type": "TOOL_CALL_END", "toolCallId": id, "timestamp": stamp}),
@@ -429,13 +429,15 @@ fn times_come_from_arrival_or_events() {
         TestConversation::new(agent).target(|target| target.timing = timing).user_says("hello").run().passed()
     };
 
-    let agent = timed_agent(1, 0);
+    let agent = timed_agent(1, [500, 100]);
     assert!(gap(&held(&agent, TimingSource::Arrival)) < 200);
     let told = held(&agent, TimingSource::Events);
     assert!((350..=450).contains(&gap(&told)), "{}", gap(&told));
     assert!(told.0.conversation.turns[0].duration() >= Duration::from_millis(600));
-    // Seconds, and a clock that is an hour slow: arrival times are used, with a note.
-    for distrusted in [timed_agent(1000, 0), timed_agent(1, 3_600_000)] {
+    // Seconds, a clock that is an hour slow, and times that go back: arrival times are used, with a note.
+    let hour = 3_600_000;
+    for (unit, ago) in [(1000, [500, 100]), (1, [hour + 500, hour + 100]), (1, [100, 500])] {
+        let distrusted = timed_agent(unit, ago);
         let told = held(&distrusted, TimingSource::Events);
         assert!(gap(&told) < 200);
         told.assert_note("arrival times are used from here on");
