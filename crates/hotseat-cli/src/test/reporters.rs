@@ -95,7 +95,7 @@ pub fn open_reporters(
         all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if let Some(path) = &args.save {
-        let file = reporters::create_file(&context.folder.join(path))
+        let file = reporters::create_edited_file(&context.folder.join(path))
             .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((path.display().to_string(), Box::new(SavedCasesReporter::new(file))));
     }

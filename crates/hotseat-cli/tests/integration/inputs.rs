@@ -334,6 +334,7 @@ fn interactive_conversation_can_be_saved() {
     assert_eq!(agent.requests().len(), 4);
 
     // What looks like a variable was text, and is text again.
+    std::fs::remove_file(project.workspace.path("saved.jsonl")).unwrap();
     let typed = project.command(&args).stdin("tell ${ENV.HOME} and ${x}\n").run();
     assert_exit_code(&typed, 0);
     project.test(&["-n", "mock", "-i", "saved.jsonl"]).assert_all_passed();
@@ -402,6 +403,21 @@ fn cancelled_interactive_conversation_is_saved() {
     assert_exit_code(&running.wait(), 130);
     let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
+}
+
+/// People add assertions to the saved file.
+#[test]
+fn saved_cases_replace_no_content() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url())]).file("edited.jsonl", "{}\n").file("empty.jsonl", "");
+    let save = |file| project.command(&["test", "-i", "-", "-n", "mock", "--save", file]).stdin("hi\n").run();
+    let output = save("edited.jsonl");
+    assert_exit_code(&output, 3);
+    assert!(output.stderr.contains("cannot write edited.jsonl: it has content"), "{output}");
+    assert!(output.stderr.contains("choose another name, or delete the file"), "{output}");
+    assert_eq!((project.workspace.read("edited.jsonl").as_str(), agent.requests().len()), ("{}\n", 0));
+    assert_exit_code(&save("empty.jsonl"), 0);
+    assert!(project.workspace.read("empty.jsonl").contains("\"input\":\"hi\""));
 }
 
 #[test]

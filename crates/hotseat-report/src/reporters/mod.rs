@@ -38,7 +38,7 @@ pub use json::JsonReporter;
 pub use jsonl::JsonLinesReporter;
 pub use junit::JUnitReporter;
 pub use markdown::MarkdownReporter;
-pub use output_file::{create_file, create_new_file, open_report_file};
+pub use output_file::{create_edited_file, create_file, create_new_file, open_report_file};
 pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
 pub use saved_cases::SavedCasesReporter;

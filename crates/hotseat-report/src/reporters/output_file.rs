@@ -17,6 +17,17 @@ pub fn open_report_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Creates a file that people edit later, and its folder. Fails if it cannot be written, or has content already.
+pub fn create_edited_file(path: &Path) -> io::Result<File> {
+    let file = open_report_file(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.len() > 0 {
+        let message = "it has content, perhaps with your changes; choose another name, or delete the file";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
+    Ok(file)
+}
+
 /// Creates a file and its folder. An existing file is truncated. Fails if it cannot be written, or a run is writing it.
 pub fn create_file(path: &Path) -> io::Result<File> {
     let file = open_report_file(path)?;
