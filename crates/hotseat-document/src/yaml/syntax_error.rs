@@ -56,7 +56,8 @@ fn translate(said: &str) -> (Option<&'static str>, Option<&'static str>) {
         "while parsing a quoted scalar, did not find expected hexadecimal number"
         | "while parsing a quoted scalar, found invalid Unicode character escape code" => (
             "this escape is not a valid character",
-            "`\\x`, `\\u` and `\\U` take 2, 4 and 8 hexadecimal digits; other characters need no escape",
+            "`\\x`, `\\u` and `\\U` take 2, 4 and 8 hexadecimal digits; write a character that JSON escapes as a pair, \
+             such as `\\ud83d\\ude00`, itself or as `\\U0001F600`",
         ),
         "while scanning a quoted scalar, found unexpected end of stream"
         | "while scanning a quoted scalar, found unexpected document indicator" => {
