@@ -1,33 +1,14 @@
 //! Invariants of every conversation of the runtime.
 
-mod agent_calls_paired;
-mod async_calls_completed;
+mod calls;
 mod calls_agree;
-mod calls_settled;
-mod context_assembled;
 mod conversation_frame;
-mod failed_extract_nothing;
-mod hooks_paired;
 mod ids_known;
-mod interrupts_answered;
-mod llm_calls_paired;
-mod memory_extracted;
-mod messages_belong;
-mod moves_counted;
-mod no_errors;
-mod no_tool_failures;
-mod not_empty;
-mod nothing_after_end;
-mod nothing_outstanding;
 mod order;
-mod ordered;
 mod replies_agree;
-mod sequences_contiguous;
-mod sequences_positive;
-mod sync_calls_answered;
-mod turns_end;
+mod sequences;
+mod turns;
 mod violation;
-mod waits_resumed;
 mod work_runs;
 
 pub use order::{EventSelector, OrderConstraint, OrderRule, order_violations};
@@ -42,32 +23,32 @@ type TraceInvariant = fn(&Trace, &mut ViolationCollector);
 type ConversationInvariant = fn(&ConversationView<'_>, &mut ViolationCollector);
 
 const TRACE_INVARIANTS: &[(&str, TraceInvariant)] = &[
-    ("not_empty", not_empty::check),
-    ("sequences_positive", sequences_positive::check),
-    ("sequences_contiguous", sequences_contiguous::check),
+    ("not_empty", sequences::not_empty),
+    ("sequences_positive", sequences::sequences_positive),
+    ("sequences_contiguous", sequences::sequences_contiguous),
 ];
 
 const CONVERSATION_INVARIANTS: &[(&str, ConversationInvariant)] = &[
-    ("turns_end", turns_end::check),
-    ("sync_calls_answered", sync_calls_answered::check),
-    ("async_calls_completed", async_calls_completed::check),
-    ("context_assembled", context_assembled::check),
-    ("memory_extracted", memory_extracted::check),
-    ("no_errors", no_errors::check),
-    ("no_tool_failures", no_tool_failures::check),
-    ("llm_calls_paired", llm_calls_paired::check),
-    ("hooks_paired", hooks_paired::check),
-    ("waits_resumed", waits_resumed::check),
-    ("interrupts_answered", interrupts_answered::check),
-    ("calls_settled", calls_settled::check),
-    ("agent_calls_paired", agent_calls_paired::check),
-    ("messages_belong", messages_belong::check),
-    ("moves_counted", moves_counted::check),
-    ("nothing_after_end", nothing_after_end::check),
-    ("nothing_outstanding", nothing_outstanding::check),
-    ("ordered", ordered::check),
+    ("turns_end", turns::turns_end),
+    ("sync_calls_answered", calls::sync_calls_answered),
+    ("async_calls_completed", calls::async_calls_completed),
+    ("context_assembled", turns::context_assembled),
+    ("memory_extracted", turns::memory_extracted),
+    ("no_errors", turns::no_errors),
+    ("no_tool_failures", turns::no_tool_failures),
+    ("llm_calls_paired", calls::llm_calls_paired),
+    ("hooks_paired", calls::hooks_paired),
+    ("waits_resumed", calls::waits_resumed),
+    ("interrupts_answered", calls::interrupts_answered),
+    ("calls_settled", calls::calls_settled),
+    ("agent_calls_paired", calls::agent_calls_paired),
+    ("messages_belong", turns::messages_belong),
+    ("moves_counted", turns::moves_counted),
+    ("nothing_after_end", turns::nothing_after_end),
+    ("nothing_outstanding", calls::nothing_outstanding),
+    ("ordered", order::ordered),
     ("ids_known", ids_known::check),
-    ("failed_extract_nothing", failed_extract_nothing::check),
+    ("failed_extract_nothing", turns::failed_extract_nothing),
     ("conversation_frame", conversation_frame::check),
     ("replies_agree", replies_agree::check),
     ("calls_agree", calls_agree::check),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::InvariantViolation;
+use super::violation::ViolationCollector;
 use crate::{ConversationView, Payload};
 
 /// Selects the events that a rule applies to. Returns a key; events with equal keys are compared.
@@ -40,7 +41,7 @@ macro_rules! rules {
 }
 
 /// Rules for every conversation of the runtime.
-pub(super) const RULES: &[OrderRule] = rules! {
+const RULES: &[OrderRule] = rules! {
     "turn.started is the first event of its turn": RequiresEarlier(turn_started, in_turn);
     "turn.started < message.user": RequiresEarlier(turn_started, user_message);
     "message.user < context_assembly.started": RequiresEarlier(user_message, assembly_started);
@@ -86,6 +87,11 @@ pub(super) const RULES: &[OrderRule] = rules! {
     "memory_extraction.started < turn.completed": RequiresEarlier(extraction_started, turn_completed);
     "memory extraction settles < turn.completed": AllPrecede(extraction_event, turn_completed);
 };
+
+/// The ordering rules are satisfied.
+pub(super) fn ordered(view: &ConversationView<'_>, found: &mut ViolationCollector) {
+    found.violations.extend(order_violations(view, RULES));
+}
 
 /// Returns the violations of `rules` in one conversation.
 pub fn order_violations(view: &ConversationView<'_>, rules: &[OrderRule]) -> Vec<InvariantViolation> {
