@@ -101,27 +101,7 @@ impl ShapeChecker<'_> {
                 Some(kind) => self.check(node, kind, subject),
                 None => self.report_mismatch(node, kind, subject),
             },
-            (
-                Kind::Null
-                | Kind::Bool
-                | Kind::False
-                | Kind::Text
-                | Kind::NonEmptyText
-                | Kind::Integer { .. }
-                | Kind::Number
-                | Kind::Pattern
-                | Kind::JsonPath
-                | Kind::JsonMap
-                | Kind::JsonSchema
-                | Kind::Url
-                | Kind::Choice(_)
-                | Kind::List(_)
-                | Kind::NonEmptyList(_)
-                | Kind::Map(_)
-                | Kind::Shape(_)
-                | Kind::Tagged(_),
-                _,
-            ) => self.report_mismatch(node, kind, subject),
+            _ => self.report_mismatch(node, kind, subject),
         }
     }
 

@@ -54,29 +54,13 @@ impl Kind {
                 if JsonType::ALL.into_iter().any(|given| fitting(given) > 1) {
                     problems.push(format!("the alternatives of `{path}` cannot be distinguished"));
                 }
-                kinds.iter().for_each(|kind| kind.problems(path, problems));
             }
             Kind::Tagged(tagged) => tagged.problems(path, problems),
-            Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.problems(path, problems),
             Kind::Integer { min, max } if min > max => problems.push(format!("no number fits `{path}`")),
             Kind::Choice([]) => problems.push(format!("no word fits `{path}`")),
-            Kind::Null
-            | Kind::Bool
-            | Kind::False
-            | Kind::Text
-            | Kind::NonEmptyText
-            | Kind::Integer { .. }
-            | Kind::Number
-            | Kind::Pattern
-            | Kind::JsonPath
-            | Kind::Json
-            | Kind::JsonMap
-            | Kind::ExpectedJson
-            | Kind::JsonSchema
-            | Kind::Url
-            | Kind::Choice(_)
-            | Kind::Shape(_) => {}
+            _ => {}
         }
+        self.parts().iter().for_each(|kind| kind.problems(path, problems));
     }
 }
 

@@ -272,8 +272,15 @@ impl Kind {
         match *self {
             Kind::Shape(shape) => collect(shape),
             Kind::Tagged(tagged) => tagged.all().for_each(collect),
-            Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.collect_shapes(shapes),
-            Kind::OneOf(kinds) => kinds.iter().for_each(|kind| kind.collect_shapes(shapes)),
+            _ => self.parts().iter().for_each(|kind| kind.collect_shapes(shapes)),
+        }
+    }
+
+    /// Returns the kinds of the entries of a list or a mapping, or the alternatives.
+    pub(super) fn parts(&self) -> &'static [Kind] {
+        match *self {
+            Kind::OneOf(kinds) => kinds,
+            Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => std::slice::from_ref(kind),
             Kind::Null
             | Kind::Bool
             | Kind::False
@@ -288,7 +295,9 @@ impl Kind {
             | Kind::ExpectedJson
             | Kind::JsonSchema
             | Kind::Url
-            | Kind::Choice(_) => {}
+            | Kind::Choice(_)
+            | Kind::Shape(_)
+            | Kind::Tagged(_) => &[],
         }
     }
 }
