@@ -12,65 +12,62 @@ const MAX_EXCERPT_CHARS: usize = 160;
 /// Number of equal characters shown before the first difference of two long values.
 const CONTEXT_CHARS: usize = 30;
 
-/// Comparison of the calls that a check expects with those that the agent made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallComparison {
-    /// The result in one line: `1 of 2 calls matching`.
-    pub summary: String,
-    /// Expected calls without a matching call, in the order of the check.
-    pub missing: Vec<MissingCall>,
-    /// Calls that the agent made, those that the check does not allow first; and other failed checks of a
-    /// criterion.
-    pub lines: Vec<ComparisonLine>,
-    /// Number of calls that are left out of `missing` or `lines`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub omitted: usize,
-}
+optional_members! {
+    /// Comparison of the calls that a check expects with those that the agent made.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct CallComparison {
+        /// The result in one line: `1 of 2 calls matching`.
+        pub summary: String,
+        /// Expected calls without a matching call, in the order of the check.
+        pub missing: Vec<MissingCall>,
+        /// Calls that the agent made, those that the check does not allow first; and other failed checks of a
+        /// criterion.
+        pub lines: Vec<ComparisonLine>,
+        /// Number of calls that are left out of `missing` or `lines`.
+        pub omitted?: usize,
+    }
 
-/// Expected call without a matching call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingCall {
-    /// The expected call: its tool, and its arguments if they are compared. `None` if the check expects only
-    /// this call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected: Option<String>,
-    /// The most similar call. `None` if no call of the tool is left to compare.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<NearestCall>,
-}
+    /// Expected call without a matching call.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct MissingCall {
+        /// The expected call: its tool, and its arguments if they are compared. `None` if the check expects only
+        /// this call.
+        pub expected?: Option<String>,
+        /// The most similar call. `None` if no call of the tool is left to compare.
+        pub nearest?: Option<NearestCall>,
+    }
 
-/// Call that is most similar to an expected one, and its differences.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NearestCall {
-    /// Name of the tool.
-    pub tool: Arc<str>,
-    /// Number of the turn, from 1.
-    pub turn: usize,
-    /// Id of the call.
-    pub id: Arc<str>,
-    /// Differences, in the order of the expected arguments.
-    pub differences: Vec<ValueDifference>,
-    /// Number of differences that are left out.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub omitted: usize,
-}
+    /// Call that is most similar to an expected one, and its differences.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct NearestCall {
+        /// Name of the tool.
+        pub tool: Arc<str>,
+        /// Number of the turn, from 1.
+        pub turn: usize,
+        /// Id of the call.
+        pub id: Arc<str>,
+        /// Differences, in the order of the expected arguments.
+        pub differences: Vec<ValueDifference>,
+        /// Number of differences that are left out.
+        pub omitted?: usize,
+    }
 
-/// Difference between an expected and an actual value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValueDifference {
-    /// Part of the call that differs.
-    pub part: ComparedPart,
-    /// Dotted path of the value in this part: `cart.items.0.sku`. Empty for the whole part.
-    pub path: String,
-    /// Expected value as JSON, pattern or condition. `None` if no value is expected here.
-    pub expected: Option<String>,
-    /// Actual value as JSON. `None` if it is missing.
-    pub got: Option<String>,
-    /// Kind of difference.
-    pub reason: DifferenceReason,
-    /// Explanation, if the two values alone do not show the difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
+    /// Difference between an expected and an actual value.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ValueDifference {
+        /// Part of the call that differs.
+        pub part: ComparedPart,
+        /// Dotted path of the value in this part: `cart.items.0.sku`. Empty for the whole part.
+        pub path: String,
+        /// Expected value as JSON, pattern or condition. `None` if no value is expected here.
+        pub expected: Option<String>,
+        /// Actual value as JSON. `None` if it is missing.
+        pub got: Option<String>,
+        /// Kind of difference.
+        pub reason: DifferenceReason,
+        /// Explanation, if the two values alone do not show the difference.
+        pub note?: Option<String>,
+    }
 }
 
 /// Part of a tool call.
@@ -113,10 +110,6 @@ pub struct ComparisonLine {
     /// True for a call that the check does not allow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unexpected: bool,
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl CallComparison {

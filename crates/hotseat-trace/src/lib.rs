@@ -10,8 +10,12 @@
 //!
 //! This crate does no I/O, never blocks and reads no clock: callers pass all times.
 
+// Macros name this crate as others do.
+extern crate self as hotseat_trace;
+
 #[macro_use]
 mod named;
+#[macro_use]
 mod optional_members;
 
 mod comparison;

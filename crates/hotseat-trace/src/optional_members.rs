@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A value that files and reports leave out if it has no content.
 pub trait OptionalContent {
-    /// Returns true for `None`, `false`, and empty texts and lists.
+    /// Returns true for `None`, `false`, 0, and empty texts and lists.
     fn is_absent(&self) -> bool;
 }
 
@@ -21,10 +21,14 @@ macro_rules! optional_content {
 
 optional_content! {
     bool => |value| !value;
+    usize => |value| *value == 0;
+    u32 => |value| *value == 0;
+    u64 => |value| *value == 0;
     String => |value| value.is_empty();
     Option<T> [T] => |value| value.is_none();
     Vec<T> [T] => |value| value.is_empty();
     &[T] [T] => |value| value.is_empty();
+    serde_json::Map<String, serde_json::Value> => |value| value.is_empty();
     BTreeMap<K, V> [K, V] => |value| value.is_empty();
 }
 

@@ -42,31 +42,27 @@ impl<'u> ReportedCost<'u> {
     }
 }
 
-/// Token counts and cost.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UsageTotals {
-    /// Tokens of requests, if counted separately.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Tokens of replies, if counted separately.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// All tokens.
-    pub total_tokens: u64,
-    /// Cost in the currency of the configured prices. None if any part has no price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
-    /// Names of models without a price, at most a hundred. An empty string stands for an unnamed
-    /// model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unpriced: Vec<String>,
-    /// True if some of the counts are estimates.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
-    /// True if a part of the usage is unknown: these are the known counts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub partial: bool,
+optional_members! {
+    /// Token counts and cost.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub struct UsageTotals {
+        /// Tokens of requests, if counted separately.
+        pub input_tokens?: Option<u64>,
+        /// Tokens of replies, if counted separately.
+        pub output_tokens?: Option<u64>,
+        /// All tokens.
+        pub total_tokens: u64,
+        /// Cost in the currency of the configured prices. None if any part has no price.
+        pub cost?: Option<f64>,
+        /// Names of models without a price, at most a hundred. An empty string stands for an unnamed
+        /// model.
+        pub unpriced?: Vec<String>,
+        /// True if some of the counts are estimates.
+        pub estimated?: bool,
+        /// True if a part of the usage is unknown: these are the known counts.
+        pub partial?: bool,
+    }
 }
 
 impl UsageTotals {

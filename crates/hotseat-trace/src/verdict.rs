@@ -181,20 +181,19 @@ impl CheckVerdict {
     }
 }
 
-/// Result of an attempt, with the reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// Status of the attempt.
-    pub status: VerdictStatus,
-    /// Reason for the failure; present if and only if `status` is [`VerdictStatus::Failed`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<AttemptFailure>,
-    /// Reason for skipping; present if and only if `status` is [`VerdictStatus::Skipped`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skip_reason: Option<String>,
-    /// Party whose failure skipped the attempt. `None` if nothing failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skip_fault: Option<ResponsibleParty>,
+optional_members! {
+    /// Result of an attempt, with the reason.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Verdict {
+        /// Status of the attempt.
+        pub status: VerdictStatus,
+        /// Reason for the failure; present if and only if `status` is [`VerdictStatus::Failed`].
+        pub failure?: Option<AttemptFailure>,
+        /// Reason for skipping; present if and only if `status` is [`VerdictStatus::Skipped`].
+        pub skip_reason?: Option<String>,
+        /// Party whose failure skipped the attempt. `None` if nothing failed.
+        pub skip_fault?: Option<ResponsibleParty>,
+    }
 }
 
 impl Verdict {

@@ -35,26 +35,24 @@ pub struct RoleCassetteHandle {
     pub redactor: SecretRedactor,
 }
 
-/// A question with its answer, which is missing while the role is asked.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct RecordedAnswer {
-    /// Displayable reference of the role.
-    role: String,
-    question: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reply: Option<RecordedReply>,
-    /// Why there is no reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    /// True if the answer was given in this conversation.
-    #[serde(skip)]
-    is_used: bool,
-    /// Its line in the file, if it was read from one.
-    #[serde(skip)]
-    line: usize,
-}
-
 optional_members! {
+    /// A question with its answer, which is missing while the role is asked.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    struct RecordedAnswer {
+        /// Displayable reference of the role.
+        role: String,
+        question: Value,
+        reply?: Option<RecordedReply>,
+        /// Why there is no reply.
+        error?: Option<String>,
+        /// True if the answer was given in this conversation.
+        #[serde(skip)]
+        is_used: bool,
+        /// Its line in the file, if it was read from one.
+        #[serde(skip)]
+        line: usize,
+    }
+
     #[derive(Debug, Clone, Serialize, Deserialize)]
     struct RecordedReply {
         text: String,

@@ -16,42 +16,41 @@ use hotseat_checks::RoleReference;
 use hotseat_http::is_loopback;
 use hotseat_targets::message::RequestIdentity;
 use hotseat_targets::recorder::TrafficLimits;
-use hotseat_trace::canonical_text;
+use hotseat_trace::{canonical_text, optional_members};
 
-/// Settings of a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct RunSettings {
-    agents: Vec<TestedAgent>,
-    /// Displayable paths of the suites.
-    pub inputs: Vec<Arc<str>>,
-    /// Number of cases in the suites.
-    pub total: usize,
-    /// Number of selected cases.
-    pub selected: usize,
-    /// Number of cases with a declared reliability, which run until it is confirmed or refuted.
-    #[serde(default)]
-    pub declared: usize,
-    /// Conversation modes of the selected cases.
-    pub modes: RunModes,
-    /// Default simulator.
-    simulator: Option<RoleReference>,
-    /// Default time limit for all turns of a case.
-    pub case_timeout: Option<Duration>,
-    /// Default turn timeout. `None` if agents have different ones.
-    pub turn_timeout: Option<Duration>,
-    /// Default user identity.
-    pub environment: UserIdentity,
-    /// Digest of the context file and of the `limits` of the project; absent without both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    context_digest: Option<Arc<str>>,
-    /// Currency of costs, if the project names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub currency: Option<Arc<str>>,
-    /// Options chosen for this run.
-    pub choices: RunChoices,
-    /// Id of the original run, if this is a recheck.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rechecked: Option<Arc<str>>,
+optional_members! {
+    /// Settings of a run.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct RunSettings {
+        agents: Vec<TestedAgent>,
+        /// Displayable paths of the suites.
+        pub inputs: Vec<Arc<str>>,
+        /// Number of cases in the suites.
+        pub total: usize,
+        /// Number of selected cases.
+        pub selected: usize,
+        /// Number of cases with a declared reliability, which run until it is confirmed or refuted.
+        #[serde(default)]
+        pub declared: usize,
+        /// Conversation modes of the selected cases.
+        pub modes: RunModes,
+        /// Default simulator.
+        simulator: Option<RoleReference>,
+        /// Default time limit for all turns of a case.
+        pub case_timeout: Option<Duration>,
+        /// Default turn timeout. `None` if agents have different ones.
+        pub turn_timeout: Option<Duration>,
+        /// Default user identity.
+        pub environment: UserIdentity,
+        /// Digest of the context file and of the `limits` of the project; absent without both.
+        context_digest?: Option<Arc<str>>,
+        /// Currency of costs, if the project names it.
+        pub currency?: Option<Arc<str>>,
+        /// Options chosen for this run.
+        pub choices: RunChoices,
+        /// Id of the original run, if this is a recheck.
+        pub rechecked?: Option<Arc<str>>,
+    }
 }
 
 /// User identity sent to agents.
@@ -65,44 +64,42 @@ pub struct UserIdentity {
     pub locale: Arc<str>,
 }
 
-/// Options chosen on the command line or in the project file.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct RunChoices {
-    /// Execution options.
-    pub options: ExecutionOptions,
-    /// True if `parallel` was set explicitly.
-    pub parallel_asked: bool,
-    /// Pattern for ids or names of cases.
-    pub run: Option<String>,
-    /// Agent that replaces the agents set in the project file.
-    pub agent: Option<String>,
-    /// Connector that overrides all others.
-    pub connector: Option<String>,
-    /// What happens in every case if the agent waits for input that no source provides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_missing_input: Option<OnMissingInput>,
-    /// True if no human may be asked.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub skip_interactive: bool,
-    /// Displayable paths of the report files.
-    pub outputs: Vec<String>,
-    /// Commands that run cases of this run again, if it was started by a command line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rerun: Option<RerunCommands>,
-}
+optional_members! {
+    /// Options chosen on the command line or in the project file.
+    #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+    pub struct RunChoices {
+        /// Execution options.
+        pub options: ExecutionOptions,
+        /// True if `parallel` was set explicitly.
+        pub parallel_asked: bool,
+        /// Pattern for ids or names of cases.
+        pub run: Option<String>,
+        /// Agent that replaces the agents set in the project file.
+        pub agent: Option<String>,
+        /// Connector that overrides all others.
+        pub connector: Option<String>,
+        /// What happens in every case if the agent waits for input that no source provides.
+        pub on_missing_input?: Option<OnMissingInput>,
+        /// True if no human may be asked.
+        pub skip_interactive?: bool,
+        /// Displayable paths of the report files.
+        pub outputs: Vec<String>,
+        /// Commands that run cases of this run again, if it was started by a command line.
+        pub rerun?: Option<RerunCommands>,
+    }
 
-/// Commands that run cases again as they ran, quoted for a shell.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct RerunCommands {
-    /// Selects nothing; a case can be named by its file and line.
-    pub any: String,
-    /// Selects the suites of the run; cases can be selected with `--run`.
-    pub suites: String,
-    /// Selects the cases of the run that failed, if it is saved.
-    pub failed: Option<String>,
-    /// Writes the trace of the run, if the commands above do not support `--trace`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<String>,
+    /// Commands that run cases again as they ran, quoted for a shell.
+    #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+    pub struct RerunCommands {
+        /// Selects nothing; a case can be named by its file and line.
+        pub any: String,
+        /// Selects the suites of the run; cases can be selected with `--run`.
+        pub suites: String,
+        /// Selects the cases of the run that failed, if it is saved.
+        pub failed: Option<String>,
+        /// Writes the trace of the run, if the commands above do not support `--trace`.
+        pub trace?: Option<String>,
+    }
 }
 
 /// A tested agent as shown in reports.

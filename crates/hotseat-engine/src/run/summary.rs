@@ -3,69 +3,69 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{FailureKind, LabelCounts, Millis, ResultLabel, UsageTotals, VerdictStatus};
+use hotseat_trace::{
+    FailureKind, LabelCounts, Millis, ResultLabel, UsageTotals, VerdictStatus, optional_members,
+};
 use serde::{Deserialize, Serialize};
 
 use super::check_totals::CheckTotals;
 use super::execution_options::ExecutionOptions;
 use super::outcome::CaseOutcome;
 use super::stability::ReliabilityGrade;
-use super::sweep_result::{SweepReport, is_zero};
+use super::sweep_result::SweepReport;
 
-/// Counts and totals of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunSummary {
-    /// Selected cases.
-    pub total: usize,
-    /// Passed cases.
-    pub passed: usize,
-    /// Cases that passed only after a retry.
-    pub flaky: usize,
-    /// Failed cases, for any reason.
-    pub failed: usize,
-    /// Skipped cases.
-    pub skipped: usize,
-    /// Skipped cases without a `skip` of their own.
-    pub unasked_skips: usize,
-    /// True if such skips make the run fail.
-    pub fail_on_skip: bool,
-    /// Cases that failed for another reason than a check or a time limit.
-    pub errors: usize,
-    /// Cases that failed because of a time limit.
-    pub timeouts: usize,
-    /// Cases that failed because the agent could not be reached.
-    pub unreachable: usize,
-    /// Cases by their label. Empty in runs that an earlier version saved.
-    #[serde(default)]
-    pub labels: Box<LabelCounts>,
-    /// Totals of repeated cases.
-    pub repeats: Option<RepeatTotals>,
-    /// Totals of checks and criteria.
-    #[serde(default)]
-    pub measured: Box<CheckTotals>,
-    /// Usage of all attempts, as far as it is reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Box<UsageTotals>>,
-    /// Conversations of a sweep of faults that show a defect of an agent.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub sweep_failures: usize,
-    /// The sweep of faults, if there was one. Runs that an earlier version saved have only the number of its failures.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sweep: Option<Arc<SweepReport>>,
-    /// True if the run was interrupted.
-    pub interrupted: bool,
-    /// Reason why the run could not be executed completely.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<Box<str>>,
-    /// True if the run has not ended: it still runs, or its process was killed.
-    #[serde(skip)]
-    pub unfinished: bool,
-    /// Start time.
-    pub started_at: Millis,
-    /// End time.
-    pub ended_at: Millis,
-    /// Duration.
-    pub duration: Duration,
+optional_members! {
+    /// Counts and totals of a run.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    pub struct RunSummary {
+        /// Selected cases.
+        pub total: usize,
+        /// Passed cases.
+        pub passed: usize,
+        /// Cases that passed only after a retry.
+        pub flaky: usize,
+        /// Failed cases, for any reason.
+        pub failed: usize,
+        /// Skipped cases.
+        pub skipped: usize,
+        /// Skipped cases without a `skip` of their own.
+        pub unasked_skips: usize,
+        /// True if such skips make the run fail.
+        pub fail_on_skip: bool,
+        /// Cases that failed for another reason than a check or a time limit.
+        pub errors: usize,
+        /// Cases that failed because of a time limit.
+        pub timeouts: usize,
+        /// Cases that failed because the agent could not be reached.
+        pub unreachable: usize,
+        /// Cases by their label. Empty in runs that an earlier version saved.
+        #[serde(default)]
+        pub labels: Box<LabelCounts>,
+        /// Totals of repeated cases.
+        pub repeats: Option<RepeatTotals>,
+        /// Totals of checks and criteria.
+        #[serde(default)]
+        pub measured: Box<CheckTotals>,
+        /// Usage of all attempts, as far as it is reported.
+        pub spent?: Option<Box<UsageTotals>>,
+        /// Conversations of a sweep of faults that show a defect of an agent.
+        pub sweep_failures?: usize,
+        /// The sweep of faults, if there was one. Runs that an earlier version saved have only the number of its failures.
+        pub sweep?: Option<Arc<SweepReport>>,
+        /// True if the run was interrupted.
+        pub interrupted: bool,
+        /// Reason why the run could not be executed completely.
+        pub broken?: Option<Box<str>>,
+        /// True if the run has not ended: it still runs, or its process was killed.
+        #[serde(skip)]
+        pub unfinished: bool,
+        /// Start time.
+        pub started_at: Millis,
+        /// End time.
+        pub ended_at: Millis,
+        /// Duration.
+        pub duration: Duration,
+    }
 }
 
 /// Totals of repeated cases.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use hotseat_document::excerpt;
 use hotseat_mcp::FaultKind;
-use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments, named};
+use hotseat_trace::{
+    FailureKind, ServerCall, TracedConversation, VerdictStatus, canonical_arguments, named, optional_members,
+};
 use serde::{Deserialize, Serialize};
 
 use super::attempt_result::Attempt;
@@ -92,70 +94,65 @@ named! {
     }
 }
 
-/// One conversation of a sweep.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SweepRow {
-    #[serde(skip)]
-    order: (usize, usize),
-    /// Path of the suite.
-    pub suite: String,
-    /// Name of the case.
-    pub case: String,
-    /// Name of the server.
-    pub server: String,
-    /// Name of the tool.
-    pub tool: String,
-    /// Number among the calls of this tool.
-    pub nth: u64,
-    /// Name of the fault.
-    pub fault: Cow<'static, str>,
-    /// Behaviour of the agent.
-    pub outcome: SweepOutcome,
-    /// Number of calls of the tool beyond those without the fault.
-    pub calls_again: usize,
-    /// True if the checks of the case passed.
-    pub passed: bool,
-    /// How the effects differ from those without the fault, or why the case failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Details of the failure, for example the answer of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
+optional_members! {
+    /// One conversation of a sweep.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct SweepRow {
+        #[serde(skip)]
+        order: (usize, usize),
+        /// Path of the suite.
+        pub suite: String,
+        /// Name of the case.
+        pub case: String,
+        /// Name of the server.
+        pub server: String,
+        /// Name of the tool.
+        pub tool: String,
+        /// Number among the calls of this tool.
+        pub nth: u64,
+        /// Name of the fault.
+        pub fault: Cow<'static, str>,
+        /// Behaviour of the agent.
+        pub outcome: SweepOutcome,
+        /// Number of calls of the tool beyond those without the fault.
+        pub calls_again: usize,
+        /// True if the checks of the case passed.
+        pub passed: bool,
+        /// How the effects differ from those without the fault, or why the case failed.
+        pub message?: Option<String>,
+        /// Details of the failure, for example the answer of the agent.
+        pub detail?: Option<String>,
+    }
 
-/// A case that was not swept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SweepSkip {
-    /// Path of the suite.
-    pub suite: String,
-    /// Name of the case.
-    pub case: String,
-    /// The reason.
-    pub reason: Cow<'static, str>,
-}
+    /// A case that was not swept.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct SweepSkip {
+        /// Path of the suite.
+        pub suite: String,
+        /// Name of the case.
+        pub case: String,
+        /// The reason.
+        pub reason: Cow<'static, str>,
+    }
 
-/// Result of a sweep.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SweepReport {
-    /// Number of selected conversations.
-    pub runs: usize,
-    /// Number of combinations of calls and faults.
-    pub combinations: usize,
-    /// Seed of the selection.
-    pub seed: u64,
-    /// Number of conversations without a result, because the run was interrupted.
-    pub missing: usize,
-    /// The conversations: by case, then by call, then by fault.
-    pub rows: Vec<SweepRow>,
-    /// Cases that were not swept.
-    pub skipped: Vec<SweepSkip>,
-    /// Number of calls that got no fault, because their case has too many.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub calls_left_out: usize,
-}
-
-pub(super) fn is_zero(number: &usize) -> bool {
-    *number == 0
+    /// Result of a sweep.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct SweepReport {
+        /// Number of selected conversations.
+        pub runs: usize,
+        /// Number of combinations of calls and faults.
+        pub combinations: usize,
+        /// Seed of the selection.
+        pub seed: u64,
+        /// Number of conversations without a result, because the run was interrupted.
+        pub missing: usize,
+        /// The conversations: by case, then by call, then by fault.
+        pub rows: Vec<SweepRow>,
+        /// Cases that were not swept.
+        pub skipped: Vec<SweepSkip>,
+        /// Number of calls that got no fault, because their case has too many.
+        pub calls_left_out?: usize,
+    }
 }
 
 impl SweepFinding {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::json::read_record;
 use hotseat_serve::TextCleaner;
-use hotseat_trace::{RecordedRequest, nearest_request};
+use hotseat_trace::{RecordedRequest, nearest_request, optional_members};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -37,32 +37,31 @@ const ID_MEMBERS: &[&str] = &["tool_call_id", "tool_use_id", "call_id"];
 /// Members whose content belongs to tools or schemas, so an `id` there is data.
 const OPAQUE_MEMBERS: &[&str] = &["arguments", "parameters", "input_schema", "schema"];
 
-/// A relayed request with the answer of its provider. Headers are not part of it, so keys are not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RelayedExchange {
-    /// Name of the conversation: the same in the recorded and the replayed run.
-    pub lane: String,
-    /// Name of the served model.
-    pub model: String,
-    /// HTTP method; absent in recordings of earlier versions, whose requests are equal with any method and query.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
-    /// Path below the base address, without `v1` and query.
-    pub path: String,
-    /// Query without keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub query: Option<String>,
-    /// Body of the request; null if there is none.
-    pub request: Value,
-    /// HTTP status of the answer.
-    pub status: u16,
-    /// Content type of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content_type: Option<String>,
-    /// Body of the answer: JSON, or a text such as a stream of events.
-    pub response: Value,
-    /// Time to the end of the answer, in milliseconds.
-    pub took_ms: u64,
+optional_members! {
+    /// A relayed request with the answer of its provider. Headers are not part of it, so keys are not.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct RelayedExchange {
+        /// Name of the conversation: the same in the recorded and the replayed run.
+        pub lane: String,
+        /// Name of the served model.
+        pub model: String,
+        /// HTTP method; absent in recordings of earlier versions, whose requests are equal with any method and query.
+        pub method?: Option<String>,
+        /// Path below the base address, without `v1` and query.
+        pub path: String,
+        /// Query without keys.
+        pub query?: Option<String>,
+        /// Body of the request; null if there is none.
+        pub request: Value,
+        /// HTTP status of the answer.
+        pub status: u16,
+        /// Content type of the answer.
+        pub content_type?: Option<String>,
+        /// Body of the answer: JSON, or a text such as a stream of events.
+        pub response: Value,
+        /// Time to the end of the answer, in milliseconds.
+        pub took_ms: u64,
+    }
 }
 
 /// A file with recorded exchanges.

@@ -1,51 +1,50 @@
 //! Tools, their calls and results.
 
 use hotseat_document::json::read_value;
+use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A tool that a model may call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelTool {
-    /// Name of the tool: for most providers letters, digits, `_` and `-`, at most 64.
-    pub name: String,
-    /// Description for the model.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
-    /// JSON Schema of the arguments.
-    pub input_schema: Value,
-}
+optional_members! {
+    /// A tool that a model may call.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ModelTool {
+        /// Name of the tool: for most providers letters, digits, `_` and `-`, at most 64.
+        pub name: String,
+        /// Description for the model.
+        pub description?: String,
+        /// JSON Schema of the arguments.
+        pub input_schema: Value,
+    }
 
-/// A tool call requested by a model.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelToolCall {
-    /// Id of the call, to which the result refers.
-    pub id: String,
-    /// Name of the tool.
-    pub name: String,
-    /// The arguments: an object, `{}` if the model gave none. Invalid JSON is kept as a string, which no tool
-    /// schema accepts.
-    pub arguments: Value,
-    /// Id that the provider gave the call. `id` may be replaced by one that is unique in a trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider_id: Option<String>,
-    /// Members that only the provider understands, sent back to it with the call.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub extra: Map<String, Value>,
-}
+    /// A tool call requested by a model.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ModelToolCall {
+        /// Id of the call, to which the result refers.
+        pub id: String,
+        /// Name of the tool.
+        pub name: String,
+        /// The arguments: an object, `{}` if the model gave none. Invalid JSON is kept as a string, which no tool
+        /// schema accepts.
+        pub arguments: Value,
+        /// Id that the provider gave the call. `id` may be replaced by one that is unique in a trace.
+        pub provider_id?: Option<String>,
+        /// Members that only the provider understands, sent back to it with the call.
+        pub extra?: Map<String, Value>,
+    }
 
-/// A tool result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelToolResult {
-    /// Id of the call.
-    pub call_id: String,
-    /// Name of the tool.
-    pub name: String,
-    /// The result. Strings are sent unchanged, other values as JSON.
-    pub content: Value,
-    /// True if the tool failed; `content` then holds the error.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_error: bool,
+    /// A tool result.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ModelToolResult {
+        /// Id of the call.
+        pub call_id: String,
+        /// Name of the tool.
+        pub name: String,
+        /// The result. Strings are sent unchanged, other values as JSON.
+        pub content: Value,
+        /// True if the tool failed; `content` then holds the error.
+        pub is_error?: bool,
+    }
 }
 
 impl ModelToolCall {

@@ -2,29 +2,25 @@
 
 use std::ops::AddAssign;
 
+use hotseat_trace::optional_members;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Token counts of one call, or a sum of several.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenUsage {
-    /// Tokens of the request, including cached ones.
-    pub input_tokens: u64,
-    /// Tokens of the reply, including reasoning.
-    pub output_tokens: u64,
-    /// Tokens of the request that were read from a cache.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cached_tokens: u64,
-    /// True if the provider sent no counts and these are an estimate.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
-    /// True if a provider was to send counts and did not, or only some: the counts do not decide anything.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unreported: bool,
-}
-
-fn is_zero(tokens: &u64) -> bool {
-    *tokens == 0
+optional_members! {
+    /// Token counts of one call, or a sum of several.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct TokenUsage {
+        /// Tokens of the request, including cached ones.
+        pub input_tokens: u64,
+        /// Tokens of the reply, including reasoning.
+        pub output_tokens: u64,
+        /// Tokens of the request that were read from a cache.
+        pub cached_tokens?: u64,
+        /// True if the provider sent no counts and these are an estimate.
+        pub estimated?: bool,
+        /// True if a provider was to send counts and did not, or only some: the counts do not decide anything.
+        pub unreported?: bool,
+    }
 }
 
 impl TokenUsage {

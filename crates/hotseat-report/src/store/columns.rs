@@ -47,8 +47,7 @@ optional_members! {
     pub(super) struct StoredOutcome {
         verdict: Verdict,
         stability?: Option<CaseStability>,
-        #[serde(default, skip_serializing_if = "is_zero")]
-        telling: usize,
+        telling?: usize,
         never_begun?: bool,
         untried?: bool,
     }
@@ -72,10 +71,6 @@ pub(super) struct StoredAttempt<R = AttemptResult> {
     /// Locations of the checks, followed by those of the checkpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     places: Vec<PlaceColumns>,
-}
-
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }
 
 pub(super) fn encode_case(

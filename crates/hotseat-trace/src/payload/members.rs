@@ -57,7 +57,7 @@ macro_rules! members {
             $($turn_id)*
             $(
                 $(#[$fdoc])*
-                $(#[serde(default, skip_serializing_if = "crate::OptionalContent::is_absent")] $($never)?)?
+                $(#[serde(default, skip_serializing_if = "hotseat_trace::OptionalContent::is_absent")] $($never)?)?
                 pub $field: $ty,
             )*
         }

@@ -34,8 +34,7 @@ members! {
             /// Arrival of the first part; the event itself marks the end of the message.
             started_us?: Option<TimeOffset>,
             /// Source of the event.
-            #[serde(default, skip_serializing_if = "Origin::is_stream")]
-            origin: Origin,
+            origin?: Origin,
             /// Sub-agent that wrote the message; absent for the agent itself.
             subagent?: Option<Arc<str>>,
         }

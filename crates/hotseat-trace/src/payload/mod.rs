@@ -350,8 +350,8 @@ pub enum Origin {
     Server,
 }
 
-impl Origin {
-    fn is_stream(&self) -> bool {
+impl crate::OptionalContent for Origin {
+    fn is_absent(&self) -> bool {
         *self == Origin::Stream
     }
 }

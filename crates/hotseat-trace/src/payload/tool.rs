@@ -100,8 +100,7 @@ members! {
             /// Start of the call if before the event: the arrival of the snapshot that contains it.
             started_us?: Option<TimeOffset>,
             /// Source of the event.
-            #[serde(default, skip_serializing_if = "Origin::is_stream")]
-            origin: Origin,
+            origin?: Origin,
             /// Sub-agent that made the call; absent for the agent itself.
             subagent?: Option<Arc<str>>,
             /// Message that makes the call, if the agent reports it; it may contain text and other calls.
@@ -131,8 +130,7 @@ members! {
             /// Result of the tool: JSON if the tool returned JSON, otherwise text.
             output: Value,
             /// Source of the event.
-            #[serde(default, skip_serializing_if = "Origin::is_stream")]
-            origin: Origin,
+            origin?: Origin,
         }
         /// `tool.failed`
         ToolFailed {
@@ -141,8 +139,7 @@ members! {
             /// Error of the tool.
             error: ErrorInfo,
             /// Source of the event.
-            #[serde(default, skip_serializing_if = "Origin::is_stream")]
-            origin: Origin,
+            origin?: Origin,
         }
         /// `tool.retry_scheduled`
         ToolRetry {

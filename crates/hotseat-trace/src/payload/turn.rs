@@ -9,23 +9,18 @@ use super::members::members;
 use super::{ErrorInfo, ToolOutcome};
 use crate::UsageTotals;
 
-/// Problems of a completed turn.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnIssues {
-    /// Memory extraction failed for good; the turn itself is valid.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub memory_extraction_failed: bool,
-    /// Number of failed tool calls, including rejected ones.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub tool_failures: u32,
-    /// The turn reached its move limit and was forced to answer without tools.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub move_limit_reached: bool,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+optional_members! {
+    /// Problems of a completed turn.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub struct TurnIssues {
+        /// Memory extraction failed for good; the turn itself is valid.
+        pub memory_extraction_failed?: bool,
+        /// Number of failed tool calls, including rejected ones.
+        pub tool_failures?: u32,
+        /// The turn reached its move limit and was forced to answer without tools.
+        pub move_limit_reached?: bool,
+    }
 }
 
 impl TurnIssues {
@@ -96,6 +91,31 @@ members! {
             /// Reason for the cancellation.
             reason: String,
         }
+        /// `move.recorded`
+        MoveRecorded {
+            /// Id of the move.
+            move_id: Arc<str>,
+            /// Number of the move in the turn, from 0.
+            sequence: u32,
+            /// Moves of one model reply share this number, from 0.
+            iteration: u32,
+            /// Text of the model; only on the first move of a reply.
+            reasoning?: Option<String>,
+            /// Tool call of the move.
+            #[serde(rename = "tool_call")]
+            tool_call?: Option<MoveCall>,
+            /// Outcome of the call; for an asynchronous call, `move.result_recorded` follows later.
+            #[serde(rename = "tool_result")]
+            tool_result?: Option<ToolOutcome>,
+        }
+        /// `move.result_recorded`
+        MoveResult {
+            /// Move whose call returned.
+            move_id: Arc<str>,
+            /// Outcome of the call.
+            #[serde(rename = "tool_result")]
+            tool_result: ToolOutcome,
+        }
     }
 }
 
@@ -104,62 +124,5 @@ impl TurnStart {
     pub fn by_user(turn_id: Arc<str>, conversation_id: Arc<str>, caller_id: impl Into<Arc<str>>) -> Self {
         let (caller_id, caller_type) = (caller_id.into(), "user".into());
         TurnStart { turn_id, conversation_id, caller_id, caller_type, ..TurnStart::default() }
-    }
-}
-
-/// `move.recorded`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MoveRecorded {
-    /// Turn of the move.
-    #[serde(rename = "turnId")]
-    pub turn_id: Arc<str>,
-    /// Id of the move.
-    #[serde(rename = "moveId")]
-    pub move_id: Arc<str>,
-    /// Number of the move in the turn, from 0.
-    pub sequence: u32,
-    /// Moves of one model reply share this number, from 0.
-    pub iteration: u32,
-    /// Text of the model; only on the first move of a reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
-    /// Tool call of the move.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_call: Option<MoveCall>,
-    /// Outcome of the call; for an asynchronous call, `move.result_recorded` follows later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_result: Option<ToolOutcome>,
-}
-
-/// `move.result_recorded`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MoveResult {
-    /// Turn of the move.
-    #[serde(rename = "turnId")]
-    pub turn_id: Arc<str>,
-    /// Move whose call returned.
-    #[serde(rename = "moveId")]
-    pub move_id: Arc<str>,
-    /// Outcome of the call.
-    pub tool_result: ToolOutcome,
-}
-
-impl super::members::Members for MoveRecorded {
-    fn turn_id(&self) -> Option<&Arc<str>> {
-        Some(&self.turn_id)
-    }
-
-    fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
-        Some(&mut self.turn_id)
-    }
-}
-
-impl super::members::Members for MoveResult {
-    fn turn_id(&self) -> Option<&Arc<str>> {
-        Some(&self.turn_id)
-    }
-
-    fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
-        Some(&mut self.turn_id)
     }
 }

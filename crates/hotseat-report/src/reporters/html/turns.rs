@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use hotseat_trace::{
     AgentRunFailed, EventRecord, ExecutionInfo, ExecutionKind, Payload, Subagent, TimeOffset,
-    TracedConversation, TurnFailed, TurnStart, WorkOrigin,
+    TracedConversation, TurnFailed, TurnStart, WorkOrigin, optional_members,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -28,34 +28,32 @@ pub struct PageTurn<'a> {
     last_error: Option<&'a str>,
 }
 
-/// Event of a turn that the page shows, or a call.
-#[derive(Debug, Serialize)]
-pub struct PageItem<'a> {
-    /// Number of its first event, which has its content.
-    pub sequence: u64,
-    /// Source of an input, or the called agent that it is from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<&'a str>,
-    /// Index among the calls of the turn in the result; record of a call that is not in the result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<Value>,
-}
+optional_members! {
+    /// Event of a turn that the page shows, or a call.
+    #[derive(Debug, Serialize)]
+    pub struct PageItem<'a> {
+        /// Number of its first event, which has its content.
+        pub sequence: u64,
+        /// Source of an input, or the called agent that it is from.
+        pub from?: Option<&'a str>,
+        /// Index among the calls of the turn in the result; record of a call that is not in the result.
+        pub call?: Option<Value>,
+    }
 
-/// Time span of a part of a turn.
-#[derive(Debug, Serialize)]
-struct PageSpan<'a> {
-    kind: &'static str,
-    label: Cow<'a, str>,
-    start: TimeOffset,
-    end: TimeOffset,
-    /// 0 for the tested agent, more for parts of its calls.
-    depth: usize,
-    /// Number of its first event.
-    sequence: u64,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    failed: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    unfinished: bool,
+    /// Time span of a part of a turn.
+    #[derive(Debug, Serialize)]
+    struct PageSpan<'a> {
+        kind: &'static str,
+        label: Cow<'a, str>,
+        start: TimeOffset,
+        end: TimeOffset,
+        /// 0 for the tested agent, more for parts of its calls.
+        depth: usize,
+        /// Number of its first event.
+        sequence: u64,
+        failed?: bool,
+        unfinished?: bool,
+    }
 }
 
 /// Names an open span: its kind, up to two ids and a number.

@@ -27,20 +27,17 @@ records! {
         total: usize = summary.total,
         passed: usize = summary.passed,
         /// Number of passed cases that passed only on a retry.
-        #[serde(skip_serializing_if = "is_zero")]
-        flaky: usize = summary.flaky,
+        flaky?: usize = summary.flaky,
         failed: usize = summary.failed,
         skipped: usize = summary.skipped,
         /// Numbers of cases by their label.
         labels: LabelCounts = (*summary.labels).clone(),
         /// Number of cases that were skipped without a `skip` key.
-        #[serde(skip_serializing_if = "is_zero")]
-        unasked_skips: usize = summary.unasked_skips,
+        unasked_skips?: usize = summary.unasked_skips,
         errors: usize = summary.errors,
         timeouts: usize = summary.timeouts,
         /// Number of conversations of a sweep of faults that show a defect.
-        #[serde(skip_serializing_if = "is_zero")]
-        sweep_failures: usize = summary.sweep_failures,
+        sweep_failures?: usize = summary.sweep_failures,
         interrupted: bool = summary.interrupted,
         /// Reason why the run could not be completed, if any.
         error?: Option<Box<str>> = summary.broken.clone(),
@@ -50,8 +47,7 @@ records! {
         /// Informational checks, which are in none of the numbers above.
         soft?: Option<TallyRecord> = TallyRecord::new(&summary.measured.soft),
         /// Number of checks that were judged on a shortened conversation.
-        #[serde(skip_serializing_if = "is_zero")]
-        truncated_judgements: usize = summary.measured.truncated,
+        truncated_judgements?: usize = summary.measured.truncated,
         /// Criteria by name.
         criteria?: Vec<CriterionRecord> = summary
             .measured
@@ -178,10 +174,6 @@ records! {
         agent?: Option<&'a str> = setting.choices.agent.as_deref(),
         connector?: Option<&'a str> = setting.choices.connector.as_deref(),
     }
-}
-
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }
 
 impl<'a> InputRecord<'a> {
