@@ -1,6 +1,6 @@
 //! Suites: files of cases, read one case at a time.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::shape::CASE;
 use super::shared_settings::SharedSettings;
 use crate::threads::CORE_COUNT;
 
-use super::variables::{McpAddresses, VariableScope, interpolate};
+use super::variables::{VariableScope, interpolate};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, open_file, yaml,
 };
@@ -336,15 +336,7 @@ fn read_head(
     if !diagnostics.is_empty() {
         return Some(Err(explain_peer_words(diagnostics)));
     }
-    let hook_variables = BTreeMap::new();
-    let DecodeSettings { environment, redactor, .. } = decoding;
-    let variables = VariableScope {
-        environment,
-        hook_variables: &hook_variables,
-        mcp: McpAddresses::Unknown,
-        allow_undefined: false,
-        redactor,
-    };
+    let variables = VariableScope::new(decoding.environment, decoding.redactor);
     interpolate(&mut node, &Kind::Shape(&CASE), variables, source, &mut diagnostics);
     let declared = MapView::from_node(&node, source, &CASE).and_then(|head| head.map("suite"))?;
     let shared = SharedSettings::read(|key| declared.get(key), decoding.shared, &mut diagnostics);

@@ -34,6 +34,22 @@ pub struct VariableScope<'a> {
     pub redactor: &'a SecretRedactor,
 }
 
+/// Variables of a place that no hook precedes.
+static NO_HOOK_VARIABLES: BTreeMap<String, Json> = BTreeMap::new();
+
+impl<'a> VariableScope<'a> {
+    /// Creates a scope without hooks, where every variable must be defined.
+    pub fn new(environment: &'a BTreeMap<String, String>, redactor: &'a SecretRedactor) -> VariableScope<'a> {
+        VariableScope {
+            environment,
+            hook_variables: &NO_HOOK_VARIABLES,
+            mcp: McpAddresses::Unknown,
+            allow_undefined: false,
+            redactor,
+        }
+    }
+}
+
 /// Start of the names of served models among addresses. Names of MCP servers contain no slash.
 pub const MODEL_PREFIX: &str = "models/";
 
@@ -709,11 +725,9 @@ mod tests {
         ]);
         let redactor = SecretRedactor::new([("N".to_string(), "secret value".to_string())]);
         let variables = VariableScope {
-            environment: &environment,
             hook_variables: &hook_variables,
             mcp: McpAddresses::Known(&mcp),
-            allow_undefined: false,
-            redactor: &redactor,
+            ..VariableScope::new(&environment, &redactor)
         };
         fill_variables(text, kind, TextUse::Assertion, variables).map(|filled| match filled {
             FilledValue::Text(text) => json!(text),

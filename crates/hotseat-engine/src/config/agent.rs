@@ -1,6 +1,5 @@
 //! Agents of the project file.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -79,14 +78,7 @@ impl ProjectAgent {
         // Environment variables are resolved now, hook variables per case. An undefined variable matters only
         // if the agent is used.
         let mut filled = node.clone();
-        let given = BTreeMap::new();
-        let variables = VariableScope {
-            environment,
-            hook_variables: &given,
-            mcp: McpAddresses::Unknown,
-            allow_undefined: true,
-            redactor,
-        };
+        let variables = VariableScope { allow_undefined: true, ..VariableScope::new(environment, redactor) };
         let mut unset = Diagnostics::new();
         interpolate(&mut filled, &document::Kind::Tagged(&TARGET), variables, source, &mut unset);
         let unset: Vec<Diagnostic> = unset.into_iter().collect();
@@ -152,14 +144,9 @@ impl ProjectAgent {
     fn bound(&self) -> Option<&Result<Box<BoundTarget>, Vec<Diagnostic>>> {
         (!self.has_open_variables).then(|| {
             self.bound.get_or_init(|| {
-                let bound = self.bind(VariableScope {
-                    environment: &self.environment,
-                    hook_variables: &BTreeMap::new(),
-                    mcp: McpAddresses::Unknown,
-                    // Patterns of inherited assertions may contain variables of hooks.
-                    allow_undefined: true,
-                    redactor: &self.redactor,
-                });
+                let variables = VariableScope::new(&self.environment, &self.redactor);
+                // Patterns of inherited assertions may contain variables of hooks.
+                let bound = self.bind(VariableScope { allow_undefined: true, ..variables });
                 bound.map(Box::new).map_err(Vec::from_iter)
             })
         })

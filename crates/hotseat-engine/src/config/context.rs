@@ -1,16 +1,13 @@
 //! Call settings: user identity, conversation id, metadata and connector, from the command line, its context
 //! file and the cases.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map as Members, Value, json};
 
 use super::agent_targets::collect_secrets;
-use crate::cases::{
-    CallOptions, CaseTarget, Environment, McpAddresses, TestCase, VariableScope, interpolate,
-};
+use crate::cases::{CallOptions, CaseTarget, Environment, TestCase, VariableScope, interpolate};
 use hotseat_document::{
     Diagnostic, Diagnostics, Kind, MapView, check, document_shape, json as json_file, source_from_bytes,
 };
@@ -106,14 +103,8 @@ impl ContextFile {
         let (kind, mut mistakes) = (Kind::Shape(&CONTEXT_FILE), Diagnostics::new());
         check(&node, &kind, &source, &mut mistakes);
         if mistakes.is_empty() {
-            let (given, redactor) = (BTreeMap::new(), SecretRedactor::default());
-            let variables = VariableScope {
-                environment,
-                hook_variables: &given,
-                mcp: McpAddresses::Unknown,
-                allow_undefined: false,
-                redactor: &redactor,
-            };
+            let redactor = SecretRedactor::default();
+            let variables = VariableScope::new(environment, &redactor);
             interpolate(&mut node, &kind, variables, &source, &mut mistakes);
         }
         match MapView::from_node(&node, &source, &CONTEXT_FILE) {

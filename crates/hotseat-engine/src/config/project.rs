@@ -549,15 +549,12 @@ impl Project {
 
     /// Resolves an agent for a case without hooks. Fails if it uses variables set by hooks, or is invalid.
     pub fn bind_without_hooks(&self, agent: &ProjectAgent) -> Result<BoundTarget, Diagnostics> {
-        let given = BTreeMap::new();
-        let (environment, redactor) = (&*self.environment, &self.redactor);
-        agent.bind(VariableScope {
-            environment,
-            hook_variables: &given,
-            mcp: McpAddresses::Example,
-            allow_undefined: false,
-            redactor,
-        })
+        agent.bind(VariableScope { mcp: McpAddresses::Example, ..self.variables() })
+    }
+
+    /// Returns the variables of a place that no hook precedes.
+    pub(crate) fn variables(&self) -> VariableScope<'_> {
+        VariableScope::new(&self.environment, &self.redactor)
     }
 
     /// Diagnostic for a project without an agent to test.
@@ -757,14 +754,7 @@ fn resolve_variables(
     redactor: &SecretRedactor,
     mistakes: &mut Diagnostics,
 ) {
-    let given = BTreeMap::new();
-    let variables = VariableScope {
-        environment,
-        hook_variables: &given,
-        mcp: McpAddresses::Unknown,
-        allow_undefined: true,
-        redactor,
-    };
+    let variables = VariableScope { allow_undefined: true, ..VariableScope::new(environment, redactor) };
     if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
         // Agents and connectors resolve their variables when they are used.
         let used_later = ["target", "agents", "connectors", "hooks"];

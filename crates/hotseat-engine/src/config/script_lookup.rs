@@ -63,13 +63,7 @@ impl Project {
         let Some((source, node)) = self.hooks.0.get(name) else {
             return Ok(ResolvedHook::Function(self.hook_function(name, whose)?, None));
         };
-        let variables = VariableScope {
-            environment: self.environment(),
-            hook_variables: given,
-            mcp,
-            allow_undefined: false,
-            redactor: self.redactor(),
-        };
+        let variables = VariableScope { hook_variables: given, mcp, ..self.variables() };
         HookCommand::read(node, source, variables).map(ResolvedHook::Command)
     }
 
@@ -97,14 +91,8 @@ impl Project {
         let Some((source, node)) = self.hooks.0.get(name) else {
             return self.hook_function(name, whose).err();
         };
-        let (given, environment, redactor) = (BTreeMap::new(), self.environment(), self.redactor());
-        let variables = VariableScope {
-            environment,
-            hook_variables: &given,
-            mcp: McpAddresses::Example,
-            allow_undefined: true,
-            redactor,
-        };
+        let variables =
+            VariableScope { mcp: McpAddresses::Example, allow_undefined: true, ..self.variables() };
         HookCommand::read(node, source, variables).err()?.into_iter().next()
     }
 
@@ -137,14 +125,7 @@ impl Project {
             let help = nearest_or(name, known.iter().copied(), callable);
             return Err(Diagnostic::new(format!("unknown process `{name}`")).help(help).into());
         };
-        let given = BTreeMap::new();
-        let variables = VariableScope {
-            environment: self.environment(),
-            hook_variables: &given,
-            mcp: McpAddresses::Unknown,
-            allow_undefined: false,
-            redactor: self.redactor(),
-        };
+        let variables = self.variables();
         if node.get("cmd").is_some() {
             return HookCommand::read(node, source, variables).map(ProcessTarget::Command);
         }

@@ -167,9 +167,7 @@ impl RunContext {
         &'a self,
         hook_variables: &'a BTreeMap<String, Value>,
     ) -> VariableScope<'a> {
-        let (environment, redactor) = (&**self.project.environment(), self.project.redactor());
-        let mcp = McpAddresses::Example;
-        VariableScope { environment, hook_variables, mcp, allow_undefined: false, redactor }
+        VariableScope { hook_variables, mcp: McpAddresses::Example, ..self.project.variables() }
     }
 
     /// Resolves an agent with hook variables and creates the redactor for its secrets.

@@ -1,7 +1,6 @@
 //! Decodes cases.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ use crate::cases::scenarios::{
 use crate::cases::script::{read_client_tools, read_interrupt_answers};
 use crate::cases::shape::{CASE, CHECKPOINT, EXPECTED_ERROR, MESSAGE, TURN};
 use crate::cases::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
-use crate::cases::variables::{McpAddresses, VariableScope, interpolate};
+use crate::cases::variables::{VariableScope, interpolate};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check, nearest_or,
@@ -132,14 +131,8 @@ impl TestCase {
         });
         let hooks = hook_nodes(&node, source).count();
         let is_given = hooks > 0 || node.get("before").is_some();
-        let hook_variables = BTreeMap::new();
-        let variables = VariableScope {
-            environment,
-            hook_variables: &hook_variables,
-            mcp: McpAddresses::Unknown,
-            allow_undefined: is_given,
-            redactor,
-        };
+        let variables =
+            VariableScope { allow_undefined: is_given, ..VariableScope::new(environment, redactor) };
         let case = decode_case(&document, &node, variables)?;
         if let Some(agent) = case.agent.as_ref().filter(|agent| agent.has_variable()) {
             let message = "`agent` cannot use a variable set by a hook";
