@@ -254,24 +254,11 @@ async fn ag_ui(
     drop(body);
     let taken = agent.lease_or_join(&ConversationId::from(input.thread.as_str())).await?;
     let pace = SendTimeouts::new(&shared.options);
-    let (head, answered) = oneshot::channel();
-    // The run has its own task, because this one ends when its client disconnects.
-    tokio::spawn(async move {
-        match ag_ui::AgUiRun::start(&agent, input).await {
-            Err(refusal) => {
-                drop(taken);
-                drop(head.send(Err(refusal)));
-            }
-            Ok((run, first)) => {
-                let (pieces, body) = mpsc::channel(1);
-                if head.send(Ok(body)).is_err() {
-                    return run.cancel().await;
-                }
-                send_answer(StreamedAnswer::Run(run, first), taken, pieces, pace).await;
-            }
-        }
-    });
-    answered.await.map_err(|_| answer_lost())?.map(event_stream)
+    let started = async move {
+        let (run, first) = ag_ui::AgUiRun::start(&agent, input).await?;
+        Ok((StreamedAnswer::Run(run, first), taken))
+    };
+    stream_answer(started, pace).await
 }
 
 async fn chat(State(shared): State<Arc<ServerState>>, request: Request) -> Result<Response, RequestError> {
@@ -280,26 +267,32 @@ async fn chat(State(shared): State<Arc<ServerState>>, request: Request) -> Resul
     drop(body);
     let agent = shared.find_agent(&asked.model).map_err(|error| error.with_member("model"))?;
     match asked.stream {
-        true => stream_chat(agent, asked, SendTimeouts::new(&shared.options)).await,
+        true => {
+            let started = async move {
+                let (chat, taken) = openai::ChatAnswer::start(&agent, asked).await?;
+                Ok((StreamedAnswer::Chat(chat), taken))
+            };
+            stream_answer(started, SendTimeouts::new(&shared.options)).await
+        }
         false => complete_chat(agent, asked).await,
     }
 }
 
-async fn stream_chat(
-    agent: ServedAgent,
-    asked: openai::CompletionRequest,
+/// Streams an answer. It has its own task, because this one ends when its client disconnects.
+async fn stream_answer(
+    started: impl Future<Output = Result<(StreamedAnswer, ConversationLease), RequestError>> + Send + 'static,
     pace: SendTimeouts,
 ) -> Result<Response, RequestError> {
     let (head, answered) = oneshot::channel();
     tokio::spawn(async move {
-        match openai::ChatAnswer::start(&agent, asked).await {
+        match started.await {
             Err(refusal) => drop(head.send(Err(refusal))),
-            Ok((chat, taken)) => {
+            Ok((answer, taken)) => {
                 let (pieces, body) = mpsc::channel(1);
                 if head.send(Ok(body)).is_err() {
-                    return chat.cancel().await;
+                    return answer.cancel().await;
                 }
-                send_answer(StreamedAnswer::Chat(chat), taken, pieces, pace).await;
+                send_answer(answer, taken, pieces, pace).await;
             }
         }
     });

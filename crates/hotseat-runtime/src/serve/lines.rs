@@ -12,7 +12,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use hotseat_model::ModelTool;
 use hotseat_trace::plain_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ use super::InputLine;
 use super::client::{
     ClientExchange, ClientInput, ClientToolAnswer, ClientUpdate, ExchangeEnd, ExchangeStep,
     PendingClientCall, RequestError, RequestErrorKind, ServedAgent, check_id, check_user_text, client_calls,
-    client_tool, content_string, describe_problem, host_error, parse_json, parse_member,
+    client_tools, content_string, describe_problem, host_error, parse_json,
 };
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
@@ -66,16 +65,6 @@ struct LineMessage {
     context: Vec<ContextEntry>,
     #[serde(default)]
     tools: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct LineTool {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    parameters: Value,
 }
 
 /// Reason why a turn stops early.
@@ -285,7 +274,7 @@ impl LineTurn<'_, '_> {
         let agent = self.desk.agent;
         let handle = agent.conversation(&id).await?;
         let mut state = handle.state().await.map_err(host_error)?;
-        let tools = parse_tools(&message.tools)?;
+        let tools = client_tools(message.tools.iter().cloned())?;
         agent.check_offer(&tools)?;
         let context = context_entries(&message, &state)?;
         let speaker = message.ctx["authorized"]["user_id"].as_str().unwrap_or("user");
@@ -499,15 +488,6 @@ fn context_entries(
         entries.push(ContextEntry::earlier(said));
     }
     Ok(entries)
-}
-
-fn parse_tools(written: &[Value]) -> Result<Vec<ModelTool>, RequestError> {
-    let tools = written.iter().enumerate().map(|(index, value)| {
-        let at = format!("tools[{index}]");
-        let LineTool { name, description, parameters } = parse_member(&at, value.clone())?;
-        client_tool(&at, name, description, parameters)
-    });
-    tools.collect()
 }
 
 /// Message and reasoning that have not been written yet.

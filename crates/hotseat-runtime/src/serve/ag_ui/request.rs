@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::client::{
-    ClientToolAnswer, RequestError, check_id, client_tool, content_string, nullable, parse_body, parse_member,
+    ClientToolAnswer, RequestError, check_id, client_tools, content_string, nullable, parse_body,
+    parse_member,
 };
 use crate::conversation::{ApprovalVerdict, ContextEntry};
 
@@ -112,16 +113,6 @@ struct WireThreadCall {
 }
 
 #[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct WireThreadTool {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    parameters: Value,
-}
-
-#[derive(Deserialize)]
 #[serde(expecting = "an object", rename_all = "camelCase")]
 struct WireResume {
     interrupt_id: String,
@@ -193,12 +184,7 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
         };
         messages.push(ThreadMessage { place, id: message.id, body });
     }
-    let mut tools = Vec::new();
-    for (index, value) in written.tools.into_iter().enumerate() {
-        let at = format!("tools[{index}]");
-        let WireThreadTool { name, description, parameters } = parse_member(&at, value)?;
-        tools.push(client_tool(&at, name, description, parameters)?);
-    }
+    let tools = client_tools(written.tools)?;
     let mut answers = Vec::new();
     for (index, value) in written.resume.into_iter().enumerate() {
         answers.push(parse_resume(&format!("resume[{index}]"), value)?);

@@ -131,13 +131,26 @@ pub fn check_user_text(member: &str, text: &str) -> Result<(), RequestError> {
     }
 }
 
-/// Builds a tool that a client offers.
-pub fn client_tool(
-    at: &str,
+/// A tool of the client.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct WireTool {
     name: String,
+    #[serde(default, deserialize_with = "nullable")]
     description: String,
+    #[serde(default)]
     parameters: Value,
-) -> Result<ModelTool, RequestError> {
+}
+
+/// Reads the tools of the client from the member `tools`.
+pub fn client_tools(tools: impl IntoIterator<Item = Value>) -> Result<Vec<ModelTool>, RequestError> {
+    let numbered = tools.into_iter().enumerate();
+    numbered.map(|(index, tool)| client_tool(&format!("tools[{index}]"), tool)).collect()
+}
+
+/// Builds a tool that a client offers.
+pub fn client_tool(at: &str, tool: Value) -> Result<ModelTool, RequestError> {
+    let WireTool { name, description, parameters } = parse_member(at, tool)?;
     if name.is_empty() {
         return Err(RequestError::bad_request(format!("{at}.name"), "a tool needs a name"));
     }

@@ -13,8 +13,8 @@ pub use exchange::{
     client_calls, host_error, is_user_turn, open_approvals, open_questions,
 };
 pub use members::{
-    check_id, check_user_text, client_tool, content_string, describe_problem, nullable, parse_body,
-    parse_json, parse_member,
+    check_id, check_user_text, client_tool, client_tools, content_string, describe_problem, nullable,
+    parse_body, parse_json, parse_member,
 };
 pub use request_error::{RequestError, RequestErrorKind};
 pub use translate::{

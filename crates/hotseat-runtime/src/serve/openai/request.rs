@@ -123,17 +123,7 @@ struct WireHistoryCall {
 #[serde(expecting = "an object")]
 struct WireChatTool {
     r#type: String,
-    function: Option<WireChatFunction>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object")]
-struct WireChatFunction {
-    name: String,
-    #[serde(default, deserialize_with = "nullable")]
-    description: String,
-    #[serde(default)]
-    parameters: Value,
+    function: Option<Value>,
 }
 
 /// Parses the body of a request.
@@ -206,8 +196,7 @@ pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
                 format!("tools must be of type `function`, got {:?}", r#type),
             ));
         };
-        let at = format!("{at}.function");
-        tools.push(client_tool(&at, function.name, function.description, function.parameters)?);
+        tools.push(client_tool(&format!("{at}.function"), function)?);
     }
     Ok(CompletionRequest {
         model: written.model,
