@@ -1,15 +1,8 @@
 //! A trace: records in order, and views of its events.
 
-mod agents;
-mod errors;
-mod executor;
-mod hooks;
-mod interrupts;
+mod events;
 mod jsonl;
-mod llm;
-mod memory;
 mod messages;
-mod moves;
 mod tools;
 mod turns;
 mod view;
@@ -17,16 +10,13 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use agents::{AgentCallEvents, ConversationEvents, ParticipantEvents};
-pub use errors::ErrorEvents;
-pub use executor::{AllTaskEvents, ToolTaskEvents, WorkflowEvents};
-pub use hooks::{ContextAssemblyEvents, MemoryExtractionEvents};
-pub use interrupts::InterruptEvents;
+pub use events::{
+    AgentCallEvents, AllTaskEvents, ContextAssemblyEvents, ConversationEvents, ErrorEvents, InterruptEvents,
+    LlmCallEvents, MemoryEvents, MemoryExtractionEvents, MoveEvents, ParticipantEvents, ToolTaskEvents,
+    WorkflowEvents,
+};
 pub use jsonl::TraceError;
-pub use llm::LlmCallEvents;
-pub use memory::MemoryEvents;
 pub use messages::{MessageEvent, MessageEvents};
-pub use moves::MoveEvents;
 pub use tools::{ToolCallEvents, ToolCallRun, ToolEvent, ToolRunOutcome};
 pub use turns::{TurnEvents, TurnStatus};
 pub use view::{ConversationView, TypedRecord};

@@ -25,9 +25,15 @@ named! {
 }
 
 impl<'a> TurnEvents<'a> {
-    /// Returns the started turns.
-    pub fn starts(&self) -> Vec<TypedRecord<'a, TurnStart>> {
-        pick!(self.0, TurnStarted)
+    picks! {
+        /// Returns the started turns.
+        starts: TurnStart = TurnStarted;
+        /// Returns the completed turns.
+        completions: TurnCompletion = TurnCompleted;
+        /// Returns the failed turns.
+        failures: TurnFailed = TurnFailed;
+        /// Returns the calls that were cancelled because their turn ended.
+        cancellations: AsyncCancelled = AsyncCancelled;
     }
 
     /// Returns the ids of all turns, in start order.
@@ -43,13 +49,6 @@ impl<'a> TurnEvents<'a> {
     /// Returns the turns started by users.
     pub fn user_initiated(&self) -> Vec<TypedRecord<'a, TurnStart>> {
         self.starts().into_iter().filter(|start| &*start.caller_type == "user").collect()
-    }
-
-    picks! {
-        /// Returns the completed turns.
-        completions: TurnCompletion = TurnCompleted;
-        /// Returns the failed turns.
-        failures: TurnFailed = TurnFailed;
     }
 
     /// Returns the completion of a turn.
@@ -101,11 +100,6 @@ impl<'a> TurnEvents<'a> {
         let turn_id = turn_id.into();
         let all = pick!(self.0, AsyncCompleted).into_iter();
         all.filter(|p| turn_id.is_none_or(|id| &*p.turn_id == id)).collect()
-    }
-
-    /// Returns the calls that were cancelled because their turn ended.
-    pub fn cancellations(&self) -> Vec<TypedRecord<'a, AsyncCancelled>> {
-        pick!(self.0, AsyncCancelled)
     }
 }
 
