@@ -10,7 +10,7 @@ use hotseat_script::{ScriptContext, ScriptHost, ScriptLimits, thread};
 use serde_json::Value;
 
 use super::engine::{MODULE_NAME, TestFile};
-use super::excerpts::{Declaration, TestExcerpts};
+use super::excerpts::{Declaration, DeclarationKind, TestExcerpts};
 use super::keys::to_case_keys;
 use super::program::TypeScriptTest;
 use crate::cases::shape::CASE;
@@ -157,21 +157,22 @@ fn excerpts(found: &Value, file: &TestFile) -> Option<TestExcerpts> {
         file.scripts.code_offset(&file.module, one["at"].as_str().unwrap_or_default(), groups + 1)
     };
     let tests = entries("tests").iter().map(|one| match one["kind"].as_str() {
-        Some("test") => Declaration::Function {
+        Some("test") => (one, DeclarationKind::Function),
+        _ => (one, DeclarationKind::Test),
+    });
+    let groups = entries("groups").iter().map(|one| (one, DeclarationKind::Group));
+    let hooks = entries("hooks").iter().map(|one| (one, DeclarationKind::Hook));
+    let declarations = tests.chain(groups).chain(hooks).map(|(one, kind)| {
+        let is_function = kind == DeclarationKind::Function;
+        let source = one["source"].as_str().filter(|_| !is_function || !imports_itself);
+        Declaration {
+            kind,
+            offset: if is_function { None } else { offset(one) },
             name: one["case"]["name"].as_str().unwrap_or_default(),
-            source: one["source"].as_str().filter(|_| !imports_itself).unwrap_or_default(),
-        },
-        _ => Declaration::Test { offset: offset(one), source: one["source"].as_str().unwrap_or_default() },
+            source: source.unwrap_or_default(),
+        }
     });
-    let groups = entries("groups").iter().map(|one| Declaration::Group {
-        offset: offset(one),
-        source: one["source"].as_str().unwrap_or_default(),
-    });
-    let hooks = entries("hooks").iter().map(|one| Declaration::Hook {
-        offset: offset(one),
-        source: one["source"].as_str().unwrap_or_default(),
-    });
-    let declarations: Vec<Declaration<'_>> = tests.chain(groups).chain(hooks).collect();
+    let declarations: Vec<Declaration<'_>> = declarations.collect();
     sources.remove(file.module.path());
     let others: Vec<&str> = sources.values().map(String::as_str).collect();
     TestExcerpts::new(file.scripts.code(&file.module)?, &declarations, &others)

@@ -11,16 +11,27 @@ use std::ops::Range;
 
 /// Where a file declares a test or a group.
 #[derive(Debug, Clone)]
-pub enum Declaration<'a> {
-    /// A call with a function: the offset that the engine reports, if it is in this file, and the source text of the
-    /// function.
-    Test { offset: Option<usize>, source: &'a str },
+pub struct Declaration<'a> {
+    pub kind: DeclarationKind,
+    /// The offset of a call that the engine reports, if it is in this file.
+    pub offset: Option<usize>,
+    /// The name of an exported function.
+    pub name: &'a str,
+    /// The source text of the function.
+    pub source: &'a str,
+}
+
+/// Kind of a declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeclarationKind {
+    /// A call with a function.
+    Test,
     /// The same of a group.
-    Group { offset: Option<usize>, source: &'a str },
+    Group,
     /// The same of a function that runs before or after tests. It is left out with its group only.
-    Hook { offset: Option<usize>, source: &'a str },
+    Hook,
     /// An exported test function.
-    Function { name: &'a str, source: &'a str },
+    Function,
 }
 
 /// The code of a file, divided at the declarations that can be left out.
@@ -57,19 +68,8 @@ struct Piece {
 #[derive(Debug)]
 struct FoundDeclaration {
     range: Range<usize>,
-    form: DeclarationForm,
+    kind: DeclarationKind,
     inner: Vec<FoundDeclaration>,
-}
-
-/// Form of a declaration in the code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DeclarationForm {
-    /// A call that declares a test or a group.
-    Call,
-    /// A call that declares a hook.
-    Hook,
-    /// An exported function.
-    Function,
 }
 
 impl TestExcerpts {
@@ -79,26 +79,19 @@ impl TestExcerpts {
         let words =
             WordCounts::new(std::iter::once(code.as_str()).chain(others.iter().copied()), declarations);
         let mut calls: HashMap<usize, usize> = HashMap::new();
-        for declaration in declarations {
-            if let Declaration::Test { offset: Some(offset), .. }
-            | Declaration::Group { offset: Some(offset), .. }
-            | Declaration::Hook { offset: Some(offset), .. } = declaration
-            {
-                *calls.entry(*offset).or_default() += 1;
-            }
+        for offset in declarations.iter().filter_map(|declaration| declaration.offset) {
+            *calls.entry(offset).or_default() += 1;
         }
         let names = ImportedNames::new(&code);
-        let ran_once = |offset: &Option<usize>| offset.filter(|offset| calls.get(offset) == Some(&1));
         let mut found: Vec<(usize, Range<usize>)> = Vec::new();
-        for (number, declaration) in declarations.iter().enumerate() {
-            let range = match declaration {
-                Declaration::Test { offset, source } | Declaration::Group { offset, source } => {
-                    ran_once(offset).and_then(|offset| removable_call(&code, offset, source, &names))
+        for (number, Declaration { kind, offset, name, source }) in declarations.iter().enumerate() {
+            let ran_once = offset.filter(|offset| calls.get(offset) == Some(&1));
+            let range = match kind {
+                DeclarationKind::Test | DeclarationKind::Group => {
+                    ran_once.and_then(|offset| removable_call(&code, offset, source, &names))
                 }
-                Declaration::Hook { offset, source } => {
-                    ran_once(offset).and_then(|offset| hook_call(&code, offset, source, &names))
-                }
-                Declaration::Function { name, source } => {
+                DeclarationKind::Hook => ran_once.and_then(|offset| hook_call(&code, offset, source, &names)),
+                DeclarationKind::Function => {
                     words.is_named_once(name).then(|| exported_function(&code, source)).flatten()
                 }
             };
@@ -107,13 +100,13 @@ impl TestExcerpts {
         found.sort_by_key(|(_, range)| (range.start, usize::MAX - range.end));
         let mut places = vec![None; declarations.len()];
         let nested = nest(&code, &mut found.into_iter().peekable(), code.len(), declarations, &mut places);
-        if nested.iter().all(|found| found.form == DeclarationForm::Hook) {
+        if nested.iter().all(|found| found.kind == DeclarationKind::Hook) {
             return None;
         }
         let mut stays = 0;
         let before = declarations.iter().zip(&places).map(|(declaration, place)| {
             let before = stays;
-            stays += usize::from(place.is_none() && matches!(declaration, Declaration::Test { .. }));
+            stays += usize::from(place.is_none() && declaration.kind == DeclarationKind::Test);
             before
         });
         let before = before.collect();
@@ -139,14 +132,15 @@ impl Section {
         let (mut rest, mut pieces) = (String::new(), Vec::<Piece>::with_capacity(found.len()));
         // End of the code that was copied or replaced, and the start of the group of neighbours that is being replaced.
         let (mut end, mut group) = (range.start, range.start);
-        let mut before: Option<DeclarationForm> = None;
-        for FoundDeclaration { range: own, form, inner } in found {
+        let mut before: Option<&str> = None;
+        for FoundDeclaration { range: own, kind, inner } in found {
             // A hook stays as long as its group does.
-            if form == DeclarationForm::Hook {
+            if kind == DeclarationKind::Hook {
                 continue;
             }
+            let filler = filler(kind);
             let gap = &code[end..own.start];
-            let joins = before == Some(form) && is_empty_code(gap) && gap.contains(['\n', '\r']);
+            let joins = before == Some(filler) && is_empty_code(gap) && gap.contains(['\n', '\r']);
             let from = if joins { end } else { own.start };
             if !joins {
                 pad(&mut rest, code, group..end, &mut pieces, before);
@@ -155,10 +149,10 @@ impl Section {
             }
             let start = rest.len();
             if !joins {
-                rest.push_str(filler(form));
+                rest.push_str(filler);
             }
             rest.extend(code[from..own.end].chars().filter(|character| matches!(character, '\n' | '\r')));
-            (end, before) = (own.end, Some(form));
+            (end, before) = (own.end, Some(filler));
             let inner = (!inner.is_empty()).then(|| Section::new(code, own.clone(), inner));
             pieces.push(Piece { range: from..own.end, replaced: start..rest.len(), inner });
         }
@@ -187,24 +181,18 @@ impl Section {
 }
 
 /// Expression or statement in place of a declaration that is left out. A call is an expression without a value.
-fn filler(form: DeclarationForm) -> &'static str {
-    if form == DeclarationForm::Function { ";" } else { "void 0" }
+fn filler(kind: DeclarationKind) -> &'static str {
+    if kind == DeclarationKind::Function { ";" } else { "void 0" }
 }
 
 /// Adds blanks after declarations that were replaced, so the code behind them keeps its column. They belong to the last
 /// piece.
-fn pad(
-    rest: &mut String,
-    code: &str,
-    replaced: Range<usize>,
-    pieces: &mut [Piece],
-    form: Option<DeclarationForm>,
-) {
-    let (Some(form), Some(last)) = (form, pieces.last_mut()) else { return };
+fn pad(rest: &mut String, code: &str, replaced: Range<usize>, pieces: &mut [Piece], filler: Option<&str>) {
+    let (Some(filler), Some(last)) = (filler, pieces.last_mut()) else { return };
     let text = &code[replaced];
     let blanks = match text.rfind(['\n', '\r']) {
         Some(end) => text.len() - end - 1,
-        None => text.len().saturating_sub(filler(form).len()),
+        None => text.len().saturating_sub(filler.len()),
     };
     rest.extend(std::iter::repeat_n(' ', blanks));
     last.replaced.end = rest.len();
@@ -224,23 +212,19 @@ fn nest(
         if range.end > end || all.last().is_some_and(|before| before.range.end > range.start) {
             continue;
         }
-        let form = match declarations[number] {
-            Declaration::Group { source, .. } => {
-                let inner = nest(code, found, range.end, declarations, places);
-                match contains_only(code, &range, source, &inner) {
-                    true => all.push(FoundDeclaration { range, form: DeclarationForm::Call, inner }),
-                    false => all.extend(inner),
-                }
-                continue;
+        let Declaration { kind, source, .. } = declarations[number];
+        if kind == DeclarationKind::Group {
+            let inner = nest(code, found, range.end, declarations, places);
+            match contains_only(code, &range, source, &inner) {
+                true => all.push(FoundDeclaration { range, kind, inner }),
+                false => all.extend(inner),
             }
-            Declaration::Hook { .. } => DeclarationForm::Hook,
-            Declaration::Test { .. } => DeclarationForm::Call,
-            Declaration::Function { .. } => DeclarationForm::Function,
-        };
-        if form != DeclarationForm::Hook {
+            continue;
+        }
+        if kind != DeclarationKind::Hook {
             places[number] = Some(range.start);
         }
-        all.push(FoundDeclaration { range, form, inner: Vec::new() });
+        all.push(FoundDeclaration { range, kind, inner: Vec::new() });
     }
     all
 }
@@ -456,11 +440,8 @@ struct WordCounts<'a>(HashMap<&'a str, usize>);
 
 impl<'a> WordCounts<'a> {
     fn new(codes: impl Iterator<Item = &'a str>, declarations: &[Declaration<'a>]) -> WordCounts<'a> {
-        let functions = declarations.iter().filter_map(|declaration| match declaration {
-            Declaration::Function { name, .. } => Some((*name, 0)),
-            _ => None,
-        });
-        let mut counts: HashMap<&str, usize> = functions.collect();
+        let functions = declarations.iter().filter(|one| one.kind == DeclarationKind::Function);
+        let mut counts: HashMap<&str, usize> = functions.map(|function| (function.name, 0)).collect();
         if !counts.is_empty() {
             for word in codes.flat_map(|code| code.split(|character| !is_word(character))) {
                 if let Some(count) = counts.get_mut(word) {
@@ -480,6 +461,10 @@ impl<'a> WordCounts<'a> {
 mod tests {
     use super::*;
 
+    fn call<'a>(kind: DeclarationKind, offset: Option<usize>, source: &'a str) -> Declaration<'a> {
+        Declaration { kind, offset, name: "", source }
+    }
+
     /// Divides a file with tests, and with functions by their name, each by its source text.
     fn excerpts<'a>(code: &'a str, sources: &[(&'static str, &'a str)]) -> Option<TestExcerpts> {
         let declarations: Vec<Declaration<'_>> = sources
@@ -487,9 +472,9 @@ mod tests {
             .map(|(kind, source)| match *kind {
                 "test" => {
                     let start = code.find(source).expect("in the code");
-                    Declaration::Test { offset: code[..start].rfind('('), source }
+                    call(DeclarationKind::Test, code[..start].rfind('('), source)
                 }
-                name => Declaration::Function { name, source },
+                name => Declaration { kind: DeclarationKind::Function, offset: None, name, source },
             })
             .collect();
         TestExcerpts::new(code.to_string(), &declarations, &[])
@@ -531,11 +516,11 @@ mod tests {
                 "test" => {
                     let start = from + code[from..].find("it(").expect("there");
                     from = start + 1;
-                    Declaration::Test { offset: Some(start + 2), source }
+                    call(DeclarationKind::Test, Some(start + 2), source)
                 }
                 _ => {
                     let start = code.find(source).expect("there");
-                    Declaration::Group { offset: code[..start].rfind('('), source }
+                    call(DeclarationKind::Group, code[..start].rfind('('), source)
                 }
             })
             .collect();
@@ -555,7 +540,7 @@ mod tests {
             let start = code.find(source).expect("there");
             let open =
                 ["it(", "it.only("].iter().find_map(|call| Some(code[..start].rfind(call)? + call.len() - 1));
-            let test = Declaration::Test { offset: open, source };
+            let test = call(DeclarationKind::Test, open, source);
             TestExcerpts::new(code.to_string(), &[test], &[]).is_none()
         };
         assert!(!stays("it(\"a\", () => {});", "() => {}"));
@@ -591,7 +576,7 @@ mod tests {
             assert!(!stays(code, "() => {}"), "{code}");
         }
         let code = "import { it } from \"hotseat\";\nit(\"a\", () => {});";
-        let once = Declaration::Test { offset: code.rfind("(\"a\""), source: "() => {}" };
+        let once = call(DeclarationKind::Test, code.rfind("(\"a\""), "() => {}");
         assert!(TestExcerpts::new(code.into(), std::slice::from_ref(&once), &[]).is_some());
         assert!(TestExcerpts::new(code.into(), &[once.clone(), once], &[]).is_none());
     }
@@ -605,16 +590,17 @@ mod tests {
             &code[start..start + code[start..].find(to).expect("there") + to.len()]
         };
         let declarations = [
-            Declaration::Test { offset: open("  it("), source: "() => 1" },
-            Declaration::Test { offset: open("\n  it(\"b\"").map(|at| at - 3), source: "() => 2" },
-            Declaration::Group { offset: open("group("), source: source("() => {\n  before", "\n}") },
-            Declaration::Group {
-                offset: open("\ngroup(\"h").map(|at| at - 2),
-                source: source("() => {\n  it(\"b", "\n}"),
-            },
-            Declaration::Hook { offset: open("  before("), source: "() => { set(); }" },
-            Declaration::Hook { offset: open("  after("), source: "async () => {}" },
-            Declaration::Hook { offset: open("\nbefore("), source: "() => { all(); }" },
+            call(DeclarationKind::Test, open("  it("), "() => 1"),
+            call(DeclarationKind::Test, open("\n  it(\"b\"").map(|at| at - 3), "() => 2"),
+            call(DeclarationKind::Group, open("group("), source("() => {\n  before", "\n}")),
+            call(
+                DeclarationKind::Group,
+                open("\ngroup(\"h").map(|at| at - 2),
+                source("() => {\n  it(\"b", "\n}"),
+            ),
+            call(DeclarationKind::Hook, open("  before("), "() => { set(); }"),
+            call(DeclarationKind::Hook, open("  after("), "async () => {}"),
+            call(DeclarationKind::Hook, open("\nbefore("), "() => { all(); }"),
         ];
         let all = TestExcerpts::new(code.to_string(), &declarations, &[]).expect("tests can be left out");
         let (a, b) = (all.code_with(0), all.code_with(1));
@@ -656,14 +642,14 @@ mod tests {
                 Some(at - 1)
             };
             let mut declarations: Vec<Declaration<'_>> =
-                sources.iter().map(|source| Declaration::Test { offset: offset("it("), source }).collect();
+                sources.iter().map(|source| call(DeclarationKind::Test, offset("it("), source)).collect();
             at = 0;
             let mut offset = |call: &str| {
                 at += code[at..].find(call).expect("there") + call.len();
                 Some(at - 1)
             };
             declarations.extend(
-                groups.iter().map(|source| Declaration::Group { offset: offset("describe("), source }),
+                groups.iter().map(|source| call(DeclarationKind::Group, offset("describe("), source)),
             );
             let all = TestExcerpts::new(code.clone(), &declarations, &[]).expect("tests can be left out");
             let text = all.code_with(tests / 2);
