@@ -283,8 +283,8 @@ pub struct TestArgs {
     /// Run again whenever suites, scripts, agent files or the project file change, until `q` or Ctrl-C.
     #[arg(long, help_heading = RUN, conflicts_with_all = ["input", "json", "view", "dry_run", "interactive", "save", "record", "record_cassettes"])]
     pub watch: bool,
-    /// Fail if a case is skipped that is not marked `skip`, for example because the agent waits for missing
-    /// input.
+    /// Fail if a case, or an attempt of a repeated case, is skipped that is not marked `skip`, for example because the
+    /// agent waits for missing input.
     #[arg(long, help_heading = RUN)]
     pub fail_on_skip: bool,
     /// Run this hook of the project file before the first case. If it fails, no case runs.

@@ -623,6 +623,19 @@ fn unexpected_skips_can_fail_run() {
     assert_eq!((tested.output.code, tested.count("skipped")), (0, 1));
 }
 
+#[test]
+fn unexpected_skips_of_attempts_can_fail_run() {
+    let suite = [with("pwp", "type: multi_turn\n"), with("ppf", "type: multi_turn\n")].join("---\n");
+    let options = ["--runs", "3", "--min-pass-rate", "0.5", "--parallel", "1"];
+    let tested = project(&letter_agent(), &suite).test(&options);
+    assert_eq!((tested.output.code, tested.count("passed"), tested.count("unasked_skips")), (0, 2, 1));
+    let tested = project(&letter_agent(), &suite).test(&[&options[..], &["--fail-on-skip"]].concat());
+    assert_eq!((tested.output.code, tested.count("passed"), tested.count("unasked_skips")), (1, 2, 1));
+    assert!(tested.output.stdout.contains("TESTS FAILED"), "{}", tested.output);
+    let row = "Skipped:   0 (1 with skipped attempts fails the run: --fail-on-skip)";
+    assert!(tested.output.stdout.contains(row), "{}", tested.output);
+}
+
 // Output for people and programs.
 
 #[test]

@@ -217,6 +217,13 @@ impl CaseOutcome {
         self.stability.is_none() && self.verdict.status == VerdictStatus::Passed && has_failed()
     }
 
+    /// True if the case is skipped, or is repeated and one of its attempts was skipped.
+    pub fn has_skips(&self) -> bool {
+        let mut repeats = self.attempts.iter().filter(|_| self.stability.is_some());
+        self.verdict.status == VerdictStatus::Skipped
+            || repeats.any(|attempt| attempt.status() == AttemptStatus::Skipped)
+    }
+
     /// Total duration of all attempts.
     pub fn duration(&self) -> Duration {
         self.attempts.iter().map(|attempt| attempt.duration).sum()

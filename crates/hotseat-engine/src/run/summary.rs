@@ -28,7 +28,7 @@ optional_members! {
         pub failed: usize,
         /// Skipped cases.
         pub skipped: usize,
-        /// Skipped cases without a `skip` of their own.
+        /// Cases that are skipped, or were skipped in an attempt, without a `skip` of their own.
         pub unasked_skips: usize,
         /// True if such skips make the run fail.
         pub fail_on_skip: bool,
@@ -142,14 +142,12 @@ impl RunSummary {
         self.labels.add(ResultLabel::from_verdict(&outcome.verdict));
         match outcome.verdict.status {
             VerdictStatus::Passed => self.passed += 1,
-            VerdictStatus::Skipped => {
-                self.skipped += 1;
-                let case = &outcome.case_ref.case;
-                let is_unasked = case.skip.is_none() || case.left_out;
-                self.unasked_skips += usize::from(is_unasked);
-            }
+            VerdictStatus::Skipped => self.skipped += 1,
             VerdictStatus::Failed => self.failed += 1,
         }
+        let case = &outcome.case_ref.case;
+        let is_unasked = case.skip.is_none() || case.left_out;
+        self.unasked_skips += usize::from(is_unasked && outcome.has_skips());
         self.flaky += usize::from(outcome.is_flaky());
         // Counts the representative attempt of retried cases, and all attempts of repeated cases.
         match &outcome.stability {
