@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use hotseat_document::Diagnostic;
+use hotseat_document::{Diagnostic, SourceSpan, SourceText};
+use hotseat_report::ReportReadError;
 use hotseat_report::compare::{
     ComparisonRules, ReportRun, compare, read_report, read_saved_run, write_json, write_text,
 };
@@ -70,8 +71,22 @@ fn load_run(named: &str, args: &CompareArgs, context: &CliContext) -> Result<Rep
 pub const REPORT_HELP: &str = "name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in \
                                `hotseat runs`";
 
+/// Describes why a report cannot be read, at its place if it has one.
+pub fn invalid_report(named: &str, error: &ReportReadError) -> Diagnostic {
+    match error {
+        ReportReadError::MoreThanOneRun { words, line, column, excerpt } => {
+            let source = SourceText::starting_at(named, excerpt.as_str(), *line, *column);
+            let help = "write each run to a report of its own with `hotseat test -o FILE.json`";
+            Diagnostic::new(words).at(SourceSpan::new(&source, 0..1)).help(help)
+        }
+        ReportReadError::NotJson(_) | ReportReadError::NoReport { .. } => {
+            Diagnostic::new(format!("{named}: {error}")).help(REPORT_HELP)
+        }
+    }
+}
+
 fn load_report(named: &str, path: &Path) -> Result<ReportRun, Diagnostic> {
-    let wrong = |words: String| Diagnostic::new(format!("{named}: {words}")).help(REPORT_HELP);
-    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    read_report(&text, named).map_err(|error| wrong(error.to_string()))
+    let text = std::fs::read(path)
+        .map_err(|error| Diagnostic::new(format!("{named}: cannot be read: {error}")).help(REPORT_HELP))?;
+    read_report(&text, named).map_err(|error| invalid_report(named, &error))
 }

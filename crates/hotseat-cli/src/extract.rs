@@ -9,7 +9,7 @@ use hotseat_report::extract::{ExtractError, ExtractFormat, extract_results};
 use hotseat_report::reporters::{JsonLinesReporter, ReportFormat, Reporter as _, format_count};
 
 use crate::args::{ExtractArgs, ExtractFileFormat};
-use crate::compare::REPORT_HELP;
+use crate::compare::{REPORT_HELP, invalid_report};
 use crate::context::CliContext;
 use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
@@ -28,10 +28,7 @@ pub fn run(args: &ExtractArgs, context: &CliContext) -> CommandResult {
             Ok(context.print(|out| writeln!(out, "{count} in {}", shown.display())))
         }
         Err(error @ ExtractError::Write(_)) => Err(context.fail(ExitStatus::RunError, error)),
-        Err(error @ ExtractError::Read(_)) => {
-            let wrong = Diagnostic::new(format!("{}: {error}", args.run)).help(REPORT_HELP);
-            Err(context.reject([wrong]))
-        }
+        Err(ExtractError::Read(error)) => Err(context.reject([invalid_report(&args.run, &error)])),
         Err(error @ ExtractError::NoCase(_)) => {
             Err(context.reject([Diagnostic::new(format!("{}: {error}", args.run))]))
         }

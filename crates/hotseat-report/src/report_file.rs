@@ -16,6 +16,43 @@ pub enum ReportReadError {
         /// Description of the error.
         words: String,
     },
+    /// The file has more results than one run.
+    #[error("line {line} column {column}: {words}")]
+    MoreThanOneRun {
+        /// Description of what is there twice.
+        words: String,
+        /// Line of the second one, counted from 1.
+        line: u32,
+        /// Column of the second one, counted in characters from 1.
+        column: u32,
+        /// Start of the second one.
+        excerpt: String,
+    },
+}
+
+/// Maximum length of an excerpt in bytes.
+const MAX_EXCERPT_BYTES: usize = 400;
+
+impl ReportReadError {
+    /// Error at `part` of a report: it is there a second time.
+    pub(crate) fn more_than_one_run(report: &[u8], part: &str, words: String) -> Self {
+        let start = (part.as_ptr() as usize).saturating_sub(report.as_ptr() as usize).min(report.len());
+        let before = String::from_utf8_lossy(without_byte_order_mark(&report[..start]));
+        let last_line = before.rsplit('\n').next().unwrap_or_default();
+        let count = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
+        let first_line = part.lines().next().unwrap_or_default();
+        ReportReadError::MoreThanOneRun {
+            words,
+            line: count(before.matches('\n').count()),
+            column: count(last_line.chars().count()),
+            excerpt: first_line[..first_line.floor_char_boundary(MAX_EXCERPT_BYTES)].to_string(),
+        }
+    }
+}
+
+/// Some shells write a byte order mark.
+fn without_byte_order_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text)
 }
 
 impl From<serde_json::Error> for ReportReadError {
@@ -59,22 +96,47 @@ impl ReportResult<'_> {
     }
 }
 
-/// Calls `each` with the parts of a report. Fails if the text is not a run report, or `each` fails.
+/// The parts of a run that have been read.
+#[derive(Clone, Copy, PartialEq)]
+enum ReadProgress {
+    Nothing,
+    Results,
+    Whole,
+}
+
+impl ReadProgress {
+    /// Returns the progress with another part. `None` if it belongs to another run.
+    fn after(self, part: &ReportPart<'_>) -> Option<ReadProgress> {
+        match (self, part) {
+            (ReadProgress::Whole, _) | (ReadProgress::Results, ReportPart::Start(_)) => None,
+            (_, ReportPart::Start(_) | ReportPart::Result(_)) => Some(ReadProgress::Results),
+            (_, ReportPart::End { .. }) => Some(ReadProgress::Whole),
+        }
+    }
+}
+
+/// Calls `each` with the parts of a report. Fails if the text is not the report of one run, or `each` fails.
 pub(crate) fn read_parts<'t>(
     text: &'t [u8],
     mut each: impl FnMut(ReportPart<'t>) -> Result<(), ReportReadError>,
 ) -> Result<(), ReportReadError> {
     let mut is_report = false;
-    // Some shells write a byte order mark.
-    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
-    for value in serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>() {
+    let mut progress = ReadProgress::Nothing;
+    for value in serde_json::Deserializer::from_slice(without_byte_order_mark(text)).into_iter::<&RawValue>()
+    {
         let value = match value {
             Ok(value) => value.get(),
             // A killed run leaves a truncated last line.
             Err(error) if error.is_eof() && is_report => break,
             Err(error) => return Err(ReportReadError::NotJson(error.into())),
         };
-        is_report |= read_value(value, &mut each)?;
+        is_report |= read_value(value, &mut |part| {
+            progress = progress.after(&part).ok_or_else(|| {
+                let words = "another run starts here, and a report has one run".to_string();
+                ReportReadError::more_than_one_run(text, value, words)
+            })?;
+            each(part)
+        })?;
     }
     match is_report {
         true => Ok(()),

@@ -309,6 +309,43 @@ fn rejects_files_that_are_not_reports() {
     }
 }
 
+/// Results of several runs in one file cannot be told apart.
+#[test]
+fn rejects_reports_of_more_than_one_run() {
+    let agent = letter_agent();
+    let project = project(&agent, &cases(&["pppp", "pfpp"]));
+    write_report(&project, "one.jsonl", &["--runs", "2"]);
+    write_report(&project, "one.json", &["--runs", "2"]);
+    let [lines, whole] = ["one.jsonl", "one.json"].map(|file| project.workspace.read(file));
+    let results: Vec<&str> = lines.lines().collect();
+    let repeated = [results[0], results[1], results[1], results[2], results[3]].join("\n");
+    let attempts = lines.replacen("{\"run\":2,", "{\"run\":1,", 1);
+    let project = project
+        .file("two.jsonl", &format!("{lines}{lines}"))
+        .file("two.json", &format!("{whole}{whole}"))
+        .file("repeated.jsonl", &repeated)
+        .file("attempts.jsonl", &attempts);
+    let last = whole.lines().count();
+    for (file, place, words) in [
+        ("two.jsonl", "two.jsonl:5:1".to_string(), "another run starts here, and a report has one run"),
+        ("two.json", format!("two.json:{}:1", last + 1), "another run starts here, and a report has one run"),
+        ("repeated.jsonl", "repeated.jsonl:3:1".to_string(), "this is the second result of the case `pppp`"),
+        (
+            "attempts.jsonl",
+            "attempts.jsonl:2:1".to_string(),
+            "the case `pppp` has two attempts with the number 1",
+        ),
+    ] {
+        let output = project.hotseat(&["compare", "one.json", file]);
+        assert_eq!((output.code, &*output.stdout), (2, ""), "{output}");
+        for part in [words, &place, "write each run to a report of its own"] {
+            assert!(output.stderr.contains(part), "{part}: {output}");
+        }
+    }
+    let output = project.hotseat(&["extract", "two.jsonl"]);
+    assert!(output.code == 2 && output.stderr.contains("two.jsonl:5:1"), "{output}");
+}
+
 #[test]
 fn output_fits_narrow_width() {
     let agent = letter_agent();

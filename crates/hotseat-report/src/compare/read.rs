@@ -1,16 +1,25 @@
 //! Reads runs from their reports, for comparisons.
 
+use std::collections::HashSet;
+
 use super::cases::{CheckContent, ReportCase, ReportRun, ReportTurn, read_status};
 use super::content::{AttemptContent, FailureContent, ReliabilityContent, UsageContent, counted_attempt};
 use crate::report_file::{ReportPart, ReportReadError, read_parts};
 use hotseat_trace::VerdictStatus;
 
-/// Reads a report. `shown` is its name for display. Fails if the file is not a run report.
+/// Reads a report. `shown` is its name for display. Fails if the file is not the report of one run.
 pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadError> {
     let mut run = ReportRun { label: shown.to_string(), is_incomplete: true, ..ReportRun::default() };
+    let mut known = HashSet::new();
     read_parts(text, |part| {
         match part {
-            ReportPart::Result(result) => run.cases.push(result.read::<ResultContent>()?.into_case()),
+            ReportPart::Result(result) => {
+                let content: ResultContent = result.read()?;
+                if let Some(words) = content.find_duplicate(&mut known) {
+                    return Err(ReportReadError::more_than_one_run(text, result.0, words));
+                }
+                run.cases.push(content.into_case());
+            }
             ReportPart::Start(start) => {
                 run.started_at = start.started_at;
                 run.agent = start.agent_id;
@@ -62,6 +71,21 @@ struct FingerprintsContent {
 }
 
 impl ResultContent {
+    /// Returns what is there twice: the case among those with a `known` suite and id, or one of its attempts.
+    fn find_duplicate(&self, known: &mut HashSet<(String, String)>) -> Option<String> {
+        let id = &self.id;
+        if !known.insert((self.file.clone(), id.clone())) {
+            return Some(format!(
+                "this is the second result of the case `{id}`, and a report has one of each case"
+            ));
+        }
+        let mut numbers = HashSet::new();
+        let repeats = self.run_details.iter().filter_map(|attempt| attempt.run);
+        let mut tried = repeats.chain(self.attempts.iter().filter_map(|attempt| attempt.attempt));
+        let twice = tried.find(|number| !numbers.insert(*number));
+        twice.map(|number| format!("the case `{id}` has two attempts with the number {number}"))
+    }
+
     fn into_case(self) -> ReportCase {
         let case = ReportCase {
             id: self.id,
