@@ -346,6 +346,26 @@ fn rejects_reports_of_more_than_one_run() {
     assert!(output.code == 2 && output.stderr.contains("two.jsonl:5:1"), "{output}");
 }
 
+/// The third and the fourth run have attempts at one case only.
+#[test]
+fn spread_is_of_runs_with_all_cases() {
+    let result = |id: &str, statuses: &[&str]| {
+        let runs: Vec<Value> =
+            (1..).zip(statuses).map(|(n, status)| json!({"run": n, "status": status})).collect();
+        json!({"id": id, "status": "failed", "run_details": runs})
+    };
+    let report = |results: &[Value]| json!({ "results": results }).to_string();
+    let more = result("more", &["passed", "failed", "failed", "failed"]);
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent)
+        .file("before.json", &report(&[more.clone(), result("few", &["passed", "passed"])]))
+        .file("after.json", &report(&[more, result("few", &["passed"])]));
+    let (_, found) = run_compare(&project, &["before.json", "after.json"]);
+    let rate = &found["pass_rate"];
+    let spread = json!({"mean": 0.75, "deviation": 0.25, "least": 0.5, "most": 1.0});
+    assert_eq!((&rate["before"]["by_run"], &rate["after"]["by_run"]), (&spread, &Value::Null), "{rate:#}");
+}
+
 #[test]
 fn output_fits_narrow_width() {
     let agent = letter_agent();

@@ -263,13 +263,13 @@ fn significance_of(compared: &PassRateTest, found: bool) -> SignificantChange {
 fn pass_rates<'a>(cases: impl Iterator<Item = &'a ReportCase> + Clone, confidence: f64) -> PassRates {
     let passed = cases.clone().map(ReportCase::passed_attempts).sum();
     let tries = cases.clone().map(|case| case.attempts.len()).sum();
-    let most = cases.clone().map(|case| case.attempts.len()).max().unwrap_or(0);
+    // A run in which not all cases had an attempt says something about the other cases only.
+    let whole_runs = cases.clone().map(|case| case.attempts.len()).min().unwrap_or(0);
     let rate = |at: usize| {
-        let made = cases.clone().filter_map(move |case| case.attempts.get(at));
-        let passed: Vec<bool> = made.map(|attempt| attempt.passed).collect();
-        passed.iter().filter(|passed| **passed).count() as f64 / passed.len().max(1) as f64
+        let passed = cases.clone().filter(|case| case.attempts[at].passed).count();
+        passed as f64 / cases.clone().count() as f64
     };
-    let by_attempt = (most > 1).then(|| SummaryStatistics::from_values((0..most).map(rate)));
+    let by_attempt = (whole_runs > 1).then(|| SummaryStatistics::from_values((0..whole_runs).map(rate)));
     PassRates { passed, attempts: tries, interval: wilson_interval(passed, tries, confidence), by_attempt }
 }
 
