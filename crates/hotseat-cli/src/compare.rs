@@ -56,8 +56,7 @@ enum LoadRunError {
 /// Loads a run by name: a report file if one exists, else a saved run.
 fn load_run(named: &str, args: &CompareArgs, context: &CliContext) -> Result<ReportRun, LoadRunError> {
     let path = context.folder.join(named);
-    // A name with a report extension means a file, even if the file does not exist.
-    if path.is_file() || ReportFormat::from_path(&path).is_some() {
+    if is_report(&path) {
         return load_report(named, &path).map_err(LoadRunError::InvalidReport);
     }
     let store = store_location::open_store(&args.location, context).map_err(LoadRunError::AlreadyReported)?;
@@ -70,6 +69,11 @@ fn load_run(named: &str, args: &CompareArgs, context: &CliContext) -> Result<Rep
 /// Says which files can be named in place of a saved run.
 pub const REPORT_HELP: &str = "name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in \
                                `hotseat runs`";
+
+/// Returns true if a path means a report: a file or a pipe, or a name with a report extension, even if nothing has it.
+pub fn is_report(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_dir()) || ReportFormat::from_path(path).is_some()
+}
 
 /// Describes why a report cannot be read, at its place if it has one.
 pub fn invalid_report(named: &str, error: &ReportReadError) -> Diagnostic {

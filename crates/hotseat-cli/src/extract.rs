@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
 use hotseat_report::extract::{ExtractError, ExtractFormat, extract_results};
-use hotseat_report::reporters::{JsonLinesReporter, ReportFormat, Reporter as _, format_count};
+use hotseat_report::reporters::{JsonLinesReporter, Reporter as _, format_count};
 
 use crate::args::{ExtractArgs, ExtractFileFormat};
-use crate::compare::{REPORT_HELP, invalid_report};
+use crate::compare::{REPORT_HELP, invalid_report, is_report};
 use crate::context::CliContext;
 use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
@@ -38,8 +38,7 @@ pub fn run(args: &ExtractArgs, context: &CliContext) -> CommandResult {
 /// Loads a report file if one has this name, else a saved run as a report. Returns also the default name of the folder.
 fn load_report(args: &ExtractArgs, context: &CliContext) -> Result<(Vec<u8>, PathBuf), ExitStatus> {
     let path = context.folder.join(&args.run);
-    // A name with a report extension means a file, even if the file does not exist.
-    if path.is_file() || ReportFormat::from_path(&path).is_some() {
+    if is_report(&path) {
         let report = std::fs::read(&path).map_err(|error| {
             let message = format!("{}: cannot be read: {error}", args.run);
             context.reject([Diagnostic::new(message).help(REPORT_HELP)])

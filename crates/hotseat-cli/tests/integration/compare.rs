@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::common::letters::{case, cases, letter_agent, project, with};
-use crate::common::{Project, echo_agent};
+use crate::common::{HOTSEAT, Project, TEST_TIMEOUT, echo_agent};
 
 /// Runs all cases and writes a report.
 #[track_caller]
@@ -344,6 +344,24 @@ fn rejects_reports_of_more_than_one_run() {
     }
     let output = project.hotseat(&["extract", "two.jsonl"]);
     assert!(output.code == 2 && output.stderr.contains("two.jsonl:5:1"), "{output}");
+}
+
+/// Shells pass the output of commands as pipes: `hotseat compare <(…) <(…)`.
+#[test]
+#[cfg(unix)]
+fn reads_reports_from_pipes() {
+    let agent = letter_agent();
+    let project = project(&agent, &case("pp"));
+    write_report(&project, "before.json", &[]);
+    write_report(&project, "after.jsonl", &[]);
+    let script = format!(
+        "mkfifo one two; cat before.json > one & cat after.jsonl > two & '{HOTSEAT}' compare one two && \
+         cat after.jsonl | '{HOTSEAT}' extract /dev/stdin -o results"
+    );
+    let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stdout.contains("cases:  1 in both and compared"), "{output}");
+    assert!(output.stdout.contains("1 file in results"), "{output}");
 }
 
 /// The third and the fourth run have attempts at one case only.
