@@ -155,6 +155,32 @@ fn altered_rows_are_detected() {
     assert!(found > 10, "{found}");
 }
 
+/// As on a read-only volume. Users who may write everywhere cannot see the difference.
+#[test]
+fn store_in_read_only_folder_can_be_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let agent = agent();
+    let project = project(&agent);
+    let path = store_path(&project);
+    let folder = path.parent().expect("a folder");
+    let commands: [&[&str]; 5] = [
+        &["runs"],
+        &["show", "last"],
+        &["compare", "last~1", "last"],
+        &["extract", "last", "-o", "results"],
+        &["list", "--last-failed"],
+    ];
+    let run_all =
+        || commands.map(|arguments| project.hotseat(arguments)).map(|output| (output.code, output.stdout));
+    let expected = run_all();
+    let allow = |mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).expect("an own folder");
+    allow(0o555);
+    let found = run_all();
+    allow(0o755);
+    assert_eq!(found, expected);
+}
+
 /// Simulates a full disk by limiting the file size.
 #[test]
 fn reports_run_that_cannot_be_saved() {

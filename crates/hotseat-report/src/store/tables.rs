@@ -117,7 +117,16 @@ pub(super) enum OpenMode {
 }
 
 pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStoreError> {
-    let fail = |error: rusqlite::Error| RunStoreError::from_sqlite(path, &error);
+    let fail = |error: rusqlite::Error| match purpose {
+        OpenMode::Read if is_write_refused(&error) && has_unmerged_changes(path) => {
+            RunStoreError::Unusable(format!(
+                "{} cannot be read: a run was killed, and reading what it saved last needs a folder that can be written \
+                 ({error}): copy the folder to another place, and name the copy with --store",
+                path.display()
+            ))
+        }
+        _ => RunStoreError::from_sqlite(path, &error),
+    };
     if purpose == OpenMode::Create {
         create_store_folder(path).map_err(|error| RunStoreError::from_io(path, &error))?;
         if !path.exists() {
@@ -213,17 +222,27 @@ fn connect(path: &Path, purpose: OpenMode) -> rusqlite::Result<Connection> {
         OpenMode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    let cannot_write_beside = purpose == OpenMode::Read
-        && is_empty(&connection).is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::CannotOpen));
-    let mut beside = path.as_os_str().to_owned();
-    beside.push("-wal");
-    if !cannot_write_beside || Path::new(&beside).exists() {
+    let cannot_write_beside =
+        purpose == OpenMode::Read && is_empty(&connection).is_err_and(|error| is_write_refused(&error));
+    if !cannot_write_beside || has_unmerged_changes(path) {
         return Ok(connection);
     }
     // If nothing can be written there, no other process writes either, and the file contains everything.
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)
+}
+
+/// Returns true if SQLite could not create its files beside the store: the folder, or the file system, is read-only.
+fn is_write_refused(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// Returns true if the store has changes that are not in its file yet, as after a killed run.
+fn has_unmerged_changes(path: &Path) -> bool {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-wal");
+    fs::metadata(beside).is_ok_and(|changes| changes.len() > 0)
 }
 
 /// Enables write-ahead logging. This needs exclusive access, for which SQLite does not wait by itself.
