@@ -9,8 +9,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args as ClapArgs, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hotseat_checks::RoleReference;
+use hotseat_engine::cases::{PassRate, parse_rate};
 use hotseat_engine::config::{parse_bytes, parse_seconds};
-use hotseat_engine::run::{PassRate, Shard};
+use hotseat_engine::run::Shard;
 use hotseat_report::compare::DEFAULT_CONFIDENCE;
 use hotseat_report::view::EDITORS;
 
@@ -922,9 +923,9 @@ fn positive(text: &str) -> Result<usize, String> {
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(part) if part > 0.0 && part < 1.0 => Ok(part),
-        _ => Err("expected a number between 0 and 1, such as 0.95".to_string()),
+    match parse_rate(text) {
+        Some(part) if part > 0.0 && part < 1.0 => Ok(part),
+        _ => Err("expected a number between 0 and 1, such as 0.95 or 95%".to_string()),
     }
 }
 

@@ -86,6 +86,14 @@ pub fn ignored_retries_note(plan: &RunPlan, options: ExecutionOptions) -> Option
     })
 }
 
+/// Returns a note if the project file sets a pass rate and the run repeats no case for it.
+pub fn ignored_pass_rate_note(project: &Project, options: ExecutionOptions) -> Option<Diagnostic> {
+    (options.runs == 1 && project.min_pass_rate.is_some()).then(|| {
+        let words = "`min_pass_rate` of the project file is ignored, because each case runs once";
+        Diagnostic::new(format!("{words}: set `runs` beside it, or pass `--runs N`"))
+    })
+}
+
 pub fn overrides(args: &TestArgs, input: Option<&TestInput>) -> CaseOverrides {
     CaseOverrides {
         on_missing_input: args.on_missing_input.map(|missing| match missing {

@@ -243,7 +243,7 @@ fn rejects_unprovable_reliability() {
         output.stderr
     };
     assert_snapshot!(wrong("", "reliability: { rate: 0.9, max_runs: 10 }\n"), @"
-    error: at least 33 runs are needed to confirm a rate of 0.9 with a confidence of 0.95, even if every run passes
+    error: at least 33 runs are needed to confirm a rate of 90% with a confidence of 95%, even if every run passes
      --> a.test.yaml:2:37
       |
     2 | reliability: { rate: 0.9, max_runs: 10 }
@@ -251,6 +251,11 @@ fn rejects_unprovable_reliability() {
       |
       = help: increase `max_runs` to about 99, or declare a lower `rate` or `confidence`
     ");
+    let most = wrong("", "reliability: { rate: 0.999, max_runs: 10 }\n");
+    assert!(
+        most.contains("a rate of 99.9% ") && most.contains("increase `max_runs` to about 10000,"),
+        "{most}"
+    );
     assert_snapshot!(wrong("", "reliability: { rate: 1 }\n"), @"
     error: `rate` must be between 0 and 1: no number of attempts can prove that a case always passes
      --> a.test.yaml:2:22

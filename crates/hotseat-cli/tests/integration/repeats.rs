@@ -200,6 +200,40 @@ fn runs_flag_overrides_project() {
 }
 
 #[test]
+fn rates_have_one_form_everywhere() {
+    for rate in ["0.66", "66%", "'66 %'"] {
+        let agent = letter_agent();
+        let text = format!("target: {{ endpoint: '{}' }}\nruns: 3\nmin_pass_rate: {rate}\n", agent.url());
+        let tested = Project::with_config(&text).suite("a", &case("pfp")).test(&[]);
+        assert_eq!(tested.output.code, 0, "{rate}: {}", tested.output);
+        assert_eq!(tested.report["summary"]["overall_pass_rate"], 66.7);
+    }
+    let agent = letter_agent();
+    let letters = "p".repeat(40);
+    let declared = with(&letters, "reliability: { rate: 50%, confidence: 80% }\n");
+    let tested = project(&agent, &declared).test(&[]);
+    let reliability = &tested.case(&letters)["reliability"];
+    assert_eq!(
+        (&reliability["rate"], &reliability["confidence"]),
+        (&json!(0.5), &json!(0.8)),
+        "{reliability:#}"
+    );
+}
+
+#[test]
+fn pass_rate_without_repeats_has_a_note() {
+    let agent = letter_agent();
+    let text = format!("target: {{ endpoint: '{}' }}\nmin_pass_rate: 50%\n", agent.url());
+    let project = Project::with_config(&text).suite("a", &case("ppf"));
+    let note =
+        "note: `min_pass_rate` of the project file is ignored, because each case runs once: set `runs`";
+    let tested = project.test(&[]);
+    assert!(tested.output.code == 0 && tested.output.stderr.contains(note), "{}", tested.output);
+    let tested = project.test(&["--runs", "2"]);
+    assert!(tested.output.code == 0 && !tested.output.stderr.contains("min_pass_rate"), "{}", tested.output);
+}
+
+#[test]
 fn skipped_case_is_reported_once() {
     let agent = letter_agent();
     let suite = with("a", "skip: true\n") + "---\n" + &case("pp");
@@ -404,7 +438,7 @@ fn rejects_contradictory_options() {
     2 | min_pass_rate: 80
       |                ^^
       |
-      = help: 0.8: four of five runs must pass
+      = help: 0.8 or 80%: four of five runs must pass
     ");
     wrong("runs: 0");
     wrong("retries: -1");

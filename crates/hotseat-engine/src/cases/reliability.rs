@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::pass_rate::{format_rate, read_rate};
 use super::shape::RELIABILITY;
 use hotseat_document::{Diagnostic, Diagnostics, MapView};
 use hotseat_statistics::SequentialTest;
@@ -43,7 +44,7 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
         return ReliabilitySetting::Inherited;
     };
     let mut part = |key: &str, what: &str, example: &str| {
-        let number = written.number(key)?.as_f64()?;
+        let number = read_rate(&written, key)?;
         let is_part = number > 0.0 && number < 1.0;
         if !is_part {
             let wrong =
@@ -66,7 +67,9 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
     if max_runs.is_some_and(|most| most < fewest) || fewest > MAX_RUNS_LIMIT {
         let place = if written.has("max_runs") { "max_runs" } else { "rate" };
         let message = format!(
-            "at least {fewest} runs are needed to confirm a rate of {rate} with a confidence of {confidence}, even if every run passes"
+            "at least {fewest} runs are needed to confirm a rate of {} with a confidence of {}, even if every run passes",
+            format_rate(rate),
+            format_rate(confidence)
         );
         let help = match fewest > MAX_RUNS_LIMIT {
             true => {
@@ -74,7 +77,7 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
             }
             false => format!(
                 "increase `max_runs` to about {}, or declare a lower `rate` or `confidence`",
-                DEFAULT_MAX_RUNS_FACTOR * fewest
+                default_max_runs(fewest)
             ),
         };
         diagnostics.push(Diagnostic::new(message).at(written.place_of(place)).help(help));
@@ -85,9 +88,14 @@ pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Rel
             "a case with a declared reliability is never retried, since retries would distort its pass rate",
         ));
     }
-    let max_runs = max_runs.unwrap_or_else(|| (DEFAULT_MAX_RUNS_FACTOR * fewest).min(MAX_RUNS_LIMIT));
+    let max_runs = max_runs.unwrap_or_else(|| default_max_runs(fewest));
     ReliabilitySetting::Here(Reliability { rate, confidence, max_runs })
 }
 
+/// Default `max_runs` of a case that needs at least `fewest` attempts.
+fn default_max_runs(fewest: usize) -> usize {
+    (DEFAULT_MAX_RUNS_FACTOR * fewest).min(MAX_RUNS_LIMIT)
+}
+
 /// Upper bound of `max_runs`.
-const MAX_RUNS_LIMIT: usize = 10_000;
+pub(crate) const MAX_RUNS_LIMIT: usize = 10_000;

@@ -6,6 +6,7 @@ use super::judging::JUDGE_KIND;
 use super::limits::{MILLISECONDS, TIMEOUT};
 use super::mcp_shape::{CASE_FAULT, MCP_KIND};
 use super::models_shape::MODELS_KIND;
+use super::pass_rate::RATE;
 use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use hotseat_document::{Kind, TaggedShapes, document_shape};
 use hotseat_targets::message::MessageRole;
@@ -164,12 +165,12 @@ document_shape! {
     /// Required pass rate of a case, with a confidence level. The case is repeated until the rate is
     /// confirmed or refuted.
     pub static RELIABILITY "Reliability" {
-        /// Required fraction of passing attempts, between 0 and 1.
-        required "rate" = Kind::Number,
-        /// Confidence level, between 0 and 1: with 0.95 at most one conclusion in twenty is wrong.
-        optional "confidence" = Kind::Number, shown "0.95",
+        /// Required fraction of passing attempts, between 0 and 1: 0.9 or 90%.
+        required "rate" = RATE,
+        /// Confidence level, between 0 and 1: with 0.95 or 95% at most one conclusion in twenty is wrong.
+        optional "confidence" = RATE, shown "0.95",
         /// Maximum number of attempts. A case without a conclusion by then fails. Default: three times the
-        /// number that a case needs if it always passes.
+        /// number that a case needs if it always passes, but at most 10000.
         optional "max_runs" = Kind::Integer { min: 1, max: 10_000 },
     }
 

@@ -14,9 +14,9 @@ use super::script_settings::{self, ProcessDefinitions};
 use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
 use crate::cases::{
-    AgentsByName, DecodeSettings, Environment, InheritedSettings, MODEL_PREFIX, McpAddresses, Reliability,
-    ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_peer_words, interpolate,
-    read_judging, read_reliability, references, unknown_agent,
+    AgentsByName, DecodeSettings, Environment, InheritedSettings, MODEL_PREFIX, McpAddresses, PassRate,
+    Reliability, ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_peer_words,
+    interpolate, read_judging, read_rate, read_reliability, references, unknown_agent,
 };
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
@@ -48,7 +48,7 @@ pub struct Project {
     /// Attempts per case, if set.
     pub runs: Option<usize>,
     /// Minimum pass rate of repeated cases, from 0 to 1, if set.
-    pub min_pass_rate: Option<f64>,
+    pub min_pass_rate: Option<PassRate>,
     /// Reliability of cases that declare none.
     pub reliability: Option<Reliability>,
     /// Maximum number of replaced invalid attempts per case, if set.
@@ -778,17 +778,18 @@ fn resolve_variables(
     }
 }
 
-fn read_min_pass_rate(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<f64> {
-    let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
-    if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
+fn read_min_pass_rate(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<PassRate> {
+    let written = read_rate(map, "min_pass_rate")?;
+    let rate = PassRate::new(written);
+    if rate.is_none() {
         let place = map.place_near("min_pass_rate");
         mistakes.push(
             Diagnostic::new("`min_pass_rate` must be more than 0 and at most 1")
                 .at(place)
-                .help("0.8: four of five runs must pass"),
+                .help("0.8 or 80%: four of five runs must pass"),
         );
     }
-    min_pass_rate
+    rate
 }
 
 fn read_project_reliability(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Reliability> {

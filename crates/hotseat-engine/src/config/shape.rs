@@ -3,7 +3,7 @@
 use super::agent_targets::{HEADERS, TARGET};
 use crate::cases::shape::{RELIABILITY_KIND, RETRIES};
 use crate::cases::topic_shape::{GRAPH_FIELD, SIMULATE_FIELD, TOPICS_FIELD};
-use crate::cases::{CRITERIA_KIND, JUDGE_KIND, MCP_KIND, MILLISECONDS, MODELS_KIND};
+use crate::cases::{CRITERIA_KIND, JUDGE_KIND, MCP_KIND, MILLISECONDS, MODELS_KIND, RATE};
 use hotseat_document::{Kind, document_shape};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -50,8 +50,8 @@ document_shape! {
         optional "parallel" = Kind::Integer { min: 1, max: 10_000 }, shown "8",
         /// Number of attempts per case, to measure its stability.
         optional "runs" = Kind::Integer { min: 1, max: 10_000 }, shown "1",
-        /// Minimum pass rate of a case that is repeated, from 0 to 1.
-        optional "min_pass_rate" = Kind::Number, shown "1",
+        /// Minimum pass rate of a case that is repeated (`runs`), up to 1: 0.8 or 80%.
+        optional "min_pass_rate" = RATE, shown "1",
         /// Number of retries of a failed case that is not repeated.
         optional "retries" = RETRIES, shown "0",
         /// Default required pass rate: each case is repeated until the rate is confirmed or refuted.

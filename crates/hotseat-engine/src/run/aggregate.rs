@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hotseat_trace::{AttemptFailure, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 
 use super::attempt_result::Attempt;
-use super::pass_rate::PassRate;
 use super::series::StopRule;
 use super::stability::{CaseStability, ReliabilityGrade, ReliabilityResult};
+use crate::cases::{MAX_RUNS_LIMIT, PassRate, format_rate};
 
 const MORE_RUNS: &str = "increase `max_runs` for a conclusion";
+const OTHER_RATE: &str = "no more runs are supported: declare a lower `confidence`, or a `rate` that the agent exceeds or misses clearly";
 const NO_MORE_SAVED: &str = "the saved run has no more attempts: run the case again for a conclusion";
 
 /// Aggregate verdict of a repeated case.
@@ -69,7 +70,7 @@ impl AggregateVerdict {
 
     fn from_reliability(promise: ReliabilityResult, stability: &CaseStability) -> AggregateVerdict {
         let ReliabilityResult { reliability, grade, .. } = promise;
-        let (rate, confidence) = (format_percent(reliability.rate), format_percent(reliability.confidence));
+        let (rate, confidence) = (format_rate(reliability.rate), format_rate(reliability.confidence));
         let so_far = describe_passes(stability, stability.runs + stability.missing_attempts());
         let (came_to, words) = match grade {
             ReliabilityGrade::Pass => (AggregateOutcome::Enough, so_far),
@@ -96,7 +97,11 @@ impl AggregateVerdict {
             summary: words,
             lacks_valid_attempts: stability.missing_attempts() > 0 && grade == ReliabilityGrade::Inconclusive,
             // Only a recheck ends early without a conclusion.
-            advice: if stability.runs < reliability.max_runs { NO_MORE_SAVED } else { MORE_RUNS },
+            advice: match () {
+                () if stability.runs < reliability.max_runs => NO_MORE_SAVED,
+                () if reliability.max_runs < MAX_RUNS_LIMIT => MORE_RUNS,
+                () => OTHER_RATE,
+            },
         }
     }
 
@@ -174,9 +179,4 @@ fn describe_passes(stability: &CaseStability, runs: usize) -> String {
         1 => format!("{passed} of {runs} runs passed, 1 was invalid"),
         missing => format!("{passed} of {runs} runs passed, {missing} were invalid"),
     }
-}
-
-/// Formats a fraction as a percentage: 90%, 99.5%.
-fn format_percent(part: f64) -> String {
-    format!("{}%", (part * 1e4).round() / 100.0)
 }

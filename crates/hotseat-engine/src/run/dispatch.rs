@@ -10,11 +10,10 @@ use super::attempt_result::Attempt;
 use super::cancellation::RunControl;
 use super::execution_options::ExecutionOptions;
 use super::outcome::{AttemptPolicy, CaseOutcome, is_retryable};
-use super::pass_rate::PassRate;
 use super::plan::SelectedCase;
 use super::series::{RepeatSeries, StopRule};
 use super::summary::RunSummary;
-use crate::cases::{Reliability, ReliabilitySetting, TestCase};
+use crate::cases::{PassRate, Reliability, ReliabilitySetting, TestCase};
 
 /// Scheduling state of a run.
 #[derive(Debug)]

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pass_rate::PassRate;
-use crate::cases::Reliability;
+use crate::cases::{PassRate, Reliability};
 
 /// Execution options of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

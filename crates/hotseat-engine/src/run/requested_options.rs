@@ -3,7 +3,7 @@
 use hotseat_document::Diagnostic;
 
 use super::execution_options::ExecutionOptions;
-use super::pass_rate::PassRate;
+use crate::cases::PassRate;
 use crate::config::Project;
 
 /// Default number of parallel conversations. They mostly wait for the network, and an agent on a developer
@@ -45,12 +45,11 @@ impl RequestedOptions {
             return Err(Diagnostic::new(message).help(help));
         }
         let default_parallel = if self.may_ask_human { 1 } else { DEFAULT_PARALLEL };
-        let of_project = || project.min_pass_rate.and_then(PassRate::new);
         Ok(ExecutionOptions {
             parallel: self.parallel.or(project.parallel).unwrap_or(default_parallel),
             fail_fast: self.fail_fast,
             runs,
-            min_pass_rate: self.min_pass_rate.or_else(of_project).unwrap_or(PassRate::ALL),
+            min_pass_rate: self.min_pass_rate.or(project.min_pass_rate).unwrap_or(PassRate::ALL),
             // An explicit number of runs overrides declared reliability targets.
             as_declared: self.runs.is_none(),
             reliability: project.reliability,

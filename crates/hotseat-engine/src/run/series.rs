@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use hotseat_trace::{FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
-use super::pass_rate::PassRate;
-use crate::cases::Reliability;
+use crate::cases::{PassRate, Reliability};
 use hotseat_statistics::{RateDecision, SequentialTest};
 
 /// Condition to stop repeating a case.

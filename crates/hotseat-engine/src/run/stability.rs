@@ -267,7 +267,7 @@ fn agreement(all: &[AttemptAnswers]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::PassRate;
+    use crate::cases::PassRate;
 
     fn stability(passed: usize, runs: usize) -> CaseStability {
         let none = RepeatSeries::new(StopRule::Made { runs: 0, least: PassRate::ALL }, 0);

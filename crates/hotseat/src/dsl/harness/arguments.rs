@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, nearest_or};
-use hotseat_engine::run::{PassRate, PassRateError};
+use hotseat_engine::cases::{PassRate, PassRateError};
 
 /// Text of `--help`.
 pub(super) const HELP: &str = "\
