@@ -309,6 +309,21 @@ fn rejects_files_that_are_not_reports() {
     }
 }
 
+#[test]
+fn rates_next_to_the_limits_are_not_rounded_to_them() {
+    let report = |passed: usize| {
+        let status = |n: usize| if n < passed { "passed" } else { "failed" };
+        let runs: Vec<Value> = (0..2500).map(|n| json!({"run": n + 1, "status": status(n)})).collect();
+        json!({"results": [{"id": "a", "status": "failed", "run_details": runs}]}).to_string()
+    };
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).file("most.json", &report(2499)).file("few.json", &report(1));
+    let output = project.hotseat(&["compare", "most.json", "few.json", "--confidence", "99.999%"]);
+    let rates = "pass rate: 99.9% (2499/2500, 99–99.9%) → 0.1% (1/2500, 0.1–1%)";
+    assert!(output.stdout.contains(rates), "{output}");
+    assert!(output.stdout.contains("(99.999% confidence)"), "{output}");
+}
+
 /// Results of several runs in one file cannot be told apart.
 #[test]
 fn rejects_reports_of_more_than_one_run() {

@@ -233,6 +233,21 @@ fn pass_rate_without_repeats_has_a_note() {
     assert!(tested.output.code == 0 && !tested.output.stderr.contains("min_pass_rate"), "{}", tested.output);
 }
 
+/// A rate is 100% only if nothing failed, and 0% only if nothing passed.
+#[test]
+fn rates_next_to_the_limits_are_not_rounded_to_them() {
+    let agent = letter_agent();
+    let [most, few] = ["pf", "fp"].map(|letters| {
+        let (many, one) = letters.split_at(1);
+        many.repeat(250) + one
+    });
+    let tested = project(&agent, &cases(&[&most, &few])).test(&["--runs", "251"]);
+    for line in ["… 99.6% (250/251)", "… 0.4% (1/251)", "  rate 98–99.9% (95%)", "  rate 0.1–2% (95%)"]
+    {
+        assert!(tested.output.stdout.contains(line), "{line}: {}", tested.output);
+    }
+}
+
 #[test]
 fn skipped_case_is_reported_once() {
     let agent = letter_agent();

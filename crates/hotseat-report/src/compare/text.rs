@@ -8,7 +8,8 @@ use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison};
 use super::divergence::{Divergence, DivergentStep, describe_differences};
 use super::figures::{ComparedFigure, FigureUnit};
 use super::significance::SignificantChange;
-use crate::reporters::{format_count, format_duration, format_percent, one_line, wrap};
+use crate::reporters::{format_count, format_duration, format_percent, format_whole_percent, one_line, wrap};
+use hotseat_engine::cases::format_rate;
 
 /// Maximum number of rows of each section.
 const MAX_ROWS: usize = 20;
@@ -87,7 +88,7 @@ impl ComparisonWriter<'_> {
             (comparison.passed_before.by_attempt, comparison.passed_after.by_attempt)
         {
             let side = |spread: hotseat_statistics::SummaryStatistics| {
-                format!("{:.1}% ± {:.1}", spread.mean * 100.0, spread.standard_deviation * 100.0)
+                format!("{} ± {:.1}", format_percent(spread.mean * 100.0), spread.standard_deviation * 100.0)
             };
             let overlap = one.min <= other.max && other.min <= one.max;
             let overlap = if overlap { "their ranges overlap" } else { "their ranges do not overlap" };
@@ -265,7 +266,7 @@ impl ComparisonWriter<'_> {
 
     fn write_verdict(&mut self, comparison: &RunComparison<'_>) -> io::Result<()> {
         writeln!(self.out)?;
-        let sure = format!("{}%", (comparison.confidence * 1e4).round() / 100.0);
+        let sure = format_rate(comparison.confidence);
         let words = match (comparison.is_worse(), comparison.newly_failing(), comparison.shared) {
             (_, _, 0) => "nothing could be compared".to_string(),
             (true, ..) => format!("WORSE: significantly more failures than before ({sure} confidence)"),
@@ -314,7 +315,8 @@ fn section_of(case: &ComparedCase<'_>) -> Option<usize> {
 fn describe_rates(rates: &PassRates) -> String {
     let PassRates { passed, attempts: tries, interval, .. } = rates;
     let part = format_percent(*passed as f64 * 100.0 / (*tries).max(1) as f64);
-    format!("{part} ({passed}/{tries}, {:.0}–{:.0}%)", interval.low * 100.0, interval.high * 100.0)
+    let [low, high] = [interval.low, interval.high].map(format_whole_percent);
+    format!("{part} ({passed}/{tries}, {low}–{high}%)")
 }
 
 fn format_amount(unit: FigureUnit, value: f64) -> String {

@@ -13,7 +13,7 @@ use super::Reporter;
 use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
-use super::text::not_run_turns;
+use super::text::{not_run_turns, round_fraction};
 use super::xml::{XmlElement, attribute_text};
 use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability, RunSummary, SweepOutcome, SweepRow};
 use hotseat_engine::session::{CheckResult, CheckState};
@@ -286,7 +286,7 @@ fn property(name: impl Into<String>, value: impl ToString) -> XmlElement {
 
 fn stability_properties(stability: &CaseStability) -> Vec<XmlElement> {
     let (interval, confidence) = stability.interval();
-    let part = |part: f64| format!("{part:.4}");
+    let part = |part: f64| format!("{:.4}", round_fraction(part, 1e4));
     let mut all = vec![
         property("runs", stability.runs),
         property("passed_runs", stability.passed),

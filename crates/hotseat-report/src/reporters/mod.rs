@@ -42,7 +42,10 @@ pub use output_file::{create_edited_file, create_file, create_new_file, open_rep
 pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
 pub use saved_cases::SavedCasesReporter;
-pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, shell_word, wrap};
+pub use text::{
+    format_count, format_duration, format_percent, format_whole_percent, one_line, safe_lines, shell_word,
+    wrap,
+};
 pub use trace::TraceReporter;
 
 use hotseat_document::Diagnostic;

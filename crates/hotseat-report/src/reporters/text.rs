@@ -30,13 +30,34 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
+/// Rounds a rate to a multiple of `1 / steps`. A rate below `whole` never becomes `whole`, and one above 0 never becomes 0.
+fn round_below(rate: f64, whole: f64, steps: f64) -> f64 {
+    let rounded = (rate * steps).round() / steps;
+    match () {
+        () if rate <= 0.0 || rate >= whole => rounded,
+        () => rounded.clamp(1.0 / steps, whole - 1.0 / steps),
+    }
+}
+
+/// Rounds a fraction to a multiple of `1 / steps`. Values below 1 never become 1, and values above 0 never become 0.
+pub fn round_fraction(part: f64, steps: f64) -> f64 {
+    round_below(part, 1.0, steps)
+}
+
 /// Rounds a percentage to one decimal place. Values below 100 never become 100, and values above 0 never
 /// become 0.
 pub fn round_to_tenths(percent: f64) -> f64 {
-    let rounded = (percent * 10.0).round() / 10.0;
-    match () {
-        () if percent <= 0.0 || percent >= 100.0 => rounded,
-        () => rounded.clamp(0.1, 99.9),
+    round_below(percent, 100.0, 10.0)
+}
+
+/// Formats a fraction in whole percent without the sign: `67`. Next to 0 and 100 it has one decimal place: `99.9`.
+pub fn format_whole_percent(part: f64) -> String {
+    let percent = part * 100.0;
+    match percent.round() {
+        whole if (whole == 0.0 || whole == 100.0) && whole != percent => {
+            format!("{:.1}", round_to_tenths(percent))
+        }
+        whole => format!("{whole}"),
     }
 }
 
@@ -317,6 +338,21 @@ mod tests {
         {
             assert_eq!(format_percent(part), words);
         }
+        for (part, words) in [
+            (0.0, "0"),
+            (0.0001, "0.1"),
+            (0.004, "0.4"),
+            (0.005, "1"),
+            (0.67, "67"),
+            (0.9996, "99.9"),
+            (1.0, "100"),
+        ] {
+            assert_eq!(format_whole_percent(part), words);
+        }
+        assert_eq!(
+            [0.0, 1e-9, 0.12346, 0.99999, 1.0].map(|part| round_fraction(part, 1e4)),
+            [0.0, 1e-4, 0.1235, 0.9999, 1.0]
+        );
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::conversation::{RenderedCase, write_conversation, write_warnings};
 use super::label::{case_label, verdict_word};
 use super::options::{ConsoleOptions, TextStyle};
 use super::turn::DetailLevel;
-use crate::reporters::text::{columns, format_count, format_duration, one_line};
+use crate::reporters::text::{columns, format_count, format_duration, format_whole_percent, one_line};
+use hotseat_engine::cases::format_rate;
 use hotseat_engine::run::{
     Attempt, CaseOutcome, CaseStability, ReliabilityGrade, ReliabilityResult, StabilityClass,
 };
@@ -68,15 +69,14 @@ fn stability_lines(look: &ConsoleOptions, stability: &CaseStability) -> String {
     let mut out = String::new();
     if let Some(ReliabilityResult { reliability, grade, decided_after }) = stability.promise {
         let tone = if grade == ReliabilityGrade::Pass { TextStyle::Good } else { TextStyle::Bad };
-        let percent = |part: f64| format!("{}%", (part * 1e4).round() / 100.0);
         let after = match decided_after {
             Some(runs) => format!("after {runs} of at most {} runs", reliability.max_runs),
             None => format!("undecided after {}", format_count(stability.runs, "run")),
         };
         let words = format!(
             "at least {} declared, with {} confidence: {after}",
-            percent(reliability.rate),
-            percent(reliability.confidence)
+            format_rate(reliability.rate),
+            format_rate(reliability.confidence)
         );
         let words = one_line(&words, look.columns_left(columns(grade.name()) + 3));
         let _ = writeln!(out, "  {} {words}", look.paint(tone, grade.name()));
@@ -87,14 +87,14 @@ fn stability_lines(look: &ConsoleOptions, stability: &CaseStability) -> String {
     }
     let (interval, confidence) = stability.interval();
     let mut parts = vec![format!(
-        "rate {:.0}–{:.0}% ({:.0}%)",
-        interval.low * 100.0,
-        interval.high * 100.0,
-        confidence * 100.0
+        "rate {}–{}% ({})",
+        format_whole_percent(interval.low),
+        format_whole_percent(interval.high),
+        format_rate(confidence)
     )];
     let k = runs.min(MAX_PASS_K);
-    parts.extend(stability.pass_hat_k(k).map(|part| format!("pass^{k} {:.0}%", part * 100.0)));
-    parts.extend(stability.consistency.map(|part| format!("same answer {:.0}%", part * 100.0)));
+    parts.extend(stability.pass_hat_k(k).map(|part| format!("pass^{k} {}%", format_whole_percent(part))));
+    parts.extend(stability.consistency.map(|part| format!("same answer {}%", format_whole_percent(part))));
     let took = [stability.shortest, stability.median, stability.longest].map(format_duration);
     parts.push(took.join("/"));
     let line = one_line(&parts.join(" · "), look.columns_left(2));
@@ -118,11 +118,7 @@ fn rate_label(outcome: &CaseOutcome, stability: &CaseStability) -> (String, Text
     let mut words = match stability.pass_rate() {
         None => "no valid runs".to_string(),
         Some(part) => {
-            // Only a complete pass may be shown as 100%.
-            let percent = match (part * 100.0).round() as usize {
-                100.. if passed < runs => 99,
-                percent => percent,
-            };
+            let percent = format_whole_percent(part);
             format!("{percent}% ({passed}/{runs}) {class} avg:{}", format_duration(stability.average))
         }
     };

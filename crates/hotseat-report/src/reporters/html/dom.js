@@ -190,7 +190,11 @@ function number(n) {
 }
 
 function percent(part, whole) {
-  return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}%`;
+  if (whole === 0) return '–';
+  const exact = (100 * part) / whole;
+  // Only a whole is 100%, and only nothing is 0%.
+  const shown = exact > 0 && exact < 100 ? Math.min(Math.max(exact, 0.1), 99.9) : exact;
+  return `${shown.toFixed(1)}%`;
 }
 
 function duration(ms) {

@@ -15,7 +15,7 @@ function trends(all, run) {
   if (runs.length < 2) return null;
   const known = runs.find((one) => one.currency)?.currency || null;
   const charts = [
-    ['Pass rate', (one) => (100 * one.passed) / (one.passed + one.failed), (n) => `${n.toFixed(1)}%`, [0, 100]],
+    ['Pass rate', (one) => (100 * one.passed) / (one.passed + one.failed), (n) => percent(n, 100), [0, 100]],
     ['Duration', (one) => one.duration_ms, duration, null],
     ['Cost', (one) => one.cost, (n) => money(n, known), null],
   ];

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::conversation::{ConversationRecord, VerdictRecord};
 use super::declare::records;
 use super::format::{documented_message, ms};
-use crate::reporters::text::round_to_tenths;
+use crate::reporters::text::{round_fraction, round_to_tenths};
 use hotseat_engine::run::{
     Attempt, AttemptPolicy, CaseStability, GradeCounts, ReliabilityGrade, ReliabilityResult, RepeatTotals,
     StabilityClass,
@@ -43,7 +43,7 @@ records! {
         let runs =
             attempts.iter().map(|attempt| AttemptRecord::new(attempt, AttemptNumber::Run(attempt.number)));
         let (interval, confidence) = of.interval();
-        let in_a_row = (1..=MAX_PASS_K).filter_map(|k| Some((k, (of.pass_hat_k(k)? * 1e6).round() / 1e6)));
+        let in_a_row = (1..=MAX_PASS_K).filter_map(|k| Some((k, round_fraction(of.pass_hat_k(k)?, 1e6))));
     } => {
         /// Number of valid runs.
         runs: usize = of.runs,
@@ -66,7 +66,7 @@ records! {
         /// Probability, from 0 to 1, that k runs in a row all pass, by k.
         pass_k: BTreeMap<usize, f64> = in_a_row.collect(),
         /// Share of all pairs of runs in which the agent gave the same answer; null with fewer than two runs.
-        consistency: Option<f64> = of.consistency.map(|part| (part * 1000.0).round() / 1000.0),
+        consistency: Option<f64> = of.consistency.map(|part| round_fraction(part, 1e3)),
         /// Null if runs are missing and no other run failed.
         stable: Option<bool> = of.is_stable(),
         /// Null if runs are missing because they were not started or are invalid.
