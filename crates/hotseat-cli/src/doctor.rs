@@ -74,10 +74,21 @@ impl Findings {
 
     /// Adds errors of files, each with its place.
     fn errors(&mut self, subject: &str, mistakes: impl IntoIterator<Item = Diagnostic>) {
-        for mistake in mistakes.into_iter().take(MAX_LISTED) {
+        let mut mistakes = mistakes.into_iter();
+        for mistake in mistakes.by_ref().take(MAX_LISTED) {
             let place = mistake.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
             let message = format!("{place}{}", mistake.message);
             self.add(subject, FindingStatus::Error, message, mistake.help.as_deref());
+        }
+        let more = mistakes.count();
+        if more > 0 {
+            let next = "`hotseat list` prints all of them";
+            self.add(
+                subject,
+                FindingStatus::Error,
+                format!("and {}", format_count(more, "more error")),
+                Some(next),
+            );
         }
     }
 
@@ -153,28 +164,28 @@ fn find_project(args: &DoctorArgs, context: &CliContext, findings: &mut Findings
 /// Reads all suites, as a run would.
 fn load_suites(project: &Project, context: &CliContext, findings: &mut Findings) -> Option<RunPlan> {
     let found = discover_suites(&[], &context.folder, project);
-    let mistakes: Vec<Diagnostic> = found.missing.into_iter().chain(found.mistakes).collect();
-    if !mistakes.is_empty() {
-        findings.errors("suites", mistakes);
-        return None;
-    }
-    let scripts = found.suites.iter().filter(|suite| suite.is_program()).count();
-    match RunPlan::load(found.suites, CaseSelection::default(), project) {
-        Ok(plan) => {
-            let (cases, suites) =
-                (format_count(plan.total, "case"), format_count(plan.suites().len(), "suite"));
-            findings.ok("suites", format!("{cases} in {suites}"));
-            findings.ok("scripts", format!("{} in TypeScript or JavaScript", format_count(scripts, "suite")));
-            if plan.lacks_agent() {
-                findings.errors("agent", [project.missing_target()]);
-            }
+    let (all, scripts) = (found.suites.len(), found.suites.iter().filter(|suite| suite.is_program()).count());
+    let mut mistakes: Vec<Diagnostic> = found.missing.into_iter().chain(found.mistakes).collect();
+    let plan = match RunPlan::load(found.suites, CaseSelection::default(), project) {
+        Ok(plan) if mistakes.is_empty() => {
+            findings.ok(
+                "suites",
+                format!("{} in {}", format_count(plan.total, "case"), format_count(all, "suite")),
+            );
             Some(plan)
         }
-        Err(mistakes) => {
-            findings.errors("suites", mistakes);
+        Ok(_) => None,
+        Err(wrong) => {
+            mistakes.extend(wrong);
             None
         }
+    };
+    findings.errors("suites", mistakes);
+    findings.ok("scripts", format!("{} in TypeScript or JavaScript", format_count(scripts, "suite")));
+    if plan.as_ref().is_some_and(RunPlan::lacks_agent) {
+        findings.errors("agent", [project.missing_target()]);
     }
+    plan
 }
 
 /// Contacts the agents. Those that no case needs are warnings.
@@ -212,6 +223,16 @@ fn check_agents(project: &Project, contacted: &[Arc<ProjectAgent>], findings: &m
         let path = target.summary().path;
         let shown = project.redactor().text(&path).into_owned();
         let is_up = |url: &str| url.parse().is_ok_and(|url| runtime.block_on(http.is_responding(&url)));
+        let missing = match &agent.start {
+            Some(start) => start.missing_program(project.environment()),
+            None => target.missing_program(project.environment()),
+        };
+        if let Some(missing) = missing {
+            let next = "install the program, or correct the command in the project file";
+            let message = project.redactor().text(&format!("{protocol}, {shown}: {missing}")).into_owned();
+            findings.add(&name, worse(FindingStatus::Unreachable), message, Some(next));
+            continue;
+        }
         match &agent.start {
             Some(start) if is_up(start.ready.as_str()) => {
                 let message =

@@ -286,6 +286,57 @@ fn doctor_says_whether_a_run_could_start() {
 }
 
 #[test]
+#[cfg(unix)]
+fn doctor_looks_for_programs() {
+    let command = |settings: &str| {
+        let text = format!("target:\n  type: command\n{settings}");
+        Project::with_config(&text).suite("a", suite()).file("agent.sh", "").hotseat(&["doctor"])
+    };
+    let found = command("  command: [sh, agent.sh]\n");
+    assert!(found.code == 0 && found.stdout.contains("✓ agent"), "{found}");
+    for (settings, words) in [
+        ("  command: [no-such-program, x]\n", "`no-such-program x`: there is no program `no-such-program`"),
+        ("  command: [./agent.sh]\n", "there is no program `./agent.sh`"),
+        ("  command: [sh, agent.sh]\n  env: { PATH: /nowhere }\n", "there is no program `sh`"),
+        ("  command: [sh, agent.sh]\n  cwd: gone\n", "there is no folder "),
+    ] {
+        let output = command(settings);
+        assert!(output.code == 3 && output.stdout.contains("✗ agent"), "{settings}: {output}");
+        assert!(output.stdout.contains(words), "{words}: {output}");
+        assert!(output.stdout.contains("next: install the program"), "{output}");
+    }
+    let started = Project::with_config(&format!(
+        "target: {{ endpoint: '{}', start: {{ command: [no-such-program] }} }}\n",
+        unreachable_address()
+    ))
+    .suite("a", suite())
+    .hotseat(&["doctor"]);
+    assert!(
+        started.code == 3 && started.stdout.contains("there is no program `no-such-program`"),
+        "{started}"
+    );
+}
+
+#[test]
+fn doctor_examines_everything_despite_a_wrong_suite() {
+    let agent = FakeAgent::start(echo);
+    let script = "import { it, user } from \"hotseat\"; it(\"b\", () => { user.says(\"hi\"); });";
+    let wrong: String = (0..25).map(|_| "---\nname: a\nturns: [{ usre: hi }]\n").collect();
+    let project = Project::with_agent(&agent).suite("a", &wrong).file("b_test.ts", script);
+    let output = project.hotseat(&["doctor"]);
+    assert_eq!(output.code, 2, "{output}");
+    for line in [
+        "a.test.yaml:3",
+        "and 5 more errors",
+        "`hotseat list` prints all",
+        "✓ scripts",
+        "1 suite in TypeScript",
+    ] {
+        assert!(output.stdout.contains(line), "{line}: {output}");
+    }
+}
+
+#[test]
 fn saved_runs_are_found_where_test_saved_them() {
     let agent = echo_agent();
     let project = Project::empty()

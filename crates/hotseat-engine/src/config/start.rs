@@ -15,7 +15,9 @@ use url::Url;
 use crate::cases::{Environment, MILLISECONDS, from_millis};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, document_shape};
 use hotseat_targets::connection::http::{HttpClient, without_credentials};
-use hotseat_targets::process::{GroupCommand, LastOutput, ProcessGroup, ProjectServers, SHUTDOWN_GRACE};
+use hotseat_targets::process::{
+    GroupCommand, LastOutput, ProcessGroup, ProjectServers, SHUTDOWN_GRACE, find_missing_program,
+};
 use hotseat_targets::recorder::SecretRedactor;
 
 /// Time limit for reading the remaining output after the agent has exited.
@@ -55,6 +57,12 @@ pub struct StartCommand {
 }
 
 impl StartCommand {
+    /// Returns the reason why the agent cannot be started, if its program is missing.
+    pub fn missing_program(&self, environment: &Environment) -> Option<String> {
+        let path = self.env.get("PATH").or_else(|| environment.get("PATH"));
+        find_missing_program(&self.command, path, &self.folder)
+    }
+
     pub(super) fn read(target: &MapView<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
         let map = target.map("start")?;
         let address = ["endpoint", "base_url"].into_iter().find(|key| target.shape().field(key).is_some())?;

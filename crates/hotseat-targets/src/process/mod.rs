@@ -85,6 +85,35 @@ impl GroupCommand {
     }
 }
 
+/// Returns the reason why a command cannot be started, if its program or its folder is missing. `path` is the variable
+/// `PATH` of its environment.
+pub fn find_missing_program(argv: &[String], path: Option<&String>, folder: &Path) -> Option<String> {
+    if !folder.is_dir() {
+        return Some(format!("there is no folder {}", folder.display()));
+    }
+    let program = argv.first()?;
+    // Other systems look for programs in more places.
+    let is_found = match path {
+        _ if !cfg!(unix) => true,
+        _ if program.contains('/') => is_executable(&folder.join(program)),
+        Some(path) => {
+            std::env::split_paths(path).any(|place| is_executable(&folder.join(place).join(program)))
+        }
+        None => true,
+    };
+    (!is_found).then(|| format!("there is no program `{program}`"))
+}
+
+fn is_executable(path: &Path) -> bool {
+    #[cfg(unix)]
+    let may_run = |found: &std::fs::Metadata| {
+        std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o111 != 0
+    };
+    #[cfg(not(unix))]
+    let may_run = |_: &std::fs::Metadata| true;
+    path.metadata().is_ok_and(|found| found.is_file() && may_run(&found))
+}
+
 /// The servers, programs and hooks that runs of one project start.
 #[derive(Debug, Clone, Copy)]
 pub struct ProjectServers(u64);

@@ -7,9 +7,10 @@ use super::common::{
     check_placeholders, key_references, option_help, placeholder_help,
 };
 use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
-use crate::cases::CaseTarget;
+use crate::cases::{CaseTarget, Environment};
 use hotseat_document::{Diagnostic, DocumentNode, Kind, NodeValue, NodeView, document_shape};
 use hotseat_targets::command::{CommandProtocol, CommandSession, CommandTarget};
+use hotseat_targets::process::find_missing_program;
 use hotseat_targets::target::template::{CaseInputs, Placeholder, references};
 use hotseat_targets::{AgentSession, HistoryMode};
 
@@ -133,6 +134,11 @@ impl AgentTarget for CommandTarget {
 
     fn command_paths(&self) -> Vec<PathBuf> {
         self.command.iter().map(|word| self.folder.join(word)).collect()
+    }
+
+    fn missing_program(&self, environment: &Environment) -> Option<String> {
+        let path = self.env.get("PATH").or_else(|| environment.get("PATH"));
+        find_missing_program(&self.command, path, &self.folder)
     }
 
     fn apply_case(&mut self, case: &CaseTarget) {

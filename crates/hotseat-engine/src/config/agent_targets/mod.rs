@@ -70,6 +70,11 @@ pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Returns the reason why the program of the agent cannot be started, if it is missing.
+    fn missing_program(&self, _: &Environment) -> Option<String> {
+        None
+    }
+
     /// Applies the settings of a case.
     fn apply_case(&mut self, _: &CaseTarget) {}
 
@@ -374,6 +379,11 @@ impl BoundTarget {
     /// Displayable description of the target.
     pub fn summary(&self) -> TargetSummary {
         self.target.summary()
+    }
+
+    /// Returns the reason why the program of the agent cannot be started, if it is missing.
+    pub fn missing_program(&self, environment: &Environment) -> Option<String> {
+        self.target.missing_program(environment)
     }
 
     /// Words of the command, as paths: some of them may be files of the program.
