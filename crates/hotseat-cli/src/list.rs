@@ -21,6 +21,7 @@ pub fn run(args: ListArgs, context: &CliContext) -> CommandResult {
     let project = open_project(&args.select, None, None, context)?;
     let restriction = restriction(&args.select, &project, None, context)?;
     let plan = load_plan(&args.select, None, &restriction, &project, context)?;
+    context.print_notes(&plan.notes);
     let mut diagnostics = None;
     let write = |out: &mut dyn Write| {
         for selected in plan.cases(&project) {

@@ -384,8 +384,10 @@ fn notes_terms_without_cases() {
         (&["--exclude-tag", "slwo"], "no case has the tag \"slwo\"; did you mean `slow`?"),
         (&["--run", "pays", "--run", "bookz"], "--run \"bookz\" matches no case; did you mean `books`?"),
     ] {
-        let output = project.hotseat(&[&["test", "--dry-run"], arguments].concat());
-        assert!(output.code == 0 && output.stderr.contains(words), "{arguments:?}: {output}");
+        for command in [&["test", "--dry-run"][..], &["list"], &["list", "--json"]] {
+            let output = project.hotseat(&[command, arguments].concat());
+            assert!(output.code == 0 && output.stderr.contains(words), "{command:?} {arguments:?}: {output}");
+        }
     }
 }
 
