@@ -1,5 +1,6 @@
 //! Saving a run to the run store.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
@@ -91,12 +92,32 @@ pub fn check_unchanged(
         return Err(Diagnostic::new(message));
     }
     if plan.digest != resumed.head.metadata.cases {
+        let changed = changed_suites(&resumed.head.metadata.suites, &plan.suite_digests);
         let message = format!(
-            "the suites have changed since run {id} started, or the functions or judges that they use, so it cannot be resumed"
+            "{changed} changed since run {id} started, or functions or judges in use there, so it cannot be resumed"
         );
         return Err(Diagnostic::new(message).help("start a new run with `hotseat test`"));
     }
     Ok(())
+}
+
+/// Maximum number of changed suites that are listed.
+const MAX_LISTED_SUITES: usize = 5;
+
+/// Names the suites that differ, are new or are gone, with their verb: `the suites a.test.yaml and b.test.yaml have`.
+fn changed_suites(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let changed: Vec<&str> =
+        names.into_iter().filter(|name| before.get(*name) != now.get(*name)).map(String::as_str).collect();
+    let listed = changed[..changed.len().min(MAX_LISTED_SUITES)].join(", ");
+    match changed.len() {
+        // An earlier version saved no digests of suites.
+        _ if before.is_empty() => "the suites have".to_string(),
+        0 => "the order of the suites has".to_string(),
+        1 => format!("the suite {listed} has"),
+        2..=MAX_LISTED_SUITES => format!("the suites {listed} have"),
+        all => format!("the suites {listed} and {} more have", all - MAX_LISTED_SUITES),
+    }
 }
 
 /// Prepares to save the remaining cases of an interrupted run. Returns also what it had completed.

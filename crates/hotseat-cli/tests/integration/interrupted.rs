@@ -188,15 +188,24 @@ fn interrupted_run_resumes() {
 #[test]
 fn changed_suites_cannot_be_resumed() {
     let agent = agent();
-    let project = Project::with_agent(&agent).suite("a", &suite());
-    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
-    running.wait_for_stdout("PASSED");
-    running.interrupt();
-    assert_eq!(running.wait().code, 130);
-    let project = project.suite("a", &suite().replace("must_match: good", "must_match: bad"));
-    let resumed = project.hotseat(&["resume"]);
-    assert_eq!(resumed.code, 2, "{resumed}");
-    assert!(resumed.stderr.contains("the suites have changed since"), "{resumed}");
+    let others: Vec<String> =
+        ["b", "c"].iter().map(|name| format!("id: {name}\nturns: [{{ user: hi }}]\n")).collect();
+    let project =
+        Project::with_agent(&agent).suite("a", &suite()).suite("b", &others[0]).suite("c", &others[1]);
+    let project = interrupted_project(project);
+    let refused = |words: &str| {
+        let resumed = project.hotseat(&["resume"]);
+        assert_eq!(resumed.code, 2, "{resumed}");
+        assert!(resumed.stderr.contains(words), "{words}: {resumed}");
+    };
+    project.workspace.file("a.test.yaml", &suite().replace("must_match: good", "must_match: bad"));
+    refused("the suite a.test.yaml has changed since run ");
+    project.workspace.file("c.test.yaml", "id: other\nturns: [{ user: hi }]\n");
+    refused("the suites a.test.yaml, c.test.yaml have changed since run ");
+    project.workspace.file("a.test.yaml", &suite());
+    project.workspace.file("c.test.yaml", &others[1]);
+    project.workspace.file("d.test.yaml", "id: d\nturns: [{ user: hi }]\n");
+    refused("the suite d.test.yaml has changed since run ");
 }
 
 /// A project whose run was interrupted after its first finished case.
@@ -255,10 +264,9 @@ fn changed_judging_configuration_cannot_be_resumed() {
         let text = project.workspace.read(file);
         project.workspace.file(file, &text.replace(from, to));
         let resumed = project.hotseat(&["resume"]);
-        assert!(
-            resumed.code == 2 && resumed.stderr.contains("the suites have changed since"),
-            "{file}: {resumed}"
-        );
+        let suite = if file == "ask.ts" { "a_test.ts" } else { "a.test.yaml" };
+        let words = format!("the suite {suite} has changed since");
+        assert!(resumed.code == 2 && resumed.stderr.contains(&words), "{file}: {resumed}");
         project.workspace.file(file, &text);
         let resumed = project.hotseat(&["resume"]);
         assert!(resumed.code <= 1, "{file}: {resumed}");

@@ -124,6 +124,8 @@ pub struct RunPlan {
     pub selected_in_all_shards: usize,
     /// Digest of the selected cases and their content.
     pub digest: String,
+    /// Digests of the suites with a selected case, by name.
+    pub suite_digests: BTreeMap<String, String>,
     /// Number of suites with a selected case.
     pub selected_suites: usize,
     /// Conversation modes of the selected cases.
@@ -184,9 +186,12 @@ impl RunPlan {
             let before = plan.selected;
             let (suite, agent) = (&planned.suite, planned.agent.as_ref());
             let name: Arc<str> = project.suite_name(&suite.path).into();
+            let mut suite_digest = PlanDigest::new();
+            let selected_before = plan.selected_in_all_shards;
             // Unreadable sources are reported as errors of their cases.
             for source in program_sources(&planned, project) {
                 digest.add_part(&source);
+                suite_digest.add_part(&source);
             }
             for case in cases_of(&planned, project, Suite::cases) {
                 match case.map_err(Vec::from_iter).and_then(|driven| resolve_agent(driven, agent, project)) {
@@ -211,6 +216,7 @@ impl RunPlan {
                         };
                         if fits {
                             digest.add_case(&name, &case, &judging);
+                            suite_digest.add_case(&name, &case, &judging);
                             plan.add_tested_agent(agent);
                         }
                         let is_selected = fits && plan.selection.is_in_shard(&name, &case);
@@ -231,6 +237,9 @@ impl RunPlan {
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
+            if plan.selected_in_all_shards > selected_before {
+                plan.suite_digests.insert(name.to_string(), suite_digest.finish());
+            }
         }
         let (wrong, notes) = plan.check_agents(project);
         diagnostics.splice(0..0, wrong);

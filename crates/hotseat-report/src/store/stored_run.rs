@@ -1,5 +1,6 @@
 //! Metadata and state of stored runs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,9 @@ pub struct RunMetadata {
     pub command: Vec<String>,
     /// Digest of the selected cases; other or changed cases have another digest.
     pub cases: String,
+    /// Digests of the suites with a selected case, by name. Empty in runs that an earlier version saved.
+    #[serde(default)]
+    pub suites: BTreeMap<String, String>,
     /// Source of the results.
     pub origin: RunOrigin,
     /// Shard of the run, if the cases were divided.
@@ -54,6 +58,7 @@ impl RunMetadata {
             project: project.root.clone(),
             command: Vec::new(),
             cases: plan.digest.clone(),
+            suites: plan.suite_digests.clone(),
             origin: RunOrigin::Held,
             shard: None,
             of_all: plan.selected_in_all_shards,
