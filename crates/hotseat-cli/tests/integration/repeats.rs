@@ -511,6 +511,9 @@ fn a_skipped_retry_does_not_hide_the_failure() {
         (&json!("failed"), &json!("skipped"))
     );
     assert_eq!(tested.case("fw")["turns"][0]["assertions"][0]["passed"], false);
+    // The line of the case names the attempt that is shown.
+    let shown = &tested.output.stdout;
+    assert!(shown.contains("► [fw] (1 turn) - attempt 1\n  Attempt 2: SKIPPED"), "{shown}");
     assert_eq!(tested.output.code, 1);
 }
 

@@ -159,12 +159,13 @@ fn label_with_preview(look: &ConsoleOptions, attempt: &Attempt, ends: bool, room
     }
 }
 
-/// Formats the note about retries.
+/// Formats the note about retries, with the number of the attempt that is shown.
 fn retry_note(outcome: &CaseOutcome) -> String {
+    let shown = outcome.representative().number;
     match outcome.attempts.len() {
         1 => String::new(),
-        n if outcome.is_flaky() => format!(" - flaky, attempt {n}"),
-        n => format!(" - attempt {n}"),
+        _ if outcome.is_flaky() => format!(" - flaky, attempt {shown}"),
+        _ => format!(" - attempt {shown}"),
     }
 }
 
