@@ -155,6 +155,44 @@ fn altered_rows_are_detected() {
     assert!(found > 10, "{found}");
 }
 
+/// Values that somebody edited, with the words about them. They name the run and what to do.
+#[test]
+fn commands_over_all_runs_name_the_damaged_one() {
+    let agent = agent();
+    let project = project(&agent);
+    let path = store_path(&project);
+    let sound = fs::read(&path).unwrap();
+    let runs: Vec<serde_json::Value> = project
+        .hotseat(&["runs", "--json"])
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let id = runs[0]["id"].as_str().expect("an id");
+    let last = "run = (SELECT max(number) FROM run)";
+    for (change, listed) in [
+        (format!("UPDATE cases SET status = 'great' WHERE {last} AND id = 'bad'"), true),
+        (format!("UPDATE cases SET status = 'passed' WHERE {last} AND id = 'bad'"), false),
+        (format!("UPDATE cases SET id = 'other' WHERE {last} AND id = 'bad'"), false),
+        (format!("UPDATE suite SET path = '/other' WHERE {last}"), false),
+        ("UPDATE run SET about = x'00' WHERE number = (SELECT max(number) FROM run)".to_string(), true),
+        ("UPDATE run SET summary = '{\"x' WHERE number = (SELECT max(number) FROM run)".to_string(), true),
+    ] {
+        fs::write(&path, &sound).unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&change).unwrap();
+        let commands = [&["list", "--last-failed"][..], &["test", "--last-failed"], &["runs"]];
+        for arguments in &commands[..if listed { 3 } else { 2 }] {
+            let output = project.hotseat(arguments);
+            assert!(output.code == 3 && output.stdout.is_empty(), "{change}: {output}");
+            assert!(
+                output.stderr.contains(&format!("is damaged at run {}: ", &id[..8])),
+                "{change}: {output}"
+            );
+            assert!(output.stderr.contains("help: restore it from a backup"), "{change}: {output}");
+        }
+    }
+}
+
 /// As on a read-only volume. Users who may write everywhere cannot see the difference.
 #[test]
 fn store_in_read_only_folder_can_be_read() {

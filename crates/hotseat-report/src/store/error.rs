@@ -10,6 +10,15 @@ use rusqlite::ErrorCode;
 const DAMAGE_HELP: &str = "restore it from a backup, or export the run again; if it is the store of a project, you can move it \
                            away, and the next run creates a new one";
 
+/// Returns true if a column has a value of another type than Hotseat writes.
+fn is_wrong_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(
+        error,
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..)
+    )
+}
+
 /// Error while saving or reading runs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -49,6 +58,7 @@ impl RunStoreError {
     pub(super) fn from_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt) => Self::damaged(path, error),
+            None if is_wrong_value(error) => Self::damaged(path, error),
             // It may as well be a file of something else.
             Some(ErrorCode::NotADatabase) => {
                 RunStoreError::Unusable(format!("{}: {error}; {DAMAGE_HELP}", path.display()))
@@ -71,7 +81,7 @@ impl RunStoreError {
     }
 
     /// The stored rows of a run were altered.
-    pub(super) fn damaged_run(path: &Path, run: &str, words: &str) -> Self {
+    pub(super) fn damaged_run(path: &Path, run: &str, words: impl fmt::Display) -> Self {
         RunStoreError::Damaged(format!("{} is damaged at run {run}: {words}", path.display()))
     }
 

@@ -18,7 +18,7 @@ use super::prune::{self, PruneResult, StoreLimits};
 use super::run_dictionary::{SAMPLE_SOURCE, read_dictionary};
 use super::run_lock::is_running;
 use super::run_writer::to_i64;
-use super::stored_run::{CaseCounts, RunMetadata, RunOrigin, RunState, StoredRun};
+use super::stored_run::{CaseCounts, RunMetadata, RunOrigin, RunState, StoredRun, short_id};
 use super::tables::{self, OpenMode};
 use super::{GitCommit, RunStoreError, seal};
 use crate::reporters::shell_word;
@@ -27,6 +27,9 @@ use hotseat_engine::config::split_part;
 use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, FailedCases, RunEvent, RunSummary};
 use hotseat_targets::recorder::wall_millis;
 use hotseat_targets::recording::suite_name;
+
+/// Suite name, id and agent of a case.
+type CaseOfAgent = (String, String, Option<String>);
 
 /// Opened run store.
 pub struct RunStore {
@@ -232,7 +235,7 @@ impl RunStore {
     pub(super) fn verify(&self, head: &StoredRun) -> Result<(), RunStoreError> {
         match seal::find_damage(&self.connection, head.number).map_err(|error| self.sqlite_error(&error))? {
             None => Ok(()),
-            Some(words) => Err(RunStoreError::damaged_run(&self.path, head.short_id(), &words)),
+            Some(words) => Err(RunStoreError::damaged_run(&self.path, head.short_id(), words)),
         }
     }
 
@@ -292,21 +295,29 @@ impl RunStore {
             let message = format!("there is no saved run of {what} in {}", self.path.display());
             return Err(RunStoreError::NoSuchRun(message));
         }
+        let is_sealed = self.has_seals()?;
         // A case that was not started is `left_over`; it failed only if it was cancelled.
         let mut select = self.prepare(
-            "SELECT cases.run, cases.place, suite.path, cases.id, cases.status = 'failed' FROM cases
+            "SELECT cases.run, cases.place, suite.path, cases.id, cases.status, cases.left_over FROM cases
              JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
              JOIN run ON run.number = cases.run
-             WHERE cases.status = 'failed' OR (cases.status = 'passed' AND cases.left_over = 0)
+             WHERE cases.status IS NOT NULL
              ORDER BY run.began, cases.run",
         )?;
-        let columns = |row: &Row<'_>| <(i64, i64, String, String, bool)>::try_from(row);
-        let mut failed = FailedCases::new();
+        let columns = |row: &Row<'_>| <(i64, i64, String, String, String, bool)>::try_from(row);
+        // The last result of each case: its row, and whether it failed.
+        let mut last: HashMap<CaseOfAgent, (i64, i64, bool)> = HashMap::new();
         // Parts of the last run of several agents.
         let mut read: Option<(i64, RunParts)> = None;
         for row in select.query_map([], columns).map_err(|error| self.sqlite_error(&error))? {
-            let (run, place, path, id, has_failed) = row.map_err(|error| self.sqlite_error(&error))?;
+            let (run, place, path, id, status, is_left) = row.map_err(|error| self.sqlite_error(&error))?;
             let Some(metadata) = runs.get(&run) else { continue };
+            let has_failed = match status.as_str() {
+                "failed" => true,
+                "passed" if !is_left => false,
+                "passed" | "skipped" => continue,
+                other => return Err(self.damaged_run(run, unknown_status(other))),
+            };
             let mut agents = metadata.setting.agents();
             let agent = match agents.len() {
                 0 | 1 => agents.next(),
@@ -322,12 +333,32 @@ impl RunStore {
             };
             let name = agent.and_then(|agent| agent.name.clone());
             let case = (suite_name_within(&metadata.project, Path::new(&path)), id, name);
-            match has_failed {
-                true => drop(failed.insert(case)),
-                false => drop(failed.remove(&case)),
+            last.insert(case, (run, place, has_failed));
+        }
+        if is_sealed {
+            self.verify_results(last.values().map(|(run, place, _)| (*run, *place)))?;
+        }
+        Ok(last.into_iter().filter(|(_, (.., has_failed))| *has_failed).map(|(case, _)| case).collect())
+    }
+
+    fn has_seals(&self) -> Result<bool, RunStoreError> {
+        let found = seal::has_seals(&self.connection).map_err(|error| self.sqlite_error(&error))?;
+        found.map_err(|error| self.damaged(error))
+    }
+
+    /// Verifies that the rows of these results, each of a run and a place, were not altered.
+    fn verify_results(&self, results: impl Iterator<Item = (i64, i64)>) -> Result<(), RunStoreError> {
+        let mut verified = BTreeSet::new();
+        for (run, place) in results {
+            let is_altered = |found: rusqlite::Result<bool>| found.map_err(|error| self.sqlite_error(&error));
+            if verified.insert(run) && is_altered(seal::is_run_altered(&self.connection, run))? {
+                return Err(self.damaged_run(run, "the row of the run or of a suite was altered"));
+            }
+            if is_altered(seal::is_case_altered(&self.connection, run, place))? {
+                return Err(self.damaged_run(run, "the result of a case was altered"));
             }
         }
-        Ok(failed)
+        Ok(())
     }
 
     /// Deletes runs that exceed the limits. Fails if the store cannot be written.
@@ -360,7 +391,7 @@ impl RunStore {
     /// Reads the metadata of a run.
     fn metadata(&self, number: i64) -> Result<RunMetadata, RunStoreError> {
         let (about,): (Vec<u8>,) = self.query_row("SELECT about FROM run WHERE number = ?1", [number])?;
-        self.decode(&about)
+        self.decode(number, &about)
     }
 
     pub(super) fn stored_run(&self, number: i64) -> Result<StoredRun, RunStoreError> {
@@ -368,7 +399,7 @@ impl RunStore {
         type Columns = (String, Millis, Vec<u8>, Option<String>, Option<String>, Option<bool>);
         let (id, began, about, summary, commit, dirty): Columns = self.query_row(select, [number])?;
         let summary: Option<RunSummary> = match summary {
-            Some(text) => Some(serde_json::from_str(&text).map_err(|error| self.damaged(error))?),
+            Some(text) => Some(serde_json::from_str(&text).map_err(|error| self.damaged_run(number, error))?),
             None => None,
         };
         let counts = self.case_counts(number)?;
@@ -384,7 +415,7 @@ impl RunStore {
             number,
             id,
             started_at: began,
-            metadata: self.decode(&about)?,
+            metadata: self.decode(number, &about)?,
             summary,
             counts,
             commit,
@@ -403,7 +434,7 @@ impl RunStore {
                 "passed" => counts.passed = count,
                 "failed" => counts.failed = count,
                 "skipped" => counts.skipped = count,
-                other => return Err(self.damaged(format!("a case has the status `{other}`"))),
+                other => return Err(self.damaged_run(run, unknown_status(other))),
             }
             counts.left += usize::try_from(left).unwrap_or(0);
         }
@@ -528,9 +559,10 @@ impl RunStore {
         self.connection.prepare_cached(select).map_err(|error| self.sqlite_error(&error))
     }
 
-    fn decode<T: DeserializeOwned>(&self, packed: &[u8]) -> Result<T, RunStoreError> {
-        let text = decompress(packed, None).map_err(|error| self.damaged(error))?;
-        serde_json::from_slice(&text).map_err(|error| self.damaged(error))
+    /// Decodes a text of a run.
+    fn decode<T: DeserializeOwned>(&self, run: i64, packed: &[u8]) -> Result<T, RunStoreError> {
+        let text = decompress(packed, None).map_err(|error| self.damaged_run(run, error))?;
+        serde_json::from_slice(&text).map_err(|error| self.damaged_run(run, error))
     }
 
     /// Decodes a text of a case.
@@ -556,6 +588,20 @@ impl RunStore {
     fn damaged(&self, words: impl Display) -> RunStoreError {
         RunStoreError::damaged(&self.path, words)
     }
+
+    /// Error for a run whose rows are damaged, by its number.
+    fn damaged_run(&self, run: i64, words: impl Display) -> RunStoreError {
+        let id: Result<(String,), RunStoreError> =
+            self.query_row("SELECT id FROM run WHERE number = ?1", [run]);
+        match id {
+            Ok((id,)) => RunStoreError::damaged_run(&self.path, short_id(&id), words),
+            Err(_) => self.damaged(words),
+        }
+    }
+}
+
+fn unknown_status(status: &str) -> String {
+    format!("a case has the unknown status `{status}`")
 }
 
 /// Returns the name of a suite within its project, which may be from another machine.

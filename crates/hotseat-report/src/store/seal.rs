@@ -191,6 +191,25 @@ pub(super) fn find_damage(connection: &Connection, run: i64) -> rusqlite::Result
     })
 }
 
+/// Returns true if the row of a run or of one of its suites was altered.
+pub(super) fn is_run_altered(connection: &Connection, run: i64) -> rusqlite::Result<bool> {
+    let RunTable { name: suites, columns, .. } = SUITE_TABLE;
+    let select = format!(
+        "SELECT EXISTS (SELECT 1 FROM run WHERE number = ?1 AND seal <> seal({RUN_COLUMNS}))
+         OR EXISTS (SELECT 1 FROM {suites} WHERE run = ?1 AND seal <> seal({columns}))"
+    );
+    connection.prepare_cached(&select)?.query_row([run], |row| row.get(0))
+}
+
+/// Returns true if the row of a case was altered.
+pub(super) fn is_case_altered(connection: &Connection, run: i64, place: i64) -> rusqlite::Result<bool> {
+    let RunTable { name: cases, columns, .. } = CASE_TABLE;
+    let select = format!("SELECT seal <> seal({columns}) FROM {cases} WHERE run = ?1 AND place = ?2");
+    let is_altered: Option<bool> =
+        connection.prepare_cached(&select)?.query_row(params![run, place], |row| row.get(0))?;
+    Ok(is_altered.unwrap_or_default())
+}
+
 /// Runs the integrity check of SQLite for a table and its indexes.
 fn integrity_error(connection: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
     let check = format!("PRAGMA integrity_check({table})");
