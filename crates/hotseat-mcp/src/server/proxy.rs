@@ -13,13 +13,12 @@ use super::headers;
 use super::observer::{ExchangeObserver, KeptNotifications, UpstreamError, asks_for_input, report_response};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
 use super::program_failure::ProgramFailure;
-use super::rpc_request::{McpHttpRequest, RpcRequest, refuse, report_client};
+use super::rpc_request::{McpHttpRequest, RpcRequest, read_message, refuse, refuse_message, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
 use super::stdio::{LinkMessage, StdioLink};
 use super::tasks::shows_result;
 use super::upstream::{forward_interim, pass_through, request_answer};
 use super::url_upstream::UrlUpstream;
-use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::revision::{ProtocolRevision, error_code, meta};
 
@@ -29,7 +28,7 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
     let AnswerSource::Url(upstream) = &server.source else {
         return Err(super::outbound::AbortedConnection);
     };
-    let frame = (request.method == Method::POST).then(|| Frame::parse(&request.body));
+    let frame = (request.method == Method::POST).then(|| read_message(&request.body));
     match frame {
         Some(Ok(Frame::Request { id, method, params })) => {
             handle_request(request, upstream, id, method, params).await
@@ -43,13 +42,8 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
                 .cancel_calls(headers::text(&request.headers, headers::SESSION_ID), params.get("requestId"));
             pass_through(request, upstream, None).await
         }
-        Some(Err(error)) => {
-            let (code, message) = (Some(error.error.code), error.error.message);
-            let kind = McpEventKind::ProtocolError { code, message };
-            request.conversation.report(server.name(), request.arrived, kind).await;
-            pass_through(request, upstream, None).await
-        }
-        _ => pass_through(request, upstream, None).await,
+        Some(Err(error)) => refuse_message(&request, *error).await,
+        Some(Ok(Frame::Notification { .. })) | None => pass_through(request, upstream, None).await,
     }
 }
 

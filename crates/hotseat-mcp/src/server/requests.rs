@@ -11,7 +11,8 @@ use super::outbound::{
     HttpOutcome, MAX_WAITING_FRAMES, OutFrame, empty_response, error_response, event_stream, respond,
 };
 use super::rpc_request::{
-    LIST_TTL_MS, McpHttpRequest, RpcRequest, list, mock_content, refuse, report_client, server_info,
+    LIST_TTL_MS, McpHttpRequest, RpcRequest, list, mock_content, read_message, refuse, refuse_message,
+    report_client, report_protocol_error, server_info,
 };
 use super::sessions::ClientSession;
 use super::state::{AnswerSource, ServerState};
@@ -36,7 +37,7 @@ pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
 }
 
 async fn handle_post(request: McpHttpRequest) -> HttpOutcome {
-    match Frame::parse(&request.body) {
+    match read_message(&request.body) {
         Ok(Frame::Request { id, method, params }) => handle_request(request, id, method, params).await,
         Ok(Frame::Notification { method, params }) => {
             if let SessionLookup::Found(session) = find_session(&request) {
@@ -62,10 +63,7 @@ async fn handle_post(request: McpHttpRequest) -> HttpOutcome {
                 Ok(error_response(StatusCode::BAD_REQUEST, error_code::INVALID_REQUEST, message))
             }
         },
-        Err(error) => {
-            report_protocol_error(&request, error.error.code, &error.error.message).await;
-            refuse(error.id, error.error, StatusCode::BAD_REQUEST).await
-        }
+        Err(error) => refuse_message(&request, *error).await,
     }
 }
 
@@ -186,11 +184,6 @@ async fn dispatch(request: RpcRequest) {
         },
     };
     request.answer(outcome).await;
-}
-
-async fn report_protocol_error(request: &McpHttpRequest, code: i64, message: &str) {
-    let kind = McpEventKind::ProtocolError { code: Some(code), message: message.to_string() };
-    request.conversation.report(request.server.name(), request.arrived, kind).await;
 }
 
 /// Session that a request names.

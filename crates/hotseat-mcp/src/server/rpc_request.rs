@@ -15,7 +15,7 @@ use super::state::{AnswerSource, ConversationState, RunState, ServerState};
 use crate::answer::{CallNotifier, LOG_LEVELS};
 use crate::definition::{MockContent, ServerKind};
 use crate::event::McpEventKind;
-use crate::frame::{Frame, RpcError};
+use crate::frame::{Frame, FrameError, RpcError};
 use crate::lock;
 use crate::revision::{ProtocolRevision, error_code, meta};
 
@@ -136,6 +136,28 @@ fn error_status(code: i64) -> StatusCode {
         | error_code::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
+}
+
+/// Reads the message of a request. Fails also for a call without an id: its answer could not be seen, and lenient servers execute it.
+pub(super) fn read_message(body: &[u8]) -> Result<Frame, Box<FrameError>> {
+    match Frame::parse(body)? {
+        Frame::Notification { method, .. } if method == "tools/call" => {
+            let error = RpcError::new(error_code::INVALID_REQUEST, "a call of a tool needs an `id`");
+            Err(Box::new(FrameError { id: Value::Null, error }))
+        }
+        frame => Ok(frame),
+    }
+}
+
+/// Refuses a message that cannot be read, and reports it.
+pub(super) async fn refuse_message(request: &McpHttpRequest, error: FrameError) -> HttpOutcome {
+    report_protocol_error(request, error.error.code, &error.error.message).await;
+    refuse(error.id, error.error, StatusCode::BAD_REQUEST).await
+}
+
+pub(super) async fn report_protocol_error(request: &McpHttpRequest, code: i64, message: &str) {
+    let kind = McpEventKind::ProtocolError { code: Some(code), message: message.to_string() };
+    request.conversation.report(request.server.name(), request.arrived, kind).await;
 }
 
 /// Answers with an error before the request is dispatched.

@@ -1,12 +1,14 @@
 //! Clients and proxied servers that send without end, too much, or nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hotseat_mcp::{
     FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpLimits,
     McpOptions, McpServers, McpToolResult, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
 };
+use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -101,6 +103,56 @@ async fn a_repeated_key_is_refused() {
     let answer = json_of(soon("an answer", request.send()).await.unwrap()).await;
     let message = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(message.starts_with(r#"the message has a duplicate key "amount""#), "{answer}");
+}
+
+/// A lenient server would execute what Hotseat cannot read or sees no answer of, and no check would see the call.
+#[tokio::test]
+async fn a_proxy_forwards_no_call_that_it_cannot_observe() {
+    let call = |id: &str, arguments: &str| {
+        let params = format!(r#"{{"name":"charge","arguments":{arguments}}}"#);
+        format!(r#"{{"jsonrpc":"2.0",{id}"method":"tools/call","params":{params}}}"#)
+    };
+    let whole = call(r#""id":1,"#, "{}");
+    let utf_16 = whole.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let is_forwarded = Arc::new(AtomicBool::new(false));
+    let seen = is_forwarded.clone();
+    let server = FakeAgent::start(move |_| {
+        seen.store(true, Ordering::Relaxed);
+        FakeReply::status(202)
+    });
+    let upstream = Upstream::Url { url: server.url(), headers: Default::default() };
+    let url = ServerDefinition::new("proxy", ServerKind::Proxy(upstream));
+    let (mock, _) = bank();
+    for definition in [mock, program_that_prints(""), url] {
+        let name = definition.name.clone();
+        let mut fixture = open(definition, FixedAnswerer::default());
+        let url = fixture.url();
+        let post = |body: &[u8]| post(&url).body(body.to_vec()).send();
+        for (body, words) in [
+            (call(r#""id":1,"#, r#"{"amount":NaN}"#).into_bytes(), "the message "),
+            (utf_16.clone(), "the message "),
+            (whole.replace(r#""name""#, r#""name":"list","name""#).into_bytes(), "a duplicate key \"name\""),
+            (format!("[{whole}]").into_bytes(), "batches are not supported"),
+            (whole.replace(r#""jsonrpc":"2.0","#, "").into_bytes(), "`jsonrpc` must be \"2.0\""),
+            (call(r#""id":null,"#, "{}").into_bytes(), "`id` must be a text or a number"),
+            (call(r#""id":{"a":1},"#, "{}").into_bytes(), "`id` must be a text or a number"),
+            (call("", "{}").into_bytes(), "a call of a tool needs an `id`"),
+        ] {
+            let response = soon(words, post(&body)).await.unwrap();
+            assert_eq!(response.status(), 400, "{name}: {words}");
+            let answer = json_of(response).await;
+            let message = answer["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains(words), "{name}: {answer}");
+            let event = fixture.conversation.try_next_event().expect("a note");
+            let noted =
+                matches!(&event.kind, McpEventKind::ProtocolError { message, .. } if message.contains(words));
+            assert!(noted, "{name}: {event:?}");
+        }
+        assert!(!is_forwarded.load(Ordering::Relaxed));
+        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        assert_eq!(soon("a notification", post(cancelled.as_bytes())).await.unwrap().status(), 202, "{name}");
+    }
+    assert!(is_forwarded.load(Ordering::Relaxed), "notifications pass");
 }
 
 /// A program that prints this before its answers.
