@@ -46,6 +46,15 @@ fn a_program_that_ends_is_an_error_of_the_test_with_its_last_words() {
     }
 }
 
+/// The child has the output of the program, so the output has no end.
+#[test]
+fn a_program_that_ends_while_its_child_runs_is_an_error_of_the_test() {
+    let answer = "        __import__('subprocess').Popen(['sleep', '60'])\n        sys.exit(0)\n";
+    let run = run_program(answer, ", timeout: 30s");
+    let words = "MCP server `bank` failed: the program `python3` ended (exit status: 0)";
+    run.assert_failure("a", "test_error", &[words]);
+}
+
 #[test]
 fn a_program_whose_message_answers_no_request_is_an_error_of_the_test() {
     let deep = "'{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":' + '[' * 500 + ']' * 500 + '}'";

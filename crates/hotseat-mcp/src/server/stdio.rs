@@ -12,7 +12,7 @@ use hotseat_document::json::to_line;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::program_failure::{ErrorOutput, ProgramFailure};
@@ -24,7 +24,8 @@ use crate::revision::{error_code, meta};
 
 /// Time for a program to end after its input is closed.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// Time for a program that closed its output to end, and for its error output to end.
+/// Time for a program that closed its output to end, for its error output to end, and for which the output of a program that ended
+/// is read on if another process holds it open.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// Number of lines that wait for the program, and of messages that wait for a request.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -125,7 +126,7 @@ impl StdioLink {
         let errors = ErrorOutput::default();
         let collected = child.stderr.take().map(|stderr| tokio::spawn(errors.clone().collect(stderr)));
         let (lines, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
-        let (exited, exit) = oneshot::channel();
+        let (exited, exit) = watch::channel(None);
         let requests = Arc::new(LinkRequests::default());
         tokio::spawn(write_lines(LinkedProgram { child, guard, exited: Some(exited) }, stdin, waiting));
         let end = ProgramEnd { program, exit, errors, collected };
@@ -235,7 +236,7 @@ struct LinkedProgram {
     child: Child,
     guard: Box<dyn Any + Send>,
     /// Receives the exit status once.
-    exited: Option<oneshot::Sender<ExitStatus>>,
+    exited: Option<watch::Sender<Option<ExitStatus>>>,
 }
 
 impl LinkedProgram {
@@ -243,8 +244,7 @@ impl LinkedProgram {
     async fn wait(&mut self) {
         let status = self.child.wait().await;
         if let (Some(exited), Ok(status)) = (self.exited.take(), status) {
-            // The output may have been read to its end before.
-            let _ = exited.send(status);
+            exited.send_replace(Some(status));
         }
     }
 }
@@ -273,7 +273,7 @@ async fn write_lines(mut program: LinkedProgram, mut stdin: ChildStdin, mut line
 
 /// Why the output of a program is read no further.
 enum EndCause {
-    /// The program closed it.
+    /// The program closed it, or ended and another process holds it open.
     Closed,
     /// A line has more bytes than this.
     LineTooLong(usize),
@@ -281,19 +281,30 @@ enum EndCause {
     InvalidMessage(String),
 }
 
-/// What remains of a program that closed its output.
+/// What remains of a program whose output is read no further.
 struct ProgramEnd {
     program: String,
-    exit: oneshot::Receiver<ExitStatus>,
+    exit: watch::Receiver<Option<ExitStatus>>,
     errors: ErrorOutput,
     /// Reads the error output.
     collected: Option<JoinHandle<()>>,
 }
 
 impl ProgramEnd {
+    /// Waits until the program has ended, and then a short time for the rest of its output.
+    fn grace_after_exit(&self) -> impl Future<Output = ()> + use<> {
+        let mut exit = self.exit.clone();
+        async move {
+            match exit_status(&mut exit).await {
+                Some(_) => tokio::time::sleep(EXIT_GRACE).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Waits a short time for the exit status and the rest of the error output.
     async fn describe(self, cause: EndCause) -> ProgramFailure {
-        let ProgramEnd { program, exit, errors, collected } = self;
+        let ProgramEnd { program, mut exit, errors, collected } = self;
         match cause {
             EndCause::Closed => {}
             EndCause::LineTooLong(max_bytes) => {
@@ -303,13 +314,18 @@ impl ProgramEnd {
                 return ProgramFailure::invalid_message(&program, &problem, &errors);
             }
         }
-        let status = tokio::time::timeout(EXIT_GRACE, exit).await.ok().and_then(Result::ok);
+        let status = tokio::time::timeout(EXIT_GRACE, exit_status(&mut exit)).await.ok().flatten();
         if let Some(collected) = collected {
             // Another process may keep the error output open.
             let _ = tokio::time::timeout(EXIT_GRACE, collected).await;
         }
         ProgramFailure::ended(&program, status, &errors)
     }
+}
+
+/// Waits until a program has ended. `None` if its exit status is not known.
+async fn exit_status(exit: &mut watch::Receiver<Option<ExitStatus>>) -> Option<ExitStatus> {
+    *exit.wait_for(Option::is_some).await.ok()?
 }
 
 /// Reads messages until the program ends, or sends a line that is too long or an invalid message. Lines that are no messages are
@@ -321,8 +337,14 @@ async fn read_messages(
     end: ProgramEnd,
 ) {
     let mut lines = BoundedLines { stdout, buffer: BytesMut::new(), start: 0, max_line_bytes };
+    let grace_after_exit = end.grace_after_exit();
+    tokio::pin!(grace_after_exit);
     let cause = loop {
-        let Some(line) = lines.next().await else {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            () = &mut grace_after_exit => None,
+        };
+        let Some(line) = line else {
             break match lines.start > max_line_bytes {
                 true => EndCause::LineTooLong(max_line_bytes),
                 false => EndCause::Closed,
@@ -508,7 +530,7 @@ struct BoundedLines<R> {
 }
 
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
-    /// Returns the next line, or `None` at the end or after a line that is too long.
+    /// Returns the next line, or `None` at the end or after a line that is too long. May be cancelled without loss.
     async fn next(&mut self) -> Option<BytesMut> {
         loop {
             if let Some(end) = self.buffer[self.start..].iter().position(|byte| *byte == b'\n') {
