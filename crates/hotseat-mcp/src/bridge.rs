@@ -214,12 +214,15 @@ impl BridgeState {
 
     async fn forward_events(&self, mut response: IncomingResponse) -> Result<(), BridgeError> {
         let mut scanner = EventScanner::new(self.max_message_bytes);
-        while let Some(piece) = next_piece(&mut response).await? {
-            for data in scanner.push(&piece)? {
+        loop {
+            let piece = next_piece(&mut response).await?;
+            for data in scanner.push(piece.as_deref())? {
                 self.write(&data).await;
             }
+            if piece.is_none() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Writes a message as one line.

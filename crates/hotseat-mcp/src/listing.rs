@@ -174,14 +174,16 @@ async fn read_answer(mut response: IncomingResponse, method: &str) -> Result<Val
     let is_stream = is_event_stream(response.headers());
     let mut scanner = EventScanner::new(MAX_ANSWER_BYTES);
     let mut body = Vec::new();
-    while let Some(piece) = response.next_bytes().await.map_err(ListingError::Interrupted)? {
-        let events = if is_stream { scanner.push(&piece) } else { Ok(Vec::new()) };
+    loop {
+        let piece = response.next_bytes().await.map_err(ListingError::Interrupted)?;
+        let events = if is_stream { scanner.push(piece.as_deref()) } else { Ok(Vec::new()) };
         let too_long = || ListingError::TooLong(method.to_string());
         for data in events.map_err(|_| too_long())? {
             if let Ok(Frame::Response { outcome, .. }) = Frame::parse(&data) {
                 return outcome.map_err(refused);
             }
         }
+        let Some(piece) = piece else { break };
         if !is_stream {
             body.extend_from_slice(&piece);
         }

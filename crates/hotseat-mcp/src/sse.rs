@@ -29,14 +29,19 @@ impl EventScanner {
         self.0.has_ids()
     }
 
-    /// Adds bytes and returns the data of the events that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, EventError> {
+    /// Adds bytes and returns the data of the events that they complete. `None` is the regular end of the stream, which completes a
+    /// last event without its empty line.
+    pub(crate) fn push(&mut self, bytes: Option<&[u8]>) -> Result<Vec<Vec<u8>>, EventError> {
         let mut events = Vec::new();
-        self.0.feed(bytes, |data| {
+        let add = |data: &str| {
             if !data.is_empty() {
                 events.push(data.as_bytes().to_vec());
             }
-        })?;
+        };
+        match bytes {
+            Some(bytes) => self.0.feed(bytes, add)?,
+            None => self.0.finish(add),
+        }
         Ok(events)
     }
 }

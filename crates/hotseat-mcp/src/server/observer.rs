@@ -13,7 +13,7 @@ use super::state::{
 };
 use super::tasks::TaskCall;
 use crate::event::McpEventKind;
-use crate::frame::{Frame, RpcError};
+use crate::frame::{Frame, FrameError, RpcError};
 use crate::lock;
 use crate::recording::{McpExchange, without_meta};
 use crate::revision::{ProtocolRevision, error_code};
@@ -240,13 +240,15 @@ impl ExchangeObserver {
                 self.fail(UpstreamError::broken_off(foreign_id(&id)).into_server_failure()).await;
             }
             Ok(Frame::Response { outcome: Err(_), .. }) => {}
-            Err(error) => {
-                let (code, message) = (Some(error.error.code), error.error.message);
-                let message = format!("the proxied server sent an invalid message: {message}");
-                self.report(Instant::now(), McpEventKind::ProtocolError { code, message }).await;
-            }
+            Err(error) => self.report_invalid_message(&error).await,
         }
         Ok(())
+    }
+
+    /// Reports a message of the server that is none. The answer may follow it.
+    pub(super) async fn report_invalid_message(&self, error: &FrameError) {
+        let message = format!("the proxied server sent an invalid message: {}", error.error.message);
+        self.report(Instant::now(), McpEventKind::ServerFailed { message, error_output: None }).await;
     }
 
     /// Reports a request of the server to its client, if it belongs to a call and the client asks its user or model. Clients answer
@@ -408,14 +410,6 @@ impl ExchangeObserver {
     /// Reports a call that the server did not answer properly.
     pub(super) async fn fail(&mut self, failed: UpstreamError) {
         self.end(Err(failed), false).await;
-    }
-
-    /// Ends a stream; without an answer the call failed.
-    pub(super) async fn finish(&mut self) {
-        if !self.is_ended {
-            self.fail(UpstreamError::broken_off("the proxied server ended its stream without an answer"))
-                .await;
-        }
     }
 }
 

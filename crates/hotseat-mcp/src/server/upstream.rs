@@ -221,17 +221,17 @@ impl ObservedStream {
             }
         };
         let message = match piece {
-            Ok(Some(piece)) => match self.scanner.push(&piece) {
+            Ok(piece) => match self.scanner.push(piece.as_deref()) {
                 Ok(events) => match self.observe(events).await {
-                    Ok(()) => return Some(Ok(piece)),
+                    Ok(()) if piece.is_some() => return piece.map(Ok),
+                    Ok(()) => {
+                        self.end().await;
+                        return None;
+                    }
                     Err(failed) => failed.error.message,
                 },
                 Err(error) => format!("an event of the proxied server {error}"),
             },
-            Ok(None) => {
-                self.end().await;
-                return None;
-            }
             Err(_) => "the proxied server closed the connection within its answer".to_string(),
         };
         self.is_ended = true;
@@ -263,12 +263,13 @@ impl ObservedStream {
 
     /// Ends a stream. The client may resume one with ids, to get an answer that is missing.
     async fn end(&mut self) {
-        let Some(mut observer) = self.observer.take() else { return };
-        let messages = match !observer.is_ended() && self.scanner.is_resumable() {
-            true => self.server.suspended.insert(self.session.clone(), observer.id().clone()),
-            false => None,
-        };
-        let Some(mut messages) = messages else { return observer.finish().await };
+        let Some(mut observer) = self.observer.take().filter(|observer| !observer.is_ended()) else { return };
+        let failed = UpstreamError::broken_off("the proxied server ended its stream without an answer");
+        if !self.scanner.is_resumable() {
+            return observer.fail(failed.into_server_failure()).await;
+        }
+        let suspended = self.server.suspended.insert(self.session.clone(), observer.id().clone());
+        let Some(mut messages) = suspended else { return observer.fail(failed).await };
         tokio::spawn(async move {
             while let Some(data) = messages.recv().await {
                 if let Err(failed) = observer.observe(&data).await {
@@ -301,8 +302,8 @@ pub(super) async fn request_answer(
         return read_outcome(&request.id, status, &body, !upstream.headers.is_empty());
     }
     let mut scanner = EventScanner::new(limit);
-    while let Ok(Some(piece)) = response.next_bytes().await {
-        let events = scanner.push(&piece);
+    while let Ok(piece) = response.next_bytes().await {
+        let events = scanner.push(piece.as_deref());
         let undecodable = |error| {
             UpstreamError::broken_off(format!("an event of the proxied server {error}")).into_server_failure()
         };
@@ -310,8 +311,11 @@ pub(super) async fn request_answer(
             match Frame::parse(&data) {
                 Ok(Frame::Response { id, outcome }) if id == request.id => return Ok(outcome?),
                 Ok(frame) => forward_interim(frame.to_json(), request, notifications, observer).await?,
-                Err(_) => {}
+                Err(error) => observer.report_invalid_message(&error).await,
             }
+        }
+        if piece.is_none() {
+            break;
         }
     }
     let message = "the proxied server closed the connection within its answer";

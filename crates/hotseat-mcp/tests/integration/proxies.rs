@@ -1,5 +1,7 @@
 //! Proxies of servers over HTTP and of programs.
 
+use std::time::Duration;
+
 use hotseat_mcp::{
     FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpOptions,
     McpServers, McpToolResult, ProtocolRevision, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
@@ -334,6 +336,62 @@ async fn the_answer_to_a_call_with_a_task_is_the_result_of_the_task() {
         }
         let expected = ["task 1", r#"answer 1 Ok("charged")"#, "task 2", r#"answer 2 Err("declined")"#];
         assert_eq!(events, expected);
+    }
+}
+
+/// Runs one call at a server that answers with these events, and returns the result and the failures of the server. A fault that only
+/// delays the answer takes another way through the proxy.
+async fn call_answered_with(events: &str, is_delayed: bool) -> (Option<Value>, Vec<String>) {
+    let events = events.to_string();
+    let server = FakeAgent::start(move |_| FakeReply::sse().bytes(events.clone()));
+    let kind = FaultKind::Delay(Duration::from_millis(1));
+    let fault = FaultRule { tool: None, arguments: None, trigger: FaultTrigger::Nth(1), kind };
+    let upstream = Upstream::Url { url: server.url(), headers: Default::default() };
+    let mut proxy = proxy_of(upstream, if is_delayed { vec![fault] } else { Vec::new() });
+    let params = json!({"name": "charge", "arguments": {"amount": 1}});
+    let response = stateless(&proxy.url(), "tools/call", params).send().await.unwrap();
+    body_of(response).await;
+    let (mut failures, mut outcome) = (Vec::new(), None);
+    while outcome.is_none() {
+        let kind = proxy.conversation.next_event().await.unwrap().kind;
+        failures.extend(kind.server_failure());
+        if let McpEventKind::CallAnswered { outcome: answer, .. } = kind {
+            outcome = Some(answer.ok().map(|result| result.value()));
+        }
+    }
+    (outcome.flatten(), failures)
+}
+
+const CHARGED: &str =
+    r#"data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"charged"}]}}"#;
+
+#[tokio::test]
+async fn a_stream_without_an_answer_is_a_failure_of_the_server() {
+    let notification = r#"data: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":1}}"#;
+    let batch = CHARGED.replacen("{", "[{", 1) + "]";
+    for (events, words, result) in [
+        (String::new(), "without an answer", None),
+        (format!("{notification}\n\n"), "without an answer", None),
+        (format!("{batch}\n\n"), "an invalid message: batches are not supported", None),
+        (format!("data: {{\"jsonrpc\":\n\n{CHARGED}\n\n"), "an invalid message: ", Some(json!("charged"))),
+    ] {
+        let (answered, failures) = call_answered_with(&events, false).await;
+        assert_eq!(answered, result, "{events}");
+        assert!(failures[0].contains(words), "{events}: {failures:?}");
+        let (answered, failures) = call_answered_with(&events, true).await;
+        assert_eq!(answered, result, "{events}");
+        assert!(!failures.is_empty(), "{events}");
+    }
+}
+
+/// Clients of streams that end regularly accept it.
+#[tokio::test]
+async fn a_last_event_without_its_empty_line_is_the_answer() {
+    for is_delayed in [false, true] {
+        for end in ["", "\n"] {
+            let (answered, failures) = call_answered_with(&format!("{CHARGED}{end}"), is_delayed).await;
+            assert_eq!((answered, failures), (Some(json!("charged")), Vec::new()));
+        }
     }
 }
 
