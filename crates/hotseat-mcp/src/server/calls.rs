@@ -45,6 +45,8 @@ struct CallIdentity {
     round: u64,
     /// Index of the rule of its fault, for a call that continues.
     fault: Option<usize>,
+    /// Set if the client named a state that the server did not give for this call.
+    state_error: Option<RpcError>,
 }
 
 /// Runs one request `tools/call` to its end.
@@ -54,7 +56,7 @@ pub(super) async fn run(mut request: RpcRequest) {
         AnswerSource::Replay(_) => arguments.clone(),
         _ => arguments.take(),
     });
-    let (call, round) = match open_call(&request, arguments.unwrap_or_default()).await {
+    let (call, mut round) = match open_call(&request, arguments.unwrap_or_default()).await {
         Ok(opened) => opened,
         Err(error) => {
             request.answer(Err(error)).await;
@@ -62,6 +64,7 @@ pub(super) async fn run(mut request: RpcRequest) {
         }
     };
     let refused = match &request.server.source {
+        _ if round.state_error.is_some() => round.state_error.take().map(Err),
         _ if !call.arguments.is_object() => Some(refuse_malformed(&request, &call).await),
         AnswerSource::Mock => refuse_invalid(&request, &call).await,
         _ => None,
@@ -177,46 +180,76 @@ async fn open_call(request: &RpcRequest, arguments: Value) -> Result<(McpCall, C
 
 /// Returns the identity of a new call, or of the call that the client continues with its state.
 async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result<CallIdentity, RpcError> {
-    let mut repeated = None;
+    let (mut repeated, mut state_error) = (None, None);
     let text = request.params.get("requestState");
     if let (AnswerSource::Replay(_), Some(state)) = (&request.server.source, text) {
         // The recorded server has decided which states it accepts.
         let waiting = state.as_str().and_then(|state| lock(&request.server.waiting_calls).remove(state));
         if let Some(WaitingCall { number, fault }) = waiting {
-            return Ok(CallIdentity { number, tool_number: 0, state: None, is_new: false, round: 0, fault });
-        }
-    } else if let Some(text) = text {
-        let state = text
-            .as_str()
-            .and_then(|text| request.run.signer.verify(&purpose(request, tool, arguments), text));
-        let Some(state) = state else {
-            let message = "`requestState` was changed, or belongs to another request";
-            let kind = McpEventKind::ProtocolError {
-                code: Some(error_code::INVALID_PARAMS),
-                message: message.to_string(),
-            };
-            request.report(request.arrived, kind).await;
-            return Err(RpcError::new(error_code::INVALID_PARAMS, message));
-        };
-        let (number, round) =
-            (state["call"].as_u64().unwrap_or_default(), state["round"].as_u64().unwrap_or_default());
-        let inner = state.get("state").cloned();
-        if request.conversation.continue_call(number, round) {
             return Ok(CallIdentity {
                 number,
-                tool_number: state["toolCall"].as_u64().unwrap_or_default(),
-                state: inner,
+                tool_number: 0,
+                state: None,
                 is_new: false,
-                round,
-                fault: state["fault"].as_u64().and_then(|rule| usize::try_from(rule).ok()),
+                round: 0,
+                fault,
+                state_error: None,
             });
         }
-        repeated = inner;
+    } else if let Some(text) = text {
+        match verify_state(request, tool, arguments, text).await {
+            Ok(state) => {
+                let (number, round) =
+                    (state["call"].as_u64().unwrap_or_default(), state["round"].as_u64().unwrap_or_default());
+                let inner = state.get("state").cloned();
+                if request.conversation.continue_call(number, round) {
+                    return Ok(CallIdentity {
+                        number,
+                        tool_number: state["toolCall"].as_u64().unwrap_or_default(),
+                        state: inner,
+                        is_new: false,
+                        round,
+                        fault: state["fault"].as_u64().and_then(|rule| usize::try_from(rule).ok()),
+                        state_error: None,
+                    });
+                }
+                repeated = inner;
+            }
+            Err(error) => state_error = Some(error),
+        }
     }
     let number = request.conversation.begin_call(&request.server, request.arrived).await?;
     let tool_number = request.server.count_call(tool);
     // A client that repeats its responses makes another call, which may take effect again.
-    Ok(CallIdentity { number, tool_number, state: repeated, is_new: true, round: 0, fault: None })
+    Ok(CallIdentity {
+        number,
+        tool_number,
+        state: repeated,
+        is_new: true,
+        round: 0,
+        fault: None,
+        state_error,
+    })
+}
+
+/// Returns the content of a state. Fails, with a note, if the server did not give it for this call.
+async fn verify_state(
+    request: &RpcRequest,
+    tool: &str,
+    arguments: &Value,
+    text: &Value,
+) -> Result<Value, RpcError> {
+    let purpose = purpose(request, tool, arguments);
+    if let Some(state) = text.as_str().and_then(|text| request.run.signer.verify(&purpose, text)) {
+        return Ok(state);
+    }
+    let error = RpcError::new(
+        error_code::INVALID_PARAMS,
+        "`requestState` was changed, or belongs to another request",
+    );
+    let kind = McpEventKind::ProtocolError { code: Some(error.code), message: error.message.clone() };
+    request.report(request.arrived, kind).await;
+    Err(error)
 }
 
 /// The call that a signed state belongs to.

@@ -72,6 +72,47 @@ async fn all_questions_must_be_accepted() {
     }
 }
 
+/// Checks see such a call, as they see one with invalid arguments.
+#[tokio::test]
+async fn a_state_of_another_call_makes_a_failed_call() {
+    let mut fixture = asking(Vec::new());
+    let url = fixture.url();
+    let asked = greet(&url, json!({})).await.unwrap()["result"].clone();
+    for (arguments, state) in [
+        (json!({"to": "o-2"}), asked["requestState"].clone()),
+        (json!({}), json!(format!("{}x", asked["requestState"].as_str().unwrap()))),
+        (json!({}), json!(5)),
+    ] {
+        let more = json!({"arguments": arguments, "inputResponses": accepted(), "requestState": state});
+        let answer = greet(&url, more).await.unwrap();
+        let message = answer["error"]["message"].as_str().unwrap().to_string();
+        assert!(message.contains("belongs to another request"), "{answer}");
+        let received = fixture.wait_for(|event| match event {
+            McpEventKind::CallReceived { call, arguments, .. } if *call > 1 => {
+                Some((*call, arguments.clone()))
+            }
+            _ => None,
+        });
+        let (number, received) = received.await;
+        assert_eq!(received, arguments);
+        let answered = fixture.wait_for(|event| match event {
+            McpEventKind::CallAnswered { call, outcome: Err(error), .. } => {
+                Some((*call, error.message.clone()))
+            }
+            _ => None,
+        });
+        assert_eq!(answered.await, (number, message));
+    }
+    // The call that was asked is not continued by them.
+    let more = json!({"inputResponses": accepted(), "requestState": asked["requestState"]});
+    assert!(greet(&url, more).await.unwrap()["result"]["content"].is_array());
+    let provided = fixture.wait_for(|event| match event {
+        McpEventKind::InputProvided { call, .. } => Some(*call),
+        _ => None,
+    });
+    assert_eq!(provided.await, 1);
+}
+
 #[tokio::test]
 async fn a_question_without_a_response_is_asked_again() {
     let fixture = asking(Vec::new());
