@@ -8,7 +8,7 @@ use axum::http::{Method, header};
 use bytes::Bytes;
 use hotseat_http::{ClientError, EventError, HttpClients, IncomingResponse, OutgoingRequest};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
 
@@ -18,6 +18,8 @@ use crate::sse::{EventScanner, has_media_type, is_event_stream};
 
 /// Header that tells the server that messages had no headers before the bridge.
 pub(crate) const BRIDGE_HEADER: &str = "x-hotseat-bridge";
+/// Header of the response to a request to a server that the conversation does not have.
+pub(crate) const UNKNOWN_SERVER_HEADER: &str = "x-hotseat-unknown-server";
 /// Time for running requests after the end of the input.
 const END_GRACE: Duration = Duration::from_secs(5);
 /// Maximum number of lines that wait for output.
@@ -32,6 +34,9 @@ pub enum BridgeError {
     /// The client cannot be created.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The conversation has no server of this name. The message names those that it has.
+    #[error("{0}")]
+    UnknownServer(String),
     /// The server closed the connection, for example because of a fault.
     #[error("the server closed the connection without an answer")]
     ConnectionLost,
@@ -47,7 +52,7 @@ pub enum BridgeError {
 ///
 /// `address` is the value of [`BRIDGE_VARIABLE`](crate::BRIDGE_VARIABLE). `input` receives lines without
 /// their ends. Lines of the server are sent to `output`, also without ends. Returns when the input ends.
-/// Fails if the address is invalid, or the server closes a connection without an answer.
+/// Fails if the address is invalid, the conversation has no server of this name, or the server closes a connection without an answer.
 pub async fn run_bridge(
     address: &str,
     server: &str,
@@ -58,7 +63,7 @@ pub async fn run_bridge(
     let url = address.replace("{server}", server);
     let url = Url::parse(&url).map_err(|_| BridgeError::Address(address.to_string()))?;
     let clients = HttpClients::default().without_proxies();
-    let (failed, mut failure) = watch::channel(false);
+    let (failed, mut failure) = mpsc::channel(1);
     let bridge = Arc::new(BridgeState {
         clients,
         url,
@@ -72,11 +77,14 @@ pub async fn run_bridge(
     let forwarded = loop {
         let line = tokio::select! {
             line = input.recv() => line,
-            _ = failure.wait_for(|failed| *failed) => break Err(BridgeError::ConnectionLost),
+            Some(error) = failure.recv() => break Err(error),
         };
         while tasks.try_join_next().is_some() {}
         match line {
-            None => break bridge.end(&mut tasks).await,
+            None => {
+                let ended = bridge.end(&mut tasks).await;
+                break failure.try_recv().map_or(ended, Err);
+            }
             Some(line) if line.iter().all(u8::is_ascii_whitespace) => {}
             Some(line) => {
                 if let Err(error) = bridge.clone().accept(line, &mut tasks).await {
@@ -99,7 +107,8 @@ struct BridgeState {
     session: Mutex<Option<(String, String)>>,
     /// Running requests by their identifiers as JSON.
     running: Mutex<HashMap<String, AbortHandle>>,
-    failed: watch::Sender<bool>,
+    /// Receives the first error of a request.
+    failed: mpsc::Sender<BridgeError>,
 }
 
 impl BridgeState {
@@ -121,8 +130,9 @@ impl BridgeState {
                 let task = tasks.spawn(async move {
                     let sent = bridge.exchange(line, Some(id.clone())).await;
                     bridge.forget(&id.to_string());
-                    if sent.is_err() {
-                        bridge.failed.send_replace(true);
+                    if let Err(error) = sent {
+                        // The first error ends the bridge.
+                        let _ = bridge.failed.try_send(error);
                     }
                 });
                 self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key, task);
@@ -180,6 +190,14 @@ impl BridgeState {
                 }
                 self.write(&body).await;
                 Ok(())
+            }
+            ResponseType::Other if response.headers().contains_key(UNKNOWN_SERVER_HEADER) => {
+                let problem = String::from_utf8_lossy(&self.read_body(response).await?).into_owned();
+                if let Some(id) = id {
+                    let outcome = Err(RpcError::new(error_code::INVALID_REQUEST, &problem));
+                    self.write(Frame::Response { id, outcome }.to_json().to_string().as_bytes()).await;
+                }
+                Err(BridgeError::UnknownServer(problem))
             }
             // HTTP statuses do not exist on standard output; the client gets an error.
             ResponseType::Other if !status.is_success() && id.is_some() => {
@@ -259,10 +277,7 @@ impl BridgeState {
             // The conversation may be closed already.
             let _ = tokio::time::timeout(END_GRACE, request.send()).await;
         }
-        match *self.failed.borrow() {
-            true => Err(BridgeError::ConnectionLost),
-            false => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
+use hotseat_document::excerpt;
 use hotseat_serve::{AcceptLimits, BodyError, LoopbackServer, check_access, read_body};
 use hyper::service::service_fn;
 use serde_json::Value;
@@ -13,7 +14,8 @@ use serde_json::Value;
 use super::outbound::{HttpOutcome, error_response, text_response};
 use super::requests;
 use super::rpc_request::McpHttpRequest;
-use super::state::{ConversationLookup, RunState};
+use super::state::{ConversationLookup, ConversationState, RunState};
+use crate::bridge::UNKNOWN_SERVER_HEADER;
 use crate::event::{LateCall, McpEventKind};
 use crate::frame::Frame;
 use crate::revision::error_code;
@@ -23,6 +25,8 @@ use crate::revision::error_code;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum time until the body of a request has arrived.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum length of a name in a message.
+const MAX_SHOWN_NAME_CHARS: usize = 100;
 
 /// Starts the listener.
 pub(super) fn start(run: Arc<RunState>, port: u16) -> io::Result<LoopbackServer> {
@@ -57,9 +61,7 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
         }
     };
     let Some(server) = conversation.servers.get(server).cloned() else {
-        let known: Vec<_> = conversation.servers.keys().map(String::as_str).collect();
-        let text = format!("there is no such server; the conversation has: {}\n", known.join(", "));
-        return Ok(text_response(StatusCode::NOT_FOUND, text));
+        return Ok(refuse_unknown_server(&conversation, server, arrived).await);
     };
     if conversation.is_closed() {
         let max_bytes = conversation.limits.max_message_bytes;
@@ -105,7 +107,24 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     requests::handle(request).await
 }
 
-fn closed_response() -> axum::http::Response<Body> {
+/// Refuses a request to a server that the conversation does not have, and reports it.
+async fn refuse_unknown_server(
+    conversation: &ConversationState,
+    server: &str,
+    arrived: Instant,
+) -> Response<Body> {
+    let known: Vec<_> = conversation.servers.keys().map(|name| format!("`{name}`")).collect();
+    let server = excerpt(server, MAX_SHOWN_NAME_CHARS);
+    let problem = format!("there is no server of this name; the conversation has: {}", known.join(", "));
+    let text = format!("MCP server `{server}`: {problem}");
+    let kind = McpEventKind::ProtocolError { code: None, message: problem };
+    conversation.report(&server, arrived, kind).await;
+    let mut response = text_response(StatusCode::NOT_FOUND, text);
+    response.headers_mut().insert(UNKNOWN_SERVER_HEADER, HeaderValue::from_static("1"));
+    response
+}
+
+fn closed_response() -> Response<Body> {
     error_response(StatusCode::NOT_FOUND, error_code::INVALID_REQUEST, "the conversation is closed")
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hotseat_mcp::{
-    BridgeError, FaultKind, FaultRule, FaultTrigger, McpAnswer, McpCall, McpToolResult, ServerDefinition,
-    bridge_lines, run_bridge,
+    BridgeError, FaultKind, FaultRule, FaultTrigger, McpAnswer, McpCall, McpEventKind, McpToolResult,
+    ServerDefinition, bridge_lines, run_bridge,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -16,10 +16,14 @@ struct Lines {
     input: mpsc::Sender<Vec<u8>>,
     output: mpsc::Receiver<Vec<u8>>,
     ended: JoinHandle<Result<(), BridgeError>>,
-    _fixture: Fixture,
+    fixture: Fixture,
 }
 
 fn bridged(faults: Vec<FaultRule>) -> Lines {
+    bridged_to("bank", faults)
+}
+
+fn bridged_to(name: &'static str, faults: Vec<FaultRule>) -> Lines {
     let mut definition = ServerDefinition::mock("bank", vec![charge()]);
     definition.faults = faults;
     let answers = Answers(|call: &McpCall| McpAnswer::Result(McpToolResult::from_text(call.revision.name())));
@@ -27,8 +31,8 @@ fn bridged(faults: Vec<FaultRule>) -> Lines {
     let address = fixture.conversation.bridge_address();
     let (input, lines) = bridge_lines();
     let (written, output) = bridge_lines();
-    let ended = tokio::spawn(async move { run_bridge(&address, "bank", lines, written, 1 << 20).await });
-    Lines { input, output, ended, _fixture: fixture }
+    let ended = tokio::spawn(async move { run_bridge(&address, name, lines, written, 1 << 20).await });
+    Lines { input, output, ended, fixture }
 }
 
 impl Lines {
@@ -70,6 +74,24 @@ async fn both_kinds_of_clients_use_lines() {
     assert_eq!(lines.receive().await["result"]["content"][0]["text"], "2025-11-25");
     drop(lines.input);
     assert!(lines.ended.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_misspelt_name_ends_the_bridge_with_the_servers_of_the_conversation() {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let handshake = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    for message in [stateless_call(1), handshake] {
+        let mut lines = bridged_to("bnak", Vec::new());
+        lines.send(message).await;
+        let words = "MCP server `bnak`: there is no server of this name; the conversation has: `bank`";
+        assert_eq!(lines.receive().await["error"]["message"], words);
+        let ended = lines.ended.await.unwrap();
+        assert_eq!(ended.unwrap_err().to_string(), words);
+        let event = lines.fixture.conversation.try_next_event().expect("a note");
+        let words = words.split_once(": ").expect("a name and a problem").1;
+        let noted = matches!(&event.kind, McpEventKind::ProtocolError { message, .. } if message == words);
+        assert!(noted && event.server == "bnak", "{event:?}");
+    }
 }
 
 #[tokio::test]
