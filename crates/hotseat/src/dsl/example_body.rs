@@ -21,7 +21,7 @@ use super::caller_location::CallerLocation;
 use super::commands::{CommandHandler, test_error};
 use super::conversation::{SessionView, lock};
 use super::harness::HarnessContext;
-use super::panics::{self, CaseEndedPanic};
+use super::panics::{self, CaseEndedPanic, PanicLog};
 use super::session_channel::{SessionChannel, SessionCommand};
 use super::test::Test;
 use super::test_function::TestFunction;
@@ -199,9 +199,17 @@ fn run_stages(
     answering: Option<AgentTask>,
     time: watch::Receiver<TimeBudget>,
 ) -> Option<AttemptFailure> {
-    panics::capture_panics();
+    let panics = Arc::new(PanicLog::default());
+    panics.capture();
     test.channel.enter();
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let log = Arc::downgrade(&panics);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().on_thread_start(move || {
+        if let Some(log) = log.upgrade() {
+            log.capture();
+        }
+    });
+    let runtime = match runtime.build() {
         Ok(runtime) => runtime,
         Err(error) => return Some(test_error(format!("cannot start a runtime for the example: {error}"))),
     };
@@ -257,7 +265,7 @@ fn run_stages(
     drop(local);
     runtime.shutdown_background();
     failure.or_else(|| {
-        let report = panics::take_first_in_task()?;
+        let report = panics.take_first_in_task()?;
         let failure = test_error(format!("a task of the test {report}"));
         Some(failure.with_detail(report.backtrace.unwrap_or_default()))
     })

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
-use std::sync::Once;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 use hotseat_checks::Undecidable;
 
@@ -23,58 +23,67 @@ pub(super) struct PanicReport {
 }
 
 thread_local! {
-    /// Panics of this thread; none if the thread does not run an example.
-    static PANICS: RefCell<Option<ThreadPanics>> = const { RefCell::new(None) };
+    /// Log of the panics of this thread. Gone if the thread does not run an example, or its example has ended.
+    static PANICS: RefCell<Weak<PanicLog>> = const { RefCell::new(Weak::new()) };
 }
 
-/// Panics of a thread that were not reported yet.
+/// Panics of an example that were not reported yet, on its thread and on those of its runtime.
 #[derive(Default)]
-struct ThreadPanics {
+pub(super) struct PanicLog(Mutex<UnreportedPanics>);
+
+#[derive(Default)]
+struct UnreportedPanics {
     last: Option<PanicReport>,
     /// Those in tasks that the test has spawned: nothing else reports them.
     in_tasks: Vec<PanicReport>,
 }
 
-impl ThreadPanics {
-    fn add(&mut self, report: PanicReport) {
-        if tokio::task::try_id().is_some() {
-            self.in_tasks.push(report.clone());
-        }
-        self.last = Some(report);
+impl PanicLog {
+    /// Captures the panics of this thread, as long as the log exists.
+    pub fn capture(self: &Arc<Self>) {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let others = panic::take_hook();
+            panic::set_hook(Box::new(move |info| match PanicLog::of_thread() {
+                Some(log) => log.add(PanicReport::from_hook_info(info)),
+                None => others(info),
+            }));
+        });
+        PANICS.set(Arc::downgrade(self));
     }
-}
 
-/// Captures the panics of this thread from now on.
-pub(super) fn capture_panics() {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let others = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            // A panic inside this hook is passed to the previous hook.
-            let told = PANICS.with(|watched| match watched.try_borrow_mut() {
-                Ok(mut watched) => {
-                    watched.as_mut().map(|seen| seen.add(PanicReport::from_hook_info(info))).is_some()
-                }
-                Err(_) => false,
-            });
-            if !told {
-                others(info);
-            }
-        }));
-    });
-    PANICS.with(|watched| {
-        watched.borrow_mut().get_or_insert_default();
-    });
+    /// Takes the first panic in a task that was not reported yet.
+    pub fn take_first_in_task(&self) -> Option<PanicReport> {
+        let in_tasks = std::mem::take(&mut self.lock().in_tasks);
+        in_tasks.into_iter().next()
+    }
+
+    fn of_thread() -> Option<Arc<PanicLog>> {
+        PANICS.with_borrow(Weak::upgrade)
+    }
+
+    fn add(&self, report: PanicReport) {
+        let mut seen = self.lock();
+        if tokio::task::try_id().is_some() {
+            seen.in_tasks.push(report.clone());
+        }
+        seen.last = Some(report);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UnreportedPanics> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Calls a test function on any thread. Returns its result, or its panic, which is not printed.
 pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, PanicReport> {
-    let before = PANICS.with(|watched| watched.borrow().is_some());
-    capture_panics();
+    let log = PanicLog::of_thread().unwrap_or_else(|| {
+        let log = Arc::new(PanicLog::default());
+        log.capture();
+        log
+    });
     let result = panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| report_for(&*panic));
-    if !before {
-        PANICS.with(|watched| *watched.borrow_mut() = None);
-    }
+    drop(log);
     result
 }
 
@@ -82,25 +91,13 @@ pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, PanicReport> {
 pub(super) fn report_for(payload: &(dyn Any + Send)) -> PanicReport {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no words");
-    let seen = PANICS.with(|watched| {
-        let mut watched = watched.borrow_mut();
-        let seen = watched.as_mut()?;
-        seen.in_tasks.pop_if(|seen| seen.message == text);
-        seen.last.take()
+    let seen = PanicLog::of_thread().and_then(|log| {
+        let mut seen = log.lock();
+        let in_task = seen.in_tasks.pop_if(|seen| seen.message == text);
+        // The last panic may be one that the test has caught, or one of another thread.
+        seen.last.take().filter(|last| last.message == text).or(in_task)
     });
-    match seen {
-        // The captured panic may be an earlier one that the test has caught.
-        Some(seen) if seen.message == text => seen,
-        Some(_) | None => PanicReport { message: text.to_string(), ..PanicReport::default() },
-    }
-}
-
-/// Takes the first panic in a task of this thread that was not reported yet.
-pub(super) fn take_first_in_task() -> Option<PanicReport> {
-    PANICS.with(|watched| {
-        let in_tasks = std::mem::take(&mut watched.borrow_mut().as_mut()?.in_tasks);
-        in_tasks.into_iter().next()
-    })
+    seen.unwrap_or_else(|| PanicReport { message: text.to_string(), ..PanicReport::default() })
 }
 
 impl From<PanicReport> for Undecidable {

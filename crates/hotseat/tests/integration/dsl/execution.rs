@@ -370,6 +370,10 @@ fn tasks_that_are_not_awaited_count() {
                 panic!("it was lost")
             });
         });
+        s.it("awaits a blocking task", async |t| {
+            t.user.says("hello").await;
+            assert!(tokio::task::spawn_blocking(|| panic!("it was lost")).await.is_err());
+        });
         s.it("ends with assertions", async |t| {
             t.user.says("hello").await;
             let agent = t.agent.clone();
@@ -394,12 +398,26 @@ fn tasks_that_are_not_awaited_count() {
                 }
             });
         });
+        s.it("ignores a thread that panics", async |t| {
+            t.user.says("hello").await;
+            assert!(std::thread::spawn(|| panic!("it was lost")).join().is_err());
+        });
+        s.it("unwraps the panic of a thread", async |t| {
+            t.user.says("hello").await;
+            std::thread::spawn(|| panic!("it was lost")).join().unwrap();
+        });
         s.it("catches a panic", async |t| {
             t.user.says("hello").await;
             assert!(std::panic::catch_unwind(|| panic!("caught")).is_err());
         });
     });
-    for case in ["lets a task panic", "catches another panic", "ends with a local task", "ends with a task"] {
+    for case in [
+        "lets a task panic",
+        "catches another panic",
+        "ends with a local task",
+        "ends with a task",
+        "awaits a blocking task",
+    ] {
         let (kind, message) = ran.failure(case);
         assert_eq!(kind, "test_error", "{case}: {message}");
         assert!(message.starts_with("a task of the test panicked: "), "{case}: {message}");
@@ -408,7 +426,8 @@ fn tasks_that_are_not_awaited_count() {
     for case in ["ends with assertions", "ends with a turn"] {
         assert_eq!(ran.failure(case).0, "assertion", "{case}");
     }
-    for case in ["ends while a task waits", "catches a panic"] {
+    assert_eq!(ran.failure("unwraps the panic of a thread").0, "test_error");
+    for case in ["ends while a task waits", "ignores a thread that panics", "catches a panic"] {
         assert_eq!(ran.case(case)["status"], "passed", "{ran:#?}");
     }
 }
