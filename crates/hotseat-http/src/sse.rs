@@ -156,10 +156,10 @@ impl SseDecoder {
         self.has_ids
     }
 
-    /// Returns the incomplete event, if any, for error messages.
+    /// Returns the incomplete event, if there is one that is not blank.
     pub fn unfinished(&self) -> Option<Cow<'_, str>> {
         let pending = if self.has_data { &self.data } else { &self.line };
-        (!pending.is_empty()).then(|| String::from_utf8_lossy(pending))
+        (!pending.trim_ascii().is_empty()).then(|| String::from_utf8_lossy(pending))
     }
 
     fn check_length(&self) -> Result<(), EventError> {

@@ -368,6 +368,22 @@ fn provider_errors_in_a_stream_fail_the_turn() {
     assert!(notes.contains("the reply ends with an unknown finish_reason, tired"), "{notes}");
 }
 
+/// What is missing may be a call.
+#[test]
+fn a_stream_that_ends_within_an_event_fails_the_turn() {
+    let said = chunk(json!({"content": "Paid."}), Some("stop"));
+    let call = chunk(json!({"content": "More."}), None).to_string();
+    for end in [format!("data: {}", &call[..40]), format!("data: {call}\ndata: [DONE]\n")] {
+        let server = FakeAgent::start({
+            let (said, end) = (said.clone(), end.clone());
+            move |_| FakeReply::sse().event(said.clone()).bytes(end.clone())
+        });
+        let connector = format!("{{ type: openai, base_url: '{}v1', model: m }}", server.url());
+        let failure = agent_with_tool(&connector).test(&[]).failure("a").to_string();
+        assert!(failure.contains("closed the stream after an incomplete event"), "{end}: {failure}");
+    }
+}
+
 /// Budgets need the tokens, wherever a provider reports them.
 /// Paths of servers often end with slashes, and a member that a server rejects can be left out.
 #[test]

@@ -514,6 +514,37 @@ fn streams_that_do_not_end_as_their_protocol_demands_hide_calls() {
     run_relayed("chat/completions", &provider).assert_all_passed();
 }
 
+/// Clients that read line by line find the calls in them.
+#[test]
+fn streams_without_empty_lines_hide_calls() {
+    let said = |finish| chunk(json!({"content": "Done."}), finish);
+    let call = chunk(json!({"tool_calls": [refund_call()]}), None);
+    let cut = &call.to_string()[..60];
+    for stream in [
+        format!("data: {}\ndata: {call}\ndata: [DONE]\n", said(None)),
+        format!("data: {}\ndata: {call}\n", said(None)),
+        format!("data: {}\ndata: {call}\ndata: [DONE]\n\n", said(None)),
+        format!("data: {}\n\ndata: {cut}", said(None)),
+        format!("data: {}\n\ndata: {cut}", said(Some("stop"))),
+        format!("data: {}\n\ndata: [DONE]\n\ndata: {call}\ndata: {call}\n", said(Some("stop"))),
+    ] {
+        let sent = stream.clone();
+        let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::sse().bytes(sent.clone()));
+        let run = run_relayed("chat/completions", &provider);
+        assert_eq!(run.case("a")["status"], "failed", "{stream}");
+        run.assert_failure("a", "test_error", &["the agent's tool calls are not visible: "]);
+    }
+    // The agent leaves although the stream has not ended.
+    let stream = format!("data: {}\ndata: {call}\ndata: [DONE]\n", said(None));
+    let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::sse().bytes(stream.clone()).hang());
+    let words = ["the agent's tool calls are not visible: ", "closed the stream after an incomplete event"];
+    run_relayed("chat/completions", &provider).assert_failure("a", "test_error", &words);
+    // A line that the connection cuts is no event that anyone reads.
+    let stream = format!("data: {}\n\ndata: {cut}", said(None));
+    let provider = FakeAgent::start(move |_: &FakeRequest| FakeReply::sse().bytes(stream.clone()).hang());
+    run_relayed("chat/completions", &provider).assert_all_passed();
+}
+
 #[test]
 fn an_agent_that_uses_no_model_has_no_visible_calls() {
     let agent = agent();

@@ -60,7 +60,12 @@ async fn read_body(parser: &mut impl ReplyParser, body: &[u8]) -> Result<(), Mod
         return Err(invalid_reply_error(SENDER, "it is neither a JSON object nor a stream of events", text));
     }
     let pieces = stream::iter([Ok(Bytes::copy_from_slice(body))]);
-    read_events(pieces, parser, &mut DiscardSink).await
+    let read = read_events(pieces, parser, &mut DiscardSink).await;
+    // No connection breaks here. A client may find calls in the lines of an incomplete event.
+    read.map_err(|error| match error.kind {
+        ModelErrorKind::Network => ModelError { kind: ModelErrorKind::Decode, ..error },
+        _ => error,
+    })
 }
 
 /// True if an answer, or a part of it, is a JSON document and no stream of events.

@@ -423,7 +423,10 @@ impl ExchangeRequest {
         if is_document(&passed.body) || is_held_back || !passed.status.is_success() {
             return error;
         }
-        match read_relayed_reply(dialect, &passed.body, &call.request).await {
+        // A line without its end was cut by the connection, not by the provider.
+        let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let lines = passed.body.iter().rposition(ends_line).map_or(&[][..], |end| &passed.body[..=end]);
+        match read_relayed_reply(dialect, lines, &call.request).await {
             Ok(reply) => ModelError { partial: Some(Box::new(reply)), ..error },
             Err(unreadable) if unreadable.kind == ModelErrorKind::Decode => unreadable,
             Err(cut) => ModelError { partial: cut.partial, ..error },

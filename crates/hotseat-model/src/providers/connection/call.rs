@@ -138,12 +138,16 @@ pub(in crate::providers) async fn read_events(
                         late = check_late_event(reading, event);
                     }
                 };
-                while let Some(Ok(piece)) = pieces.next().await {
+                while let Some(piece) = pieces.next().await {
+                    let Ok(piece) = piece else { return };
                     if decoder.feed_events(&piece, &mut check).is_err() {
                         return;
                     }
                 }
                 decoder.finish_events(check);
+                if late.is_ok() {
+                    late = check_unfinished(reading, &decoder);
+                }
             };
             let _ = timeout(BODY_END_TIMEOUT, rest).await;
             return late;
@@ -152,7 +156,18 @@ pub(in crate::providers) async fn read_events(
     // Some servers omit the last empty line.
     let mut outcome = Ok(());
     decoder.finish_events(|event| outcome = read_event(reading, event, sink).map(drop));
-    outcome
+    outcome.and_then(|()| check_unfinished(reading, &decoder))
+}
+
+/// Fails if a stream has ended in the middle of an event, which may be a call of a tool.
+fn check_unfinished(reading: &impl ReplyParser, decoder: &SseDecoder) -> Result<(), ModelError> {
+    let Some(unfinished) = decoder.unfinished() else { return Ok(()) };
+    let url = reading.url();
+    let message =
+        format!("{url} closed the stream after an incomplete event, without an empty line after it");
+    let mut error = ModelError::new(ModelErrorKind::Network, message);
+    error.body = failure::excerpt(&unfinished);
+    Err(error)
 }
 
 /// Handles an event. The data of an event named `error` is the error, or contains it as `error`.
