@@ -1,8 +1,9 @@
 //! Cassettes: one folder for each case with everything that others answered in its conversation: relayed models,
 //! proxied MCP servers, simulators and judges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,8 @@ use crate::roles::RoleCassette;
 const MODELS_FILE: &str = "models.jsonl";
 /// File with the answers of simulators and judges.
 const ROLES_FILE: &str = "roles.jsonl";
+/// End of the names of files with the exchanges of MCP servers.
+const SERVER_FILE_END: &str = ".mcp.jsonl";
 
 /// The cassettes of a run.
 #[derive(Debug)]
@@ -193,7 +196,7 @@ impl AttemptCassette {
                 let written = self.write(new, servers);
                 let mut unwritten = run.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
                 let written = written.and_then(|()| {
-                    replace_folder(new, target)
+                    replace_parts(new, target)
                         .map_err(|source| CassetteSaveError::Folder { path: target.clone(), source })
                 });
                 *unwritten += usize::from(written.is_err());
@@ -217,7 +220,7 @@ impl AttemptCassette {
 
 /// File with the exchanges of a proxied MCP server.
 pub(super) fn server_file(server: &str) -> String {
-    format!("{server}.mcp.jsonl")
+    format!("{server}{SERVER_FILE_END}")
 }
 
 fn read_part(folder: &Path, name: &str) -> Result<(PathBuf, String), CassetteError> {
@@ -231,11 +234,24 @@ fn read_part(folder: &Path, name: &str) -> Result<(PathBuf, String), CassetteErr
     }
 }
 
-/// Puts a folder in the place of another.
-fn replace_folder(new: &Path, target: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(target) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+/// Replaces the parts of a cassette by those in another folder. Other files in it stay.
+fn replace_parts(new: &Path, target: &Path) -> io::Result<()> {
+    if !target.exists() {
+        return std::fs::rename(new, target);
     }
-    std::fs::rename(new, target)
+    let parts = file_names(new)?;
+    for name in &parts {
+        std::fs::rename(new.join(name), target.join(name))?;
+    }
+    for name in file_names(target)?.difference(&parts) {
+        if name.to_str().is_some_and(|name| name.ends_with(SERVER_FILE_END)) {
+            std::fs::remove_file(target.join(name))?;
+        }
+    }
+    std::fs::remove_dir(new)
+}
+
+/// Returns the names of the files in a folder.
+fn file_names(folder: &Path) -> io::Result<BTreeSet<OsString>> {
+    std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
 }
