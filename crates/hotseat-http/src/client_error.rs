@@ -18,6 +18,11 @@ pub fn check_encryption(url: &Url) -> Result<(), ClientError> {
     if cfg!(feature = "tls") || url.scheme() != "https" { Ok(()) } else { Err(ClientError::NoEncryption) }
 }
 
+/// Returns a URL without its password and query, for errors.
+pub fn shown_address(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
 /// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
 pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;

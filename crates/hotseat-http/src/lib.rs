@@ -10,7 +10,7 @@ mod sse;
 mod tls;
 
 pub use body::{NotUtf8, UnsupportedEncoding, check_encoding, decode_utf8};
-pub use client_error::{ClientError, check_encryption, root_cause};
+pub use client_error::{ClientError, check_encryption, root_cause, shown_address};
 pub use clients::{HttpClients, is_loopback};
 pub use requests::{HttpRequestError, IncomingResponse, OutgoingRequest};
 pub use sse::{EventError, MAX_EVENT_BYTES, SseDecoder, SseEvent};

@@ -580,7 +580,7 @@ mcp: {{ bank: {{ type: proxy, command: [sh, -c, 'while read -r line; do :; done'
     let suite = "name: model\nturns: [{ user: ask }]\n---\nname: server\nturns: [{ user: pay }]\n";
     let project = Project::with_config(&config).suite("a", suite);
     let run = project.test(&["--record-cassettes", "cassettes"]);
-    let words = "a request to `chat/completions` was cancelled, or got no answer";
+    let words = "the agent cancelled a request to `chat/completions`";
     run.assert_failure("model", "test_error", &["cannot record", words]);
     let warning = "was not written: a call of charge_card was cancelled";
     assert!(run.output.stdout.contains(warning), "{}", run.output);
@@ -589,6 +589,58 @@ mcp: {{ bank: {{ type: proxy, command: [sh, -c, 'while read -r line; do :; done'
         Err(_) => Vec::new(),
     };
     assert_eq!(written, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_provider_without_an_answer_is_named() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let answer = model.call(&[json!({"role": "user", "content": "hello"})], &[]);
+        FakeReply::json(200, &json!({"reply": format!("{answer:?}")}))
+    });
+    let provider = FakeAgent::start(|_: &FakeRequest| FakeReply::refused());
+    let config = format!(
+        "target:
+  type: http
+  endpoint: {}
+  headers: {{ x-model: '${{MODELS.main.url}}' }}
+  body: {{ text: '{{{{message}}}}' }}
+  map: {{ reply: $.reply }}
+models: {{ main: {{ type: relay, url: '{}v1?key=secret-1' }} }}
+",
+        agent.url(),
+        provider.url()
+    );
+    let project = Project::with_config(&config).suite("a", "name: a\nturns: [{ user: ask }]\n");
+    let run = project.test(&["--record-cassettes", "cassettes"]);
+    let address = format!("the provider at {}v1 did not answer: ", provider.url());
+    let words = ["cannot record", "a request to `chat/completions` has no answer: ", &address];
+    run.assert_failure("a", "test_error", &words);
+    assert!(!run.failure("a").to_string().contains("secret-1"), "{:#}", run.failure("a"));
+}
+
+/// Files of the user beside the parts of a cassette stay; parts of servers that the case no longer has go.
+#[test]
+fn other_files_in_the_folder_of_a_cassette_stay() {
+    let agent = agent();
+    let workspace = TestWorkspace::new();
+    let others = Others::start(&workspace);
+    let project = Project::with_config(&others.config(&agent)).suite("a", SUITE);
+    let record = || {
+        let run = project.test(&["--record-cassettes", "cassettes", "--parallel", "1"]);
+        run.assert_all_passed();
+    };
+    record();
+    let folder = folders(&project)[0].clone();
+    std::fs::write(folder.join("notes.txt"), "mine").expect("a note");
+    std::fs::create_dir(folder.join("drafts")).expect("a folder");
+    std::fs::write(folder.join("old.mcp.jsonl"), "").expect("a part");
+    std::fs::write(folder.join("models.jsonl"), "").expect("a part");
+    record();
+    assert_eq!(std::fs::read_to_string(folder.join("notes.txt")).expect("the note"), "mine");
+    assert!(folder.join("drafts").exists() && !folder.join("old.mcp.jsonl").exists());
+    assert_eq!(folders(&project).len(), 3, "{:?}", folders(&project));
+    project.test(&["--cassettes", "cassettes"]).assert_all_passed();
 }
 
 #[test]

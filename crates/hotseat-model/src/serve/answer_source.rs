@@ -9,7 +9,7 @@ use hotseat_serve::TextCleaner;
 use super::cassette::{CassetteFile, RecordTarget, RelayedExchange, ReplayTable};
 use super::relay::ModelRelay;
 use super::served_model::ServedSource;
-use crate::Model;
+use crate::{Model, ModelError};
 
 /// What answers the requests of a served model in one conversation.
 pub(super) enum AnswerSource {
@@ -111,15 +111,20 @@ impl OpenExchange<'_> {
         self.is_added = true;
         self.recorder.add(number, exchange, max_bytes)
     }
+
+    /// Notes why the request has no answer.
+    pub(super) fn fail(&self, error: &ModelError) {
+        self.recorder.fail(format!("a request to `{}` has no answer: {}", self.path, error.message));
+    }
 }
 
 impl Drop for OpenExchange<'_> {
-    /// A request without an answer cannot be replayed.
+    /// A request without an answer cannot be replayed. Unless it failed, the agent has left.
     fn drop(&mut self) {
         self.recorder.collected().open -= usize::from(self.is_awaited);
         if !self.is_added {
             let path = &self.path;
-            self.recorder.fail(format!("a request to `{path}` was cancelled, or got no answer"));
+            self.recorder.fail(format!("the agent cancelled a request to `{path}`"));
         }
     }
 }

@@ -248,7 +248,13 @@ impl ExchangeRequest {
     ) -> Result<(), ModelError> {
         let (method, body) = (self.method.clone(), self.body.clone());
         let recording = recorder.map(|recorder| recorder.begin(&self.rest, self.dialect.is_some()));
-        let mut response = relay.send(method, &self.path, self.query.as_deref(), &self.headers, body).await?;
+        let fail_recording = |error: &ModelError| {
+            if let Some(recording) = &recording {
+                recording.fail(error);
+            }
+        };
+        let sent = relay.send(method, &self.path, self.query.as_deref(), &self.headers, body).await;
+        let mut response = sent.inspect_err(fail_recording)?;
         self.report_unread(response.status().as_u16()).await;
         let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
         if !is_held_back {
@@ -278,8 +284,10 @@ impl ExchangeRequest {
                     }
                 }
                 Err(error) => {
-                    let message = format!("the answer of the provider broke: {}", root_cause(&error));
+                    let cause = root_cause(&error);
+                    let message = format!("the answer of the provider at {} broke: {cause}", relay.address());
                     let broken = ModelError::new(ModelErrorKind::Network, message);
+                    fail_recording(&broken);
                     match is_held_back {
                         true => {
                             self.report_failure(call, broken).await;

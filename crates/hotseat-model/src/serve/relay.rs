@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hotseat_http::{HttpClients, IncomingResponse, check_encryption, root_cause};
+use hotseat_http::{HttpClients, IncomingResponse, check_encryption, root_cause, shown_address};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
@@ -87,8 +87,8 @@ impl ModelRelay {
             headers.insert(name, value.clone());
         }
         request.headers(headers).body(body).send().await.map_err(|error| {
-            let host = self.base.host_str().unwrap_or_default();
-            let message = format!("the provider at {host} did not answer: {}", root_cause(&error));
+            let cause = root_cause(&error);
+            let message = format!("the provider at {} did not answer: {cause}", self.address());
             ModelError::new(ModelErrorKind::Network, message)
         })
     }
@@ -104,7 +104,12 @@ impl ModelRelay {
         url
     }
 
-    /// Values of the headers that the relay adds.
+    /// Returns the base URL, for errors.
+    pub(super) fn address(&self) -> String {
+        shown_address(&self.base)
+    }
+
+    /// Returns the keys that the relay adds: the values of its headers, and those in the query of its URL.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let values = self.headers.values().filter_map(|value| value.to_str().ok());
         values.filter_map(key_of)
