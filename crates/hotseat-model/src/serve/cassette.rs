@@ -359,13 +359,30 @@ fn identity(line: &str, canonical: &Value) -> String {
 
 /// A query without its keys; `None` if nothing else is in it.
 pub(super) fn query_without_keys(query: &str) -> Option<String> {
-    let is_key = |parameter: &&str| {
-        let name = parameter.split('=').next().unwrap_or_default().to_ascii_lowercase();
-        KEY_PARAMETERS.contains(&name.as_str())
-    };
-    let kept: Vec<&str> = query.split('&').filter(|parameter| !is_key(parameter)).collect();
+    let kept: Vec<&str> = query.split('&').filter(|parameter| !holds_key(parameter)).collect();
     let kept = kept.join("&");
     (!kept.is_empty()).then_some(kept)
+}
+
+/// Returns the keys in a query, as they are in it and decoded.
+pub(super) fn query_keys(query: &str) -> impl Iterator<Item = String> {
+    query.split('&').filter(|parameter| holds_key(parameter)).flat_map(|parameter| {
+        let raw = parameter.split_once('=').map_or("", |(_, value)| value).to_owned();
+        let (_, decoded) = decode_parameter(parameter);
+        std::iter::once(raw).chain([decoded])
+    })
+}
+
+fn holds_key(parameter: &str) -> bool {
+    KEY_PARAMETERS.contains(&decode_parameter(parameter).0.to_ascii_lowercase().as_str())
+}
+
+/// Returns the name and the value of a parameter.
+fn decode_parameter(parameter: &str) -> (String, String) {
+    url::form_urlencoded::parse(parameter.as_bytes())
+        .next()
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .unwrap_or_default()
 }
 
 /// Removes what a pointer names.

@@ -17,7 +17,7 @@ use super::answer_source::{AnswerSource, LaneRecorder, OpenExchange, RecordProbl
 use super::cassette::{RelayedExchange, ReplayTable, UnmatchedRequest, query_without_keys};
 use super::conversation::{ConversationState, ModelState};
 use super::faults::{FaultKind, kind_of_status};
-use super::relay::{ModelRelay, header_keys, relayed_headers};
+use super::relay::{ModelRelay, relayed_headers, request_keys};
 use super::respond::{connection_cut, cut_response, error_response, garbage_response};
 use super::{Dialect, ServedModelEventKind};
 use crate::providers::{has_content, is_document, may_answer_with_calls, read_relayed_reply};
@@ -231,7 +231,8 @@ impl ExchangeRequest {
         let query = self.query.as_deref().and_then(query_without_keys);
         let method = self.method.as_str();
         table.take(method, &self.rest, query.as_deref(), &call.body).or_else(|unmatched| {
-            let keys = TextCleaner::default().without_keys(header_keys(&self.headers).collect());
+            let keys = request_keys(&self.headers, self.query.as_deref()).collect();
+            let keys = TextCleaner::default().without_keys(keys);
             let (request, query) = (keys.value(&call.body), query.map(|query| keys.text(&query)));
             table.take(method, &self.rest, query.as_deref(), &request).map_err(|_| unmatched)
         })
@@ -324,7 +325,7 @@ impl ExchangeRequest {
         recording: OpenExchange<'_>,
         answer: &CompleteAnswer,
     ) {
-        let keys = header_keys(&self.headers).chain(relay.keys());
+        let keys = request_keys(&self.headers, self.query.as_deref()).chain(relay.keys());
         let cleaner = recorder.cleaner.without_keys(keys.collect());
         let added = match answer.value() {
             None => Err(RecordProblem::NoText),

@@ -8,6 +8,7 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
+use super::cassette::query_keys;
 use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
 
 /// Headers that belong to one connection, or that the client of the relay sets.
@@ -112,17 +113,21 @@ impl ModelRelay {
     /// Returns the keys that the relay adds: the values of its headers, and those in the query of its URL.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let values = self.headers.values().filter_map(|value| value.to_str().ok());
-        values.filter_map(key_of)
+        values.filter_map(key_of).chain(keys_of_query(self.base.query()))
     }
 }
 
-/// Returns the keys in the headers of a request.
-pub(super) fn header_keys(headers: &HeaderMap) -> impl Iterator<Item = String> {
+/// Returns the keys in the headers and the query of a request.
+pub(super) fn request_keys(headers: &HeaderMap, query: Option<&str>) -> impl Iterator<Item = String> {
     let values = KEY_HEADERS.iter().flat_map(|name| headers.get_all(*name));
-    values.filter_map(|value| key_of(value.to_str().ok()?))
+    values.filter_map(|value| key_of(value.to_str().ok()?)).chain(keys_of_query(query))
 }
 
-/// Returns the key in the value of a header, without its scheme.
+fn keys_of_query(query: Option<&str>) -> impl Iterator<Item = String> {
+    query.into_iter().flat_map(query_keys).filter_map(|value| key_of(&value))
+}
+
+/// Returns the key in the value of a header or a parameter, without its scheme.
 fn key_of(value: &str) -> Option<String> {
     /// Replacing shorter texts would garble recordings.
     const MIN_KEY_BYTES: usize = 6;

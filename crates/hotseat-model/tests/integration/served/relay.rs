@@ -84,6 +84,41 @@ async fn a_replay_compares_methods_queries_and_data() {
     }
 }
 
+/// In the query of the agent, also encoded, and in that of the URL of the provider.
+#[tokio::test]
+async fn keys_in_queries_are_not_recorded() {
+    let provider = Served::script(RULES);
+    let workspace = TestWorkspace::new();
+    let path = workspace.path("main.jsonl");
+    let ask =
+        |words: &str| json!({"model": "m", "messages": [{"role": "user", "content": format!("hi {words}")}]});
+    for (base, query, words) in [
+        ("", "?a=1&Key=query-key-1", "query-key-1"),
+        ("", "?access_token=query%2Fkey+2", "query/key 2"),
+        ("", "?api%2Dkey=query-key-3", "query-key-3"),
+        ("?key=query-key-4", "", "query-key-4"),
+    ] {
+        let file = Arc::new(CassetteFile::new(path.clone()));
+        let relay = ModelRelay::new(&format!("{}{base}", provider.url()), &[]).unwrap();
+        let cleaner = TextCleaner::default();
+        let target = RecordTarget { file, lane: "l1".to_owned(), cleaner: cleaner.clone() };
+        let (_servers, conversation) = open(ServedSource::Relay(Arc::new(relay), Some(target)));
+        let request = format!("chat/completions{query}");
+        let live = post(&conversation.url("main").unwrap(), &request, &ask(words)).await;
+        assert!(live.2.contains("Hello there."), "{live:?}");
+        conversation.save_recordings().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("hi [key]") && !text.contains(words), "{query}: {text}");
+        if base.is_empty() {
+            let cassette = Arc::new(ModelCassette::parse(&text).unwrap());
+            let replay = ReplaySource { cassette, lane: "l1".to_owned(), ignored: Vec::new(), cleaner };
+            let (_servers, conversation) = open(ServedSource::Replay(replay));
+            let replayed = post(&conversation.url("main").unwrap(), &request, &ask(words)).await;
+            assert_eq!(replayed, live, "{query}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bytes_pass_unchanged_and_are_replayed() {
     let provider = Served::script(RULES);
