@@ -344,6 +344,12 @@ fn reports_errors_with_location_and_writes_nothing() {
             "1:36",
             "`task.actions` and `expected_calls` both give the expected calls",
         ),
+        (
+            "{\"messages\": [], \"score\": 123456789012345678901234567890}",
+            "1:27",
+            "this number is too large to be kept exactly",
+        ),
+        ("{\"messages\": [], \"messages\": []}", "1:18", "the key `messages` is written twice"),
     ] {
         let good =
             r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
@@ -372,6 +378,21 @@ fn reports_errors_with_location_and_writes_nothing() {
             replay(&project, "out/a.test.jsonl").assert_all_passed();
         }
     }
+}
+
+/// A list of messages on a line of its own is a whole conversation.
+#[test]
+fn a_list_with_a_number_that_is_too_large_is_skipped() {
+    let good = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
+    let text = r#"[{"role": "user", "content": "a", "n": 1e999}]"#;
+    let project = Project::empty().file("a.jsonl", &format!("{good}\n{text}\n{good}\n"));
+    let output = run_import(&project, &["a.jsonl", "-o", "out"]);
+    assert!(output.code == 2 && output.stderr.contains("a.jsonl:2:40\n"), "{output}");
+    let output = run_import(&project, &["a.jsonl", "-o", "out", "--skip-invalid"]);
+    assert!(output.code == 0 && output.stdout.contains("1 conversation omitted as invalid"), "{output}");
+    // The ids are those of the file.
+    let written = project.workspace.read("out/a.test.jsonl");
+    assert!(written.contains("conversation-1") && written.contains("conversation-3"), "{written}");
 }
 
 #[test]
@@ -409,7 +430,8 @@ fn never_skips_unreadable_input() {
         format!("{good}\n, {good}"),
         format!("[{good},"),
         format!("{good}\n{{\"messages\": [}}\n{good}"),
-        format!("{good}\n{{\"messages\": [], \"messages\": []}}\n{good}"),
+        // Nothing tells to which conversation the message belongs.
+        "{\"role\": \"user\", \"content\": \"a\"}\n{\"role\": \"assistant\", \"content\": \"b\", \"n\": 1e999}".to_string(),
     ];
     for text in broken {
         let project = Project::empty().file("a.json", &text);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hotseat_document::json::{self, JsonStream};
 use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeView, SourceSpan, SourceText};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json as value};
 
 use super::message::{ImportedMessage, MessageContent, call_arguments, member};
@@ -112,7 +113,7 @@ pub(super) struct TranscriptReader<R> {
     next: Option<Result<SourceNode, Diagnostics>>,
     /// Number of conversations read.
     number: usize,
-    /// True if part of the file is not JSON, so conversations may be missing.
+    /// True if part of the file is not JSON or no whole conversation, so conversations may be missing.
     broken: bool,
     /// Assigned ids, with the number of requests for each.
     ids: HashMap<String, usize>,
@@ -123,7 +124,7 @@ impl<R: BufRead> TranscriptReader<R> {
         TranscriptReader { values, next: None, number: 0, broken: false, ids: HashMap::new() }
     }
 
-    /// Returns true if part of the file is not JSON, so conversations may be missing.
+    /// Returns true if part of the file is not JSON or no whole conversation, so conversations may be missing.
     pub(super) fn is_broken(&self) -> bool {
         self.broken
     }
@@ -139,9 +140,13 @@ impl<R: BufRead> TranscriptReader<R> {
                 return Some(Err(mistake.into()));
             }
         };
-        let parsed = json::parse_recorded(&source).map(|node| (node, source));
-        self.broken |= parsed.is_err();
-        Some(parsed)
+        match json::parse_recorded(&source) {
+            Ok(node) => Some(Ok((node, source))),
+            Err(mistakes) => {
+                self.broken |= !is_valid_conversation(&source.text);
+                Some(Err(mistakes))
+            }
+        }
     }
 
     /// Returns an id that no other conversation has.
@@ -162,7 +167,10 @@ impl<R: BufRead> Iterator for TranscriptReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         let first = match self.value()? {
             Ok(first) => first,
-            Err(mistakes) => return Some(Err(mistakes)),
+            Err(mistakes) => {
+                self.number += 1;
+                return Some(Err(mistakes));
+            }
         };
         // Consecutive messages outside of a list form one conversation.
         let mut loose = Vec::new();
@@ -199,6 +207,13 @@ impl<R: BufRead> Iterator for TranscriptReader<R> {
         }
         Some(Ok(transcript))
     }
+}
+
+/// True if a value that cannot be read is nevertheless valid JSON and a whole conversation: no other one depends on it.
+fn is_valid_conversation(text: &str) -> bool {
+    let members = serde_json::from_str::<HashMap<String, IgnoredAny>>(text);
+    members.is_ok_and(|members| MESSAGE_KEYS.iter().any(|key| members.contains_key(*key)))
+        || serde_json::from_str::<Vec<IgnoredAny>>(text).is_ok()
 }
 
 fn is_message(node: &DocumentNode) -> bool {
