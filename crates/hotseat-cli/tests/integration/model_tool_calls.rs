@@ -263,6 +263,40 @@ fn a_provider_that_breaks_its_protocol_hides_the_calls() {
     run_relayed("responses", &provider).assert_all_passed();
 }
 
+/// Frameworks can carry out a tool before they ask the model.
+#[test]
+fn calls_that_no_model_decided_on_are_noted() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let model = ModelClient::new(request.header("x-model").expect("the address of the model"));
+        let call = |id: &str, tool: &str| json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": {"name": tool, "arguments": "{}"}}]});
+        let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "done"});
+        let user = json!({"role": "user", "content": "hello"});
+        let messages = match request.json()["text"].as_str() {
+            // An example in the prompt.
+            Some("example") => vec![user.clone(), call("c1", "lookup"), result("c1"), user],
+            _ => vec![user, call("c1", "lookup"), result("c1"), call("c2", "delete"), result("c2")],
+        };
+        for _ in 0..2 {
+            model.call(&messages, &["refund"]).expect("a reply");
+        }
+        FakeReply::json(200, &json!({"reply": "Done."}))
+    });
+    let asserts = "{ tools: { forbid: [delete] } }";
+    let suite = case("forced", "forced", asserts) + "---\n" + &case("example", "example", asserts);
+    let config =
+        target(&agent, MODEL_HEADER) + "models: { main: { rules: [{ use: always, reply: Hi. }] } }\n";
+    let run = Project::with_config(&config).suite("a", &suite).test(&[]);
+    let notes = run.case("forced")["turns"][0]["notes"].to_string();
+    for tool in ["`lookup` (`c1`)", "`delete` (`c2`)"] {
+        let words = format!(
+            "the agent sent a model the result of a call of {tool}, which no reply of a model contains"
+        );
+        assert_eq!(notes.matches(&words).count(), 1, "{notes}");
+    }
+    let notes = run.case("example")["turns"][0]["notes"].to_string();
+    assert!(!notes.contains("which no reply"), "{notes}");
+}
+
 /// A provider that answers chat completions without calls, and everything else with a call.
 fn provider_of_two_protocols() -> FakeAgent {
     FakeAgent::start(|request: &FakeRequest| {

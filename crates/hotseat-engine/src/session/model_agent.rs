@@ -128,6 +128,7 @@ impl ServiceObserver for ModelObserver {
             );
         }
         self.end_undecided();
+        self.note_unrequested();
     }
 
     fn end_conversation(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
@@ -149,11 +150,15 @@ impl ServiceObserver for ModelObserver {
                 messages,
                 tools,
                 results,
+                answered,
                 ..
             } => {
                 // Calls before the first turn, for instance to test the connection, belong to no turn.
                 let Some(turn_id) = self.events.turn.clone() else { return Ok(()) };
                 self.complete_tools(at, &model, &turn_id, results)?;
+                if let Some(tool_calls) = &mut self.tool_calls {
+                    tool_calls.add_answered(answered);
+                }
                 let position = CallPosition { attempt: 0, ..position };
                 let request = RequestKey { model, position, messages, input_tokens };
                 if self.fail_undecided(at, &request)? {
@@ -347,6 +352,19 @@ impl ModelObserver {
     fn fail_undecided(&mut self, at: Instant, request: &RequestKey) -> Result<bool, AttemptFailure> {
         let Some(failed) = self.undecided.remove(request) else { return Ok(false) };
         self.events.emit(at, failed).map(|()| true)
+    }
+
+    /// Notes the calls that the agent sent to models, although none of them made the call.
+    fn note_unrequested(&mut self) {
+        let calls = self.tool_calls.as_mut().map(ModelToolCalls::take_unrequested);
+        for (id, tool) in calls.into_iter().flatten() {
+            let sent = format!("the agent sent a model the result of a call of `{tool}` (`{id}`)");
+            let message = format!(
+                "{sent}, which no reply of a model contains: assertions see the call only if an MCP server of the test received it"
+            );
+            // If the conversation exceeds a limit, the turn fails anyway.
+            let _ = self.events.note(Instant::now(), message);
+        }
     }
 
     /// Notes the rules that answered no call.

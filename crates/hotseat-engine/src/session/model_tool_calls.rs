@@ -1,6 +1,6 @@
 //! Tool calls that served models decide on, for agents whose protocol shows none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_model::{ModelToolCall, ModelToolResult};
@@ -15,6 +15,10 @@ pub(super) struct ModelToolCalls {
     broken: HashMap<(Arc<str>, String), ModelToolCall>,
     /// Ids in the trace so far.
     ids: HashSet<Arc<str>>,
+    /// Ids of the calls in all replies, whole or broken, as the models gave them.
+    replied: HashSet<String>,
+    /// Calls with a result in a request of the turn that no reply contained until then: tools by id.
+    unrequested: BTreeMap<String, String>,
 }
 
 /// A call without a result.
@@ -34,6 +38,7 @@ impl ModelToolCalls {
             false => own,
         };
         self.ids.insert(id.clone());
+        self.replied.insert(call.id.clone());
         self.broken.remove(&(model.clone(), call.id.clone()));
         let open = OpenToolCall { turn_id: turn_id.clone(), id: id.clone() };
         self.open.insert((model.clone(), call.id), open);
@@ -46,6 +51,7 @@ impl ModelToolCalls {
 
     /// Remembers a call in a reply that broke.
     pub(super) fn add_broken(&mut self, model: &Arc<str>, call: ModelToolCall) {
+        self.replied.insert(call.id.clone());
         self.broken.insert((model.clone(), call.id.clone()), call);
     }
 
@@ -61,6 +67,18 @@ impl ModelToolCalls {
         let invoked = self.broken.remove(&key).map(|call| self.invoke(model, turn_id, call));
         let completed = self.open.remove(&key).map(|call| Self::completed(call, result));
         invoked.into_iter().chain(completed)
+    }
+
+    /// Remembers the calls with a result in a request that no reply contains.
+    pub(super) fn add_answered(&mut self, answered: Vec<(String, String)>) {
+        self.unrequested.extend(answered.into_iter().filter(|(id, _)| !self.replied.contains(id)));
+    }
+
+    /// Returns the ids and tools of the calls in requests of the turn that no reply contained, each once in a conversation. A reply may
+    /// be reported after the request with its result.
+    pub(super) fn take_unrequested(&mut self) -> Vec<(String, String)> {
+        let calls = std::mem::take(&mut self.unrequested).into_iter();
+        calls.filter(|(id, _)| self.replied.insert(id.clone())).collect()
     }
 
     fn completed(call: OpenToolCall, result: ModelToolResult) -> Payload {

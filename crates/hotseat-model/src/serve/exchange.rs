@@ -168,6 +168,7 @@ impl ExchangeRequest {
             messages: call.request.messages.len(),
             tools: call.request.tools.len(),
             results: call.request.new_results(),
+            answered: call.request.answered_calls(),
         };
         self.conversation.report(&self.model.name, received).await;
         if let Some((rule, fault)) = self.model.faults.select_for_exchange(&call.request) {

@@ -222,6 +222,7 @@ async fn answer_call(
         messages: request.messages.len(),
         tools: request.tools.len(),
         results: request.new_results(),
+        answered: request.answered_calls(),
     };
     conversation.report(&model.name, received).await;
     let call = ServedCall {

@@ -72,7 +72,8 @@ pub struct ServedModelEvent {
 #[expect(missing_docs, reason = "the documentation of the variants names the members")]
 pub enum ServedModelEventKind {
     /// A call arrived for the model that the agent names. The tokens are estimated from the request; `messages` and `tools` are their
-    /// numbers. `results` are those of the tool calls after the last reply of the model.
+    /// numbers. `results` are those of the tool calls after the last reply of the model, and `answered` the ids and tools of the
+    /// calls with a result after the last user message.
     CallReceived {
         call: u64,
         dialect: Dialect,
@@ -82,6 +83,7 @@ pub enum ServedModelEventKind {
         messages: usize,
         tools: usize,
         results: Vec<ModelToolResult>,
+        answered: Vec<(String, String)>,
     },
     /// A call was answered: the reply before any fault, and the time since the call arrived.
     CallAnswered { call: u64, reply: Box<ModelReply>, duration: Duration },

@@ -94,6 +94,17 @@ impl ModelRequest {
         results.collect()
     }
 
+    /// Returns the ids and the tools of the calls that have a result since the last user message.
+    pub fn answered_calls(&self) -> Vec<(String, String)> {
+        let since = self.messages.iter().rev();
+        let since = since.take_while(|message| !matches!(message, ModelMessage::User { .. }));
+        let answered = since.filter_map(|message| match message {
+            ModelMessage::Tool(result) => Some((result.call_id.clone(), result.name.clone())),
+            ModelMessage::User { .. } | ModelMessage::Assistant { .. } | ModelMessage::Notice { .. } => None,
+        });
+        answered.collect()
+    }
+
     /// Returns a deterministic id for a tool call without one: `call_2_1_1` for the first call (`index` 0) of
     /// turn 2, call 1. If the position is unknown, the calls of the conversation are counted: `call_3` after
     /// two others.
