@@ -6,7 +6,9 @@ use std::time::Instant;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
-use hotseat_http::{HttpClients, HttpRequestError, IncomingResponse, check_encoding};
+use hotseat_http::{
+    HttpClients, HttpRequestError, IncomingResponse, check_encoding, root_cause, shown_address,
+};
 use serde_json::Value;
 
 use super::headers;
@@ -56,6 +58,7 @@ async fn send(
     for (name, value) in &upstream.headers {
         headers.insert(name, value.clone());
     }
+    let address = shown_address(&upstream.url);
     let sent = outgoing.headers(headers).body(request.body.clone()).send();
     let limit = request.conversation.limits.max_open_time;
     match tokio::time::timeout(limit, sent).await {
@@ -67,11 +70,12 @@ async fn send(
             }
         },
         Ok(Err(error)) if error.is_unsent() => {
-            let message = format!("the proxied server cannot be reached: {error}");
+            let message =
+                format!("the proxied server cannot be reached at {address}: {}", root_cause(&error));
             Err(UpstreamError::without_effect(message).into_server_failure())
         }
         Ok(Err(error)) => {
-            let message = format!("the proxied server did not answer: {error}");
+            let message = format!("the proxied server at {address} did not answer: {}", root_cause(&error));
             Err(UpstreamError::broken_off(message).into_server_failure())
         }
         Err(_) => {
