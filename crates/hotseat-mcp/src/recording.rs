@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use hotseat_document::json::read_record;
 use hotseat_document::json::to_line;
+use hotseat_document::json::{error_in_line, read_record};
 use hotseat_serve::TextCleaner;
 use hotseat_trace::{RecordedRequest, canonical_text, nearest_request};
 use serde_json::{Map, Value, json};
@@ -103,7 +103,7 @@ pub struct RecordingLineError {
 pub enum RecordingProblem {
     #[error("the recording is empty")]
     Empty,
-    #[error(transparent)]
+    #[error("{}", error_in_line(.0))]
     Json(#[from] serde_json::Error),
     #[error("this is no recording of MCP traffic (`{FORMAT_NAME}`)")]
     NoRecording,

@@ -24,8 +24,8 @@ pub use size::JsonSize;
 pub use split::JsonStream;
 pub use surrogates::{SURROGATE_MARK, join_surrogates, mark_surrogates, replace_surrogates};
 pub use value::{
-    JsonReadError, any_value, may_have_more_values, objects, optional_value, read_bytes, read_record,
-    read_value,
+    JsonReadError, any_value, error_in_line, may_have_more_values, objects, optional_value, read_bytes,
+    read_record, read_value,
 };
 
 use super::diagnostic::Diagnostics;

@@ -61,6 +61,15 @@ impl From<Error> for JsonReadError {
     }
 }
 
+/// Describes an error in a text that is one line of a file: with its column, and without the line, which is always 1.
+pub fn error_in_line(error: &Error) -> String {
+    let words = error.to_string();
+    match words.rsplit_once(" at line ") {
+        Some((problem, _)) if error.line() > 0 => format!("{problem} in column {}", error.column()),
+        _ => words,
+    }
+}
+
 /// Returns true if a JSON text may have more values than this: values take far more memory than their text. Commas and brackets
 /// within strings are not counted, so that a long text is not taken for many values.
 pub fn may_have_more_values(text: &[u8], max: usize) -> bool {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hotseat_document::json::read_record;
+use hotseat_document::json::{error_in_line, read_record};
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{RecordedRequest, nearest_request, optional_members};
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ optional_members! {
 pub enum RoleCassetteError {
     #[error("line 1: this is no recording of roles (`{FORMAT_NAME}`)")]
     NoRecording,
-    #[error("line {number}: {source}")]
+    #[error("line {number}: {}", error_in_line(.source))]
     Line { number: usize, source: serde_json::Error },
 }
 

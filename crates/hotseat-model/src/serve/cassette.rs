@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotseat_document::json::read_record;
+use hotseat_document::json::{error_in_line, read_record};
 use hotseat_serve::TextCleaner;
 use hotseat_trace::{RecordedRequest, nearest_request, optional_members};
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub enum CassetteProblem {
     NoRecording,
     #[error("the recording was made by a newer version")]
     NewerVersion,
-    #[error(transparent)]
+    #[error("{}", error_in_line(.0))]
     Json(#[from] serde_json::Error),
 }
 
