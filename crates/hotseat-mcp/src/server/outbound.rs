@@ -92,7 +92,10 @@ fn respond_at_once(answer: FinalAnswer) -> HttpOutcome {
             Ok(event_stream(Some(OutFrame::Final(answer)), none))
         }
         AnswerDelivery::Abort => Err(AbortedConnection),
-        AnswerDelivery::Status(status) => Ok(text_response(status, "service unavailable\n")),
+        AnswerDelivery::Status(status) => {
+            let phrase = status.canonical_reason().unwrap_or("error");
+            Ok(text_response(status, format!("{}\n", phrase.to_lowercase())))
+        }
     }
 }
 

@@ -91,7 +91,8 @@ async fn a_timeout_lasts_until_the_client_gives_up() {
 #[tokio::test]
 async fn failures_before_the_effect_reach_the_client() {
     let kinds = [
-        (FaultKind::Http(503), 503, ""),
+        (FaultKind::Http(503), 503, "service unavailable\n"),
+        (FaultKind::Http(401), 401, "unauthorized\n"),
         (FaultKind::RpcError { code: -32050, message: "try later".to_string() }, 200, "-32050"),
         (FaultKind::IsError { text: "the bank is closed".to_string() }, 200, "the bank is closed"),
     ];
