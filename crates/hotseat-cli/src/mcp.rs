@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{fs, thread};
 
+use hotseat_document::{Diagnostic, DocumentNode, NodeValue, SourceSpan, SourceText, json};
 use hotseat_engine::run::ShutdownSignals;
 use hotseat_mcp::{
     BRIDGE_VARIABLE, FixedAnswerer, McpLimits, McpOptions, McpRecording, McpReplaySource, McpServers,
-    ServerDefinition, ServerKind, TextCleaner, ToolAnswerer, Upstream, UpstreamCommand, bridge_lines,
-    list_contents, read_mock, run_bridge,
+    MockFileError, MockFileErrors, MockFileMistake, ServerDefinition, ServerKind, TextCleaner, ToolAnswerer,
+    Upstream, UpstreamCommand, bridge_lines, list_contents, read_mock, run_bridge,
 };
 use hotseat_report::reporters::format_count;
 use tokio::runtime::{Builder, Runtime};
@@ -93,13 +94,15 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> CommandResult {
     if let Some(message) = args.record.as_deref().and_then(|file| wrong_recording_name("--record ", file)) {
         return Err(context.fail(ExitStatus::Usage, message));
     }
-    let (definition, answerer) =
-        definition_of(args, context).map_err(|message| context.fail(ExitStatus::Usage, message))?;
+    let (definition, answerer) = definition_of(args, context).map_err(|found| context.reject(found))?;
     let mut signals = receive_signals(context)?;
     let options = McpOptions { port: args.port, record: args.record.is_some(), ..McpOptions::default() };
     let opened = McpServers::start(vec![definition.clone()], options)
         .and_then(|servers| Ok((servers.open_conversation("serve", answerer, Vec::new())?, servers)));
-    let (mut conversation, servers) = opened.map_err(|error| context.fail(ExitStatus::RunError, error))?;
+    let (mut conversation, servers) = opened.map_err(|error| {
+        let file = args.file.as_ref().map_or_else(String::new, |file| format!("{}: ", file.display()));
+        context.fail(ExitStatus::RunError, format!("{file}{error}"))
+    })?;
     let url = conversation.url(&definition.name).unwrap_or_default();
     let printed = context.print(|out| writeln!(out, "{} on {url}\nCtrl-C stops it.", definition.name));
     if printed != ExitStatus::Passed {
@@ -136,25 +139,57 @@ pub fn receive_signals(context: &CliContext) -> Result<ShutdownSignals, ExitStat
 
 type AnsweredDefinition = (ServerDefinition, Arc<dyn ToolAnswerer>);
 
-fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDefinition, Box<dyn Error>> {
+fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDefinition, Vec<Diagnostic>> {
     let none = || -> Arc<dyn ToolAnswerer> { Arc::new(FixedAnswerer::default()) };
     let Some(file) = &args.file else {
         let kind = ServerKind::Proxy(upstream_of(args.url.as_deref(), &args.program));
         return Ok((ServerDefinition::new("proxy", kind), none()));
     };
     let path = context.folder.join(file);
-    let text =
-        fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let wrong = |error: &dyn Error| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(&path)
+        .map_err(|error| vec![Diagnostic::new(format!("cannot read {}: {error}", file.display()))])?;
     if is_recording(file) {
-        let recording = McpRecording::read(&text).map_err(|error| wrong(&error))?;
+        let recording = McpRecording::read(&text)
+            .map_err(|error| vec![Diagnostic::new(format!("{}: {error}", file.display()))])?;
         let (recording, cleaner) = (Arc::new(recording), TextCleaner::default());
         let source = McpReplaySource { recording, cleaner, conversation: None };
         return Ok((ServerDefinition::new("replay", ServerKind::Replay(source)), none()));
     }
-    let (definition, answerer) = read_mock(&text).map_err(|error| wrong(&error))?;
+    let (definition, answerer) = read_mock(&text)
+        .map_err(|errors| locate(errors, &SourceText::new(file.display().to_string(), text, 1)))?;
     let answerer: Arc<dyn ToolAnswerer> = answerer;
     Ok((definition, answerer))
+}
+
+/// Returns the mistakes of a definition with their places in its file.
+fn locate(errors: MockFileErrors, source: &Arc<SourceText>) -> Vec<Diagnostic> {
+    let parsed = json::parse_recorded(source);
+    let locate = |MockFileMistake { pointer, problem }| match (&parsed, &problem) {
+        (Err(found), MockFileError::NoJson(_)) => found.iter().cloned().collect(),
+        (Ok(file), _) => vec![Diagnostic::new(problem).at(place_of(file, &pointer, source))],
+        (Err(_), _) => vec![Diagnostic::new(format!("{}: {problem}", source.name))],
+    };
+    errors.0.into_iter().flat_map(locate).collect()
+}
+
+/// Returns the place of the key or the entry that a JSON Pointer names.
+fn place_of(file: &DocumentNode, pointer: &str, source: &Arc<SourceText>) -> SourceSpan {
+    let (mut node, mut place) = (file, file.place(source));
+    for name in pointer.split('/').skip(1) {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        match &node.value {
+            NodeValue::Map(entries) => {
+                let Some(entry) = entries.iter().find(|entry| entry.key.text == name) else { break };
+                (node, place) = (&entry.value, entry.key.place(source));
+            }
+            NodeValue::List(items) => {
+                let Some(item) = name.parse().ok().and_then(|index: usize| items.get(index)) else { break };
+                (node, place) = (item, item.place(source));
+            }
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => break,
+        }
+    }
+    place
 }
 
 fn upstream_of(url: Option<&str>, program: &[String]) -> Upstream {

@@ -77,7 +77,21 @@ impl ToolAnswerer for FixedAnswerer {
     }
 }
 
-/// An invalid definition of a mock.
+/// Mistakes in the definition of a mock.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(|mistake| mistake.problem.to_string()).collect::<Vec<_>>().join("; "))]
+pub struct MockFileErrors(pub Vec<MockFileMistake>);
+
+/// A mistake in the definition of a mock, with its place.
+#[derive(Debug)]
+pub struct MockFileMistake {
+    /// JSON Pointer to the member or entry; empty for the whole definition.
+    pub pointer: String,
+    /// What is wrong.
+    pub problem: MockFileError,
+}
+
+/// Problem of the definition of a mock.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say the same")]
 pub enum MockFileError {
@@ -107,84 +121,157 @@ pub enum MockFileError {
 
 /// Reads the definition of a mock with its answers: the members `name`, `instructions`, `pageSize`, `tools`
 /// (entries of `tools/list`, each with `answer` and `offeredAfter`), `resources`, `resourceTemplates` and
-/// `prompts` (entries of their lists, each with `contents`, or `messages` and `ask`). Fails if the definition
-/// is no JSON, or a member has the wrong type.
-pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), MockFileError> {
-    let Value::Object(file) = read_bytes(text.as_bytes())? else { return Err(MockFileError::NoObject) };
-    if let Some(member) = file.keys().find(|member| !MEMBERS.contains(&member.as_str())) {
-        return Err(MockFileError::UnknownMember { member: member.clone() });
+/// `prompts` (entries of their lists, each with `contents`, or `messages` and `ask`). Fails with all mistakes if the
+/// definition is no JSON, or a member has the wrong type.
+pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), MockFileErrors> {
+    let mut reader = MockReader::default();
+    let Some(file) = reader.check("", read_file(text)) else { return Err(MockFileErrors(reader.mistakes)) };
+    for member in file.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
+        reader.report(pointer_to(member), MockFileError::UnknownMember { member: member.clone() });
     }
-    let text = |key: &'static str| match file.get(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(MockFileError::WrongType(key, "a text")),
-    };
-    let list = |key: &'static str| match file.get(key) {
-        None => Ok(&[][..]),
-        Some(Value::Array(items)) => Ok(items.as_slice()),
-        Some(_) => Err(MockFileError::WrongType(key, "a list")),
-    };
-    let page_size = match file.get("pageSize") {
-        None => None,
-        Some(size) => {
-            match size.as_u64().and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0) {
-                Some(size) => Some(size),
-                None => return Err(MockFileError::WrongType("pageSize", "a number of entries")),
-            }
-        }
-    };
-    let mut answers = BTreeMap::new();
     let mut content = MockContent {
-        instructions: text("instructions")?.map(str::to_string),
-        page_size,
+        instructions: reader.text(&file, "instructions"),
+        page_size: reader.page_size(&file),
         ..MockContent::default()
     };
-    for entry in list("tools")? {
-        let mut tool = McpTool::from_json(entry)?;
-        check_members(&tool)?;
-        if let Some(answer) = tool.extra.shift_remove("answer") {
-            let answer = FixedAnswer::from_json(&answer)
-                .map_err(|source| MockFileError::ToolAnswer { tool: tool.name.clone(), source })?;
-            answers.insert(tool.name.clone(), answer);
-        }
-        match tool.extra.shift_remove("offeredAfter") {
-            None => {}
-            Some(Value::String(after)) => tool.offered_after = Some(after),
-            Some(_) => return Err(MockFileError::OfferedAfter { tool: tool.name }),
-        }
-        content.tools.push(tool);
-    }
-    content.check_offers()?;
+    let answers = reader.tools(&file, &mut content);
     for (key, name, answer) in
         [("resources", "uri", "contents"), ("resourceTemplates", "uriTemplate", "contents")]
     {
-        for entry in list(key)? {
-            let (entry, id, answer) = split_entry(entry, name, answer)?;
+        for (entry, id, answer) in reader.entries(&file, key, name, answer) {
             content.resources.push(McpResource { id, is_template: key != "resources", entry, answer });
         }
     }
-    for entry in list("prompts")? {
-        let (entry, name, answer) = split_entry(entry, "name", "messages")?;
+    for (entry, name, answer) in reader.entries(&file, "prompts", "name", "messages") {
         content.prompts.push(McpPrompt { name, entry, answer });
     }
-    let name = text("name")?.unwrap_or("mock");
-    let definition = ServerDefinition::new(name, ServerKind::Mock(Box::new(content)));
+    let name = reader.text(&file, "name");
+    if !reader.mistakes.is_empty() {
+        return Err(MockFileErrors(reader.mistakes));
+    }
+    let definition =
+        ServerDefinition::new(name.as_deref().unwrap_or("mock"), ServerKind::Mock(Box::new(content)));
     Ok((definition, Arc::new(FixedAnswerer::new(answers))))
 }
 
-/// Fails if a member that is no part of the protocol looks like one that is. Other members are entries of `tools/list`.
-fn check_members(tool: &McpTool) -> Result<(), MockFileError> {
-    let misspelt = tool.extra.keys().filter(|member| !TOOL_MEMBERS.contains(&member.as_str()));
-    for member in misspelt {
-        if let Some(nearest) = nearest(member, TOOL_MEMBERS) {
-            return Err(MockFileError::MisspeltMember {
-                tool: tool.name.clone(),
-                member: member.clone(),
-                nearest,
-            });
+fn read_file(text: &str) -> Result<Map<String, Value>, MockFileError> {
+    match read_bytes(text.as_bytes())? {
+        Value::Object(file) => Ok(file),
+        _ => Err(MockFileError::NoObject),
+    }
+}
+
+/// Reads the members of a definition, and collects its mistakes.
+#[derive(Default)]
+struct MockReader {
+    mistakes: Vec<MockFileMistake>,
+}
+
+impl MockReader {
+    fn report(&mut self, pointer: impl Into<String>, problem: MockFileError) {
+        self.mistakes.push(MockFileMistake { pointer: pointer.into(), problem });
+    }
+
+    /// Returns what was read, or reports why it was not.
+    fn check<T>(&mut self, pointer: &str, read: Result<T, MockFileError>) -> Option<T> {
+        read.map_err(|problem| self.report(pointer, problem)).ok()
+    }
+
+    fn text(&mut self, file: &Map<String, Value>, key: &'static str) -> Option<String> {
+        let text = file.get(key)?;
+        let read = text.as_str().map(str::to_string).ok_or(MockFileError::WrongType(key, "a text"));
+        self.check(&pointer_to(key), read)
+    }
+
+    fn page_size(&mut self, file: &Map<String, Value>) -> Option<usize> {
+        let size = file.get("pageSize")?.as_u64().and_then(|size| usize::try_from(size).ok());
+        let size = size.filter(|size| *size > 0);
+        self.check("/pageSize", size.ok_or(MockFileError::WrongType("pageSize", "a number of entries")))
+    }
+
+    fn list<'f>(&mut self, file: &'f Map<String, Value>, key: &'static str) -> &'f [Value] {
+        match file.get(key) {
+            None => &[],
+            Some(Value::Array(items)) => items,
+            Some(_) => {
+                self.report(pointer_to(key), MockFileError::WrongType(key, "a list"));
+                &[]
+            }
         }
     }
-    Ok(())
+
+    /// Adds the tools of a definition to its content, and returns their answers.
+    fn tools(
+        &mut self,
+        file: &Map<String, Value>,
+        content: &mut MockContent,
+    ) -> BTreeMap<String, FixedAnswer> {
+        let mut answers = BTreeMap::new();
+        let before = self.mistakes.len();
+        for (index, entry) in self.list(file, "tools").iter().enumerate() {
+            let place = format!("/tools/{index}");
+            let Some(mut tool) = self.check(&place, McpTool::from_json(entry).map_err(Into::into)) else {
+                continue;
+            };
+            if content.tools.iter().any(|other| other.name == tool.name) {
+                let problem = DefinitionProblem::DuplicateTool(tool.name.clone());
+                self.report(place.clone() + "/name", problem.into());
+            }
+            self.check_members(&place, &tool);
+            if let Some(answer) = tool.extra.shift_remove("answer") {
+                let wrong = |source| MockFileError::ToolAnswer { tool: tool.name.clone(), source };
+                let answer = FixedAnswer::from_json(&answer).map_err(wrong);
+                let answer = self.check(&(place.clone() + "/answer"), answer);
+                answers.extend(answer.map(|answer| (tool.name.clone(), answer)));
+            }
+            match tool.extra.shift_remove("offeredAfter") {
+                None => {}
+                Some(Value::String(after)) => tool.offered_after = Some(after),
+                Some(_) => {
+                    let problem = MockFileError::OfferedAfter { tool: tool.name.clone() };
+                    self.report(place + "/offeredAfter", problem);
+                }
+            }
+            content.tools.push(tool);
+        }
+        // A tool that could not be read may be one that others follow.
+        if self.mistakes.len() == before {
+            self.check("/tools", content.check_offers().map_err(Into::into));
+        }
+        answers
+    }
+
+    /// Reports members that are no part of the protocol, but look like one that is. Other members are entries of `tools/list`.
+    fn check_members(&mut self, place: &str, tool: &McpTool) {
+        for member in tool.extra.keys().filter(|member| !TOOL_MEMBERS.contains(&member.as_str())) {
+            if let Some(nearest) = nearest(member, TOOL_MEMBERS) {
+                let (tool, member) = (tool.name.clone(), member.clone());
+                let pointer = format!("{place}{}", pointer_to(&member));
+                self.report(pointer, MockFileError::MisspeltMember { tool, member, nearest });
+            }
+        }
+    }
+
+    /// Reads the entries of a list, each with its identifier and its answer.
+    fn entries(
+        &mut self,
+        file: &Map<String, Value>,
+        key: &'static str,
+        id: &'static str,
+        answer: &str,
+    ) -> Vec<(Value, String, FixedAnswer)> {
+        let entries = self.list(file, key).iter().enumerate();
+        entries
+            .filter_map(|(index, entry)| {
+                self.check(&format!("/{key}/{index}"), split_entry(entry, id, answer))
+            })
+            .collect()
+    }
+}
+
+/// Returns the JSON Pointer to a member of an object.
+fn pointer_to(member: &str) -> String {
+    format!("/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Splits an entry of a definition into the entry of the list, its identifier and its answer.

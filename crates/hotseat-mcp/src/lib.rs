@@ -67,7 +67,7 @@ pub use definition::{
     ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
 };
 #[cfg(feature = "serve")]
-pub use definition_file::{FixedAnswerer, MockFileError, read_mock};
+pub use definition_file::{FixedAnswerer, MockFileError, MockFileErrors, MockFileMistake, read_mock};
 pub use event::{LateCall, McpEvent, McpEventKind};
 pub use fault::{ArgumentsMatcher, FaultKind, FaultRule};
 pub use fixed::{FixedAnswer, FixedAnswerError};

@@ -85,6 +85,32 @@ fn mistakes_in_a_mock_are_refused() {
         let output = workspace.run(HOTSEAT, &["mcp", "serve", "wrong.json"]);
         assert!(output.code == 2 && output.stderr.contains(words), "{definition}: {output}");
     }
+    // All mistakes, with their places.
+    let definition = r#"{
+  "instructions": 1,
+  "tools": [
+    {"name": "a", "answr": "x"},
+    {"name": "a", "answer": 7},
+    {"name": "b", "offeredAfter": 1},
+    {"name": "c", "description": 1}
+  ],
+  "prompts": [{"nme": "p"}]
+}"#;
+    workspace.file("wrong.json", definition);
+    let output = workspace.run(HOTSEAT, &["mcp", "serve", "wrong.json"]);
+    for (place, words) in [
+        ("2:3", "`instructions` must be a text"),
+        ("4:19", "tool `a`: `answr` is unknown; did you mean `answer`?"),
+        ("5:6", "two tools have the name `a`"),
+        ("5:19", "tool `a`: an answer must be an object or a text"),
+        ("6:19", "tool `b`: `offeredAfter` must be the name of a tool"),
+        ("7:5", "`description` of the tool `c` must be a text"),
+        ("9:15", "an entry needs `name`"),
+    ] {
+        let at = format!("wrong.json:{place}\n");
+        assert!(output.stderr.contains(&at) && output.stderr.contains(words), "{place}: {output}");
+    }
+    assert!(output.code == 2 && output.stderr.contains("4 |     {\"name\": \"a\", \"answr\""), "{output}");
     let output = workspace.run(HOTSEAT, &["mcp", "serve", "bank.json", "--record", "kept.mcp.jsonl"]);
     assert!(output.code == 2 && output.stderr.contains("--record needs a server"), "{output}");
     assert_eq!(workspace.read("kept.mcp.jsonl"), "kept");
@@ -112,7 +138,10 @@ fn mistakes_have_words() {
     let workspace = TestWorkspace::new();
     workspace.file("broken.json", "{");
     workspace.file("twice.json", r#"{"tools": [], "tools": []}"#);
+    workspace.file("schema.json", r#"{"tools": [{"name": "a", "inputSchema": {"type": "objekt"}}]}"#);
     workspace.file("other.jsonl", "{}");
+    let head = r#"{"format":"hotseat-mcp-recording","version":1}"#;
+    workspace.file("cut.mcp.jsonl", &format!("{head}\n{{\"method"));
     // A server whose list of tools is its first argument.
     let server = r#"while read -r line; do
           id=${line#*\"id\":}; id=${id%%[,\}]*}
@@ -127,8 +156,23 @@ fn mistakes_have_words() {
     for (arguments, code, words) in [
         (&["mcp", "bank"][..], 2, "HOTSEAT_MCP is not set"),
         (&["mcp", "serve", "missing.json"], 2, "cannot read missing.json"),
-        (&["mcp", "serve", "broken.json"], 2, "broken.json: the definition is not JSON"),
-        (&["mcp", "serve", "twice.json"], 2, "twice.json: the definition has a duplicate key \"tools\""),
+        (&["mcp", "serve", "broken.json"], 2, "broken.json:1:2"),
+        (&["mcp", "serve", "twice.json"], 2, "twice.json:1:15"),
+        (
+            &["mcp", "serve", "schema.json"],
+            3,
+            "schema.json: MCP server `mock`: `inputSchema` of the tool `a`",
+        ),
+        (
+            &["mcp", "serve", "cut.mcp.jsonl"],
+            2,
+            "cut.mcp.jsonl: line 2: EOF while parsing a string in column 8\n",
+        ),
+        (
+            &["mcp", "record", "a.mcp.jsonl", "--url", "http://u:p@127.0.0.1:1/mcp?key=k"],
+            3,
+            "the proxied server cannot be reached at http://127.0.0.1:1/mcp: Connection refused",
+        ),
         (&["mcp", "serve", "other.jsonl"], 2, "other.jsonl: line 1: this is no recording of MCP traffic"),
         (&["mcp", "record", "a.mcp.jsonl", "--", "/no/such/program"], 3, "cannot be started"),
         (
