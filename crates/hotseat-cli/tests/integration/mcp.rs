@@ -22,6 +22,7 @@ pub const BANK: &str = "mcp:
           - { args_match: { order_id: '^o-1$' }, content: { charged: true } }
           - { args_match: { order_id: '^broke$' }, error: card declined }
       - name: find_charge
+        annotations: { readOnlyHint: true }
         inputSchema: { type: object, properties: { order_id: { type: string } } }
         answers: [{ content: { found: true } }]
 ";

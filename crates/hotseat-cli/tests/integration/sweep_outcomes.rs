@@ -48,6 +48,10 @@ fn agent() -> FakeAgent {
                 let _ = call("book_hotel", order()) && call("charge_card", order());
                 "Done."
             }
+            "pay elsewhere" => {
+                let _ = call("charge_card", order()) || call("pay_once", order());
+                "Paid."
+            }
             "another amount" => {
                 let paid = [20, 200].iter().any(|amount| call("charge_card", json!({"amount": amount})));
                 if paid { "Done." } else { "It failed." }
@@ -126,6 +130,26 @@ fn other_arguments_are_named() {
     assert_eq!((outcomes(&run, "charge_card"), run.output.code), (vec!["called_again"], 0), "{}", run.output);
     let named = "charge_card took effect with {\"amount\":200}, without the fault with {\"amount\":20}";
     assert!(run.output.stdout.contains(named), "{}", run.output);
+}
+
+#[test]
+fn an_effect_of_a_tool_that_took_none_without_the_fault_is_named() {
+    let agent = agent();
+    let run = sweep(&agent, "pay elsewhere", "lost_answer", ANYTHING);
+    assert_eq!(
+        (outcomes(&run, "charge_card"), run.output.code),
+        (vec!["used_another_tool"], 0),
+        "{}",
+        run.output
+    );
+    let named = "pay_once({\"order\":\"o-1\"}) took effect only with the fault";
+    assert!(run.output.stdout.contains(named), "{}", run.output);
+    // A check decides whether that is wrong.
+    let run = sweep(&agent, "pay elsewhere", "lost_answer", "{ tools: { forbid: [pay_once] } }");
+    assert_eq!((outcomes(&run, "charge_card"), run.output.code), (vec!["failed"], 1), "{}", run.output);
+    // Instead of a tool that took no effect, another one is no further effect.
+    let run = sweep(&agent, "pay elsewhere", "is_error", ANYTHING);
+    assert_eq!(outcomes(&run, "charge_card"), ["did_not_notice"], "{}", run.output);
 }
 
 /// An agent that calls a tool only in the conversation without a fault leaves nothing to be seen.

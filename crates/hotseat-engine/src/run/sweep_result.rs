@@ -77,6 +77,8 @@ named! {
         Recovered = "recovered",
         /// The tools took effect as often as without the fault, after further calls of the tool, and the checks passed.
         CalledAgain = "called again",
+        /// The tools took effect as often as without the fault, other tools more often, and the checks passed.
+        UsedAnotherTool = "used another tool",
         /// A tool took no effect, or a check failed, and the agent wrote another text than without the fault.
         ToldUser = "told the user",
         /// A tool took no effect, and the agent wrote the same text as with the effect.
@@ -170,23 +172,24 @@ impl SweepFinding {
         let calls_again = count(&broken).saturating_sub(count(clean));
         let (before, after) = (clean.effect_counts(&hint), broken.effect_counts(&hint));
         let repeated = repeated_effect(&before, &after, call);
+        let further = further_effect(&before, &after);
         let outcome = match repeated {
             Some(_) if broken.has_faults => SweepOutcome::ActedTwice,
             _ => {
                 let lacks_effect =
                     broken.effects_of(call) < clean.effects_of(call) || lacks_effect(&before, &after);
+                let effects = match further {
+                    _ if lacks_effect => EffectChange::Fewer,
+                    Some(_) => EffectChange::More,
+                    None => EffectChange::None,
+                };
                 let has_same_text = clean.text == broken.text;
-                SweepOutcome::without_repeats(
-                    broken.has_faults,
-                    lacks_effect,
-                    has_same_text,
-                    calls_again,
-                    attempt,
-                )
+                SweepOutcome::without_repeats(broken.has_faults, effects, has_same_text, calls_again, attempt)
             }
         };
         let difference = match outcome {
             SweepOutcome::ActedTwice => repeated,
+            SweepOutcome::UsedAnotherTool => further,
             SweepOutcome::Recovered | SweepOutcome::CalledAgain => other_arguments(&before, &after),
             _ => None,
         };
@@ -206,6 +209,17 @@ fn repeated_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>, call: &S
         let arguments = excerpt(arguments, MAX_ARGUMENTS_CHARS);
         Some(format!("{tool}({arguments}) took effect {again} times, without the fault {once}"))
     })
+}
+
+/// Describes an effect of a tool that took effect more often than before. The tool may do the same work in another way, or only read
+/// without saying so, so this is no defect by itself.
+fn further_effect(before: &EffectCounts<'_>, after: &EffectCounts<'_>) -> Option<String> {
+    let (once, again) = (count_by_tool(before), count_by_tool(after));
+    let is_further = |tool: &str| again.get(tool) > once.get(tool);
+    let (tool, arguments) =
+        after.keys().find(|effect| !before.contains_key(*effect) && is_further(effect.0))?;
+    let arguments = excerpt(arguments, MAX_ARGUMENTS_CHARS);
+    Some(format!("{tool}({arguments}) took effect only with the fault"))
 }
 
 /// Describes an effect with other arguments than before. They may have a generated identifier, so this is no defect by itself.
@@ -232,11 +246,21 @@ fn count_by_tool<'a>(effects: &EffectCounts<'a>) -> BTreeMap<&'a str, usize> {
     counts
 }
 
+/// How the effects with a fault differ from those without it.
+#[derive(Debug, Clone, Copy)]
+enum EffectChange {
+    None,
+    /// A tool took effect less often.
+    Fewer,
+    /// A tool took effect more often, and none less often.
+    More,
+}
+
 impl SweepOutcome {
     /// Returns the behaviour of an agent that repeated no effect.
     fn without_repeats(
         was_reached: bool,
-        lacks_effect: bool,
+        effects: EffectChange,
         has_same_text: bool,
         calls_again: usize,
         attempt: &Attempt,
@@ -256,16 +280,17 @@ impl SweepOutcome {
                 | FailureKind::MissingCheckpoints
                 | FailureKind::MaxTurns
                 | FailureKind::NoInput,
-            ) => match lacks_effect {
+            ) => match effects {
                 // No text excuses what a check forbids. An agent that could not act may miss what a check requires.
                 _ if attempt.checks.iter().any(CheckResult::shows_forbidden) => SweepOutcome::Failed,
                 _ if !was_reached => SweepOutcome::NotReached,
-                true if has_same_text => SweepOutcome::DidNotNotice,
-                true => SweepOutcome::ToldUser,
-                false if passed && calls_again > 0 => SweepOutcome::CalledAgain,
-                false if passed => SweepOutcome::Recovered,
-                false if has_same_text => SweepOutcome::Failed,
-                false => SweepOutcome::ToldUser,
+                EffectChange::Fewer if has_same_text => SweepOutcome::DidNotNotice,
+                EffectChange::Fewer => SweepOutcome::ToldUser,
+                EffectChange::More if passed => SweepOutcome::UsedAnotherTool,
+                EffectChange::None if passed && calls_again > 0 => SweepOutcome::CalledAgain,
+                EffectChange::None if passed => SweepOutcome::Recovered,
+                EffectChange::More | EffectChange::None if has_same_text => SweepOutcome::Failed,
+                EffectChange::More | EffectChange::None => SweepOutcome::ToldUser,
             },
             Some(_) => SweepOutcome::Error,
         }
@@ -276,6 +301,7 @@ impl SweepOutcome {
         match self {
             SweepOutcome::Recovered
             | SweepOutcome::CalledAgain
+            | SweepOutcome::UsedAnotherTool
             | SweepOutcome::ToldUser
             | SweepOutcome::NotReached => false,
             SweepOutcome::DidNotNotice
