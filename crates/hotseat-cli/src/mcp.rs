@@ -94,6 +94,9 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> CommandResult {
     if let Some(message) = args.record.as_deref().and_then(|file| wrong_recording_name("--record ", file)) {
         return Err(context.fail(ExitStatus::Usage, message));
     }
+    if let Some(file) = &args.record {
+        check_replaced("--record ", file, context)?;
+    }
     let (definition, answerer) = definition_of(args, context).map_err(|found| context.reject(found))?;
     let mut signals = receive_signals(context)?;
     let options = McpOptions { port: args.port, record: args.record.is_some(), ..McpOptions::default() };
@@ -119,6 +122,10 @@ async fn serve(args: &McpServeArgs, context: &CliContext) -> CommandResult {
     }
     conversation.close();
     let written = match (&args.record, conversation.recording(&definition.name)) {
+        (Some(path), Some(recording)) if recording.exchanges.is_empty() => {
+            context.print_warning(&format!("no request was recorded, so {} was not written", path.display()));
+            Ok(())
+        }
         (Some(path), Some(recording)) => write_recording(&recording, &context.folder.join(path)),
         _ => Ok(()),
     };
@@ -214,11 +221,27 @@ fn wrong_recording_name(option: &str, file: &Path) -> Option<String> {
     Some(format!("{option}{file}: the name of a recording ends in `.jsonl`, for example `bank.mcp.jsonl`"))
 }
 
+/// Refuses to replace a file that is no recording.
+fn check_replaced(option: &str, file: &Path, context: &CliContext) -> Result<(), ExitStatus> {
+    let problem = match fs::read_to_string(context.folder.join(file)) {
+        Ok(text) => McpRecording::read(&text).err().map(|error| error.to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(error.to_string()),
+    };
+    let Some(problem) = problem else { return Ok(()) };
+    let message = format!(
+        "{option}{} would be replaced: {problem}; choose another name, or delete the file",
+        file.display()
+    );
+    Err(context.fail(ExitStatus::Usage, message))
+}
+
 /// Records the lists of a server.
 async fn record(args: &McpRecordArgs, context: &CliContext) -> CommandResult {
     if let Some(message) = wrong_recording_name("", &args.file) {
         return Err(context.fail(ExitStatus::Usage, message));
     }
+    check_replaced("", &args.file, context)?;
     let recorded = list_contents(upstream_of(args.url.as_deref(), &args.program)).await;
     let written = recorded.map_err(Box::<dyn Error>::from).and_then(|recording| {
         write_recording(&recording, &context.folder.join(&args.file))?;

@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 
-use hotseat_testkit::TestWorkspace;
+use hotseat_testkit::{McpClient, ProgramOutput, TestWorkspace};
+use serde_json::json;
 
 use crate::common::HOTSEAT;
 
@@ -131,6 +132,60 @@ fn the_tools_of_a_program_are_recorded_and_served_again() {
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let answers = talk("replay", &replayed.bridge_address("replay"), &[list]);
     assert!(answers[0].contains("\"name\":\"charge\""), "{}", answers[0]);
+}
+
+#[test]
+fn a_misspelt_name_is_an_error_with_the_servers() {
+    let workspace = TestWorkspace::new();
+    workspace.file("bank.json", MOCK);
+    let served = ServedMcp::start(&workspace, &["bank.json"]);
+    let bridge = workspace.command(HOTSEAT, &["mcp", "bnak"]).stdin(format!("{CALL}\n"));
+    let output = bridge.env("HOTSEAT_MCP", served.bridge_address("bank")).run();
+    let words = "MCP server `bnak`: there is no server of this name; the conversation has: `bank`";
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains(words) && output.stdout.contains(words), "{output}");
+}
+
+/// Serves the mock through a proxy that records, sends it these calls, and ends it with Ctrl-C.
+fn record_calls(workspace: &TestWorkspace, file: &str, calls: usize) -> ProgramOutput {
+    let served = ServedMcp::start(workspace, &["bank.json"]);
+    let arguments = ["mcp", "serve", "--record", file, "--url", &served.url];
+    let mut proxy = workspace.command(HOTSEAT, &arguments).spawn();
+    let printed = proxy.wait_for_stdout("Ctrl-C");
+    let url = printed.lines().next().and_then(|line| line.split_whitespace().last()).expect("an address");
+    for _ in 0..calls {
+        McpClient::new(url).call("charge", &json!({"order": "A1"})).expect("an answer");
+    }
+    proxy.interrupt();
+    proxy.wait()
+}
+
+#[test]
+fn only_a_recording_is_replaced_and_only_by_exchanges() {
+    let workspace = TestWorkspace::new();
+    workspace.file("bank.json", MOCK);
+    workspace.file("notes.jsonl", "my notes\n");
+    let served = ServedMcp::start(&workspace, &["bank.json"]);
+    for arguments in [
+        ["mcp", "record", "notes.jsonl", "--url", &served.url].as_slice(),
+        ["mcp", "serve", "--record", "notes.jsonl", "--url", &served.url].as_slice(),
+    ] {
+        let output = workspace.run(HOTSEAT, arguments);
+        let words = "notes.jsonl would be replaced: line 1: ";
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        assert_eq!(workspace.read("notes.jsonl"), "my notes\n");
+    }
+    let recorded = record_calls(&workspace, "bank.mcp.jsonl", 1);
+    assert_eq!((recorded.code, recorded.stderr.as_str()), (0, ""), "{recorded}");
+    let first = workspace.read("bank.mcp.jsonl");
+    assert!(first.contains("charged A1"), "{first}");
+    let empty = record_calls(&workspace, "bank.mcp.jsonl", 0);
+    let words = "no request was recorded, so bank.mcp.jsonl was not written";
+    assert!(empty.code == 0 && empty.stderr.contains(words), "{empty}");
+    assert_eq!(workspace.read("bank.mcp.jsonl"), first);
+    let again = record_calls(&workspace, "bank.mcp.jsonl", 2);
+    assert_eq!(again.code, 0, "{again}");
+    assert_eq!(workspace.read("bank.mcp.jsonl").matches("charged A1").count(), 2);
 }
 
 #[test]
