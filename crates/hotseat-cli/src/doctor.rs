@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::{ENV_FILE, Project, ProjectAgent, discover_suites, display_path};
 use hotseat_engine::run::{CaseSelection, RunPlan};
-use hotseat_report::reporters::{format_count, one_line};
+use hotseat_report::reporters::{format_count, one_line, shell_word};
 use hotseat_report::store::{RunStore, RunStoreError, store_path};
 use hotseat_runtime::files::ModelConnector;
 use hotseat_targets::connection::http::HttpClient;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::args::DoctorArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
-use crate::init::editor_files;
+use crate::init::{editor_files, has_type_definitions};
 use crate::list::select_agent;
 use crate::project_file::find_project_file;
 
@@ -321,19 +321,22 @@ fn check_writable(store: &Path) -> io::Result<()> {
 
 /// Checks that the files for editors exist and belong to this version.
 fn check_editor_files(project: &Project, context: &CliContext, findings: &mut Findings) {
-    let has_typescript = |path: &Path| path.join("tsconfig.json").is_file();
-    for (name, text) in editor_files(has_typescript(&project.root)) {
+    let folder = match context.folder.starts_with(&project.root) {
+        true => String::new(),
+        false => format!(" {}", shell_word(&display_path(&project.root, &context.folder))),
+    };
+    let next = format!("run `hotseat init{folder}`, which keeps your files");
+    for (name, text) in editor_files(has_type_definitions(&project.root)) {
         let path = project.root.join(name);
         let shown = display_path(&path, &context.folder);
-        let next = "run `hotseat init`, which keeps your files";
         match hotseat_document::read_text_file(&path) {
             Ok(found) if found == text => findings.ok("editor", shown),
             Ok(_) => {
                 let message = format!("{shown} belongs to another version of Hotseat");
-                findings.add("editor", FindingStatus::Warning, message, Some(next));
+                findings.add("editor", FindingStatus::Warning, message, Some(&next));
             }
             Err(_) => {
-                findings.add("editor", FindingStatus::Warning, format!("{shown} is missing"), Some(next));
+                findings.add("editor", FindingStatus::Warning, format!("{shown} is missing"), Some(&next));
             }
         }
     }

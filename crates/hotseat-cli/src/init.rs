@@ -1,9 +1,10 @@
-//! `hotseat init`: creates a project file and a first suite.
+//! `hotseat init`: creates a project file and a first suite, or updates the editor files of a project.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hotseat_document::{Diagnostic, is_http_url};
+use hotseat_engine::config::{Project, display_path};
 use hotseat_engine::typescript::TYPE_DEFINITIONS;
 use hotseat_report::reporters::shell_word;
 
@@ -36,28 +37,35 @@ pub fn run(args: &InitArgs, context: &CliContext) -> CommandResult {
         let help = "name a folder, or a path at which there is nothing";
         return Err(context.reject([Diagnostic::new(message).help(help)]));
     }
-    let mut files = vec![("hotseat.yaml", PROJECT_TEMPLATE.replace("{{endpoint}}", endpoint))];
-    match args.typescript {
-        true => files.extend([
-            ("tests/first_test.ts", TYPESCRIPT_TEMPLATE.to_string()),
-            ("tsconfig.json", TSCONFIG_TEMPLATE.to_string()),
-        ]),
-        false => files.push(("tests/first.test.yaml", SUITE_TEMPLATE.to_string())),
+    // A folder that is named gets a project of its own; the current one may be part of a project.
+    let is_named = args.folder != Path::new(".");
+    let governing = Project::find(&folder).filter(|file| !is_named || file.parent() == Some(&folder));
+    let root = governing.as_deref().and_then(Path::parent).unwrap_or(&folder);
+    let mut files = Vec::new();
+    if governing.is_none() {
+        files.push(("hotseat.yaml", PROJECT_TEMPLATE.replace("{{endpoint}}", endpoint)));
+        files.push(match args.typescript {
+            true => ("tests/first_test.ts", TYPESCRIPT_TEMPLATE.to_string()),
+            false => ("tests/first.test.yaml", SUITE_TEMPLATE.to_string()),
+        });
     }
-    let has_typescript = args.typescript || folder.join(TYPES_FILE).is_file();
-    files.extend(editor_files(has_typescript));
-    let mut done = Vec::new();
+    if args.typescript {
+        files.push(("tsconfig.json", TSCONFIG_TEMPLATE.to_string()));
+    }
+    files.extend(editor_files(args.typescript || has_type_definitions(root)));
+    let mut done: Vec<String> =
+        governing.iter().map(|file| kept_project_file(file, &folder, args, context)).collect();
     for (name, text) in &files {
         // Schemas and types are generated and always updated; files that users edit are never overwritten.
         let ours = name.starts_with(EDITOR_FOLDER);
-        match write_file(&folder.join(name), text, ours) {
-            Ok(WriteOutcome::Written) => done.push(format!("wrote  {name}")),
-            Ok(WriteOutcome::Same) => done.push(format!("kept   {name} (up to date)")),
-            Ok(WriteOutcome::Kept) => {
-                done.push(format!("kept   {name} ({})", reason_kept(name, args, &folder)))
-            }
+        let path = root.join(name);
+        let shown = if root == folder { name.to_string() } else { display_path(&path, &context.folder) };
+        match write_file(&path, text, ours) {
+            Ok(WriteOutcome::Written) => done.push(format!("wrote  {shown}")),
+            Ok(WriteOutcome::Same) => done.push(format!("kept   {shown} (up to date)")),
+            Ok(WriteOutcome::Kept) => done.push(format!("kept   {shown} ({})", reason_kept(&path))),
             Err(error) => {
-                let message = format!("cannot write {}: {error}", folder.join(name).display());
+                let message = format!("cannot write {}: {error}", path.display());
                 return Err(context.fail(ExitStatus::RunError, message));
             }
         }
@@ -69,14 +77,42 @@ pub fn run(args: &InitArgs, context: &CliContext) -> CommandResult {
     };
     let done = done.join("\n");
     Ok(context.print(|out| {
-        let is_new = !done.contains("kept   hotseat.yaml");
-        let first = if args.endpoint.is_none() && is_new {
+        let first = if args.endpoint.is_none() && governing.is_none() {
             " set the address of your agent in hotseat.yaml, then"
         } else {
             ""
         };
         writeln!(out, "{done}\n\nNext:{first}\n  {run}hotseat test")
     }))
+}
+
+/// Says which project file governs the folder already, and what the user can change in it.
+fn kept_project_file(file: &Path, folder: &Path, args: &InitArgs, context: &CliContext) -> String {
+    let text = hotseat_document::read_text_file(file).unwrap_or_default();
+    let is_above = file.parent() != Some(folder);
+    let (shown, mut reason) = match is_above {
+        false => (file.file_name().map(PathBuf::from).unwrap_or_default(), "already exists".to_string()),
+        true => (
+            PathBuf::from(display_path(file, &context.folder)),
+            "the project file of this folder; name a folder to create a project in it".to_string(),
+        ),
+    };
+    if let Some(endpoint) =
+        args.endpoint.as_deref().map(str::trim).filter(|endpoint| !text.contains(endpoint))
+    {
+        reason += &format!("; set the address to {endpoint} yourself");
+    }
+    if text.contains(FORMER_EDITOR_FOLDER) {
+        reason += &format!("; replace {FORMER_EDITOR_FOLDER} by {EDITOR_FOLDER} yourself");
+    }
+    format!("kept   {} ({reason})", shown.display())
+}
+
+/// True if the editor files of a project include type definitions: they are there, or its `tsconfig.json` names them.
+pub fn has_type_definitions(root: &Path) -> bool {
+    let names_them = |text: String| text.contains(TYPES_FILE);
+    root.join(TYPES_FILE).is_file()
+        || hotseat_document::read_text_file(&root.join("tsconfig.json")).is_ok_and(names_them)
 }
 
 /// Files for editors. They are committed with the suites, so that a clone has them.
@@ -92,19 +128,12 @@ pub fn editor_files(has_typescript: bool) -> Vec<(&'static str, String)> {
 }
 
 /// Reason why an existing file was not changed, and what the user can add to it.
-fn reason_kept(name: &str, args: &InitArgs, folder: &Path) -> String {
-    let text = hotseat_document::read_text_file(&folder.join(name)).unwrap_or_default();
-    match (name, &args.endpoint) {
-        ("hotseat.yaml", Some(endpoint)) if !text.contains(endpoint.trim()) => {
-            format!("already exists; set the address to {} yourself", endpoint.trim())
-        }
-        ("tsconfig.json", _) if !text.contains(TYPES_FILE) => {
-            format!("already exists; add \"{TYPES_FILE}\" to its `include` yourself")
-        }
-        _ if text.contains(FORMER_EDITOR_FOLDER) => {
-            format!("already exists; replace {FORMER_EDITOR_FOLDER} by {EDITOR_FOLDER} yourself")
-        }
-        _ => "already exists".to_string(),
+fn reason_kept(path: &Path) -> String {
+    let text = hotseat_document::read_text_file(path).unwrap_or_default();
+    if path.ends_with("tsconfig.json") && !text.contains(TYPES_FILE) {
+        format!("already exists; add \"{TYPES_FILE}\" to its `include` yourself")
+    } else {
+        "already exists".to_string()
     }
 }
 

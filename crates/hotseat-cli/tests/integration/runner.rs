@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, TestWorkspace, checkout};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, TestWorkspace, checkout};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -388,6 +388,7 @@ fn list_prints_case_names() {
     b.test.yaml:1 third
 
     ----- stderr -----
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:1:7)
     3 of 3 cases in 2 suites
     ");
     assert_snapshot!(project.hotseat(&["list", "--json"]), @r#"
@@ -500,7 +501,6 @@ fn init_keeps_existing_files() {
     exit code: 0
     ----- stdout -----
     kept   hotseat.yaml (already exists)
-    wrote  tests/first.test.yaml
     wrote  hotseat-editor/suite.schema.json
     wrote  hotseat-editor/project.schema.json
 
@@ -511,14 +511,10 @@ fn init_keeps_existing_files() {
     ");
     assert_eq!(project.workspace.read("hotseat.yaml"), "target: { endpoint: 'http://127.0.0.1:9/' }\n");
     assert_ne!(project.workspace.read("hotseat-editor/suite.schema.json"), "old");
-    project
-        .workspace
-        .file("tests/first.test.yaml", "# yaml-language-server: $schema=../.hotseat/suite.schema.json\n");
     assert_snapshot!(project.hotseat(&["init", "--endpoint", "http://127.0.0.1:7/", "--typescript"]), @r#"
     exit code: 0
     ----- stdout -----
     kept   hotseat.yaml (already exists; set the address to http://127.0.0.1:7/ yourself)
-    wrote  tests/first_test.ts
     kept   tsconfig.json (already exists; add "hotseat-editor/hotseat.d.ts" to its `include` yourself)
     kept   hotseat-editor/suite.schema.json (up to date)
     kept   hotseat-editor/project.schema.json (up to date)
@@ -529,13 +525,76 @@ fn init_keeps_existing_files() {
 
     ----- stderr -----
     "#);
+    assert!(!project.workspace.path("tests").exists(), "a project gets no test that it did not ask for");
+    project.workspace.file("hotseat.yaml", "# yaml-language-server: $schema=.hotseat/project.schema.json\n");
     let output = project.hotseat(&["init"]);
     assert!(
         output
             .stdout
-            .contains("first.test.yaml (already exists; replace .hotseat/ by hotseat-editor/ yourself)"),
+            .contains("hotseat.yaml (already exists; replace .hotseat/ by hotseat-editor/ yourself)"),
         "{output}"
     );
+}
+
+/// An agent that `doctor` can ask whether it is there.
+fn doctored_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| match request.method.as_str() {
+        "GET" => FakeReply::status(405),
+        _ => echo(request),
+    })
+}
+
+#[test]
+fn init_leaves_a_folder_to_the_project_around_it() {
+    let agent = doctored_agent();
+    for name in ["hotseat.yaml", "aguitest.config.yaml"] {
+        let project = Project::empty()
+            .file(
+                name,
+                &format!(
+                    "target: {{ endpoint: '{}', assert: {{ text: {{ must_not_match: Hello }} }} }}\n",
+                    agent.url()
+                ),
+            )
+            .file("specs/a.test.yaml", "name: a\nturns: [{ user: Hello }]\n");
+        let in_specs = |args: &[&str]| project.command(args).cwd("specs").run();
+        assert_eq!(in_specs(&["test"]).code, 1);
+        let advice = in_specs(&["doctor"]).stdout;
+        assert!(
+            advice.contains("is missing") && advice.contains("next: run `hotseat init`, which"),
+            "{advice}"
+        );
+
+        let output = in_specs(&["init"]);
+        let kept =
+            format!("{name} (the project file of this folder; name a folder to create a project in it)");
+        assert!(output.code == 0 && output.stdout.contains(&kept), "{output}");
+        for file in ["specs/hotseat.yaml", "specs/tests", "specs/hotseat-editor"] {
+            assert!(!project.workspace.path(file).exists(), "{file}: {output}");
+        }
+        assert!(!in_specs(&["doctor"]).stdout.contains("is missing"));
+        assert_eq!(in_specs(&["test"]).code, 1, "the assertion of the project still applies");
+        // The same from the folder of the project.
+        let output = project.hotseat(&["init"]);
+        assert!(output.code == 0 && output.stdout.contains("kept   "), "{output}");
+        assert!(!output.stdout.contains("wrote"), "{output}");
+    }
+}
+
+#[test]
+fn doctor_and_init_mean_the_same_editor_files() {
+    let agent = doctored_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hi }]\n");
+    for tsconfig in ["{}", "{ \"include\": [\"hotseat-editor/hotseat.d.ts\"] }"] {
+        project.workspace.file("tsconfig.json", tsconfig);
+        assert_eq!(project.hotseat(&["init"]).code, 0);
+        let output = project.hotseat(&["doctor"]);
+        assert!(output.code == 0 && !output.stdout.contains("is missing"), "{output}");
+    }
+    std::fs::remove_file(project.workspace.path("hotseat-editor/hotseat.d.ts"))
+        .expect("named by tsconfig.json");
+    let output = project.hotseat(&["doctor"]);
+    assert!(output.stdout.contains("hotseat.d.ts is missing"), "{output}");
 }
 
 #[test]
@@ -572,6 +631,9 @@ fn init_writes_to_given_folder() {
     assert_eq!(project.command(&["test", "--dry-run"]).cwd("agents/shop").run().code, 0);
     let output = project.hotseat(&["init", "my tests"]);
     assert!(output.stdout.contains("cd 'my tests' && hotseat test"), "{output}");
+    // Also within a project, a folder that is named gets one of its own.
+    let beside = project.command(&["init", "../support"]).cwd("agents/shop").run();
+    assert!(beside.code == 0 && beside.stdout.contains("wrote  hotseat.yaml"), "{beside}");
     let blocked = Project::empty().file("taken", "a file");
     let output = blocked.hotseat(&["init", "taken"]);
     assert!(output.code == 2 && output.stderr.contains("taken is not a folder"), "{output}");
