@@ -18,7 +18,7 @@ pub struct AgUiWriter {
     thread: String,
     run: String,
     /// The thread before the run, if the client did not send its messages.
-    earlier: Option<ConversationState>,
+    earlier: Option<Box<ConversationState>>,
     /// Messages known to the client: those it sent, then those of this run.
     messages: Vec<Value>,
     /// Called agents that have not answered yet.
@@ -32,7 +32,7 @@ impl AgUiWriter {
     pub fn new(
         thread: &str,
         run: &str,
-        earlier: Option<ConversationState>,
+        earlier: Option<Box<ConversationState>>,
         messages: Vec<Value>,
     ) -> AgUiWriter {
         AgUiWriter {

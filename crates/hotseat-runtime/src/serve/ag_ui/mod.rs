@@ -66,7 +66,7 @@ impl AgUiRun {
         check_thread(&state, &input.messages, &mut brought)?;
         let shared = input.state.clone().unwrap_or_else(|| state.shared.clone());
         let talk = ClientExchange::start(handle, &state, brought).await?;
-        let earlier = Some(state).filter(|_| news.is_without_history);
+        let earlier = news.is_without_history.then(|| Box::new(state));
         let writer = AgUiWriter::new(&input.thread, &input.run, earlier, input.raw);
         let mut events = vec![writer.started()];
         // A client that sends no state receives it.
