@@ -376,7 +376,7 @@ fn the_personal_ignore_file_of_git_decides_nothing() {
 
 #[test]
 fn list_prints_case_names() {
-    let suite = "name: first\nid: C-1\ntags: [smoke]\nturns: [{ user: one }, { user: two }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";
+    let suite = "name: first\nid: C-1\ntags: [smoke]\nturns: [{ user: one }, { user: two, assert: { text: { must_match: x } } }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .suite("a", suite)
         .suite("b", &case("third"));
@@ -388,7 +388,6 @@ fn list_prints_case_names() {
     b.test.yaml:1 third
 
     ----- stderr -----
-    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:1:7)
     3 of 3 cases in 2 suites
     ");
     assert_snapshot!(project.hotseat(&["list", "--json"]), @r#"
