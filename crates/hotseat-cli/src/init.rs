@@ -37,9 +37,10 @@ pub fn run(args: &InitArgs, context: &CliContext) -> CommandResult {
         let help = "name a folder, or a path at which there is nothing";
         return Err(context.reject([Diagnostic::new(message).help(help)]));
     }
-    // A folder that is named gets a project of its own; the current one may be part of a project.
-    let is_named = args.folder != Path::new(".");
-    let governing = Project::find(&folder).filter(|file| !is_named || file.parent() == Some(&folder));
+    // A new folder that is named gets a project of its own; others may be part of a project.
+    let is_empty = folder.read_dir().map_or(true, |mut entries| entries.next().is_none());
+    let is_new = is_empty && args.folder != Path::new(".");
+    let governing = if is_new { None } else { Project::find(&folder) };
     let root = governing.as_deref().and_then(Path::parent).unwrap_or(&folder);
     let mut files = Vec::new();
     if governing.is_none() {
@@ -94,7 +95,7 @@ fn kept_project_file(file: &Path, folder: &Path, args: &InitArgs, context: &CliC
         false => (file.file_name().map(PathBuf::from).unwrap_or_default(), "already exists".to_string()),
         true => (
             PathBuf::from(display_path(file, &context.folder)),
-            "the project file of this folder; name a folder to create a project in it".to_string(),
+            "the project file of this folder; name a new folder to create a project in it".to_string(),
         ),
     };
     if let Some(endpoint) =

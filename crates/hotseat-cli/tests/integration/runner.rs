@@ -566,17 +566,19 @@ fn init_leaves_a_folder_to_the_project_around_it() {
 
         let output = in_specs(&["init"]);
         let kept =
-            format!("{name} (the project file of this folder; name a folder to create a project in it)");
+            format!("{name} (the project file of this folder; name a new folder to create a project in it)");
         assert!(output.code == 0 && output.stdout.contains(&kept), "{output}");
         for file in ["specs/hotseat.yaml", "specs/tests", "specs/hotseat-editor"] {
             assert!(!project.workspace.path(file).exists(), "{file}: {output}");
         }
         assert!(!in_specs(&["doctor"]).stdout.contains("is missing"));
         assert_eq!(in_specs(&["test"]).code, 1, "the assertion of the project still applies");
-        // The same from the folder of the project.
-        let output = project.hotseat(&["init"]);
-        assert!(output.code == 0 && output.stdout.contains("kept   "), "{output}");
-        assert!(!output.stdout.contains("wrote"), "{output}");
+        // The same from the folder of the project, and by the name of its folder of tests.
+        for args in [&["init"][..], &["init", "specs"]] {
+            let output = project.hotseat(args);
+            assert!(output.code == 0 && output.stdout.contains("kept   "), "{output}");
+            assert!(!output.stdout.contains("wrote"), "{output}");
+        }
     }
 }
 
@@ -630,7 +632,7 @@ fn init_writes_to_given_folder() {
     assert_eq!(project.command(&["test", "--dry-run"]).cwd("agents/shop").run().code, 0);
     let output = project.hotseat(&["init", "my tests"]);
     assert!(output.stdout.contains("cd 'my tests' && hotseat test"), "{output}");
-    // Also within a project, a folder that is named gets one of its own.
+    // Also within a project, a new folder that is named gets one of its own.
     let beside = project.command(&["init", "../support"]).cwd("agents/shop").run();
     assert!(beside.code == 0 && beside.stdout.contains("wrote  hotseat.yaml"), "{beside}");
     let blocked = Project::empty().file("taken", "a file");
