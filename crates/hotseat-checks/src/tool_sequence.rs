@@ -326,6 +326,7 @@ fn match_any_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> b
 }
 
 /// An expected call that could take another call.
+#[derive(Clone, Copy)]
 struct CallSeeker {
     expected: usize,
     /// Its present call, and the index of the seeker that would take that.
@@ -341,8 +342,8 @@ fn find_call(
 ) -> bool {
     let mut seekers = vec![CallSeeker { expected, gives: None }];
     let mut next = 0;
-    while let Some(CallSeeker { expected, .. }) = seekers.get(next) {
-        if let Some(free) = (0..pairs.len()).find(|at| pairs[*at].is_none() && fits(*expected, *at)) {
+    while let Some(&CallSeeker { expected, .. }) = seekers.get(next) {
+        if let Some(free) = (0..pairs.len()).find(|at| pairs[*at].is_none() && fits(expected, *at)) {
             let mut taken = Some((free, next));
             while let Some((at, seeker)) = taken {
                 pairs[at] = Some(seekers[seeker].expected);
@@ -350,7 +351,6 @@ fn find_call(
             }
             return true;
         }
-        let expected = *expected;
         for at in 0..pairs.len() {
             let Some(other) = pairs[at].filter(|_| !tried[at] && fits(expected, at)) else { continue };
             tried[at] = true;

@@ -201,7 +201,7 @@ impl McpRecording {
         let Some((index, head)) = lines.next() else {
             return Err(wrong(0, RecordingProblem::Empty));
         };
-        let head = parse(index, head)?;
+        let head = read_record(head).unwrap_or_default();
         if head["format"] != FORMAT_NAME {
             return Err(wrong(index, RecordingProblem::NoRecording));
         }

@@ -12,7 +12,7 @@ use hotseat_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun};
+use crate::common::{Project, TestRun, echo_agent};
 use crate::mcp_command::ServedMcp;
 
 /// Key of the provider, which no cassette may contain.
@@ -641,6 +641,19 @@ fn other_files_in_the_folder_of_a_cassette_stay() {
     assert!(folder.join("drafts").exists() && !folder.join("old.mcp.jsonl").exists());
     assert_eq!(folders(&project).len(), 3, "{:?}", folders(&project));
     project.test(&["--cassettes", "cassettes"]).assert_all_passed();
+}
+
+/// What the case no longer asks is not part of its cassette.
+#[test]
+fn answers_of_relays_that_are_gone_are_removed() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let record = || project.test(&["--record-cassettes", "cassettes"]).assert_all_passed();
+    record();
+    let folder = folders(&project)[0].clone();
+    std::fs::write(folder.join("models.jsonl"), "").expect("a part");
+    record();
+    assert!(folder.join("roles.jsonl").exists() && !folder.join("models.jsonl").exists());
 }
 
 #[test]

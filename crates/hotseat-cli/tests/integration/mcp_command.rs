@@ -171,7 +171,7 @@ fn only_a_recording_is_replaced_and_only_by_exchanges() {
         ["mcp", "serve", "--record", "notes.jsonl", "--url", &served.url].as_slice(),
     ] {
         let output = workspace.run(HOTSEAT, arguments);
-        let words = "notes.jsonl would be replaced: line 1: ";
+        let words = "notes.jsonl would be replaced: line 1: this is no recording of MCP traffic";
         assert!(output.code == 2 && output.stderr.contains(words), "{output}");
         assert_eq!(workspace.read("notes.jsonl"), "my notes\n");
     }

@@ -244,11 +244,16 @@ fn replace_parts(new: &Path, target: &Path) -> io::Result<()> {
         std::fs::rename(new.join(name), target.join(name))?;
     }
     for name in file_names(target)?.difference(&parts) {
-        if name.to_str().is_some_and(|name| name.ends_with(SERVER_FILE_END)) {
+        if name.to_str().is_some_and(is_part) {
             std::fs::remove_file(target.join(name))?;
         }
     }
     std::fs::remove_dir(new)
+}
+
+/// True for the names of the files of a cassette.
+fn is_part(name: &str) -> bool {
+    [MODELS_FILE, ROLES_FILE].contains(&name) || name.ends_with(SERVER_FILE_END)
 }
 
 /// Returns the names of the files in a folder.

@@ -210,7 +210,9 @@ pub(super) fn comparison_notes(
     let unmarked = unmarked.count();
     if unmarked > 0 {
         let cases = format_count(unmarked, "case");
-        all.push(format!("it is unknown if {cases} have the same checks: a report has no fingerprints"));
+        all.push(format!(
+            "it is unknown if the checks of {cases} are the same: a report has no fingerprints"
+        ));
     }
     all
 }

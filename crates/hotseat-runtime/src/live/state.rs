@@ -53,7 +53,7 @@ pub(super) struct HostState {
     /// Number of conversations loaded so far.
     pub(super) generations: AtomicU64,
     pub(super) loaded: Mutex<HashMap<ConversationId, LoadedConversation>>,
-    /// Conversations that were loaded last.
+    /// The conversations that were unloaded last.
     pub(super) idle: IdleConversations,
 }
 

@@ -348,6 +348,29 @@ async fn next_turn_of_an_idle_conversation_reads_nothing() {
     assert_eq!(handle.state().await.unwrap().turns.len(), 3);
 }
 
+/// Any number of conversations would take any amount of memory.
+#[tokio::test]
+async fn sixty_four_idle_conversations_are_kept() {
+    let store = RecordingStore::failing_from(u64::MAX);
+    let reads = store.reads.clone();
+    let (host, agent) =
+        host(&persona("P"), LiveModel::new(subjects::greeter().model()), store_options(store));
+    let visit = async |number: usize| {
+        let before = reads.load(Ordering::SeqCst);
+        let handle = host.conversation(&format!("c{number}").as_str().into(), &agent).await.unwrap();
+        drop(handle);
+        while host.loaded() > 0 {
+            tokio::task::yield_now().await;
+        }
+        reads.load(Ordering::SeqCst) > before
+    };
+    for number in 0..65 {
+        assert!(visit(number).await, "a new conversation is looked up");
+    }
+    assert!(!visit(64).await && !visit(1).await, "they are kept");
+    assert!(visit(0).await, "the 65th took its place");
+}
+
 #[tokio::test]
 async fn a_conversation_that_the_store_deleted_begins_anew() {
     let bounds = StoreBounds { conversations: 1, ..StoreBounds::default() };

@@ -28,7 +28,8 @@ pub struct AgUiWriter {
 }
 
 impl AgUiWriter {
-    /// Creates the writer for a run of a thread whose client sent these messages, and without its history if `earlier` is given.
+    /// Creates the writer for a run of a thread whose client sent these messages. `earlier` is the thread before the run, if the
+    /// client left it out.
     pub fn new(
         thread: &str,
         run: &str,
