@@ -121,7 +121,7 @@ function overviewFigures(source, wanted, choose) {
     h('dl', {},
       figure('Passed', percent(counts.passed, ran), `${counts.passed} of the ${ran} cases that ran`),
       figure('Cases', all > rows.length ? [number(rows.length), h('small', {}, ` of ${number(all)}`)] : number(all)),
-      turns.length > 0 ? figure('Turns', spread(turns, number), 'median, minimum to maximum') : null,
+      turns.length > 0 ? figure('Turns per case', spread(turns, number), 'median, minimum to maximum') : null,
       times.length > 0 ? figure('Time per case', spread(times, duration), 'median, minimum to maximum') : null,
       calls > 0 ? figure('Tool calls', number(calls)) : null,
       spentRows.length > 0 ? figure('Tokens', number(spentRows.reduce((sum, row) => sum + tokensOf(row), 0)), `in and out${of(spentRows)}`) : null,
