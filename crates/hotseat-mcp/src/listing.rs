@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use hotseat_http::{
-    ClientError, HttpClients, HttpRequestError, IncomingResponse, UnsupportedEncoding, check_encoding,
+    ClientError, EventError, HttpClients, HttpRequestError, IncomingResponse, UnsupportedEncoding,
+    check_encoding,
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -50,8 +51,8 @@ pub enum ListingError {
     NoAnswer(String),
     #[error("the answer to `{0}` {1}")]
     Encoded(String, #[source] UnsupportedEncoding),
-    #[error("the answer to `{0}` is too long")]
-    TooLong(String),
+    #[error("the answer to `{0}` {1}")]
+    Undecodable(String, #[source] EventError),
     #[error("`{method}`: {source}")]
     Refused { method: String, source: Box<RpcError> },
     #[error("the server answered `{method}` with HTTP status {status} and no JSON-RPC response")]
@@ -177,8 +178,8 @@ async fn read_answer(mut response: IncomingResponse, method: &str) -> Result<Val
     loop {
         let piece = response.next_bytes().await.map_err(ListingError::Interrupted)?;
         let events = if is_stream { scanner.push(piece.as_deref()) } else { Ok(Vec::new()) };
-        let too_long = || ListingError::TooLong(method.to_string());
-        for data in events.map_err(|_| too_long())? {
+        let undecodable = |error| ListingError::Undecodable(method.to_string(), error);
+        for data in events.map_err(undecodable)? {
             if let Ok(Frame::Response { outcome, .. }) = Frame::parse(&data) {
                 return outcome.map_err(refused);
             }
@@ -188,7 +189,7 @@ async fn read_answer(mut response: IncomingResponse, method: &str) -> Result<Val
             body.extend_from_slice(&piece);
         }
         if body.len() > MAX_ANSWER_BYTES {
-            return Err(too_long());
+            return Err(undecodable(EventError::TooLong(MAX_ANSWER_BYTES)));
         }
     }
     match Frame::parse(&body) {

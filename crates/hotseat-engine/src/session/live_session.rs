@@ -565,7 +565,10 @@ impl<'a> Session<'a> {
         }
         match &mut self.counterpart {
             SessionCounterpart::Agent(agent) => {
-                let failure = agent.check_trailing_output(is_complete).await.err()?;
+                let trailing = agent.check_trailing_output().await;
+                let failure = trailing
+                    .and_then(|()| if is_complete { agent.complete_conversation() } else { Ok(()) })
+                    .err()?;
                 if let Some(turn_id) = self.turns().last().map(|turn| turn.id.clone()) {
                     self.recorder.emit(ConversationFailed { turn_id, error: failure_info(&failure) });
                 }

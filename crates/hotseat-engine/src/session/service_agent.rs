@@ -140,15 +140,15 @@ impl<O: ServiceObserver> AgentSession for ServiceAgent<O> {
         })
     }
 
-    fn check_trailing_output(&mut self, is_complete: bool) -> BoxFuture<'_, Result<(), AttemptFailure>> {
-        Box::pin(async move {
-            self.agent.check_trailing_output(is_complete).await?;
-            let Some(conversation) = self.conversation.as_mut().filter(|_| is_complete) else {
-                return Ok(());
-            };
-            drain(&mut self.observer, conversation)?;
-            self.observer.end_conversation(conversation)
-        })
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+        self.agent.check_trailing_output()
+    }
+
+    fn complete_conversation(&mut self) -> Result<(), AttemptFailure> {
+        self.agent.complete_conversation()?;
+        let Some(conversation) = &mut self.conversation else { return Ok(()) };
+        drain(&mut self.observer, conversation)?;
+        self.observer.end_conversation(conversation)
     }
 
     fn service_addresses(&self) -> BTreeMap<String, String> {

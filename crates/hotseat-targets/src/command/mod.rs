@@ -315,7 +315,7 @@ impl AgentSession for CommandSession {
         Box::pin(self.run_turn(input))
     }
 
-    fn check_trailing_output(&mut self, _: bool) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
         Box::pin(self.check_remaining_output())
     }
 

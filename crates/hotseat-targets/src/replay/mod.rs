@@ -500,7 +500,7 @@ impl AgentSession for ReplaySession {
         Box::pin(async move { self.replay_turn(input) })
     }
 
-    fn check_trailing_output(&mut self, _: bool) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
         Box::pin(async move {
             let turns = self.recording.iter().flat_map(|recording| &recording.turns);
             let last = turns.take(self.turns).last();

@@ -62,11 +62,14 @@ pub trait AgentSession: Send {
     /// be completed; the first problem found is returned.
     fn send_input<'a>(&'a mut self, input: AgentInput<'a>) -> TurnFuture<'a>;
 
-    /// Waits a short time for unprompted output after the last turn. Fails if the agent sends any. `is_complete` is false if
-    /// the test had no further input for the agent.
-    fn check_trailing_output(&mut self, is_complete: bool) -> BoxFuture<'_, Result<(), AttemptFailure>> {
-        let _ = is_complete;
+    /// Waits a short time for unprompted output after the last turn. Fails if the agent sends any.
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Ends a conversation that is complete: writes recordings, and records answers that were not used.
+    fn complete_conversation(&mut self) -> Result<(), AttemptFailure> {
+        Ok(())
     }
 
     /// Returns the addresses of MCP servers and served models that belong to the conversation, by name. Names of models start
