@@ -55,7 +55,7 @@ pub use json::{
     RecordedRequest, as_integer, canonical_text, changes, filled_text, json_equal, nearest_request,
     plain_text,
 };
-pub use optional_members::OptionalContent;
+pub use optional_members::{OptionalContent, present};
 pub use patch::{PatchBudget, PatchError, PatchProblem, apply_patch, is_malformed_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind, TimelessRecord};

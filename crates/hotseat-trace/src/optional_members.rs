@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 /// A value that files and reports leave out if it has no content.
 pub trait OptionalContent {
     /// Returns true for `None`, `false`, 0, and empty texts and lists.
@@ -28,8 +31,14 @@ optional_content! {
     Option<T> [T] => |value| value.is_none();
     Vec<T> [T] => |value| value.is_empty();
     &[T] [T] => |value| value.is_empty();
-    serde_json::Map<String, serde_json::Value> => |value| value.is_empty();
+    serde_json::Map<String, Value> => |value| value.is_empty();
     BTreeMap<K, V> [K, V] => |value| value.is_empty();
+}
+
+/// Reads a member that may be `null`, which is not the same as an absent one.
+#[doc(hidden)]
+pub fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// Declares serialisable structs. A member with `?` after its name is left out if it has no

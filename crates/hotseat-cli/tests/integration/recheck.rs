@@ -137,6 +137,9 @@ fn versatile_agent() -> FakeAgent {
             "refuse" => FakeReply::status(500),
             "hang" => run.text("One moment").hang().into(),
             "ask" => run.tool_call("call-ask", "ask_form", &json!({"form": "7"})).finished().into(),
+            "null" => {
+                run.tool("c-null", "look", &Value::Null, Some(json!("ok"))).text("Done.").finished().into()
+            }
             "token" => run.text("It is s3cr3t-value, and order o-77.").finished().into(),
             said => run
                 .state(json!({"step": 2, "for": said}))
@@ -225,6 +228,9 @@ turns: [{ user: ask, assert: { text: { must_match: Thank you } } }]
 name: asks for a form that nobody answers
 tools: [{ name: ask_form, answers: [{ args_match: { form: '9' }, content: 1 }] }]
 turns: [{ user: ask }]
+---
+name: calls without arguments
+turns: [{ user: 'null', assert: { tools: { forbid_calls: [{ name: look, args_match: { to: Rome } }] } } }]
 ---
 name: is left out
 skip: not yet

@@ -22,6 +22,7 @@ members! {
             applied?: bool,
             /// The resulting state, if the previous state is unknown from the events. If absent and `applied`
             /// is false, the patch failed and changed nothing.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             state?: Option<Value>,
         }
         /// `agent.run.started`
@@ -38,6 +39,7 @@ members! {
             /// `success`, `interrupt`, `cancelled`, or another value sent by the agent.
             outcome: Arc<str>,
             /// Result of the run.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             result?: Option<Value>,
             /// Usage of the run, as reported by the agent.
             usage?: Option<Value>,
@@ -83,6 +85,7 @@ members! {
             /// `resolved` or `cancelled`; `declined` at MCP servers.
             status: Arc<str>,
             /// The answer; absent when cancelled.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             payload?: Option<Value>,
         }
         /// `step.started`, `step.finished`
@@ -97,6 +100,7 @@ members! {
             /// Name of the agent, if known.
             name?: Option<String>,
             /// Result of the subtask.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             result?: Option<Value>,
             /// Error of the subtask.
             error?: Option<ErrorInfo>,
@@ -124,6 +128,7 @@ members! {
             /// The answer verbatim; empty if there was none.
             answer: String,
             /// Parsed answer. Absent if it could not be parsed.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             finding?: Option<Value>,
             /// Reason why the answer is not usable.
             error?: Option<String>,

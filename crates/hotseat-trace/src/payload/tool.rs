@@ -55,14 +55,9 @@ impl Serialize for ToolOutcome {
 struct WireToolOutcome {
     tool_call_id: Arc<str>,
     success: bool,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "hotseat_trace::present")]
     result: Option<Value>,
     error: Option<ErrorInfo>,
-}
-
-/// Distinguishes a member that is `null` from one that is absent.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 impl TryFrom<WireToolOutcome> for ToolOutcome {
@@ -96,6 +91,7 @@ members! {
             #[serde(default)]
             r#async: bool,
             /// Arguments, if already known; otherwise `tool.arguments` follows.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             input?: Option<Value>,
             /// Start of the call if before the event: the arrival of the snapshot that contains it.
             started_us?: Option<TimeOffset>,
@@ -117,6 +113,7 @@ members! {
             /// Id of the call.
             tool_call_id: Arc<str>,
             /// Arguments as JSON; absent if the text is not JSON.
+            #[serde(deserialize_with = "hotseat_trace::present")]
             input?: Option<Value>,
             /// Arguments as received; present only if the text is not JSON.
             text?: Option<String>,

@@ -57,3 +57,21 @@ fn missing_optional_member_changes_no_other() {
         }
     }
 }
+
+#[test]
+fn null_is_not_an_absent_member() {
+    let may_be_null = [
+        ("tool.invoked", "input"),
+        ("tool.arguments", "input"),
+        ("state.delta", "state"),
+        ("agent.run.finished", "result"),
+        ("subagent.finished", "result"),
+        ("interrupt.answered", "payload"),
+        ("role.answered", "finding"),
+    ];
+    for (name, member) in may_be_null {
+        let mut members = lines().find(|(line, ..)| line == name).unwrap().1;
+        members[member] = Value::Null;
+        assert_eq!(Payload::from_json(name, members.clone()).unwrap().to_json().unwrap(), members, "{name}");
+    }
+}
