@@ -148,7 +148,8 @@ struct CallIdentity {
 #[derive(Debug, Default)]
 struct ArgumentsProgress {
     text: String,
-    has_begun: bool,
+    /// Index of the first byte that is no space.
+    start: Option<usize>,
     /// Number of open objects and lists.
     depth: usize,
     is_in_text: bool,
@@ -265,7 +266,7 @@ impl ToolCallPieces {
         let index = index.filter(|_| self.before_message.is_none());
         let named = index.and_then(|index| Some((index, &self.calls[*self.by_index.get(&index)?])));
         match named {
-            Some((index, known)) if !known.arguments.has_begun && (id.is_empty() || id == known.id) => {
+            Some((index, known)) if known.arguments.start.is_none() && (id.is_empty() || id == known.id) => {
                 Err(AmbiguousPiece::Name { index, first: known.name.clone(), second: name.to_string() })
             }
             _ => Ok(()),
@@ -297,16 +298,22 @@ impl CallIdentity {
         if !agree(&self.name, name) {
             return Ok(PieceFit::Differs);
         }
-        if is_complete && !arguments.trim_ascii().is_empty() {
+        if !arguments.trim_ascii().is_empty() {
             let is_same_call = if id.is_empty() { is_whole } else { id == self.id };
-            return match (has_same_id, name.is_empty()) {
-                (true, _) if is_same_call && self.arguments.equal(arguments) => Ok(PieceFit::Repeats),
-                (true, true) => Err(AmbiguousPiece::Arguments { name: self.name.clone() }),
-                (true, false) | (false, _) => Ok(PieceFit::Differs),
+            let is_equal = match is_complete {
+                true => self.arguments.equal(arguments),
+                // Numbers never show that they are complete.
+                false => is_whole && self.arguments.text == arguments,
             };
+            match (has_same_id, name.is_empty()) {
+                (true, _) if is_same_call && is_equal => return Ok(PieceFit::Repeats),
+                _ if !is_complete => {}
+                (true, true) => return Err(AmbiguousPiece::Arguments { name: self.name.clone() }),
+                (true, false) | (false, _) => return Ok(PieceFit::Differs),
+            }
         }
         // Two pieces without arguments are two calls without arguments.
-        let goes_on = !is_complete && (self.arguments.has_begun || !arguments.is_empty());
+        let goes_on = !is_complete && (self.arguments.start.is_some() || !arguments.is_empty());
         match has_same_id || (index.is_some() && (name.is_empty() || goes_on)) {
             true => Ok(PieceFit::Continues),
             false => Ok(PieceFit::Differs),
@@ -316,8 +323,11 @@ impl CallIdentity {
 
 impl ArgumentsProgress {
     fn add(&mut self, text: &str) {
+        if self.start.is_none() {
+            let start = text.bytes().position(|byte| !byte.is_ascii_whitespace());
+            self.start = start.map(|start| self.text.len() + start);
+        }
         self.text.push_str(text);
-        self.has_begun |= !text.trim_ascii().is_empty();
         for byte in text.bytes() {
             match byte {
                 _ if std::mem::take(&mut self.is_escaped) => {}
@@ -337,8 +347,14 @@ impl ArgumentsProgress {
         self.text == arguments || parse(&self.text).is_some_and(|known| Some(known) == parse(arguments))
     }
 
+    /// True if nothing can follow. Numbers and texts that are no JSON may always go on.
     fn are_complete(&self) -> bool {
-        self.has_begun && self.depth == 0 && !self.is_in_text
+        let Some(start) = self.start else { return false };
+        match &self.text[start..] {
+            "null" | "true" | "false" => true,
+            value if value.starts_with(['{', '[', '"']) => self.depth == 0 && !self.is_in_text,
+            _ => false,
+        }
     }
 }
 

@@ -218,6 +218,32 @@ fn pieces_with_new_ids_are_one_call() {
     assert_eq!((read("id"), read("name"), read("args")), (json!("c-1"), json!("pay"), json!({"amount": 5})));
 }
 
+/// What a call has as arguments does not depend on where the server cuts them.
+#[test]
+fn arguments_that_are_no_object_may_be_split_anywhere() {
+    let piece = |function: Value| chunk(json!({"tool_calls": [{"index": 0, "function": function}]}), None);
+    let named = chunk(
+        json!({"tool_calls": [{"index": 0, "id": "c-1", "function": {"name": "book", "arguments": ""}}]}),
+        None,
+    );
+    for (pieces, arguments) in [
+        (&["to=", "Rome"][..], json!("to=Rome")),
+        (&["nu", "ll"], Value::Null),
+        (&["tr", "ue"], json!(true)),
+        (&["1", "2"], json!(12)),
+        (&["```json\n", "{\"a\": 1}", "\n```"], json!("```json\n{\"a\": 1}\n```")),
+        (&[" ", "{\"a\": ", "1}", " \n"], json!({"a": 1})),
+    ] {
+        let start = ChatCompletion::new().chunk(named.clone());
+        let chunks = pieces.iter().map(|text| piece(json!({"arguments": text})));
+        let reply = chunks.fold(start, ChatCompletion::chunk).finish("stop");
+        let tested = run_with_reply(move |_| reply.clone());
+        tested.assert_all_passed();
+        let calls = &tested.case("a")["turns"][0]["tool_calls"];
+        assert_eq!((calls.as_array().map(Vec::len), &calls[0]["args"]), (Some(1), &arguments), "{calls}");
+    }
+}
+
 /// One call in place of two would pass assertions about their number, and those about arguments are undecided.
 #[test]
 fn complete_calls_of_one_tool_are_different() {
