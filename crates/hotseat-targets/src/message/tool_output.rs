@@ -5,16 +5,18 @@ use serde_json::{Map, Value};
 use crate::message::json_text::{joined, read_json};
 
 /// Parses a result received as text: JSON if it is an object, list, boolean or null, otherwise the text
-/// itself. JSON inside a JSON string is unwrapped, since servers differ in how often they encode. Numbers
-/// keep their spelling: `1.50` and `007` stay as written.
+/// itself. JSON inside a JSON string is unwrapped, since servers differ in how often they encode. Content parts
+/// are read like those received as JSON. Numbers keep their spelling: `1.50` and `007` stay as written.
 pub(crate) fn parse_text_output(text: String) -> Value {
     let text = joined(text);
     match read_json(&text) {
         Ok(Value::String(inner)) if text.trim_start().starts_with('"') => match read_json(&inner) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => join_content_parts(value),
             _ => Value::String(inner),
         },
-        Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Null)) => value,
+        Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Null)) => {
+            join_content_parts(value)
+        }
         Ok(Value::Number(_) | Value::String(_)) | Err(_) => Value::String(text),
     }
 }
@@ -28,13 +30,15 @@ pub fn parse_json(text: &str) -> Option<Value> {
 pub fn parse_content_output(content: &Value) -> Value {
     match content {
         Value::String(text) => parse_text_output(text.clone()),
-        Value::Array(parts) if is_content_parts(parts) => {
-            let mut texts = parts.iter().filter_map(part_text).peekable();
-            // Parts without any text are kept as they are.
-            if texts.peek().is_none() { content.clone() } else { parse_text_output(texts.collect()) }
-        }
-        other => other.clone(),
+        other => join_content_parts(other.clone()),
     }
+}
+
+/// Replaces content parts by the result that their texts contain. Parts without any text are kept as they are.
+fn join_content_parts(value: Value) -> Value {
+    let parts = value.as_array().filter(|items| is_content_parts(items)).into_iter().flatten();
+    let mut texts = parts.filter_map(part_text).peekable();
+    if texts.peek().is_none() { value } else { parse_text_output(texts.collect()) }
 }
 
 /// Returns true if a list is content parts and not a result that is a list: all entries are known parts
@@ -136,6 +140,9 @@ mod tests {
                 json!([{"type": "payment", "status": "declined"}]),
             ),
             (json!([{"type": "text", "text": "declined"}]), json!("declined")),
+            (json!("[{\"type\": \"text\", \"text\": \"declined\"}]"), json!("declined")),
+            (json!("\"[{\\\"type\\\": \\\"text\\\", \\\"text\\\": \\\"declined\\\"}]\""), json!("declined")),
+            (json!("[{\"type\": \"payment\"}]"), json!([{"type": "payment"}])),
             (json!([{"type": "text", "text": "{\"a\":"}, {"type": "text", "text": "1}"}]), json!({"a": 1})),
             (
                 json!([{"type": "text", "status": "declined"}]),
