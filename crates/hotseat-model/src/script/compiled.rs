@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::SourceSpan;
+use serde_json::Value;
 
 use super::condition::{ConditionMatches, RuleCondition};
 use super::template::{JsonTemplate, TemplateContext, TemplateError, TemplateSet, TextTemplate};
+use crate::types::parse_arguments;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelToolCall, StopReason, TokenUsage};
 
 /// Identifies a rule of a script.
@@ -153,7 +155,10 @@ impl ReplyTemplate {
         let mut tool_calls = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {
             let id = call.id.clone().unwrap_or_else(|| request.call_id(index));
-            let arguments = templates.render_json(&call.arguments, context)?;
+            let arguments = match templates.render_json(&call.arguments, context)? {
+                Value::String(text) => parse_arguments(text),
+                arguments => arguments,
+            };
             tool_calls.push(ModelToolCall {
                 id,
                 name: call.name.clone(),

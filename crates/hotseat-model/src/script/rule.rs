@@ -144,8 +144,8 @@ document_shape! {
         } {
         /// The name of the tool.
         required pub(super) name: String = Kind::NonEmptyText,
-        /// The arguments; the strings in them are templates. A plain string is sent unchanged, as from a model that
-        /// writes invalid JSON.
+        /// The arguments; the strings in them are templates. A plain string is read like the arguments that a
+        /// model writes, and may be invalid JSON.
         optional pub(super) arguments: SourceJson = Kind::OneOf(&[Kind::JsonMap, Kind::Text]),
         /// The id of the call. Default: made from its position.
         optional pub(super) id: Option<String> = Kind::NonEmptyText,
@@ -289,8 +289,8 @@ impl Rule {
             self.reply.get_or_insert_default().reasoning = Some(text.into().into());
     }
 
-    /// Calls a tool; strings in the arguments are templates. Arguments that are a plain string are sent
-    /// unchanged, as from a model that writes invalid JSON. May be called several times.
+    /// Calls a tool; strings in the arguments are templates. A plain string is read like the
+    /// arguments that a model writes, and may be invalid JSON. May be called several times.
     pub fn call_tool(mut self, name: impl Into<String>, arguments: Value) -> Self {
         let call = RuleToolCall { place: None, name: name.into(), id: None, arguments: arguments.into() };
         self.reply.get_or_insert_default().tool_calls.push(call);

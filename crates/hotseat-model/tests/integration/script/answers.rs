@@ -213,6 +213,8 @@ fn reply_may_contain_text_reasoning_and_calls() {
         - name: ping
         - clock
         - { name: broken, arguments: '{oops', id: mine }
+        - { name: written, arguments: '[1.0, null]' }
+        - { name: empty, arguments: '' }
       stop: max_tokens
       usage: { input_tokens: 10, output_tokens: 5, cached_tokens: 2 }",
     );
@@ -235,6 +237,8 @@ fn reply_may_contain_text_reasoning_and_calls() {
             call("call_2_1_2", "ping", json!({})),
             call("call_2_1_3", "clock", json!({})),
             call("mine", "broken", json!("{oops")),
+            call("call_2_1_5", "written", json!([1.0, null])),
+            call("call_2_1_6", "empty", json!({})),
         ],
         stop: StopReason::MaxTokens,
         usage: TokenUsage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, ..TokenUsage::default() },
