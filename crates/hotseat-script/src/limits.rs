@@ -15,6 +15,6 @@ pub struct ScriptLimits {
 
 impl Default for ScriptLimits {
     fn default() -> Self {
-        ScriptLimits { time: Duration::from_secs(10), memory: 64 * 1024 * 1024, stack: 512 * 1024 }
+        ScriptLimits { time: Duration::from_secs(10), memory: 64 * 1024 * 1024, stack: 4 * 1024 * 1024 }
     }
 }

@@ -461,6 +461,45 @@ fn value_assertions() {
         ("expect({}).toBe({})", false),
         ("expect(NaN).toBe(NaN)", true),
         ("expect(1).not.toBe(2)", true),
+        ("expect([-0, 1]).toEqual([-0, 1])", true),
+        ("expect([-0, 1]).toEqual([0, 1])", false),
+        ("expect({ a: -0 }).toMatchObject({ a: 0 })", false),
+        ("expect(new Map([[{ a: 1 }, 2]])).toEqual(new Map([[{ a: 1 }, 2]]))", true),
+        ("expect(new Map([[{ a: 1 }, 2]])).toEqual(new Map([[{ a: 1 }, 3]]))", false),
+        ("expect(new Map([[{ a: 1 }, 2]])).toEqual(new Map([[{ a: 2 }, 2]]))", false),
+        (
+            "expect(new Map([[{ a: 1 }, 2], [{ a: 1 }, 2]])).toEqual(new Map([[{ a: 1 }, 2], [{ a: 2 }, 2]]))",
+            false,
+        ),
+        ("expect(new Map([[1, 2]])).toEqual(new Map([[gte(2), 2]]))", false),
+        ("expect(new Map([[3, 2]])).toEqual(new Map([[gte(2), 2]]))", true),
+        ("expect(new Set([1, NaN])).toEqual(new Set([NaN, 1]))", true),
+        ("expect(new Set([1, { a: NaN }])).toEqual(new Set([{ a: NaN }, 1]))", true),
+        ("expect(nested(500)).toEqual(nested(500))", true),
+        ("expect(nested(500)).toEqual(nested(501))", false),
+        ("expect(nested(500)).toStrictEqual(nested(500))", true),
+        ("expect(nested(500)).toMatchObject(nested(500))", true),
+        ("expect(nested(500)).toMatchObject(nested(499))", false),
+        ("expect({ a: [1, { b: 2 }] }).toStrictEqual({ a: [1, { b: 2 }] })", true),
+        ("expect({ a: 1, b: undefined }).toStrictEqual({ a: 1 })", false),
+        ("expect([, 1]).toStrictEqual([undefined, 1])", false),
+        ("expect([, 1]).toStrictEqual([, 1])", true),
+        ("expect([new Point()]).toStrictEqual([new Point()])", true),
+        ("expect([new Point()]).toStrictEqual([{ x: 1 }])", false),
+        ("expect([new Point()]).toEqual([{ x: 1 }])", true),
+        ("expect(new Point()).toMatchObject({ x: 1, double: 2 })", true),
+        ("expect(new Point()).toMatchObject({ double: 3 })", false),
+        ("expect(new Point()).toMatchObject({ hasOwnProperty: Object.prototype.hasOwnProperty })", false),
+        ("expect({ list: [{ a: 1, b: 2 }, { a: 3 }] }).toMatchObject({ list: [{ a: 1 }, { a: 3 }] })", true),
+        ("expect({ list: [{ a: 1, b: 2 }, { a: 3 }] }).toMatchObject({ list: [{ a: 1 }] })", false),
+        ("expect({ list: [{ a: 1 }] }).toMatchObject({ list: [{ a: 1 }, {}] })", false),
+        (
+            "expect(user.says('The Blue Room')).toMatchObject({ isEmpty: false, toolCalls: [{ name: 'check_availability' }] })",
+            true,
+        ),
+        ("expect(user.says('The Blue Room')).toMatchObject({ isEmpty: true })", false),
+        ("expect(user.says('The Blue Room')).toMatchObject({ toolCalls: [] })", false),
+        ("expect(user.says('The Blue Room')).toMatchObject({ toolCalls: [{}, {}] })", false),
         ("expect(5).toBe(gte(5))", true),
         ("expect({ a: [1, { b: 2 }], c: undefined }).toEqual({ a: [1, { b: 2 }] })", true),
         ("expect([1, 2]).toEqual([2, 1])", false),
@@ -524,7 +563,12 @@ fn value_assertions() {
         ("expect(() => {}).toThrow()", false),
         ("expect(() => {}).not.toThrow()", true),
     ];
-    assert_outcomes("", "", all);
+    assert_outcomes(
+        "class Point { x = 1; get double() { return 2 * this.x; } }
+         const nested = (depth) => { let value = 1; for (let i = 0; i < depth; i += 1) value = { a: value }; return value; };",
+        "",
+        all,
+    );
 }
 
 #[test]

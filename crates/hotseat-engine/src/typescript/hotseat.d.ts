@@ -483,6 +483,8 @@ declare module "hotseat" {
     toBe(expected: T | Matcher): void;
     /** Deeply equal value. */
     toEqual(expected: unknown): void;
+    /** Deeply equal value of the same classes, with the same undefined members and holes of lists. */
+    toStrictEqual(expected: unknown): void;
     /** Object with at least these members. */
     toMatchObject(expected: Expected): void;
     /** String with these parts, or list with these entries. */

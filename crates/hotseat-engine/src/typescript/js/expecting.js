@@ -91,7 +91,7 @@ function isUndefinedWithin(value, expected) {
 }
 
 /** Matchers that compare a value or its entries with their argument. */
-const COMPARE_ENTRIES = ["toBe", "toEqual", "toMatchObject", "toContain", "toContainEqual"];
+const COMPARE_ENTRIES = ["toBe", "toEqual", "toStrictEqual", "toMatchObject", "toContain", "toContainEqual"];
 
 /** The same of a matcher for values. */
 function ofValue(name) {
@@ -100,7 +100,7 @@ function ofValue(name) {
   return [GIVEN_OF_VALUES[name] ?? [1, 1], ({ value, subject, way }, negated, args) => {
     if (negated && args.length > 1 && name.startsWith("toContain")) throw misuse(`not.${name} needs one value: negating several is ambiguous`);
     if (negated && !TELL_UNDEFINED.includes(name) && args[0] !== undefined && isUndefinedWithin(value, args[0])) throw misuse(`not.${name} would pass because ${value === undefined ? "the value" : "a member of the value"} is undefined: is a name misspelt? Assert toBeDefined or toBeUndefined instead`);
-    if (negated && ["toBe", "toEqual"].includes(name) && typeof args[0] === "string" && value instanceof AgentResponse) throw misuse(`not.${name} would pass because the response is an object, not a text: use its \`text\``);
+    if (negated && ["toBe", "toEqual", "toStrictEqual"].includes(name) && typeof args[0] === "string" && value instanceof AgentResponse) throw misuse(`not.${name} would pass because the response is an object, not a text: use its \`text\``);
     const objects = negated && COMPARE_ENTRIES.includes(name) ? part("values").objectsInPlaceOfTexts(value, args[0]) : undefined;
     if (objects !== undefined) throw misuse(`not.${name} would pass because ${objects}`);
     if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);

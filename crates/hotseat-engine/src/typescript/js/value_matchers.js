@@ -1,7 +1,7 @@
 // Matchers for plain values.
 
 const { isMapping, isObject, isPromise, misuse, part, ran, OF_AGENT, AssertionError, Misuse } = core;
-const { Matcher, compare, equal, fits, holds, identical, isNumber, judged, show, shown, tried } = part("values");
+const { Matcher, allMembers, compare, equal, fits, holds, identical, isNumber, judged, show, shown, tried } = part("values");
 
 const is = (holds) => ({ holds });
 /** A function in place of its result would decide the comparison by itself. */
@@ -10,6 +10,7 @@ const sized = (value) => (typeof value === "string" ? [...value].length : Array.
 /** Descriptions of matchers whose names do not describe them well. */
 const WORDS = {
   toEqual: "to be",
+  toStrictEqual: "to be",
   toBeGreaterThan: "to be more than",
   toBeGreaterThanOrEqual: "to be at least",
   toBeLessThan: "to be less than",
@@ -69,6 +70,7 @@ const GIVEN_OF_VALUES = {
 const ofValues = {
   toBe: (actual, expected) => uncalled(actual, expected) ?? is(expected instanceof Matcher ? equal(actual, expected) : identical(actual, expected)),
   toEqual: (actual, expected) => uncalled(actual, expected) ?? is(equal(actual, expected)),
+  toStrictEqual: (actual, expected) => uncalled(actual, expected) ?? is(equal(actual, expected, allMembers)),
   toMatchObject(actual, expected) {
     if (!isObject(expected)) throw misuse(`toMatchObject needs an object, got ${shown(expected)}`);
     if (isMapping(expected) && Object.keys(expected).length === 0) throw misuse("toMatchObject({}) accepts every object; name members, or use toEqual({})");

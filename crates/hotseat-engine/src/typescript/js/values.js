@@ -3,6 +3,7 @@
 const { hidden, decide, decidedCheck, isMapping, isObject, isPromise, isSame, misuse, thrownWords, AssertionError, Misuse } = core;
 
 const LONGEST = 1000;
+const DEEPEST = 100;
 /** Formats a value for people. */
 function show(value, above = []) {
   if (value instanceof Matcher) return value.words;
@@ -15,6 +16,7 @@ function show(value, above = []) {
   if (value instanceof Error) return `${value.name}: ${value.message}`;
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
   if (above.includes(value)) return "[circular]";
+  if (above.length >= DEEPEST) return "…";
   const inner = (one) => show(one, [...above, value]);
   if (Array.isArray(value)) return `[${value.map(inner).join(", ")}]`;
   if (value instanceof Map) return `Map {${[...value].map(([k, v]) => `${inner(k)} => ${inner(v)}`).join(", ")}}`;
@@ -97,18 +99,19 @@ const OPAQUE = [Promise, WeakMap, WeakSet, WeakRef];
 /** Returns the bytes of an object whose members do not show them. */
 const bytesOf = (value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
 
-/** Deep equality, with matchers. */
-function equal(actual, expected, compared = []) {
+/** Deep equality, with matchers. Strict equality also tells classes, undefined members and holes of lists apart. */
+function equal(actual, expected, membersOf = members, compared = []) {
+  const isStrict = membersOf === allMembers;
   if (expected instanceof Matcher) return Boolean(expected.fits(actual));
   if (identical(actual, expected)) return true;
-  if (typeof actual === "number" && typeof expected === "number") return actual === expected;
   if (!isObject(actual) || !isObject(expected)) return false;
   if (compared.some(([a, b]) => a === actual && b === expected)) return true;
   const below = [...compared, [actual, expected]];
-  const same = (a, b) => equal(a, b, below);
+  const same = (a, b) => equal(a, b, membersOf, below);
   const isOf = (type) => actual instanceof type || expected instanceof type;
   const opaque = OPAQUE.find(isOf);
   if (opaque !== undefined) throw new TypeError(`the content of a ${opaque.name} cannot be compared`);
+  if (isStrict && actual.constructor !== expected.constructor) return false;
   const boxed = BOXED.find(isOf);
   if (boxed !== undefined) return actual instanceof boxed && expected instanceof boxed && same(actual.valueOf(), expected.valueOf());
   if ([actual, expected].some((one) => one instanceof ArrayBuffer || ArrayBuffer.isView(one))) {
@@ -116,27 +119,32 @@ function equal(actual, expected, compared = []) {
     if (isOf(ArrayBuffer) || isOf(DataView)) return same([...bytesOf(actual)], [...bytesOf(expected)]);
   }
   if (Array.isArray(actual) !== Array.isArray(expected)) return false;
-  if (Array.isArray(actual)) return actual.length === expected.length && expected.every((one, at) => same(actual[at], one)) && sameMembers(actual, expected, same, furtherMembers);
+  if (Array.isArray(actual)) {
+    if (actual.length !== expected.length) return false;
+    if (isStrict) return sameMembers(actual, expected, same, allMembers);
+    return expected.every((one, at) => same(actual[at], one)) && sameMembers(actual, expected, same, furtherMembers);
+  }
   if (actual instanceof Date || expected instanceof Date)
     return actual instanceof Date && expected instanceof Date && isSame(actual.getTime(), expected.getTime());
   if (actual instanceof RegExp || expected instanceof RegExp)
     return actual instanceof RegExp && expected instanceof RegExp && String(actual) === String(expected);
   if (isOf(Error)) {
     const facts = ({ name, message, cause, errors }) => [name, message, cause, errors];
-    return actual instanceof Error && expected instanceof Error && same(facts(actual), facts(expected)) && sameMembers(actual, expected, same);
+    return actual instanceof Error && expected instanceof Error && same(facts(actual), facts(expected)) && sameMembers(actual, expected, same, membersOf);
   }
-  if (isOf(Map))
-    return actual instanceof Map && expected instanceof Map && actual.size === expected.size && [...expected].every(([key, value]) => actual.has(key) && same(actual.get(key), value)) && sameMembers(actual, expected, same);
-  if (isOf(Set))
-    return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one))) && [...actual].every((one) => [...expected].some((other) => same(one, other))) && sameMembers(actual, expected, same);
+  const keyed = [Map, Set].find(isOf);
+  if (keyed !== undefined) return actual instanceof keyed && expected instanceof keyed && sameEntries(actual, expected, same) && sameMembers(actual, expected, same, membersOf);
   // An iterator or an object with private fields shows no members.
   const hidesContent = (value) => !isMapping(value) && members(value).length === 0;
   if (hidesContent(actual) && hidesContent(expected)) throw new TypeError(`the content of ${shown(actual)}, of the class ${actual.constructor?.name ?? "unknown"}, cannot be compared`);
-  return sameMembers(actual, expected, same);
+  return sameMembers(actual, expected, same, membersOf);
 }
 
-/** Returns the keys of the members of an object. An undefined member counts as missing. */
-const members = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key) && value[key] !== undefined);
+/** Returns the keys of the members of an object. */
+const allMembers = (value) => Reflect.ownKeys(value).filter((key) => Object.prototype.propertyIsEnumerable.call(value, key));
+
+/** The same without undefined members, which count as missing. */
+const members = (value) => allMembers(value).filter((key) => value[key] !== undefined);
 
 /** Returns the keys of the members of a list that are no entries, such as `index` of a match. */
 const furtherMembers = (list) => members(list).filter((key) => !isEntry(key));
@@ -144,9 +152,22 @@ const furtherMembers = (list) => members(list).filter((key) => !isEntry(key));
 /** Returns true if a key is that of an entry of a list. */
 const isEntry = (key) => typeof key === "string" && String(key >>> 0) === key && key >>> 0 < 2 ** 32 - 1;
 
-function sameMembers(actual, expected, same, keysOf = members) {
+function sameMembers(actual, expected, same, keysOf) {
   const keys = keysOf(expected);
   return keysOf(actual).length === keys.length && keys.every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
+}
+
+/** Compares maps, or sets, in any order. Keys that are objects are equal if their content is. */
+function sameEntries(actual, expected, same) {
+  const mapOf = (all) => (all instanceof Map ? all : new Map([...all].map((key) => [key])));
+  const [ours, theirs] = [mapOf(actual), mapOf(expected)];
+  const isLike = (a, b) => (b instanceof Matcher || (isObject(a) && isObject(b))) && same(a, b);
+  const has = (all, key, isFound) => (all.has(key) && isFound(key, all.get(key), true)) || [...all].some(([one, value]) => isFound(one, value, false));
+  return (
+    ours.size === theirs.size &&
+    [...theirs].every(([key, value]) => has(ours, key, (one, found, isKey) => (isKey || isLike(one, key)) && same(found, value))) &&
+    [...ours].every(([key, value]) => has(theirs, key, (one, found, isKey) => (isKey || isLike(key, one)) && same(value, found)))
+  );
 }
 
 /** Returns true if an object has at least the expected members. */
@@ -154,8 +175,11 @@ function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
   if (typeof expected === "function") return decidedCheck(expected(actual));
   if (!isMapping(expected)) return deepEqual(actual, expected);
-  return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
+  return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => hasMember(actual, key) && holds(actual[key], expected[key]));
 }
+
+/** Returns true if an object or its class has a member. */
+const hasMember = (value, key) => isObject(value) && value !== Object.prototype && (Object.hasOwn(value, key) || hasMember(Object.getPrototypeOf(value), key));
 
 /** Compares lists entry by entry, with matchers. */
 function deepEqual(actual, expected) {
@@ -250,6 +274,6 @@ function judged(name, work) {
 }
 
 return {
-  Matcher, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectsInPlaceOfTexts, oneOf,
+  Matcher, allMembers, anything, asCompared, between, compare, conditionOf, definite, equal, fits, gt, gte, holds, identical, inline, isNumber, isPlain, judged, literally, lt, lte, objectsInPlaceOfTexts, oneOf,
   show, shown, textOf, tried, undefinedIn,
 };

@@ -32,6 +32,8 @@ impl Folder {
     }
 
     pub fn with(&self, limits: ScriptLimits, host: ScriptHost) -> ScriptContext {
+        // The threads of tests have less stack than those of scripts.
+        let limits = ScriptLimits { stack: 512 * 1024, ..limits };
         ScriptContext::new(&self.scripts, limits, host).unwrap()
     }
 }
