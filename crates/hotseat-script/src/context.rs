@@ -285,7 +285,10 @@ impl ScriptContext {
             ctx,
             rquickjs::Module::import(ctx, format!("{ENTRY_PREFIX}{}", module.path())),
         )?;
-        let namespace = self.await_promise(ctx, &promise)?;
+        let namespace = self.await_promise(ctx, &promise).map_err(|error| match error.kind {
+            ScriptErrorKind::NeverSettles => self.module_never_settles(error),
+            _ => error,
+        })?;
         namespace
             .into_object()
             .ok_or_else(|| ScriptError::new(ScriptErrorKind::Import, "a module is not an object"))
@@ -322,15 +325,35 @@ impl ScriptContext {
 
     /// Returns the value of a promise when it is settled.
     fn await_promise<'js>(&self, ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<Js<'js>, ScriptError> {
-        self.run_jobs(ctx)?;
-        match promise.result::<Js<'js>>() {
-            Some(result) => self.catch_exception(ctx, result),
-            None => {
+        let ran = self.run_jobs(ctx);
+        if ran.is_err() {
+            // The promise of an interrupted module is rejected with the place, by jobs of the engine.
+            for _ in 0..JOBS_AFTER_STOP {
+                ctx.execute_pending_job();
+            }
+        }
+        match (promise.result::<Js<'js>>(), ran) {
+            (Some(Err(error)), _) => self.catch_exception(ctx, Err(error)),
+            (_, Err(stopped)) => Err(stopped),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (None, Ok(())) => {
                 let message = "the script awaits a promise that can no longer settle";
                 Err(ScriptError::new(ScriptErrorKind::NeverSettles, message)
                     .help("a promise is settled by its `resolve` or `reject`; there are no timers"))
             }
         }
+    }
+
+    /// Names the `await`s outside of functions: one of them waits. The engine does not tell which.
+    fn module_never_settles(&self, error: ScriptError) -> ScriptError {
+        let keys = self.state.loaded.borrow();
+        let mut awaits = keys.iter().flat_map(|key| self.scripts.top_level_awaits(key));
+        let first = awaits.next();
+        let help = match awaits.count() {
+            0 => return error.at(first),
+            _ => "it is this `await`, or another one outside of functions",
+        };
+        error.at(first).help(help)
     }
 
     fn run_jobs(&self, ctx: &Ctx<'_>) -> Result<(), ScriptError> {
@@ -426,6 +449,10 @@ impl ScriptContext {
                 ScriptError::new(ScriptErrorKind::StackLimit, "the script exceeds the maximum call depth")
             }
             "SyntaxError" if stack.len() <= 1 && !calls.contains("(native)") => self.syntax_error(&text),
+            "ReferenceError" if NODE_MODULE_WORDS.iter().any(|word| text == format!("{word} is not defined")) => {
+                ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}"))
+                    .help("modules are imported and exported: `import { name } from \"./file\"`, `export const name = …`")
+            }
             "" => ScriptError::new(ScriptErrorKind::Thrown, text),
             class if text.is_empty() => ScriptError::new(ScriptErrorKind::Thrown, class),
             class => ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}")),
@@ -482,6 +509,12 @@ const FIRST_COLLECTION_BYTES: usize = 1024 * 1024;
 
 /// Error of host functions called by a script that should have ended.
 const STOPPED_MESSAGE: &str = "the script has exceeded its time limit";
+
+/// Variables of modules that are loaded by `require`. They do not exist here.
+const NODE_MODULE_WORDS: [&str; 3] = ["require", "module", "exports"];
+
+/// Maximum number of jobs that run after a script had to stop. Code of the script is interrupted in them, too.
+const JOBS_AFTER_STOP: usize = 4;
 
 /// Prefix of module keys requested by the caller, to distinguish them from imports.
 const ENTRY_PREFIX: &str = "entry:";

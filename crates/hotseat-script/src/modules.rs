@@ -194,6 +194,25 @@ impl Scripts {
         Some(SourceSpan::new(&loaded.source, span))
     }
 
+    /// Returns the locations of the `await`s of a module that are not in braces, such as those of a function.
+    pub(crate) fn top_level_awaits(&self, key: &str) -> Vec<SourceSpan> {
+        let Ok(loaded) = self.load(key) else { return Vec::new() };
+        let mut depth = 0_usize;
+        let outside = crate::imports::code_spans(&loaded.code.text).filter(|span| {
+            match &loaded.code.text[span.clone()] {
+                "{" => depth += 1,
+                "}" => depth = depth.saturating_sub(1),
+                word => return word == "await" && depth == 0,
+            }
+            false
+        });
+        let places = outside.filter_map(|span| {
+            let (line, bytes) = loaded.code.line_and_bytes(span.start);
+            self.place(key, line, bytes + 1)
+        });
+        places.collect()
+    }
+
     /// Returns the location of a piece of JavaScript code of a module, such as the text of a function.
     pub fn place_of(&self, module: &ScriptModule, code: &str) -> Option<SourceSpan> {
         let loaded = self.load(module.path()).ok()?;

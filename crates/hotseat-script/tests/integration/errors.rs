@@ -227,6 +227,61 @@ fn promise_that_never_settles() {
 }
 
 #[test]
+fn module_that_never_settles() {
+    let main = "export const main = async () => { await 1; };\n";
+    assert_snapshot!(error_text(&format!("const a: number = 1;\nawait new Promise(() => {{}});\n{main}")), @"
+    never_settles
+    error: the script awaits a promise that can no longer settle
+     --> main.ts:2:1
+      |
+    2 | await new Promise(() => {});
+      | ^^^^^
+      |
+      = help: a promise is settled by its `resolve` or `reject`; there are no timers
+    ");
+    assert_snapshot!(error_text(&format!("await 1;\nawait new Promise(() => {{}});\n{main}")), @"
+    never_settles
+    error: the script awaits a promise that can no longer settle
+     --> main.ts:1:1
+      |
+    1 | await 1;
+      | ^^^^^
+      |
+      = help: it is this `await`, or another one outside of functions
+    ");
+}
+
+#[test]
+fn module_that_loops_forever() {
+    // The engine knows the lines of calls, and where a function or a file begins.
+    for (before, within, place) in
+        [("let i = 0;", "i = Math.max(i, 1);", "main.ts:3:"), ("let i = 0;", "i += 1;", "main.ts:1:1")]
+    {
+        let text = format!("{before}\nfor (;;) {{\n  {within}\n}}\nexport const main = () => 1;\n");
+        let folder = Folder::with_files(&[("main.ts", &text)]);
+        let module = folder.scripts.find("main").unwrap();
+        let error = folder.with(short(), ScriptHost::new()).call(&module, "main", &[]).unwrap_err();
+        assert_eq!(error.kind, ScriptErrorKind::TimeLimit);
+        let found = error.place.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert!(found.starts_with(place), "{text}: {found}");
+    }
+}
+
+#[test]
+fn modules_of_node() {
+    assert_snapshot!(error_text("const fs = require('fs');\nexport const main = () => 1;\n"), @r#"
+    thrown
+    error: ReferenceError: require is not defined
+     --> main.ts:1:12
+      |
+    1 | const fs = require('fs');
+      |            ^^^^^^^
+      |
+      = help: modules are imported and exported: `import { name } from "./file"`, `export const name = …`
+    "#);
+}
+
+#[test]
 fn value_not_representable_as_json() {
     assert_snapshot!(error_text("export const main = () => () => 1;\n"), @"
     not_serialisable
