@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics, nearest};
-use hotseat_engine::cases::{Suite, is_program};
+use hotseat_engine::cases::{Suite, is_test_script};
 use hotseat_engine::config::{Project, ResolvedRole, ScriptScope};
 use hotseat_engine::run::generate_cases;
 use hotseat_targets::connection::http::HttpClient;
@@ -41,7 +41,8 @@ impl TestInput {
             return Ok(TestInput::SuiteFile(file.to_string()));
         }
         let looks_like_a_file = || {
-            SUITE_EXTENSIONS.iter().any(|ending| written.ends_with(ending)) || is_program(Path::new(written))
+            SUITE_EXTENSIONS.iter().any(|ending| written.ends_with(ending))
+                || is_test_script(Path::new(written))
         };
         if folder.join(written).exists() || (looks_like_a_file() && !written.contains(char::is_whitespace)) {
             return Ok(TestInput::SuiteFile(written.to_string()));
@@ -191,7 +192,9 @@ mod tests {
         for (text, rest) in [("scripts.expense.setup", "expense.setup"), ("scripts.a.b.c", "a.b.c")] {
             assert_eq!(read(text).unwrap(), TestInput::ScriptTests(rest.to_string()));
         }
-        for text in ["./tests/x.jsonl", "tests/a.yaml", "nope_test.ts", "tests/a_test.mjs", "@any"] {
+        for text in
+            ["./tests/x.jsonl", "tests/a.yaml", "nope_test.ts", "tests/a_test.mjs", "a.test.tsx", "@any"]
+        {
             let file = text.strip_prefix('@').unwrap_or(text);
             assert_eq!(read(text).unwrap(), TestInput::SuiteFile(file.to_string()));
         }

@@ -76,6 +76,32 @@ fn notes_about_flags_are_printed_for_a_message() {
 }
 
 #[test]
+fn a_script_without_the_name_of_tests_is_refused_by_its_name() {
+    let script = "import { it, user } from 'hotseat';\nit('a', () => user.says('hi'));\n";
+    let agent = echo_agent();
+    for (name, renamed) in [
+        ("rooms.test.ts", "rooms_test.ts"),
+        ("rooms.spec.js", "rooms_test.js"),
+        ("rooms_test.tsx", "rooms_test.ts"),
+        ("rooms.test.cts", "rooms_test.ts"),
+        ("rooms_test.cjs", "rooms_test.ts"),
+        ("Rooms.mts", "Rooms_test.mts"),
+    ] {
+        let project = Project::with_agent(&agent).file(&format!("tests/{name}"), script);
+        let path = format!("tests/{name}");
+        for args in [&[&*path][..], &["-i", &path], &["tests/*"], &[&format!("{path}:2")]] {
+            let output = project.hotseat(&[&["test"], args].concat());
+            assert_exit_code(&output, 2);
+            let words = format!("{path} is not run: the names of tests in TypeScript and JavaScript end in");
+            let help = format!("rename it to `{renamed}`");
+            assert!(output.stderr.contains(&words) && output.stderr.contains(&help), "{args:?}\n{output}");
+        }
+    }
+    let output = Project::with_agent(&agent).hotseat(&["test", "-i", "rooms.test.tsx"]);
+    assert!(output.stderr.contains("no such file or folder: rooms.test.tsx"), "{output}");
+}
+
+#[test]
 fn rejects_invalid_input_sources() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url()), ("other", agent.url())]);

@@ -123,6 +123,9 @@ impl Suite {
         mut seen: Option<SeenCaseIds>,
     ) -> Box<dyn Iterator<Item = DecodedCase> + Send + 'a> {
         let Some(opened) = self.open() else { return Box::new(std::iter::empty()) };
+        if let Some(misnamed) = self.file().and_then(|file| misnamed_program(file, &self.shown)) {
+            return Box::new(std::iter::once(Err(misnamed.into())));
+        }
         let mut decoded = VecDeque::new();
         let (mut any, mut first) = (false, true);
         let mut shared = decoding.shared.clone();
@@ -314,6 +317,33 @@ pub fn is_program(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.rsplit_once('.')
         .is_some_and(|(stem, ending)| stem.ends_with("_test") && PROGRAM_EXTENSIONS.contains(&ending))
+}
+
+/// True if a file has the name of a test script of any tool, such as `checkout.test.ts`.
+pub fn is_test_script(path: &Path) -> bool {
+    let stem = split_script_name(path).map(|(stem, _)| stem.to_ascii_lowercase());
+    stem.is_some_and(|stem| TEST_SUFFIXES.iter().any(|end| stem.ends_with(end)))
+}
+
+/// Ends of the names of test scripts of any tool, without their extensions.
+const TEST_SUFFIXES: [&str; 3] = ["_test", ".test", ".spec"];
+
+/// Splits the name of a script before its extension. `None` for other files.
+fn split_script_name(path: &Path) -> Option<(&str, &str)> {
+    const EXTENSIONS: [&str; 8] = ["ts", "mts", "cts", "tsx", "js", "mjs", "cjs", "jsx"];
+    let (stem, extension) = path.file_name()?.to_str()?.rsplit_once('.')?;
+    EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)).then_some((stem, extension))
+}
+
+/// Returns the error of a script whose name is not that of a program that may declare tests. Its text is no YAML.
+fn misnamed_program(path: &Path, shown: &str) -> Option<Diagnostic> {
+    let (stem, extension) = split_script_name(path).filter(|_| !is_program(path))?;
+    let name = TEST_SUFFIXES.iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem);
+    let extension = if PROGRAM_EXTENSIONS.contains(&extension) { extension } else { "ts" };
+    let endings = PROGRAM_EXTENSIONS.map(|extension| format!("`_test.{extension}`")).join(", ");
+    let message =
+        format!("{shown} is not run: the names of tests in TypeScript and JavaScript end in {endings}");
+    Some(Diagnostic::new(message).help(format!("rename it to `{name}_test.{extension}`")))
 }
 
 /// Decodes the head of a suite and merges it onto the project's settings. Returns `None` if the first

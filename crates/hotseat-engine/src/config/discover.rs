@@ -9,7 +9,7 @@ use ignore::WalkBuilder;
 
 use super::paths::{SuitePart, display_path, is_case_word, split_part};
 use super::project::{FILE_NAMES, Project, default_suites};
-use crate::cases::{Suite, WRITTEN_SUITES, is_program, is_suite_name};
+use crate::cases::{Suite, WRITTEN_SUITES, is_program, is_suite_name, is_test_script};
 use hotseat_document::{Diagnostic, nearest};
 use hotseat_script::{TestFileOwner, TestFiles};
 use hotseat_trace::format_count;
@@ -58,21 +58,9 @@ enum FileFit {
 
 /// True if the name of a file is like those of suites, or is that of a test script of other tools.
 fn is_misnamed(path: &Path) -> bool {
-    let name = lowercase_name(path);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("").to_ascii_lowercase();
     let written = name.replace(".tests.", ".test.");
-    WRITTEN_SUITES.iter().any(|ending| written.ends_with(ending)) || is_test_script(&name)
-}
-
-fn lowercase_name(path: &Path) -> String {
-    path.file_name().and_then(|name| name.to_str()).unwrap_or("").to_ascii_lowercase()
-}
-
-/// True if a file has the name of a test script of any tool, such as `checkout.test.ts`.
-fn is_test_script(name: &str) -> bool {
-    const EXTENSIONS: [&str; 8] = ["ts", "mts", "cts", "tsx", "js", "mjs", "cjs", "jsx"];
-    name.rsplit_once('.').is_some_and(|(stem, ending)| {
-        EXTENSIONS.contains(&ending) && ["_test", ".test", ".spec"].iter().any(|end| stem.ends_with(end))
-    })
+    WRITTEN_SUITES.iter().any(|ending| written.ends_with(ending)) || is_test_script(path)
 }
 
 /// Returns how an entry of `suites` means the files that it matches.
@@ -422,7 +410,7 @@ fn walk_suites_with(
         let is_script = match fit {
             FileFit::Name => false,
             FileFit::Pattern => is_program(path),
-            FileFit::Misnamed => is_test_script(&lowercase_name(path)),
+            FileFit::Misnamed => is_test_script(path),
         };
         let owner = match &mut scripts {
             Ok(scripts) if is_script => scripts.owner(below_root),
