@@ -733,6 +733,23 @@ fn judge_functions_can_only_judge() {
     assert_eq!(tested.case("looks")["status"], "passed", "{}", tested.output);
 }
 
+#[test]
+fn topics_of_a_graph_have_their_own_places() {
+    let script = "
+      topic('same', { triggers: [{ onUserMatch: /x/ }], expect: { match: /zzz/ } });
+      const options = { classifyTopics: 'triggers', decideTopics: 'always' };
+      it('declared', options, () => { expectConversationTo({ same: null }); user.says('hi'); });
+      it('of the graph', options, () => {
+        expectConversationTo({ same: { next: null, expect: { match: /zzz/ } } }); user.says('hi'); });
+    ";
+    let tested = run_script(script);
+    for (name, line) in [("declared", 3), ("of the graph", 7)] {
+        let failure = tested.failure(name);
+        let detail = failure["detail"].as_str().unwrap_or_default();
+        assert!(detail.starts_with(&format!("a_test.ts:{line}:")), "{name}: {failure:#}");
+    }
+}
+
 /// A judging function may return the result of a script function. As an object it would be true.
 #[test]
 fn results_of_script_functions_count_in_tests() {

@@ -115,20 +115,24 @@ fn parse_redacted<T>(
     }
 }
 
-/// Decodes topics and a graph from JSON, `{topics, graph}`, in addition to existing topics. Fails if the JSON
-/// is invalid.
+/// Decodes topics and a graph from JSON, `{topics, graph}`, in addition to existing topics. `declared_at` returns the
+/// position of a topic that is not declared with the graph, at `place`. Fails if the JSON is invalid.
 pub fn parse_topics(
     value: &Value,
     above: &[Arc<TopicDefinition>],
     following: TopicSettings,
     redactor: &SecretRedactor,
     place: SourceSpan,
+    declared_at: impl Fn(&str) -> Option<SourceSpan>,
 ) -> Result<CaseTopics, ProgramInputError> {
     parse_redacted(value, &Kind::Shape(&SHARED), redactor, |view, diagnostics| {
         let map = MapView::from_node(view.node, view.source, &SHARED)?;
         let known = read_topics(map.get("topics"), above, diagnostics);
         let mut topics = read_graph(map.get("graph")?, &known, diagnostics)?;
-        move_to(&place, topics.checks_mut());
+        for topic in topics.topics.iter_mut().filter(|topic| is_generated(&topic.place)) {
+            let own_place = declared_at(&topic.name).unwrap_or_else(|| place.clone());
+            Arc::make_mut(topic).places_mut().for_each(|found| move_place(&own_place, found));
+        }
         Some(CaseTopics { place, settings: following, ..topics })
     })
 }
@@ -196,7 +200,11 @@ fn move_to<'c>(place: &SourceSpan, checks: impl IntoIterator<Item = &'c mut Chec
 
 /// Moves a place within generated JSON; places within files stay.
 fn move_place(place: &SourceSpan, said_at: &mut SourceSpan) {
-    if said_at.file() == PROGRAM_SOURCE_NAME {
+    if is_generated(said_at) {
         *said_at = place.clone();
     }
+}
+
+fn is_generated(place: &SourceSpan) -> bool {
+    place.file() == PROGRAM_SOURCE_NAME
 }

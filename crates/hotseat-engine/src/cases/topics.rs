@@ -38,6 +38,17 @@ impl TopicDefinition {
         !self.checks.is_empty() || !self.turn_checks.is_empty()
     }
 
+    /// Iterates over the positions of the topic, of its checks and of its triggers.
+    pub(super) fn places_mut(&mut self) -> impl Iterator<Item = &mut SourceSpan> {
+        let of_triggers = self.triggers.iter_mut().filter_map(|trigger| match trigger {
+            TopicTrigger::ToolCall(_, _, place) => Some(place),
+            TopicTrigger::Condition(check, _) => Some(&mut check.place),
+            TopicTrigger::Response(_) | TopicTrigger::User(_) | TopicTrigger::TurnsIn(..) => None,
+        });
+        let of_checks = self.checks.iter_mut().chain(&mut self.turn_checks).map(|check| &mut check.place);
+        std::iter::once(&mut self.place).chain(of_checks).chain(of_triggers)
+    }
+
     /// Returns diagnostics for unknown criteria in a topic outside a graph. Topics in a graph are validated
     /// with it.
     pub fn unknown_criteria(&self, vocabulary: &CheckVocabulary) -> Diagnostics {

@@ -175,17 +175,11 @@ impl CommandContext<'_> {
         let written = to_case_keys(&written, &Kind::Shape(&SHARED));
         let case = session.case();
         let (above, settings) = (&case.shared().topics, case.topic_settings);
-        let topics = parse_topics(&written, above, settings, session.redactor(), self.place(session));
+        let declared_at = |name: &str| self.place_of(&self.given["places"][name]);
+        let topics =
+            parse_topics(&written, above, settings, session.redactor(), self.place(session), declared_at);
         let mut topics = topics.map_err(invalid)?;
-        for topic in &mut topics.topics {
-            let place = self.place_of(&self.given["places"][&*topic.name]);
-            let topic = Arc::make_mut(topic);
-            topic.place = place.unwrap_or_else(|| topics.place.clone());
-            for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
-                check.place = topic.place.clone();
-                report_by_name(check);
-            }
-        }
+        topics.checks_mut().for_each(report_by_name);
         session.declare_topics(Arc::new(topics)).await?;
         Ok(Value::Null)
     }

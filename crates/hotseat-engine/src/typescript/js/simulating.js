@@ -89,6 +89,9 @@ const WIRING = ["next", "from", "maxTurns"];
 /** Returns the place of a topic in the graph. The last one has no topic after it. */
 const wiringOf = (node) => Object.fromEntries(WIRING.filter((key) => key in node && (key !== "next" || node.next !== null)).map((key) => [key, node[key]]));
 
+/** Returns what a graph says about a topic itself. */
+const definitionIn = (node) => Object.fromEntries(Object.entries(node).filter(([key]) => !WIRING.includes(key)));
+
 function expectConversationTo(graph) {
   within("expectConversationTo");
   if (!isObject(graph) || Array.isArray(graph)) throw misuse(`expectConversationTo needs an object whose keys are topics, got ${shown(graph)}`);
@@ -99,11 +102,13 @@ function expectConversationTo(graph) {
       const most = current.running.topics[name]?.maxTurns;
       return [name, most === undefined ? node : { ...wiringOf({ next: node }), maxTurns: most }];
     }
-    const wiring = wiringOf(node);
-    const own = Object.fromEntries(Object.entries(node).filter(([key]) => !WIRING.includes(key)));
+    const [wiring, own] = [wiringOf(node), definitionIn(node)];
     return [name, Object.keys(own).length === 0 ? wiring : { ...asTopic(name, own), ...wiring }];
   });
-  const places = Object.fromEntries(Object.entries(current.running.topics).map(([name, one]) => [name, part("declarations").declaredAt.get(one)]));
+  // A topic that the graph defines is not the declared one of its name.
+  const isDeclared = ([name]) => !isMapping(graph[name]) || Object.keys(definitionIn(graph[name])).length === 0;
+  const declared = Object.entries(current.running.topics).filter(isDeclared);
+  const places = Object.fromEntries(declared.map(([name, one]) => [name, part("declarations").declaredAt.get(one)]));
   ask({ do: "graph", places, graph: withSources(Object.fromEntries(nodes)), topics: withSources(known), at: at() });
 }
 
