@@ -48,6 +48,11 @@ pub enum ScriptInputKind {
 pub struct ScriptJudgementError(String);
 
 impl ScriptCheck {
+    /// Name of the function in messages: its reference, without the number that the functions of a test have.
+    pub fn name(&self) -> &str {
+        self.function.split_once(" (function ").map_or(&self.function, |(name, _)| name)
+    }
+
     /// Parses the return value of a function into its verdict and its message.
     ///
     /// # Errors
@@ -79,7 +84,7 @@ impl CheckBehavior for ScriptCheck {
     fn describe(&self) -> String {
         match &self.text {
             Some(text) => text.clone(),
-            None => format!("{} to pass", self.function),
+            None => format!("{} to pass", self.name()),
         }
     }
 

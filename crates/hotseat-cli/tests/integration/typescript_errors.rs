@@ -734,6 +734,37 @@ fn judge_functions_can_only_judge() {
 }
 
 #[test]
+fn errors_of_functions_that_are_called_later_name_their_lines() {
+    let script = "
+      topic('declared', { triggers: [{ onCondition: (turn) => turn.nope.x }] });
+      topic('undecided', { expect: { 'is fine': () => 5 } });
+      criterion('odd', { match: (conversation) => { throw new Error('odd boom'); } });
+      const calls = (graph) => () => { expectConversationTo(graph); user.says('hi'); };
+      it('condition', calls({ declared: null }));
+      it('expectation', { decideTopics: 'always' }, calls({ undecided: null }));
+      it('stop', () => { user.simulate({ goal: 'x',
+        stopWhen: (turn) => turn.nope.x }); });
+      it('criterion', () => { user.says({ user: 'hi', assert: { type: 'satisfy', criteria: 'odd' } }); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    for (name, function, place, line) in [
+        ("condition", "onCondition", "a_test.ts:3:", "topic('declared'"),
+        ("expectation", "is fine", "a_test.ts:4:", "topic('undecided'"),
+        ("stop", "stopWhen", "a_test.ts:10:", "stopWhen: (turn)"),
+        ("criterion", "odd", "a_test.ts:5:", "criterion('odd'"),
+    ] {
+        let failure = tested.failure(name);
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains(&format!("{function}: {place}")), "{name}: {failure:#}");
+        let detail = failure["detail"].as_str().unwrap_or_default();
+        assert!(
+            detail.contains(line) && !failure.to_string().contains("of the test)"),
+            "{name}: {failure:#}"
+        );
+    }
+}
+
+#[test]
 fn topics_of_a_graph_have_their_own_places() {
     let script = "
       topic('same', { triggers: [{ onUserMatch: /x/ }], expect: { match: /zzz/ } });

@@ -86,7 +86,7 @@ impl TopicTrigger {
             TopicTrigger::TurnsIn(topic, count) => format!("{count} turns in {topic}"),
             TopicTrigger::Condition(check, _) => match &check.kind {
                 // The description of the check is an expectation; a trigger reports what happened.
-                CheckKind::Script(script) if script.text.is_none() => format!("{} passes", script.function),
+                CheckKind::Script(script) if script.text.is_none() => format!("{} passes", script.name()),
                 _ => check.describe(),
             },
         }

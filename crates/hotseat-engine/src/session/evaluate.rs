@@ -146,7 +146,7 @@ impl CheckEvaluator<'_> {
         let of_program = self.roles.program_checks.as_ref();
         if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, scope)) {
             return match judged.await {
-                Err(error) => CheckResult::errored(check, format!("{}: {error}", scripted.function)),
+                Err(error) => CheckResult::errored(check, error.describe(scripted.name(), &check.place)),
                 Ok(holds) => {
                     CheckResult::from_decision(check, holds, format!("the function returned {holds}"))
                 }

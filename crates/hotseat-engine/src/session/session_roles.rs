@@ -85,12 +85,24 @@ pub trait ProgramChecks: Send + Sync {
 pub enum ProgramCheckError {
     #[error("it did not finish within {} ms", .0.as_millis())]
     Timeout(Duration),
-    #[error("the test has ended")]
+    #[error("the script was stopped while it ran: it exceeded its time limit")]
     Ended,
-    #[error("{0}")]
-    Thrown(String),
+    #[error("{message}")]
+    Thrown { message: String, place: Option<SourceSpan> },
     #[error("it did not return a boolean")]
     NoBoolean,
+}
+
+impl ProgramCheckError {
+    /// Describes the error of a function, with its source line: that of the error, or of the check at `check_place`.
+    pub(super) fn describe(&self, function: &str, check_place: &SourceSpan) -> String {
+        let place = match self {
+            ProgramCheckError::Thrown { place: Some(place), .. } => place,
+            _ => check_place,
+        };
+        let shown = Diagnostic::new(self.to_string()).at(place.clone()).render(false, 100);
+        format!("{function}: {place}: {self}\n{shown}")
+    }
 }
 
 impl SessionRoles {

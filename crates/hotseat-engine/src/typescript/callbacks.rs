@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hotseat_script::Scripts;
 use hotseat_trace::{ConversationTurn, TurnScope};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as Waiting, mpsc, oneshot};
@@ -25,11 +26,13 @@ pub struct TestChannel {
     waiting: Arc<Mutex<Option<WaitingReply>>>,
     /// Time limit of one function.
     within: Duration,
+    /// The files of the test.
+    scripts: Scripts,
 }
 
 impl TestChannel {
-    pub fn new(asked: mpsc::Receiver<TestCommand>, within: Duration) -> TestChannel {
-        TestChannel { commands: Arc::new(Waiting::new(asked)), waiting: Arc::default(), within }
+    pub fn new(asked: mpsc::Receiver<TestCommand>, within: Duration, scripts: Scripts) -> TestChannel {
+        TestChannel { commands: Arc::new(Waiting::new(asked)), waiting: Arc::default(), within, scripts }
     }
 
     /// Returns the next command, or `None` when the test sends no more.
@@ -70,7 +73,11 @@ impl TestChannel {
             Err(_) => Err(ProgramCheckError::Timeout(self.within)),
             Ok(None) => Err(ProgramCheckError::Ended),
             Ok(Some(answer)) => match (answer["error"].as_str(), answer["value"].as_bool()) {
-                (Some(words), _) => Err(ProgramCheckError::Thrown(words.to_string())),
+                (Some(words), _) => {
+                    let frames = self.scripts.frames(answer["at"].as_str().unwrap_or_default());
+                    let place = frames.into_iter().next().map(|frame| frame.place);
+                    Err(ProgramCheckError::Thrown { message: words.to_string(), place })
+                }
                 (None, Some(holds)) => Ok(holds),
                 (None, None) => Err(ProgramCheckError::NoBoolean),
             },

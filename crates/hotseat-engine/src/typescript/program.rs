@@ -58,7 +58,7 @@ impl TypeScriptTest {
         let limits = powers.limits(own_time);
         let (hands, mut doings) = powers.channel_untimed();
         let (commands, asked) = mpsc::channel::<TestCommand>(1);
-        let asked = TestChannel::new(asked, own_time + RunningScript::<()>::GRACE);
+        let asked = TestChannel::new(asked, own_time + RunningScript::<()>::GRACE, self.file.scripts.clone());
         session.set_program_checks(Arc::new(asked.clone()));
         let which = json!({
             "kind": self.kind,

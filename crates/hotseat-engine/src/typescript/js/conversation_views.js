@@ -1,6 +1,6 @@
 // The conversation and the agent as scripts see them, and functions of the test that judge them.
 
-const { ask, at, callsOf, current, decided, decidedCheck, exactMethods, functions, hasCallOf, misuse, part, shown, thrownWords, turns, within } = core;
+const { ask, at, callsOf, current, decided, decidedCheck, exactMethods, functions, hasCallOf, isObject, misuse, part, shown, thrownWords, turns, within } = core;
 
 /** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
@@ -23,6 +23,9 @@ function upTo(number, work) {
   }
 }
 
+/** Returns the calls of a judging function that led to its error, without those of the waiting test. */
+const callsWithin = (error) => (isObject(error) ? String(error.stack).split(/ at (?:upTo|answer) \(the engine:/)[0] : "");
+
 /** Runs a judging function for the busy host. */
 function answer({ call, first, turn, condition }) {
   current.judging = true;
@@ -31,7 +34,7 @@ function answer({ call, first, turn, condition }) {
     const found = upTo(turn ?? 0, () => functions[call](looked.at(-1), core.conversation, looked));
     return { value: condition ? decided(found) : decidedCheck(found) };
   } catch (error) {
-    return { error: thrownWords(error) };
+    return { error: thrownWords(error), at: callsWithin(error) };
   } finally {
     current.judging = false;
   }
