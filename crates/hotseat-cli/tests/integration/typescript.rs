@@ -170,6 +170,41 @@ fn test_bugs_are_test_errors() {
 }
 
 #[test]
+fn a_wrong_option_of_a_group_is_one_error_at_the_group() {
+    let tests = "  it('b', () => {});\n  it('c', () => {});\n";
+    for (options, words) in [
+        ("{ tgas: ['x'] }", "unknown key `tgas`"),
+        ("{ tgas: ['x'] }", "did you mean `tags`?"),
+        ("{ turns: [] }", "`turns` is not supported for tests in code"),
+    ] {
+        let output = refused(&format!("describe('a', {options}, () => {{\n{tests}}});"));
+        assert!(output.stderr.contains(words) && output.stderr.contains("a_test.ts:2:1"), "{output}");
+        assert_eq!(output.stderr.matches("error: ").count(), 1, "{output}");
+    }
+    // The keys that are listed are those of tests in code.
+    for script in ["describe('a', { nonsense: 1 }, () => {});", "it('a', { nonsense: 1 }, () => {});"] {
+        let output = refused(script);
+        let stderr = &output.stderr;
+        assert!(stderr.contains("known keys are") && stderr.contains("`turn_assert`"), "{output}");
+        assert!(!stderr.contains("`turns`") && !stderr.contains("`hooks`"), "{output}");
+    }
+}
+
+#[test]
+fn user_says_takes_a_turn_by_any_of_its_spellings() {
+    let agent = booking();
+    let script = "it('a', () => {
+      user.says({ user: 'one' });
+      user.says({ input: 'two', timeout: '30s' });
+      user.says({ content: 'three' });
+    });";
+    project(&agent, script).test(&["a_test.ts"]).assert_all_passed();
+    assert_eq!(user_texts(&agent), ["one", "two", "three"]);
+    let failure = run_script("it('a', () => { user.says({ text: 'hi' }); });").failure("a").to_string();
+    assert!(failure.contains("user.says needs the user's text under `user`, got"), "{failure}");
+}
+
+#[test]
 fn declaration_errors_are_reported_before_run() {
     for (script, words) in [
         ("it('a', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),

@@ -76,6 +76,7 @@ pub use models_shape::MODELS_KIND;
 pub use pass_rate::{PassRate, PassRateError, format_rate, parse_rate};
 pub(crate) use pass_rate::{RATE, read_rate};
 pub use peer_words::explain_peer_words;
+pub use program::check_group_keys;
 pub(crate) use reliability::MAX_RUNS_LIMIT;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, escape_variables, read_scenario_set, stable_id};

@@ -16,7 +16,7 @@ use super::program::TypeScriptTest;
 use crate::cases::shape::CASE;
 use crate::cases::{
     CaseProgram, CaseScenario, CheckVocabulary, DecodeSettings, GRAPH_TOPIC, Suite, TestCase, TestFocus,
-    USER, validate_simulated_user, validate_topic,
+    USER, check_group_keys, validate_simulated_user, validate_topic,
 };
 use crate::scripts::{ScriptLibrary, ScriptSearchPath};
 use crate::session::DrivenCase;
@@ -178,12 +178,17 @@ fn excerpts(found: &Value, file: &TestFile) -> Option<TestExcerpts> {
     TestExcerpts::new(file.scripts.code(&file.module)?, &declarations, &others)
 }
 
-/// Validates a declared topic or simulated user, even if no test uses it.
+/// Validates a declared topic, simulated user or group, even if no test uses it.
 fn check_declaration(
     stated: &Value,
     file: &TestFile,
     vocabulary: &CheckVocabulary,
 ) -> Result<(), Diagnostic> {
+    let frames = file.scripts.frames(stated["at"].as_str().unwrap_or_default());
+    let place = frames.into_iter().next().map(|frame| frame.place);
+    if let (Some(options), Some(place)) = (stated.get("group"), &place) {
+        return check_group_keys(&to_case_keys(options, &Kind::Shape(&CASE)), place);
+    }
     let sound = match stated["topic"].as_str() {
         Some(name) => {
             let criteria = stated["criteria"].as_array().into_iter().flatten();
@@ -193,8 +198,6 @@ fn check_declaration(
         }
         None => validate_simulated_user(&to_case_keys(&stated["said"], &Kind::Shape(&USER))),
     };
-    let frames = file.scripts.frames(stated["at"].as_str().unwrap_or_default());
-    let place = frames.into_iter().next().map(|frame| frame.place);
     sound.map_err(|error| Diagnostic { place, ..Diagnostic::new(error) })
 }
 

@@ -384,6 +384,9 @@ declare module "hotseat" {
     evaluate?: Assertion | Assertion[];
   }
 
+  /** A message with `input` in place of `user`, as in a case file. */
+  export type SameInput = Omit<Input, "user"> & { input: Input["user"] };
+
   /** Reason why a simulated user stopped. */
   export interface Simulated {
     readonly reason: "goal_reached" | "max_turns" | "stop_condition" | string;
@@ -393,7 +396,7 @@ declare module "hotseat" {
   /** The user of the conversation. */
   export interface User {
     /** Sends a message and waits until the agent is done. */
-    says(input: string | Input, options?: Partial<Input>): AgentResponse;
+    says(input: string | Input | SameInput, options?: Partial<Input>): AgentResponse;
     /** Lets a simulated user continue the conversation. */
     simulate(brief: Brief & { goal: string; template?: string }): Simulated;
   }

@@ -145,7 +145,9 @@ const user = Object.freeze(exactMethods("user", {
   says(input, options) {
     within("user.says");
     if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs a message, got ${shown(input)}`);
-    const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
+    const isMessage = typeof input === "string" || Array.isArray(input) || input.content !== undefined || input.role !== undefined;
+    if (!isMessage && input.user === undefined && input.input === undefined) throw misuse(`user.says needs the user's text under \`user\`, got ${shown(input)}`);
+    const turn = isMessage ? { user: input } : input;
     const twice = Object.keys(options ?? {}).find((key) => Object.hasOwn(turn, key));
     if (twice !== undefined) throw misuse(`user.says got \`${twice}\` twice: in the message and in the options`);
     const whole = { ...turn, ...options };

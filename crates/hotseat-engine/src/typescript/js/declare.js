@@ -58,6 +58,9 @@ function describing(marks) {
     outside("describe");
     const { title, options, body } = parts("describe", name, args);
     record(groups, body);
+    const keys = Object.keys(options).filter((key) => options[key] !== undefined);
+    // The values are checked with those of each test.
+    if (wanted === null && keys.length > 0) stated.push({ group: Object.fromEntries(keys.map((key) => [key, null])), at: at() });
     const inner = Object.assign(new Group(current.group, title, options), marks);
     const outer = current.group;
     current.group = inner;
