@@ -1335,6 +1335,34 @@ export function isPolite(words = 'please', wrong = false) {
 }
 
 #[test]
+fn failure_in_helper_function_shows_its_call_in_the_console() {
+    let script = "import { isPolite } from './helpers';
+const isShort = () => {
+  expect(agent.response.text.length).toBe(1);
+};
+it('in the file', () => { user.says('hi');
+  isShort();
+});
+it('in another file', () => { user.says('hi');
+  isPolite();
+});
+it('in a loop', () => { user.says('hi'); [1].forEach((one) => { expect(one).toBe(2); }); });";
+    let helpers = "import { agent, expect } from 'hotseat';
+export const isPolite = () => expect(agent).toContain('please');";
+    let agent = booking();
+    let project = project(&agent, script).file("helpers.ts", helpers);
+    let tested = project.hotseat(&["test", "a_test.ts"]);
+    let shown = project.hotseat(&["show", "last"]);
+    for output in [&tested.stdout, &shown.stdout] {
+        assert!(output.contains("--> a_test.ts:4:"), "{output}");
+        assert!(output.contains("= called at: a_test.ts:7:3: isShort();"), "{output}");
+        assert!(output.contains("--> helpers.ts:2:"), "{output}");
+        assert!(output.contains("= called at: a_test.ts:10:3: isPolite();"), "{output}");
+        assert_eq!(output.matches("called at").count(), 2, "{output}");
+    }
+}
+
+#[test]
 fn simulated_user_continues_until_stopped() {
     let script = "
       simulator({ role: 'somebody' });

@@ -76,7 +76,7 @@ optional_members! {
         /// Position in the file.
         #[serde(skip)]
         pub place: SourceSpan,
-        /// Position of the call that made it, if it is inside a helper function. Not saved.
+        /// Position of the call that made it, if it is inside a helper function.
         #[serde(skip)]
         pub call_site: Option<SourceSpan>,
         /// True if the check is negated.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Kind, SourceSpan};
+use hotseat_script::StackFrame;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Map, Value, json};
 
@@ -106,19 +107,22 @@ impl CommandContext<'_> {
 
     /// Returns the location of the command.
     fn place(self, session: &Session<'_>) -> SourceSpan {
-        self.places().next().unwrap_or_else(|| session.case().place.clone())
+        self.frames().into_iter().next().map_or_else(|| session.case().place.clone(), |frame| frame.place)
     }
 
-    /// Returns the location in the test file that leads to the command, if the command is in another file.
+    /// Returns the location in the test file that leads to the command, if a helper function sends the command. The
+    /// functions of tests have no name, except exported ones, which are the outermost.
     fn called_at(self, session: &Session<'_>) -> Option<SourceSpan> {
-        let in_test = self.places().position(|place| place.file() == session.case().place.file())?;
-        self.places().nth(in_test).filter(|_| in_test > 0)
+        let mut frames = self.frames();
+        let is_in_test = |frame: &StackFrame| frame.place.file() == session.case().place.file();
+        let of_test = frames.iter().position(|frame| is_in_test(frame) && frame.function.is_none());
+        let caller = of_test.or_else(|| frames.iter().rposition(is_in_test))?;
+        (caller > 0).then(|| frames.swap_remove(caller).place)
     }
 
-    /// Returns the locations of the call stack, innermost first.
-    fn places(self) -> impl Iterator<Item = SourceSpan> {
-        let stack = self.given["at"].as_str().unwrap_or_default();
-        self.file.scripts.frames(stack).into_iter().map(|frame| frame.place)
+    /// Returns the call stack, innermost first.
+    fn frames(self) -> Vec<StackFrame> {
+        self.file.scripts.frames(self.given["at"].as_str().unwrap_or_default())
     }
 
     fn place_of(self, stack: &Value) -> Option<SourceSpan> {

@@ -71,6 +71,9 @@ pub(super) struct StoredAttempt<R = AttemptResult> {
     /// Locations of the checks, followed by those of the checkpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     places: Vec<PlaceColumns>,
+    /// Numbers of the checks that helper functions made, counted from 0, with the locations of their calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    call_sites: Vec<(usize, PlaceColumns)>,
 }
 
 pub(super) fn encode_case(
@@ -109,15 +112,20 @@ pub(super) fn encode_attempt(
     let own = &attempt.case_ref.case.source_text.source;
     let of_checks = attempt.checks.iter().map(|finding| &finding.check.place);
     let of_checkpoints = attempt.checkpoints.iter().map(|reached| &reached.checkpoint.place);
-    let mut places = Vec::with_capacity(attempt.checks.len() + attempt.checkpoints.len());
-    for place in of_checks.chain(of_checkpoints) {
+    let mut encode_place = |place: &SourceSpan| -> rusqlite::Result<PlaceColumns> {
         let number = match Arc::ptr_eq(&place.source, own) {
             true => OWN_SOURCE,
             false => numbers.number(&place.source)?,
         };
-        places.push((number, place.span.start, place.span.end));
-    }
-    let kept = StoredAttempt { result: &attempt.result, places };
+        Ok((number, place.span.start, place.span.end))
+    };
+    let places = of_checks.chain(of_checkpoints).map(&mut encode_place).collect::<Result<_, _>>()?;
+    let call_sites = attempt.checks.iter().enumerate();
+    let call_sites =
+        call_sites.filter_map(|(check, finding)| Some((check, finding.check.call_site.as_ref()?)));
+    let call_sites = call_sites.map(|(check, place)| Ok((check, encode_place(place)?)));
+    let call_sites = call_sites.collect::<rusqlite::Result<_>>()?;
+    let kept = StoredAttempt { result: &attempt.result, places, call_sites };
     serde_json::to_vec(&kept).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
@@ -200,16 +208,22 @@ impl StoredAttempt {
         events: Vec<EventRecord>,
         sources: &[Arc<SourceText>],
     ) -> Option<Attempt> {
-        let StoredAttempt { mut result, places } = self;
+        let StoredAttempt { mut result, places, call_sites } = self;
         let own = &selected.case.source_text.source;
-        let of_checks = result.checks.iter_mut().map(|finding| &mut finding.check.place);
-        let of_checkpoints = result.checkpoints.iter_mut().map(|reached| &mut reached.checkpoint.place);
-        for (place, (number, start, end)) in of_checks.chain(of_checkpoints).zip(places) {
+        let decode_place = |(number, start, end): PlaceColumns| {
             let source = match number {
                 OWN_SOURCE => own,
                 number => sources.get(number - 1)?,
             };
-            *place = SourceSpan::new(source, start..end);
+            Some(SourceSpan::new(source, start..end))
+        };
+        let of_checks = result.checks.iter_mut().map(|finding| &mut finding.check.place);
+        let of_checkpoints = result.checkpoints.iter_mut().map(|reached| &mut reached.checkpoint.place);
+        for (place, columns) in of_checks.chain(of_checkpoints).zip(places) {
+            *place = decode_place(columns)?;
+        }
+        for (check, columns) in call_sites {
+            result.checks.get_mut(check)?.check.call_site = Some(decode_place(columns)?);
         }
         let own = events.iter().filter(|record| record.execution.is_none());
         let conversation = TracedConversation::from_events(own.map(|record| &record.event));

@@ -15,6 +15,8 @@ use hotseat_engine::session::{CheckResult, CheckState, CheckpointResult};
 const MAX_ACTUAL_LINES: usize = 12;
 /// Maximum number of lines of an agent's diagnostics beside failed checks.
 const MAX_DIAGNOSTIC_LINES: usize = 12;
+/// Maximum length of the line of a call, in characters.
+const MAX_LINE_CHARS: usize = 200;
 /// Indentation of failure details.
 const MARGIN: &str = "     ";
 /// Below this width there is no indentation.
@@ -130,7 +132,7 @@ fn write_failed_check(look: &ConsoleOptions, checked: &CheckResult, out: &mut St
         (_, Some(comparison)) => ("got:", compared_lines(look, "got:", comparison, place)),
         (_, None) => ("got:", actual_lines(look, "got:", &verdict.actual, place)),
     };
-    write_snippet(look, &title, place, label, &shown, out);
+    write_snippet(look, &title, place, checked.check.call_site.as_ref(), (label, &shown), out);
 }
 
 /// Writes a missing checkpoint: its location, and the reason why it was not reached.
@@ -142,7 +144,7 @@ fn write_missing_checkpoint(look: &ConsoleOptions, reached: &CheckpointResult, o
     };
     let why = reached.missing.as_deref().unwrap_or("no turn was checked");
     let shown = actual_lines(look, "reason:", why, &checkpoint.place);
-    write_snippet(look, &title, &checkpoint.place, "reason:", &shown, out);
+    write_snippet(look, &title, &checkpoint.place, None, ("reason:", &shown), out);
 }
 
 /// Spaces below the line number of a snippet.
@@ -192,13 +194,14 @@ fn compared_lines(
     shown
 }
 
-/// Writes a title, the source line, and the lines of an actual value or reason with their label.
+/// Writes a title, the source line, the lines of an actual value or reason with their label, and the call of the helper
+/// function that has the source line.
 fn write_snippet(
     look: &ConsoleOptions,
     title: &str,
     place: &SourceSpan,
-    label: &str,
-    shown: &[String],
+    call_site: Option<&SourceSpan>,
+    (label, shown): (&str, &[String]),
     out: &mut String,
 ) {
     let margin = margin(look);
@@ -222,6 +225,12 @@ fn write_snippet(
     let _ = writeln!(out, "{bar}\n{gutter}{equals} {label}{first}");
     for line in rest {
         let _ = writeln!(out, "{bar}   {line}");
+    }
+    if let Some(call_site) = call_site {
+        let line = call_site.short_line(MAX_LINE_CHARS).map(|line| format!(": {}", line.text.trim()));
+        let words = one_line(&format!("{call_site}{}", line.unwrap_or_default()), 4000);
+        let label = look.paint(TextStyle::Strong, "called at:");
+        let _ = writeln!(out, "{bar}\n{gutter}{equals} {label} {words}");
     }
     out.push('\n');
 }
