@@ -99,7 +99,11 @@ pub(super) async fn run(mut request: RpcRequest) {
     }
     match execute(&request, call, fault.as_ref()).await {
         (call, CallEnd::Answer(Ok(result))) if asks_for_input(&result) => {
-            let waiting = WaitingCall { number: call.number, fault: fault.map(|fault| fault.rule) };
+            if round.round >= MAX_INPUT_ROUNDS {
+                return finish(&request, &call, Err(too_many_rounds()), None).await;
+            }
+            let fault = fault.map(|fault| fault.rule);
+            let waiting = WaitingCall { number: call.number, rounds: round.round + 1, fault };
             let kind = request.server.wait_for_input(&result, waiting);
             request.report(Instant::now(), kind).await;
             request.answer(Ok(result)).await;
@@ -185,13 +189,13 @@ async fn identify(request: &RpcRequest, tool: &str, arguments: &Value) -> Result
     if let (AnswerSource::Replay(_), Some(state)) = (&request.server.source, text) {
         // The recorded server has decided which states it accepts.
         let waiting = state.as_str().and_then(|state| lock(&request.server.waiting_calls).remove(state));
-        if let Some(WaitingCall { number, fault }) = waiting {
+        if let Some(WaitingCall { number, rounds, fault }) = waiting {
             return Ok(CallIdentity {
                 number,
                 tool_number: 0,
                 state: None,
                 is_new: false,
-                round: 0,
+                round: rounds,
                 fault,
                 state_error: None,
             });

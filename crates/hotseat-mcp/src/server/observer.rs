@@ -102,7 +102,7 @@ pub(super) struct ExchangeObserver {
     is_continued: bool,
     /// Index of the rule of its fault.
     fault: Option<usize>,
-    /// Number of requests of the server to its client.
+    /// Number of times that the call has asked its client for input, in requests and in answers.
     input_requests: u64,
     notifications: KeptNotifications,
     /// False if the request does not reach the server.
@@ -198,8 +198,8 @@ impl ExchangeObserver {
         let state = self.params.get("requestState").and_then(Value::as_str);
         // A client that repeats its responses makes another call, which may take effect again.
         let waiting = state.and_then(|state| lock(&self.server.waiting_calls).remove(state));
-        if let Some(WaitingCall { number: call, fault }) = waiting {
-            (self.is_continued, self.fault) = (true, fault);
+        if let Some(WaitingCall { number: call, rounds, fault }) = waiting {
+            (self.is_continued, self.input_requests, self.fault) = (true, rounds, fault);
             let responses =
                 self.params.get("inputResponses").and_then(Value::as_object).cloned().unwrap_or_default();
             self.report(self.arrived, McpEventKind::InputProvided { call, responses }).await;
@@ -232,6 +232,9 @@ impl ExchangeObserver {
                 self.report(Instant::now(), McpEventKind::ServerFailed { message, error_output: None }).await;
             }
             Ok(Frame::Response { id, outcome }) if id == self.id => {
+                if let Ok(result) = &outcome {
+                    self.count_answer(result)?;
+                }
                 self.end(outcome.map_err(UpstreamError::from), true).await;
             }
             Ok(frame @ Frame::Notification { .. }) => self.notifications.push(&frame.to_json()),
@@ -257,10 +260,7 @@ impl ExchangeObserver {
         let method = message["method"].as_str().unwrap_or_default();
         let is_question = method != "ping" && !method.starts_with("tasks/");
         if let Some(call) = self.call.filter(|_| is_question) {
-            self.input_requests += 1;
-            if self.input_requests > MAX_INPUT_ROUNDS {
-                return Err(UpstreamError::broken_off(too_many_rounds().message).into_server_failure());
-            }
+            self.count_input_request()?;
             let request = serde_json::json!({"method": message["method"], "params": message["params"]});
             let name = message["id"].to_string();
             {
@@ -275,12 +275,36 @@ impl ExchangeObserver {
         Ok(())
     }
 
-    /// Observes a JSON body.
-    pub(super) async fn observe_body(&mut self, status: StatusCode, body: &[u8]) {
+    /// Counts an answer that asks the client for input. Fails if the call asks too often.
+    pub(super) fn count_answer(&mut self, result: &Value) -> Result<(), UpstreamError> {
+        if self.call.is_some() && asks_for_input(result) {
+            self.count_input_request()?;
+        }
+        Ok(())
+    }
+
+    fn count_input_request(&mut self) -> Result<(), UpstreamError> {
+        self.input_requests += 1;
+        if self.input_requests > MAX_INPUT_ROUNDS {
+            return Err(UpstreamError::broken_off(too_many_rounds().message).into_server_failure());
+        }
+        Ok(())
+    }
+
+    /// Observes a JSON body. Fails if the call asks for input too often.
+    pub(super) async fn observe_body(
+        &mut self,
+        status: StatusCode,
+        body: &[u8],
+    ) -> Result<(), UpstreamError> {
         let sends_key =
             matches!(&self.server.source, AnswerSource::Url(upstream) if !upstream.headers.is_empty());
         let outcome = read_outcome(&self.id, status, body, sends_key);
+        if let Ok(result) = &outcome {
+            self.count_answer(result)?;
+        }
         self.end(outcome, true).await;
+        Ok(())
     }
 
     /// Reports the answer. `delivered` says whether the client gets it. The error of a call that its client has cancelled is no
@@ -329,7 +353,10 @@ impl ExchangeObserver {
         if let Ok(result) = &outcome
             && asks_for_input(result)
         {
-            let kind = self.server.wait_for_input(result, WaitingCall { number: call, fault: self.fault });
+            let kind = self.server.wait_for_input(
+                result,
+                WaitingCall { number: call, rounds: self.input_requests, fault: self.fault },
+            );
             return self.report(Instant::now(), kind).await;
         }
         if let Ok(result) = &outcome {

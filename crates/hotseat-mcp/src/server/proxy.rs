@@ -181,6 +181,7 @@ async fn exchange(
         return;
     };
     observer.set_notifications(notifications);
+    let outcome = outcome.and_then(|result| observer.count_answer(&result).map(|()| result));
     let answer = match &outcome {
         Ok(result) => Ok(result.clone()),
         Err(failed) => Err(failed.error.clone()),

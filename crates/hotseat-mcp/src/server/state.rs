@@ -317,6 +317,8 @@ impl ListedTools {
 /// A call of a proxied or recorded server that waits for input.
 pub(super) struct WaitingCall {
     pub(super) number: u64,
+    /// Number of times that it has asked for input.
+    pub(super) rounds: u64,
     /// Index of the rule of its fault.
     pub(super) fault: Option<usize>,
 }

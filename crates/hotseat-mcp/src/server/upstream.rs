@@ -139,13 +139,14 @@ pub(super) async fn pass_through(
                 answer = read => answer.unwrap_or_else(|_| Err(AnswerError::NeverEnds)),
                 () = request.conversation.wait_closed() => Err(AnswerError::ConversationClosed),
             };
-            match answer {
-                Ok(body) => {
-                    observer.observe_body(status, &body).await;
-                    Body::from(body)
-                }
-                Err(error) => {
-                    observer.fail(error.into()).await;
+            let observed = match answer {
+                Ok(body) => observer.observe_body(status, &body).await.map(|()| body),
+                Err(error) => Err(error.into()),
+            };
+            match observed {
+                Ok(body) => Body::from(body),
+                Err(failed) => {
+                    observer.fail(failed).await;
                     return Err(super::outbound::AbortedConnection);
                 }
             }

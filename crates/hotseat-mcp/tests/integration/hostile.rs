@@ -312,6 +312,41 @@ async fn a_call_that_asks_without_end_fails() {
     }
 }
 
+/// A client of revision 2026-07-28 calls again for each question.
+#[tokio::test]
+async fn a_call_whose_answers_ask_without_end_fails() {
+    let ask = r#"case $line in *tools/call*)
+      echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"input_required\",\"inputRequests\":{\"q\":{}},\"requestState\":\"s\"}}"
+      continue ;; esac"#;
+    let upstream = FakeAgent::start(|_: &hotseat_testkit::FakeRequest| {
+        let result = json!({"resultType": "input_required", "inputRequests": {"q": {}}, "requestState": "s"});
+        FakeReply::json(200, &json!({"jsonrpc": "2.0", "id": 1, "result": result}))
+    });
+    let url = Upstream::Url { url: upstream.url().to_string(), headers: Default::default() };
+    for (what, definition) in [
+        ("a program", program_that_prints(ask)),
+        ("a URL", ServerDefinition::new("proxy", ServerKind::Proxy(url))),
+    ] {
+        let mut fixture = open(definition, FixedAnswerer::default());
+        let mut params = json!({"name": "charge"});
+        for round in 1..=32 {
+            let answer = soon(what, stateless(&fixture.url(), "tools/call", params.clone()).send()).await;
+            let answer = json_of(answer.unwrap()).await;
+            assert_eq!(answer["result"]["resultType"], "input_required", "{what}, round {round}: {answer}");
+            params["requestState"] = answer["result"]["requestState"].clone();
+            params["inputResponses"] = json!({"q": {"action": "accept"}});
+        }
+        // The answer of a URL breaks off before its head.
+        if let Ok(response) = soon(what, stateless(&fixture.url(), "tools/call", params).send()).await {
+            let refused = json_of(response).await;
+            let message = "the call asked for input more than 32 times";
+            assert_eq!(refused["error"]["message"], message, "{what}: {refused}");
+        }
+        let failure = soon(what, fixture.wait_for(McpEventKind::server_failure)).await;
+        assert_eq!(failure, "the call asked for input more than 32 times", "{what}");
+    }
+}
+
 /// Keeps a slow call alive: a `ping` asks for nothing.
 #[tokio::test]
 async fn a_server_may_ping_its_client_often() {
