@@ -10,6 +10,7 @@ mod all_of;
 mod answer;
 mod bounded_path;
 mod budget;
+mod call_matching;
 mod call_text;
 mod calls;
 mod condition;

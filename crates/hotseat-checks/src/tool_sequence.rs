@@ -1,11 +1,14 @@
 //! `tool_sequence`: the sequence of all tool calls.
 
+use std::collections::{BTreeSet, HashMap};
+
 use hotseat_trace::{
-    AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope, format_count, named,
+    AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope, canonical_text, format_count, named,
 };
 use serde_json::Value;
 
 use super::answer::format_json;
+use super::call_matching::{GroupMatching, TooManyDifferentCalls, group_calls};
 use super::call_text::format_call;
 use super::calls::{self, NamedTools};
 use super::differences::DifferenceList;
@@ -13,8 +16,6 @@ use super::nearest_call::{Similarity, list_calls, nearest_call};
 use super::tool_called::ArgumentMatch;
 use super::{CheckBehavior, CheckDecision, CheckOutcome, ForbiddenTexts, format_list};
 
-/// Maximum number of pairs of an expected and an actual call that are compared to explain a wrong order.
-const MAX_EXPLAINED_PAIRS: usize = 100_000;
 /// Maximum number of missing calls that are compared with the nearest ones.
 const MAX_COMPARED_CALLS: usize = 20;
 
@@ -138,33 +139,20 @@ impl CheckBehavior for ToolSequence {
             SequenceMatch::InOrder | SequenceMatch::Superset => Some(CheckOutcome::Satisfied),
             // A call that is not expected stays, while a missing one may follow.
             SequenceMatch::Strict | SequenceMatch::Unordered => {
-                let is_unexpected = self.pairs(&self.made(scope), Self::may_match).contains(&None);
-                is_unexpected.then_some(CheckOutcome::Violated)
+                let pairs = self.pairs(&self.made(scope), Self::may_match).ok()?;
+                pairs.contains(&None).then_some(CheckOutcome::Violated)
             }
         }
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made = self.made(scope);
-        let pairs = self.pairs(&made, Self::matches);
-        if !self.holds(&pairs) {
-            let comparison = self.compare(&made, pairs);
-            // Each call is compared with one expected call, so all unknown arguments may be the expected ones at once.
-            return match self.holds(&self.pairs(&made, Self::may_match)) {
-                false => CheckDecision::violated(comparison),
-                true => {
-                    let unknown = made.iter().filter(|(_, call)| call.arguments_broken).count();
-                    CheckDecision::unmet(comparison, unknown)
-                }
-            };
-        }
-        let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
-        CheckDecision::new(
-            true,
-            if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) },
-        )
+        self.decide_calls(&made).unwrap_or_else(|TooManyDifferentCalls| self.too_many_calls(made.len()))
     }
 }
+
+/// Decides whether an actual call matches an expected one.
+type CallMatcher = fn(&ToolSequence, &SequenceCall, &AgentToolCall) -> bool;
 
 /// Calls of the scope that are compared, with their turns.
 type MadeCalls<'a> = [(usize, &'a AgentToolCall)];
@@ -178,33 +166,93 @@ impl ToolSequence {
         scope.calls().filter(|(_, call)| is_meant(call)).collect()
     }
 
+    /// Decides for these calls.
+    fn decide_calls(&self, made: &MadeCalls<'_>) -> Result<CheckDecision, TooManyDifferentCalls> {
+        let pairs = self.pairs(made, Self::matches)?;
+        if !self.holds(&pairs) {
+            // Each call is compared with one expected call, so all unknown arguments may be the expected ones at once.
+            let may_hold = self.holds(&self.pairs(made, Self::may_match)?);
+            let comparison = self.compare(made, pairs);
+            return Ok(match may_hold {
+                false => CheckDecision::violated(comparison),
+                true => {
+                    let unknown = made.iter().filter(|(_, call)| call.arguments_broken).count();
+                    CheckDecision::unmet(comparison, unknown)
+                }
+            });
+        }
+        let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
+        let actual = if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) };
+        Ok(CheckDecision::new(true, actual))
+    }
+
+    /// Decision for calls that differ in too many ways to be assigned to each other.
+    fn too_many_calls(&self, made: usize) -> CheckDecision {
+        let (expected, made) = (format_count(self.calls.len(), "expected call"), format_count(made, "call"));
+        CheckDecision::not_applicable(format!(
+            "cannot be decided because {expected} and {made} differ in too many ways to be compared in any order; \
+             use `order: strict` or `in_order`, or compare fewer calls, with `only` or in a single turn"
+        ))
+    }
+
     /// Returns the index of the matching expected call for each actual call.
     fn pairs(
         &self,
         made: &MadeCalls<'_>,
-        matches: fn(&Self, &SequenceCall, &AgentToolCall) -> bool,
-    ) -> Vec<Option<usize>> {
+        matches: CallMatcher,
+    ) -> Result<Vec<Option<usize>>, TooManyDifferentCalls> {
         let fits = |expected: usize, made_at: usize| matches(self, &self.calls[expected], made[made_at].1);
         let (wanted, there) = (self.calls.len(), made.len());
         match self.order {
             SequenceMatch::Strict => {
-                (0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect()
+                Ok((0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect())
             }
-            SequenceMatch::InOrder => match_in_order(wanted, there, fits),
+            SequenceMatch::InOrder => Ok(match_in_order(wanted, there, fits)),
             SequenceMatch::Unordered | SequenceMatch::Subset | SequenceMatch::Superset => {
-                match_any_order(wanted, there, fits)
+                self.pairs_in_any_order(made, matches)
             }
         }
+    }
+
+    /// Returns the index of the matching expected call for each actual call, for as many as possible.
+    fn pairs_in_any_order(
+        &self,
+        made: &MadeCalls<'_>,
+        matches: CallMatcher,
+    ) -> Result<Vec<Option<usize>>, TooManyDifferentCalls> {
+        let (ignored, exact) =
+            (self.arguments == ArgumentMatch::Ignored, self.arguments == ArgumentMatch::Exact);
+        let text = |arguments: &Value| (!ignored).then(|| canonical_text(arguments));
+        let (wanted_keys, wanted) = group_calls(self.calls.iter().map(|call| {
+            (call.name.as_str(), call.server.as_deref(), call.arguments.as_ref().and_then(text))
+        }));
+        let (made_keys, there) = group_calls(made.iter().map(|(_, call)| {
+            let at_server = call.server_call.as_ref().map(|seen| (&*seen.server, &*seen.tool));
+            // Arguments that could not be parsed are all alike: unknown.
+            (&*call.name, at_server, if call.arguments_broken { None } else { text(&call.arguments) })
+        }));
+        // Exact arguments have equal texts, so only these calls and those with unknown arguments are compared.
+        let all: Vec<usize> = (0..there.len()).collect();
+        let unknown: Vec<usize> = all.iter().copied().filter(|group| made_keys[*group].2.is_none()).collect();
+        let mut by_text: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (group, (_, _, text)) in made_keys.iter().enumerate() {
+            let Some(text) = text.as_deref().filter(|_| exact) else { continue };
+            by_text.entry(text).or_insert_with(|| unknown.clone()).push(group);
+        }
+        let candidates = |group: usize| match wanted_keys[group].2.as_deref().filter(|_| exact) {
+            Some(text) => by_text.get(text).unwrap_or(&unknown).as_slice(),
+            None => &all,
+        };
+        let fits = |expected: usize, made_at: usize| matches(self, &self.calls[expected], made[made_at].1);
+        GroupMatching::new(wanted, there, candidates, fits)?.assign()
     }
 
     /// Explains why the calls do not match. `pairs` has the expected call for each actual call.
     fn compare(&self, made: &MadeCalls<'_>, pairs: Vec<Option<usize>>) -> CallComparison {
         let is_ordered = matches!(self.order, SequenceMatch::Strict | SequenceMatch::InOrder);
         // A call at another position is not missing.
-        let in_any_order = match is_ordered && self.calls.len() * made.len() <= MAX_EXPLAINED_PAIRS {
-            true => match_any_order(self.calls.len(), made.len(), |expected, at| {
-                self.matches(&self.calls[expected], made[at].1)
-            }),
+        let in_any_order = match is_ordered {
+            true => self.pairs_in_any_order(made, Self::matches).unwrap_or_else(|_| pairs.clone()),
             false => pairs.clone(),
         };
         let mut is_paired = vec![false; self.calls.len()];
@@ -230,7 +278,8 @@ impl ToolSequence {
         if missing.is_empty() && unexpected == 0 {
             parts.push(self.order_problem(made, &pairs));
         }
-        let is_missing = |call: &AgentToolCall| missing.iter().any(|missing| call.is_named(&missing.name));
+        let missing_tools: BTreeSet<&str> = missing.iter().map(|call| call.name.as_str()).collect();
+        let is_missing = |call: &AgentToolCall| missing_tools.iter().any(|tool| call.is_named(tool));
         // Calls that are allowed explain nothing, unless they could be the missing ones.
         let others: Vec<(usize, &AgentToolCall, bool)> = match self.order {
             SequenceMatch::Strict | SequenceMatch::InOrder if missing.is_empty() && unexpected == 0 => {
@@ -311,56 +360,6 @@ fn match_in_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bo
     pairs.collect()
 }
 
-/// Assigns expected calls to as many actual calls as possible (bipartite matching). One call may match
-/// several expected calls, so earlier assignments are changed if that makes room.
-fn match_any_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
-    let mut pairs: Vec<Option<usize>> = vec![None; there];
-    let mut tried = vec![false; there];
-    for expected in 0..wanted {
-        // Calls that a search without success has tried make no room for later ones either.
-        if find_call(expected, &mut pairs, &mut tried, &fits) {
-            tried.fill(false);
-        }
-    }
-    pairs
-}
-
-/// An expected call that could take another call.
-#[derive(Clone, Copy)]
-struct CallSeeker {
-    expected: usize,
-    /// Its present call, and the index of the seeker that would take that.
-    gives: Option<(usize, usize)>,
-}
-
-/// Finds a call for an expected call, and reassigns other ones if needed.
-fn find_call(
-    expected: usize,
-    pairs: &mut [Option<usize>],
-    tried: &mut [bool],
-    fits: &impl Fn(usize, usize) -> bool,
-) -> bool {
-    let mut seekers = vec![CallSeeker { expected, gives: None }];
-    let mut next = 0;
-    while let Some(&CallSeeker { expected, .. }) = seekers.get(next) {
-        if let Some(free) = (0..pairs.len()).find(|at| pairs[*at].is_none() && fits(expected, *at)) {
-            let mut taken = Some((free, next));
-            while let Some((at, seeker)) = taken {
-                pairs[at] = Some(seekers[seeker].expected);
-                taken = seekers[seeker].gives;
-            }
-            return true;
-        }
-        for at in 0..pairs.len() {
-            let Some(other) = pairs[at].filter(|_| !tried[at] && fits(expected, at)) else { continue };
-            tried[at] = true;
-            seekers.push(CallSeeker { expected: other, gives: Some((at, next)) });
-        }
-        next += 1;
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,35 +374,5 @@ mod tests {
         };
         assert!(paired(&["a", "b"]) && paired(&["b", "a"]) && paired(&["a", "a"]) && paired(&[]));
         assert!(!paired(&["b", "x"]) && !paired(&["a", "a", "a"]) && !paired(&["y"]));
-    }
-
-    #[test]
-    fn reassigns_earlier_matches() {
-        // Expected call 0 matches both calls, expected call 1 only the first one.
-        let fits = |expected: usize, at: usize| expected == 0 || at == 0;
-        assert_eq!(match_any_order(2, 2, fits), [Some(1), Some(0)]);
-        assert_eq!(match_any_order(3, 2, |_, _| true).iter().flatten().count(), 2);
-        assert_eq!(match_any_order(1, 0, |_, _| true), []);
-    }
-
-    #[test]
-    fn many_equal_calls_are_matched_quickly() {
-        for (wanted, there) in [(2_000, 2_000), (3_000, 2_000), (2_000, 3_000)] {
-            let pairs = match_any_order(wanted, there, |_, _| true);
-            assert_eq!(pairs.iter().flatten().count(), wanted.min(there));
-        }
-    }
-
-    #[test]
-    fn long_chains_of_reassignments_need_no_stack() {
-        // Expected call n takes call n, or the one after it; the last one has only the call of the first.
-        let count = 3_000;
-        let fits = |expected: usize, at: usize| match expected == count - 1 {
-            true => at == 0,
-            false => at == expected || at == expected + 1,
-        };
-        let pairs = match_any_order(count, count, fits);
-        assert_eq!(pairs[0], Some(count - 1));
-        assert!((1..count).all(|at| pairs[at] == Some(at - 1)));
     }
 }

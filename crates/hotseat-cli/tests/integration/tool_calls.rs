@@ -570,3 +570,39 @@ fn a_result_within_a_completion_separates_messages() {
     tested.assert_all_passed();
     assert_eq!(tested.case("a")["turns"][0]["messages"], json!(["Let me look", "ok"]));
 }
+
+/// Expected calls are assigned to actual ones in any order: equal ones cost as much as one, and different ones little more.
+#[test]
+fn thousands_of_interchangeable_calls_are_compared_quickly() {
+    const COUNT: usize = 6_000;
+    let made = |place: usize, shift: usize| json!({"n": (place + shift) % COUNT});
+    let lines = (0..COUNT).map(|place| {
+        json!({"type": "tool_call", "id": format!("c{place}"), "name": "pay", "arguments": made(place, 0)})
+    });
+    let lines: Vec<Value> = lines.chain([json!({"type": "done"})]).collect();
+    let with_arguments: Vec<Value> =
+        (0..COUNT).map(|place| json!({"name": "pay", "arguments": made(place, 1)})).collect();
+    let check = |order: &str, calls: Value, arguments: &str| json!({"type": "tool_sequence", "order": order, "calls": calls, "arguments": arguments});
+    let names = |count: usize| json!(vec!["pay"; count]);
+    let rows = [
+        (check("unordered", names(COUNT), "exact"), ""),
+        (check("unordered", json!(with_arguments), "exact"), ""),
+        (check("superset", names(COUNT + 1), "exact"), "1 of 6001 expected calls missing"),
+        (
+            check("subset", json!(with_arguments), "subset"),
+            "cannot be decided because 6000 expected calls and 6000 calls differ in too many ways to be compared in any order; use \
+             `order: strict` or `in_order`, or compare fewer calls, with `only` or in a single turn",
+        ),
+    ];
+    let cases = rows.iter().enumerate().map(|(number, (check, _))| {
+        json!({"id": number.to_string(), "input": "pay", "assert": [check]}).to_string()
+    });
+    let cases: Vec<String> = cases.collect();
+    let tested = line_project(&lines).file("a.test.jsonl", &cases.join("\n")).test(&[]);
+    for (number, (_, words)) in rows.iter().enumerate() {
+        let case = tested.case(&number.to_string());
+        let expected = if words.is_empty() { "passed" } else { "failed" };
+        assert_eq!(case["status"], expected, "{case:#}");
+        assert!(case.to_string().contains(words), "{words}: {}", case["error"]);
+    }
+}
