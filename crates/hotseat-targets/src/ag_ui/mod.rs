@@ -197,7 +197,7 @@ impl AgUiSession {
                 break;
             }
         }
-        if let Some(unfinished) = decoder.unfinished().filter(|_| run.has_ended()) {
+        if let Some(unfinished) = decoder.unfinished().filter(|_| !run.is_running()) {
             let (turn_id, message) = (turn_id, trailing_partial_event(&unfinished));
             recorder.emit(Note { turn_id, message, event: None });
         }

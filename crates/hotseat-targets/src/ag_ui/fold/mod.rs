@@ -25,6 +25,7 @@ use hotseat_trace::{
 use serde_json::{Value, json};
 
 use self::error::{EventProblem, MAX_RUN_BOUNDARIES, ProtocolViolation};
+use self::run::RunProgress;
 pub use self::run::{
     FinishedRun, FoldOptions, OpenInterrupt, PayloadSink, ProtocolStrictness, RunEnd, RunFold, RunRequest,
     UnansweredCall,
@@ -43,7 +44,12 @@ impl RunFold<'_> {
 
     /// Returns true if the agent has ended its run and has not started another.
     pub fn has_ended(&self) -> bool {
-        self.ended
+        self.progress == RunProgress::Ended
+    }
+
+    /// Returns true if no end of a run stands.
+    pub fn is_running(&self) -> bool {
+        self.progress == RunProgress::Running
     }
 
     /// Ends the run without its rest: no request of the conversation follows.
@@ -100,7 +106,7 @@ impl RunFold<'_> {
             self.process(event, at, out)?;
         }
         self.settle(out);
-        if !self.ended {
+        if self.progress == RunProgress::Running {
             return Ok(RunEnd::Truncated);
         }
         if let Some(error) = self.failed {
@@ -309,7 +315,7 @@ impl RunFold<'_> {
         out(AgentRunFailed { turn_id: self.turn_id(), error: error.clone() }.into());
         self.failed.get_or_insert(error);
         self.open_runs.clear();
-        self.ended = true;
+        self.progress = RunProgress::Ended;
     }
 
     fn note_thinking(&mut self, out: PayloadSink<'_>) {
@@ -327,7 +333,7 @@ impl RunFold<'_> {
         {
             self.note(out, format!("the agent uses the unknown protocol version {version}"));
         }
-        self.ended = false;
+        self.progress = RunProgress::Running;
         let run_id = e.run_id.unwrap_or_default();
         if !self.open_runs.contains(&run_id) {
             self.open_runs.push(run_id.clone());
@@ -338,7 +344,8 @@ impl RunFold<'_> {
     fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), ProtocolViolation> {
         self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
         let run_id = e.run_id.unwrap_or_default();
-        let ended = self.end_run(&run_id);
+        let progress = self.end_run(&run_id);
+        let ended = progress != RunProgress::Running;
         // A snapshot tells whether the server knows one call or two.
         let has_snapshot = !self.snapshots.is_empty();
         if ended {
@@ -365,18 +372,26 @@ impl RunFold<'_> {
         .into());
         self.raise(asked, out);
         self.awaited_calls.extend(outcome.pending_tool_call_ids);
-        self.ended = ended;
+        self.progress = progress;
         Ok(())
     }
 
-    /// Ends the run with this id. Returns false if it is one within another run, which goes on.
-    fn end_run(&mut self, id: &Arc<str>) -> bool {
+    /// Ends the run with this id, or the last one. A run within another one leaves that open.
+    fn end_run(&mut self, id: &Arc<str>) -> RunProgress {
         let place = self.open_runs.iter().rposition(|open| open == id);
+        let is_other = place.is_none()
+            && !id.is_empty()
+            && **id != *self.request.run_id
+            && self.open_runs.iter().any(|open| !open.is_empty());
         match place.or(self.open_runs.len().checked_sub(1)) {
             Some(inner @ 1..) => drop(self.open_runs.remove(inner)),
             Some(0) | None => self.open_runs.clear(),
         }
-        self.open_runs.is_empty()
+        match self.open_runs.is_empty() {
+            false => RunProgress::Running,
+            true if is_other => RunProgress::OtherEnded,
+            true => RunProgress::Ended,
+        }
     }
 
     fn note_other_thread(&mut self, event: &str, thread: Option<&str>, out: PayloadSink<'_>) {

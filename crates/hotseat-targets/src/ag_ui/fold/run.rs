@@ -91,8 +91,7 @@ pub struct RunFold<'t> {
     /// Number of starts and ends of protocol runs.
     pub(super) boundaries: usize,
     pub(super) started: bool,
-    /// True if the agent has ended its run and has not started another.
-    pub(super) ended: bool,
+    pub(super) progress: RunProgress,
     /// Ids of the runs that have not ended: the run itself, then those of other agents within it.
     pub(super) open_runs: Vec<Arc<str>>,
     /// True if the rest of the answer is not read, so no request follows.
@@ -127,6 +126,16 @@ pub struct RunFold<'t> {
     pub(super) awaited_calls: Vec<Arc<str>>,
     /// Notes already recorded, so that none is repeated.
     pub(super) recorded_notes: HashSet<String>,
+}
+
+/// How far the agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunProgress {
+    Running,
+    /// A run ended that did not start here: perhaps one within the run, which goes on. The end of the stream decides.
+    OtherEnded,
+    /// The agent has ended its run and has not started another.
+    Ended,
 }
 
 /// A call whose arguments are being streamed, or that may turn out to be two calls.
@@ -228,7 +237,7 @@ impl<'t> RunFold<'t> {
             now: TimeOffset::default(),
             boundaries: 0,
             started: false,
-            ended: false,
+            progress: RunProgress::Running,
             open_runs: Vec::new(),
             is_abandoned: false,
             failed: None,

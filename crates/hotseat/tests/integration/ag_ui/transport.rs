@@ -425,6 +425,31 @@ fn inner_run_ends_only_itself() {
     }
 }
 
+/// A `RUN_FINISHED` with an id that no run has may be that of a run within the requested one.
+#[test]
+fn the_end_of_an_unknown_run_hides_no_later_call() {
+    const LONGER_THAN_TRAILING_DATA: Duration = Duration::from_millis(400);
+    let agent_with = |rest: fn(FakeRun) -> FakeRun| {
+        agent(move |run| {
+            let run = run.started().text("Looking.");
+            rest(run.raw_event(json!({"type": "RUN_FINISHED", "runId": "another"})))
+        })
+    };
+    let run = |agent: FakeAgent| TestConversation::new(&agent).user_says("hi").run();
+    let told = run(agent_with(|run| {
+        run.pause(LONGER_THAN_TRAILING_DATA).tool("c1", "pay", &json!({}), Some(json!("paid"))).finished()
+    }));
+    let told = told.passed().assert_note("RUN_FINISHED has run another, RUN_STARTED has");
+    assert_eq!(told.calls(), ["1 pay {} → paid"]);
+    let late = run(agent_with(|run| run.pause(LONGER_THAN_TRAILING_DATA).error("boom", None)));
+    late.failed(AgentError, "the agent failed: boom");
+    // The end of the stream ends the run.
+    run(agent_with(|run| run)).passed();
+    let open = agent_with(FakeRun::hang);
+    let told = TestConversation::new(&open).timeouts(WAIT_LIMIT, SHORT).user_says("hi").run();
+    told.failed(Timeout, "the agent sent nothing for").assert_note("RUN_FINISHED has run another");
+}
+
 /// A72: the time before the first byte belongs to the turn.
 #[test]
 fn turn_lasts_from_request_to_end_of_run() {
