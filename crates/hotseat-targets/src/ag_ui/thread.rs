@@ -94,6 +94,8 @@ pub struct EarlierMessages {
     pub ids: HashSet<String>,
     /// Texts of the user messages.
     pub user_texts: HashSet<String>,
+    /// The same texts in their order.
+    user_text_order: Vec<String>,
     /// Texts of the agent.
     pub agent_texts: Vec<String>,
     /// Ids of the calls.
@@ -351,6 +353,7 @@ impl ConversationThread {
         EarlierMessages {
             ids: older.clone().filter_map(HistoryMessage::id).map(str::to_string).collect(),
             user_texts: texts("user").collect(),
+            user_text_order: texts("user").collect(),
             agent_texts: texts("assistant").filter(|text| !text.trim().is_empty()).collect(),
             calls: older.clone().flat_map(HistoryMessage::calls).map(|(id, _)| id).collect(),
         }
@@ -367,9 +370,20 @@ impl ConversationThread {
         let said = |message: &MessageObject| wire::text(message.get("content"));
 
         let by_id = snapshot.iter().position(|message| wire::id(message) == Some(&self.turn.user_message));
-        // A server may assign its own ids to user messages or change their text.
-        let by_text =
-            || snapshot.iter().rposition(|message| new_user(message) && said(message) == self.turn.user_text);
+        // A server may assign its own ids to user messages or change their text. If the user has said the same before, a snapshot
+        // from before the turn has only the earlier messages.
+        let is_before_turn = || {
+            let users = snapshot.iter().filter(|message| wire::role(message) == "user");
+            before.is_some_and(|before| {
+                users.map(|message| said(message)).eq(before.user_text_order.iter().cloned())
+            })
+        };
+        let by_text = || {
+            let found = snapshot
+                .iter()
+                .rposition(|message| new_user(message) && said(message) == self.turn.user_text);
+            found.filter(|_| !is_before_turn())
+        };
         let unheard =
             |message: &MessageObject| before.is_none_or(|before| !before.user_texts.contains(&said(message)));
         let by_news = || snapshot.iter().position(|message| new_user(message) && unheard(message));

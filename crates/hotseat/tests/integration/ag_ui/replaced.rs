@@ -178,3 +178,40 @@ fn a_new_message_of_an_earlier_turn_counts_once() {
         assert_eq!(counts(known), ["2 Done."]);
     }
 }
+
+/// A server may rename user messages, and the user may say the same twice.
+#[test]
+fn renamed_equal_user_messages_keep_their_turns() {
+    let user = |id: &str| json!({"id": id, "role": "user", "content": "yes"});
+    let call = json!({"id": "c", "type": "function", "function": {"name": "pay", "arguments": "{}"}});
+    let first = [
+        json!({"id": "m1", "role": "assistant", "content": "Paid.", "toolCalls": [call]}),
+        json!({"id": "t1", "role": "tool", "toolCallId": "c", "content": "done"}),
+    ];
+    let second = json!({"id": "m2", "role": "assistant", "content": "Sent."});
+    // The snapshot of the second turn is from before the turn, from its end, or has other ids for all messages.
+    for kind in ["before", "after", "all renamed"] {
+        let (first, second) = (first.clone(), second.clone());
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
+            if request.index == 0 {
+                return run.messages_snapshot([&[user("x")][..], &first].concat()).finished();
+            }
+            let (mut first, mut second) = (first.clone(), second.clone());
+            if kind == "all renamed" {
+                for (number, message) in first.iter_mut().chain([&mut second]).enumerate() {
+                    message["id"] = json!(format!("r{number}"));
+                }
+            }
+            let before = [&[user("y")][..], &first].concat();
+            match kind {
+                "before" => run.messages_snapshot(before).text("Sent."),
+                _ => run.messages_snapshot([&before[..], &[user("z"), second]].concat()),
+            }
+            .finished()
+        });
+        let told = TestConversation::new(&agent).user_says("yes").user_says("yes").run().passed();
+        assert_eq!(told.texts(), ["1 Paid.", "2 Sent."], "{kind}");
+        assert_eq!(told.calls(), ["1 pay {} → done"], "{kind}");
+    }
+}
