@@ -545,6 +545,7 @@ mod tests {
                     input: Some(json!({"n": 1, "m": 2})),
                     text: None,
                     ended_us: None,
+                    message_id: None,
                 },
             )
             .seen(3, "s1", "pay", json!({"m": 2, "n": 1.0}))

@@ -552,6 +552,7 @@ impl DecisionApplier<'_> {
                 input: Some(input.clone()),
                 text: None,
                 ended_us: None,
+                message_id: None,
             });
         }
         self.state.outstanding.remove(&EffectKey::Approval(at));

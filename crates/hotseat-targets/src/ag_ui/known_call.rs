@@ -24,6 +24,8 @@ pub struct KnownCall {
     pub result_source: Option<ResultSource>,
     /// True if its result is an error.
     pub has_failed: bool,
+    /// True if the trace has the message that makes it.
+    pub has_message: bool,
     /// True if events brought it.
     pub is_streamed: bool,
     /// True if events brought it and a snapshot lists it by the same id.

@@ -13,6 +13,7 @@ mod history;
 mod id_map;
 mod known_call;
 mod recorded_texts;
+mod reply_order;
 mod request;
 mod sequence;
 mod thread;

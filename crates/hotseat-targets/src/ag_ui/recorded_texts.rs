@@ -20,9 +20,17 @@ pub(super) const MAX_CONTINUED_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct RecordedTexts {
     hasher: RandomState,
-    /// All texts, with the start of the first message that has them.
-    all: HashMap<TrimmedKey, TimeOffset>,
+    /// All texts, with the first message that has them.
+    all: HashMap<TrimmedKey, FirstMessage>,
     by_id: IdMap<MessageTexts>,
+}
+
+/// The first message with a text.
+#[derive(Debug)]
+struct FirstMessage {
+    started: TimeOffset,
+    /// Its id, if no other message has the text.
+    only_id: Option<Arc<str>>,
 }
 
 /// Recorded texts of one message.
@@ -49,7 +57,9 @@ impl RecordedTexts {
     /// Adds a text of a message. Returns true if it is new.
     pub fn add(&mut self, id: &Arc<str>, text: &Arc<str>, started: TimeOffset) -> bool {
         let keys = self.keys(text);
-        self.all.entry(keys.0).or_insert(started);
+        let first =
+            self.all.entry(keys.0).or_insert_with(|| FirstMessage { started, only_id: Some(id.clone()) });
+        first.only_id.take_if(|first| *first != *id);
         let none = || MessageTexts { started, keys: HashSet::new(), texts: Vec::new() };
         let of_message = self.by_id.get_or_insert_with(id, none);
         let is_new = of_message.keys.insert(keys);
@@ -66,7 +76,22 @@ impl RecordedTexts {
             return None;
         }
         let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
-        of_message.map(|known| known.started).or_else(|| self.all.get(&self.keys(text).0).copied())
+        of_message
+            .map(|known| known.started)
+            .or_else(|| self.all.get(&self.keys(text).0).map(|first| first.started))
+    }
+
+    /// Returns true if no text is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the id of the message that a snapshot lists with this id and text: its own, or that of the only message with the text.
+    pub fn message_of(&self, id: &str, text: &str) -> Option<Arc<str>> {
+        if !id.is_empty() && (text.trim().is_empty() || self.by_id.get(id).is_some()) {
+            return Some(id.into());
+        }
+        self.all.get(&self.keys(text).0)?.only_id.clone()
     }
 
     /// Returns true if the message with this id has this text.

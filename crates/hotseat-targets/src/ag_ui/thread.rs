@@ -11,6 +11,7 @@ use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, R
 use super::id_map::IdMap;
 use super::known_call::{KnownArguments, KnownCall};
 use super::recorded_texts::RecordedTexts;
+use super::reply_order::CallingMessage;
 use super::wire::{self, MessageObject};
 
 /// Answers to be sent with the next run.
@@ -63,6 +64,8 @@ pub struct ThreadTurn {
     pub user_text: String,
     /// Agent texts that are in the trace.
     pub recorded_texts: RecordedTexts,
+    /// Calls with the message that the order of the events shows, as long as the trace does not have it.
+    pub calling_messages: Vec<CallingMessage>,
     /// Bytes of the texts that continued an earlier text of their message. The trace has only what they added.
     pub continued_bytes: usize,
     /// Wire ids of the calls, in order.
@@ -205,6 +208,7 @@ impl ConversationThread {
             arguments: KnownArguments::Unknown,
             result_source: None,
             has_failed: false,
+            has_message: false,
             is_streamed: origin == Origin::Stream,
             is_listed: false,
         };

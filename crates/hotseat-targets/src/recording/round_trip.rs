@@ -72,7 +72,15 @@ fn event() -> impl Strategy<Value = Payload> {
             .into()
         }),
         (id(), prop::option::of(value()), prop::option::of(text())).prop_map(move |(id, input, text)| {
-            ToolArguments { turn_id: turn(), tool_call_id: id.into(), input, text, ended_us: None }.into()
+            ToolArguments {
+                turn_id: turn(),
+                tool_call_id: id.into(),
+                input,
+                text,
+                ended_us: None,
+                message_id: None,
+            }
+            .into()
         }),
         (id(), value(), origin()).prop_map(move |(id, output, origin)| ToolCompleted {
             turn_id: turn(),

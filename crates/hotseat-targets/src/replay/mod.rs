@@ -322,7 +322,15 @@ impl TurnReplay<'_> {
                     RecordedArguments::Broken(text) => (None, Some(text.clone())),
                 };
                 let ended_us = event.ended.map(|ended| self.to_offset(ended));
-                ToolArguments { turn_id, tool_call_id: id.as_str().into(), input, text, ended_us }.into()
+                ToolArguments {
+                    turn_id,
+                    tool_call_id: id.as_str().into(),
+                    input,
+                    text,
+                    ended_us,
+                    message_id: None,
+                }
+                .into()
             }
             RecordedEventKind::ToolResult { id, result, origin: Origin::Client } => {
                 let reply = self.answer_call(id, result, event)?;

@@ -255,7 +255,7 @@ impl<'a> TurnRecorder<'a> {
             }
         };
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
-        self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text, ended_us });
+        self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text, ended_us, message_id: None });
     }
 
     pub(crate) fn record_result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {

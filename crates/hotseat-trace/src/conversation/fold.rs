@@ -324,6 +324,12 @@ impl TracedConversation {
 
     fn set_arguments(&mut self, p: &ToolArguments, at: TimeOffset) {
         self.update_call(&p.tool_call_id, |call| {
+            if let Some(message) = &p.message_id {
+                call.message_id = Some(message.clone());
+                if p.input.is_none() && p.text.is_none() {
+                    return;
+                }
+            }
             call.arguments = match (&p.input, &p.text) {
                 (Some(input), _) => input.clone(),
                 (None, Some(text)) => Value::String(text.clone()),

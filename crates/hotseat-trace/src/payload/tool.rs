@@ -119,6 +119,9 @@ members! {
             text?: Option<String>,
             /// When the arguments were complete if before the event: the arrival of their last part.
             ended_us?: Option<TimeOffset>,
+            /// Message that makes the call, if that is known only after the start of the call. Without `input` and `text`, the
+            /// arguments stay as they are.
+            message_id?: Option<Arc<str>>,
         }
         /// `tool.completed`
         ToolCompleted {

@@ -29,9 +29,10 @@ impl RunFold<'_> {
         match known {
             // Arguments received before the announcement belong to the call.
             None => {
-                let (subagent, message_id) = (e.subagent_run_id, e.parent_message_id.clone());
+                let (subagent, message_id) = (e.subagent_run_id.clone(), e.parent_message_id.clone());
                 let seen = CallSighting { subagent, message_id, ..CallSighting::default() };
                 self.record_new_call(&id, &e.tool_call_name, seen, out);
+                self.add_call_to_reply(&id, e.subagent_run_id.as_ref());
             }
             Some(_) if other_tool => {
                 self.open_calls.insert(id.clone(), std::mem::take(&mut open));
@@ -110,6 +111,9 @@ impl RunFold<'_> {
         let started = started_us.unwrap_or_else(|| self.start_time(self.now));
         let started_us = (started != self.now).then_some(started);
         let tool_call_id = self.thread.add_call(id, name, origin, started);
+        if let Some(call) = self.thread.calls.get_mut(id) {
+            call.has_message = message_id.is_some();
+        }
         out(ToolInvocation {
             turn_id: self.turn_id(),
             tool_call_id,
@@ -229,7 +233,8 @@ impl RunFold<'_> {
             }
             KnownArguments::Unknown => (None, None),
         };
-        out(ToolArguments { turn_id: self.turn_id(), tool_call_id, input, text, ended_us }.into());
+        out(ToolArguments { turn_id: self.turn_id(), tool_call_id, input, text, ended_us, message_id: None }
+            .into());
     }
 
     pub(super) fn tool_result(&mut self, mut e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
@@ -331,6 +336,9 @@ impl RunFold<'_> {
         origin: Origin,
         out: PayloadSink<'_>,
     ) {
+        if origin == Origin::Stream {
+            self.add_result_to_reply(id);
+        }
         let source = self.answering();
         let Some(call) = self.thread.calls.get_mut(id) else { return };
         call.result_source = Some(source);

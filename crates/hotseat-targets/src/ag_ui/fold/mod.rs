@@ -4,6 +4,7 @@
 //! it is reported (in events, in a snapshot, again after an interrupt), and a call reported only in a
 //! snapshot counts as well.
 
+mod calling_message;
 mod calls;
 mod earlier_turns;
 mod error;
@@ -447,6 +448,7 @@ impl RunFold<'_> {
             let snapshots = std::mem::take(&mut self.snapshots);
             self.reconcile(&snapshots, out);
         }
+        self.tell_calling_messages(out);
         for result in std::mem::take(&mut self.orphan_results) {
             self.tool_result(result, Origin::Stream, out);
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::chunks::ChunkExpander;
 use super::super::id_map::IdMap;
+use super::super::reply_order::ReplyOrder;
 use super::super::sequence::SequenceRules;
 use super::super::thread::ConversationThread;
 use super::super::wire::{self, Event, MessageObject};
@@ -108,6 +109,8 @@ pub struct RunFold<'t> {
     pub(super) calls_in_order: Vec<Arc<str>>,
     /// The same calls as a set.
     pub(super) calls_in_run: IdMap<()>,
+    /// Texts and calls of the current reply.
+    pub(super) reply: ReplyOrder,
     /// Calls announced after the last text and the last result.
     pub(super) last_calls: Vec<Arc<str>>,
     /// Results of unknown calls; a later event or snapshot may still announce the call.
@@ -247,6 +250,7 @@ impl<'t> RunFold<'t> {
             open_calls: IdMap::default(),
             calls_in_order: Vec::new(),
             calls_in_run: IdMap::default(),
+            reply: ReplyOrder::default(),
             last_calls: Vec::new(),
             orphan_results: Vec::new(),
             unannounced_result: None,

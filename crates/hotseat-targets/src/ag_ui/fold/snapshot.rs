@@ -137,6 +137,7 @@ impl RunFold<'_> {
         // A producer may use other ids in snapshots: such calls are matched by tool and arguments.
         if let Some(twin) = context.unlisted.take(call.name, &arguments) {
             self.complete_arguments(&twin, arguments, out);
+            self.tell_message_of_snapshot(&twin, message, out);
             self.thread.add_alias(call.id.into(), twin);
             return;
         }
@@ -232,6 +233,7 @@ impl RunFold<'_> {
             }
         }
         self.complete_arguments(id, arguments, out);
+        self.tell_message_of_snapshot(id, message, out);
     }
 
     /// Completes the arguments of a call from a snapshot; parts of a stream may have been lost.

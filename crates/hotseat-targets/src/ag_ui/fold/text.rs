@@ -33,6 +33,9 @@ impl RunFold<'_> {
         if self.open_texts.contains_key(&e.message_id) {
             return;
         }
+        if role == "assistant" {
+            self.reply.begin_text();
+        }
         let open = OpenText {
             role,
             earlier_text: before,

@@ -3,6 +3,7 @@
 //!
 //! `A123` in a comment is the row number in the list of behaviours that the adapter implements.
 
+mod calling_messages;
 mod calls;
 mod chunks;
 mod client_tools;
