@@ -231,6 +231,21 @@ impl AgUiWriter {
         json!({"type": "MESSAGES_SNAPSHOT", "messages": self.all_messages()})
     }
 
+    /// Adds the messages of a turn beside the run, as far as the client did not send them: a snapshot replaces all that it has.
+    pub fn add_turn_beside(&mut self, turn: Vec<Value>) {
+        let messages = self.all_messages();
+        let mut place = messages.len();
+        for message in turn {
+            match messages.iter().position(|known| is_same_message(known, &message)) {
+                Some(known) => place = known + 1,
+                None => {
+                    messages.insert(place, message);
+                    place += 1;
+                }
+            }
+        }
+    }
+
     /// Returns the messages of the thread, also those that the client did not send.
     fn all_messages(&mut self) -> &mut Vec<Value> {
         if let Some(earlier) = self.earlier.take() {
@@ -257,6 +272,13 @@ impl AgUiWriter {
             _ => drop(self.messages.remove(place)),
         }
     }
+}
+
+/// Returns true if two messages have one id, or one text: clients may give ids of their own.
+fn is_same_message(one: &Value, other: &Value) -> bool {
+    let has_text = one["content"].as_str().is_some_and(|text| !text.is_empty());
+    let is_same_text = has_text && one["role"] == other["role"] && one["content"] == other["content"];
+    one["id"] == other["id"] || (is_same_text && one.get("toolCallId") == other.get("toolCallId"))
 }
 
 /// Adds the sub-agent to an event or message of a joined agent.

@@ -498,6 +498,23 @@ fn changed_history(at: &str, problem: &str) -> RequestError {
     RequestError::conflict(message).with_member(at)
 }
 
+/// Returns the messages of each selected turn of the user, with the ids that the client gave to those of the user.
+pub fn messages_of_turns(
+    state: &ConversationState,
+    is_selected: impl Fn(&TurnState) -> bool,
+) -> Vec<Vec<Value>> {
+    let stored = StoredThread::new(state);
+    let selected = user_turns(&stored).into_iter().filter(|asked| is_selected(asked.turn));
+    let messages = selected.map(|asked| {
+        let mut messages = stored.messages_of_turn(asked.index);
+        if let (Some(said), Some(id)) = (messages.first_mut(), client_id(asked.turn)) {
+            said["id"] = json!(id);
+        }
+        messages
+    });
+    messages.collect()
+}
+
 /// Returns the stored history of a thread as messages, for clients that do not send it.
 pub fn messages(state: &ConversationState) -> Vec<Value> {
     let stored = StoredThread::new(state);

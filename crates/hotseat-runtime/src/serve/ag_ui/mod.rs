@@ -8,6 +8,7 @@ mod history;
 mod request;
 mod stored_thread;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,16 +18,18 @@ pub use request::{AgUiRequest, parse_request};
 use request::{MessageBody, ThreadMessage};
 
 use super::client::{
-    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, RequestError, ServedAgent, TurnFailure,
-    UsageByModel, client_calls, host_error, is_user_turn, open_approvals, open_questions,
+    ClientExchange, ClientInput, ClientUpdate, ExchangeEnd, ExchangeStep, RequestError, ServedAgent,
+    TurnFailure, UsageByModel, client_calls, host_error, is_user_turn, open_approvals, open_questions,
 };
-use crate::conversation::{ConversationState, OperationAddress};
-use crate::ids::ConversationId;
+use crate::conversation::{ConversationState, OperationAddress, TurnState};
+use crate::ids::{ConversationId, TurnId};
 
 /// Run in progress.
 pub struct AgUiRun {
     talk: ClientExchange,
     writer: AgUiWriter,
+    /// Turns that had ended before the run: the client has their messages.
+    earlier_turns: BTreeSet<TurnId>,
 }
 
 /// Next events of a run.
@@ -66,6 +69,8 @@ impl AgUiRun {
         check_thread(&state, &input.messages, &mut brought)?;
         let shared = input.state.clone().unwrap_or_else(|| state.shared.clone());
         let talk = ClientExchange::start(handle, &state, brought).await?;
+        let ended = state.turns.iter().filter(|turn| !turn.is_active());
+        let earlier_turns = ended.map(|turn| turn.id.clone()).collect();
         let earlier = news.is_without_history.then(|| Box::new(state));
         let writer = AgUiWriter::new(&input.thread, &input.run, earlier, input.raw);
         let mut events = vec![writer.started()];
@@ -73,7 +78,7 @@ impl AgUiRun {
         if input.state.is_none() && !shared.is_null() {
             events.push(serde_json::json!({"type": "STATE_SNAPSHOT", "snapshot": shared}));
         }
-        Ok((AgUiRun { talk, writer }, events))
+        Ok((AgUiRun { talk, writer, earlier_turns }, events))
     }
 
     /// Waits for the next events.
@@ -81,6 +86,9 @@ impl AgUiRun {
         loop {
             match self.talk.next().await {
                 Ok(ExchangeStep::Updates(told)) => {
+                    if told.iter().any(ClientUpdate::replaces_messages) {
+                        self.add_turns_beside().await;
+                    }
                     let events: Vec<Value> = told.iter().flat_map(|told| self.writer.write(told)).collect();
                     if !events.is_empty() {
                         return AgUiBatch::Events(events);
@@ -93,6 +101,17 @@ impl AgUiRun {
                     return AgUiBatch::Last(vec![self.writer.failed(&failure, &UsageByModel::default())]);
                 }
             }
+        }
+    }
+
+    /// Adds the messages of turns that run beside this one, before a snapshot replaces the messages of the client.
+    async fn add_turns_beside(&mut self) {
+        // A closed conversation ends the run.
+        let Ok(state) = self.talk.state().await else { return };
+        let is_beside =
+            |turn: &TurnState| !self.talk.follows(&turn.id) && !self.earlier_turns.contains(&turn.id);
+        for turn in history::messages_of_turns(&state, is_beside) {
+            self.writer.add_turn_beside(turn);
         }
     }
 

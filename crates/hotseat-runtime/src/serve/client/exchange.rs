@@ -204,6 +204,19 @@ impl ClientExchange {
         }
     }
 
+    /// Returns the present state of the conversation.
+    ///
+    /// # Errors
+    /// If the conversation is closed.
+    pub async fn state(&self) -> Result<ConversationState, RequestError> {
+        self.handle.state().await.map_err(host_error)
+    }
+
+    /// Returns true for turns whose updates the exchange passes on.
+    pub fn follows(&self, turn: &TurnId) -> bool {
+        self.translator.follows(turn)
+    }
+
     /// Returns all updates that are available without waiting, or `None`.
     fn ready_updates(&mut self) -> Option<Vec<ClientUpdate>> {
         let mut told = Vec::new();

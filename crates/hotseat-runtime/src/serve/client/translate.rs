@@ -72,6 +72,13 @@ pub enum ClientUpdate {
     TurnEnded { failure: Option<TurnFailure> },
 }
 
+impl ClientUpdate {
+    /// Returns true if a client of AG-UI gets all its messages again, changed.
+    pub fn replaces_messages(&self) -> bool {
+        matches!(self, ClientUpdate::MessageWithdrawn { .. } | ClientUpdate::ArgumentsEdited { .. })
+    }
+}
+
 /// Speaker of a message or call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Speaker {

@@ -1,11 +1,14 @@
 //! Concurrent turns, and behaviour without a connected client.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hotseat_http::IncomingResponse;
-use hotseat_model::LiveModel;
 use hotseat_model::script::{Rule, ScriptedModel};
+use hotseat_model::{
+    LiveModel, Model, ModelError, ModelErrorKind, ModelRequest, ReplyDelta, ReplyFuture, ReplySink,
+};
 use hotseat_runtime::definition::{Persona, mock, persona, task, tool, workflow};
 use hotseat_runtime::live::HostOptions;
 use hotseat_runtime::serve::{InputLine, ServeOptions, ServedAgent, serve_lines};
@@ -84,6 +87,67 @@ async fn second_message_starts_turn_during_async_turn() {
     let said: Vec<&str> = state.messages.iter().map(|message| &*message.content).collect();
     let expected = ["find it", "I have started.", "what time is it?", "It is noon.", "I found gold."];
     assert_eq!(said, expected);
+}
+
+/// A model whose first reply to the question about the time breaks off when the other turn has ended.
+struct RestartingModel {
+    model: LiveModel<ScriptedModel>,
+    has_restarted: AtomicBool,
+}
+
+impl Model for RestartingModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
+        let asks_time = format!("{:?}", request.messages.last()).contains("what time");
+        if !asks_time || self.has_restarted.swap(true, Ordering::SeqCst) {
+            return self.model.call(request, sink);
+        }
+        Box::pin(async move {
+            sink.delta(ReplyDelta::Text { text: "It may be".to_string() });
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            Err(ModelError::new(ModelErrorKind::Server, "restarted"))
+        })
+    }
+}
+
+/// A snapshot replaces all messages of the client, also those that a turn beside the run has brought meanwhile.
+#[tokio::test]
+async fn snapshots_have_the_messages_of_turns_beside_the_run() {
+    for sends_history in [true, false] {
+        let model = RestartingModel { model: answers(), has_restarted: AtomicBool::new(false) };
+        let served = serve(&researcher(500), model).await;
+        let mut client = AgUiClient::new(&served, "t");
+        client.user("find it");
+        let first = served.post("/", &client.body(None)).await;
+        let (seen, rest) = read_until(first, "TOOL_CALL_END").await;
+        client.process_events(&events(&seen));
+        let mut beside = AgUiClient::new(&served, "t");
+        if sends_history {
+            beside.messages.clone_from(&client.messages);
+        }
+        let told = beside.say("what time is it?").await;
+        assert!(told.iter().any(|event| event["type"] == "MESSAGES_SNAPSHOT"), "{told:#?}");
+        let said = beside.messages.iter().map(|message| message["content"].as_str().unwrap_or_default());
+        let said: Vec<&str> = said.collect();
+        let has = |text: &str| said.iter().filter(|said| said.contains(text)).count();
+        for text in [
+            "find it",
+            "I have started.",
+            "{\"found\":\"gold\"}",
+            "I found gold.",
+            "what time",
+            "It is noon.",
+        ] {
+            assert_eq!(has(text), 1, "{text}: {said:#?}");
+        }
+        assert_eq!(has("It may be"), 0, "{said:#?}");
+        let place = |text: &str| said.iter().position(|said| said.contains(text));
+        assert!(place("I found gold.") < place("what time"), "the turns stay together: {said:#?}");
+        tokio::time::timeout(EVENT_TIMEOUT, text(rest)).await.expect("the first run ends");
+    }
 }
 
 #[tokio::test]
