@@ -240,3 +240,23 @@ target: clerk
     let run = project.suite("b", judged).hotseat(&["test", "--dry-run"]);
     assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");
 }
+
+/// Each model call reads the whole conversation: recorded whole each time, a long one would reach the limits on an agent's data.
+#[test]
+fn traces_grow_by_what_is_new_in_a_turn() {
+    let text = "x".repeat(2_000);
+    let turns = |count: usize| vec![json!({"input": text}); count];
+    let trace_of = |count: usize| {
+        let case = json!({"id": "a", "turns": turns(count)});
+        let project = project().file("a.test.json", &case.to_string());
+        project.test(&["--trace", "out/trace.jsonl"]).assert_all_passed();
+        project.workspace.read("out/trace.jsonl")
+    };
+    let short = trace_of(1);
+    let is_whole = |line: &&str| line.contains("workflow.started") && line.contains(&text);
+    assert!(short.lines().any(|line| is_whole(&line)), "short inputs stay whole: {short}");
+    let (some, many) = (trace_of(20), trace_of(40));
+    let added = many.len() - some.len();
+    assert!(added < 20 * 30_000, "20 further turns take {added} bytes");
+    assert!(many.contains("\"input\":{\"sha256\":"), "{many}");
+}

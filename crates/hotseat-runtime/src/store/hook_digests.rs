@@ -13,19 +13,33 @@ use hotseat_trace::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Maximum size of a value that stays as it is. A digest is smaller, so it stays as well.
-const MAX_WHOLE_BYTES: usize = 256;
+/// Maximum size of a value that stays as it is in a store. A digest is smaller, so it stays as well.
+const MAX_STORED_BYTES: usize = 256;
 
 /// Replaces long inputs and outputs of hook runs by digests.
-#[derive(Debug, Default)]
-pub(crate) struct HookDigests {
+#[derive(Debug)]
+pub struct HookDigests {
+    /// Maximum size of a value that stays as it is.
+    max_bytes: usize,
     /// The last value with its replacement: a run and its first task have the same input.
     last: Option<(Arc<Value>, Arc<Value>)>,
 }
 
+/// For stores.
+impl Default for HookDigests {
+    fn default() -> Self {
+        HookDigests::new(MAX_STORED_BYTES)
+    }
+}
+
 impl HookDigests {
+    /// Keeps values up to this size.
+    pub fn new(max_bytes: usize) -> HookDigests {
+        HookDigests { max_bytes, last: None }
+    }
+
     /// Returns the record with a digest in place of the input or output of a hook run, or `None` if it stays as it is.
-    pub(crate) fn shorten(&mut self, record: &EventRecord) -> Option<EventRecord> {
+    pub fn shorten(&mut self, record: &EventRecord) -> Option<EventRecord> {
         let payload = match &record.payload {
             Payload::WorkflowStarted(p) if is_hook(p.origin) => {
                 Payload::WorkflowStarted(WorkflowStarted { input: self.digest(&p.input)?, ..p.clone() })
@@ -61,7 +75,7 @@ impl HookDigests {
         }
         let mut hash = ValueHash::default();
         hash.add_value(value);
-        if hash.bytes <= MAX_WHOLE_BYTES {
+        if hash.bytes <= self.max_bytes {
             return None;
         }
         let digest: String = hash.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -18,7 +18,7 @@ use std::pin::Pin;
 use hotseat_trace::EventRecord;
 
 pub use entry::{EntryCommit, LogEntry, StoredEntry};
-pub(crate) use hook_digests::HookDigests;
+pub use hook_digests::HookDigests;
 pub use in_memory::{InMemoryStore, StoreBounds};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -24,6 +24,7 @@ use hotseat_runtime::ids::{CallId, TurnId};
 use hotseat_runtime::live::{
     ConversationHandle, ConversationHost, HostError, HostOptions, ModelRegistry, Signal, Watcher,
 };
+use hotseat_runtime::store::HookDigests;
 use hotseat_trace::{
     AgentRunFailed, AttemptFailure, ConversationTurn, ErrorInfo, EventRecord, ExecutionInfo, ExecutionKind,
     FailureKind, InterruptRaised, Note, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed,
@@ -63,6 +64,10 @@ pub struct EmbeddedTarget {
     /// Models that `options.connector` can name.
     pub connectors: BTreeMap<String, ModelConnector>,
 }
+
+/// Maximum size of an input or output of a run that builds a request or extracts memories. A longer one is recorded as a digest: it
+/// repeats the conversation for each model call.
+const MAX_HOOK_VALUE_BYTES: usize = 4096;
 
 /// Turn options that an embedded agent supports.
 pub const SUPPORTED_OPTIONS: [&str; 2] = ["connector", "metadata"];
@@ -154,6 +159,7 @@ struct EmbeddedTurn<'a> {
     answered_calls: HashSet<Arc<str>>,
     /// Calls that the agent rejected; their tool is known from the move that follows.
     rejected_calls: Vec<ToolFailed>,
+    digests: HookDigests,
     /// Profile of the agent's model, and the connector that answers in its place in this turn.
     replaced_model: Option<(Arc<str>, Arc<str>)>,
     /// Agents in conversations of their own, by turn.
@@ -216,6 +222,7 @@ impl EmbeddedSession {
             interrupt_answers: HashMap::new(),
             answered_calls: HashSet::new(),
             rejected_calls: Vec::new(),
+            digests: HookDigests::new(MAX_HOOK_VALUE_BYTES),
             replaced_model: connector.map(|connector| (self.target.agent.profile(), connector.into())),
             called_agents: HashMap::new(),
             script,
@@ -440,6 +447,8 @@ impl EmbeddedTurn<'_> {
 
     /// Records an event of the agent in this trace.
     fn process(&mut self, record: &EventRecord) -> Result<TurnAction, TurnError> {
+        let shortened = self.digests.shorten(record);
+        let record = shortened.as_ref().unwrap_or(record);
         let mut payload = record.payload.clone();
         let said_in = payload.turn_id().cloned();
         let is_own = said_in.as_deref() == Some(self.agent_turn_id.as_str());
