@@ -63,10 +63,10 @@ impl From<Error> for JsonReadError {
 
 /// Describes an error in a text that is one line of a file: with its column, and without the line, which is always 1.
 pub fn error_in_line(error: &Error) -> String {
-    let words = error.to_string();
-    match words.rsplit_once(" at line ") {
-        Some((problem, _)) if error.line() > 0 => format!("{problem} in column {}", error.column()),
-        _ => words,
+    let (words, column) = (error.to_string(), error.column());
+    match words.strip_suffix(&format!(" at line {} column {column}", error.line())) {
+        Some(problem) => format!("{problem} in column {column}"),
+        None => words,
     }
 }
 
