@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use crate::cases::{Environment, MILLISECONDS, from_millis};
-use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, document_shape};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, LastOutput, MapView, NodeView, document_shape};
 use hotseat_targets::connection::http::{HttpClient, without_credentials};
 use hotseat_targets::process::{
-    GroupCommand, LastOutput, ProcessGroup, ProjectServers, SHUTDOWN_GRACE, find_missing_program,
+    GroupCommand, ProcessGroup, ProjectServers, SHUTDOWN_GRACE, collect_output, find_missing_program,
 };
 use hotseat_targets::recorder::SecretRedactor;
 
@@ -144,8 +144,10 @@ impl StartedAgent {
             .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
         let output = LastOutput::default();
         let mut readers = Vec::new();
-        readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().collect(stdout))));
-        readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().collect(stderr))));
+        readers
+            .extend(child.stdout.take().map(|stdout| tokio::spawn(collect_output(stdout, output.clone()))));
+        readers
+            .extend(child.stderr.take().map(|stderr| tokio::spawn(collect_output(stderr, output.clone()))));
         let mut agent = StartedAgent { shown, child, group, output, readers, redactor: redactor.clone() };
 
         let until = Instant::now() + start.timeout;
@@ -181,7 +183,7 @@ impl StartedAgent {
             })
             .await;
         }
-        match self.output.text().trim_end() {
+        match self.output.text().as_str() {
             "" => "it printed nothing".to_string(),
             text => format!("its last output:\n{}", self.redactor.message(text)),
         }

@@ -1,16 +1,11 @@
 //! Failures of programs that are MCP servers, with the end of their error output.
 
-use std::collections::VecDeque;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex};
 
+use hotseat_document::LastOutput;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::event::McpEventKind;
-use crate::lock;
-
-/// Maximum size of the error output that is kept.
-const MAX_ERROR_OUTPUT_BYTES: usize = 4 * 1024;
 
 /// Why a program does not answer.
 #[derive(Debug, Clone)]
@@ -27,22 +22,26 @@ impl ProgramFailure {
         ProgramFailure { message, error_output: None }
     }
 
+    fn with_output(message: String, errors: &LastOutput) -> ProgramFailure {
+        ProgramFailure { message, error_output: Some(errors.text()).filter(|text| !text.is_empty()) }
+    }
+
     /// A program that closed its output, with its exit status if it ended.
-    pub(super) fn ended(program: &str, status: Option<ExitStatus>, errors: &ErrorOutput) -> ProgramFailure {
+    pub(super) fn ended(program: &str, status: Option<ExitStatus>, errors: &LastOutput) -> ProgramFailure {
         let how = status.map_or("closed its output".to_string(), |status| format!("ended ({status})"));
-        ProgramFailure { message: format!("the program `{program}` {how}"), error_output: errors.text() }
+        ProgramFailure::with_output(format!("the program `{program}` {how}"), errors)
     }
 
     /// A program whose message no request can be answered with.
-    pub(super) fn invalid_message(program: &str, problem: &str, errors: &ErrorOutput) -> ProgramFailure {
+    pub(super) fn invalid_message(program: &str, problem: &str, errors: &LastOutput) -> ProgramFailure {
         let message = format!("the program `{program}` {problem}");
-        ProgramFailure { message, error_output: errors.text() }
+        ProgramFailure::with_output(message, errors)
     }
 
     /// A program that sent a line without an end.
-    pub(super) fn line_too_long(program: &str, max_bytes: usize, errors: &ErrorOutput) -> ProgramFailure {
+    pub(super) fn line_too_long(program: &str, max_bytes: usize, errors: &LastOutput) -> ProgramFailure {
         let message = format!("the program `{program}` printed a line of more than {max_bytes} bytes");
-        ProgramFailure { message, error_output: errors.text() }
+        ProgramFailure::with_output(message, errors)
     }
 
     /// The event that reports it.
@@ -51,28 +50,10 @@ impl ProgramFailure {
     }
 }
 
-/// The end of the error output of a program. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ErrorOutput(Arc<Mutex<VecDeque<u8>>>);
-
-impl ErrorOutput {
-    /// Reads to the end and keeps the last part.
-    pub(super) async fn collect(self, mut stderr: impl AsyncRead + Unpin) {
-        let mut buffer = vec![0; MAX_ERROR_OUTPUT_BYTES];
-        while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-            let mut kept = lock(&self.0);
-            kept.extend(&buffer[..read]);
-            let surplus = kept.len().saturating_sub(MAX_ERROR_OUTPUT_BYTES);
-            kept.drain(..surplus);
-        }
-    }
-
-    /// Returns the output kept so far, after an ellipsis if there was more.
-    fn text(&self) -> Option<String> {
-        let bytes: Vec<u8> = lock(&self.0).iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim().trim_start_matches('\u{FFFD}');
-        let ellipsis = if bytes.len() < MAX_ERROR_OUTPUT_BYTES { "" } else { "…" };
-        (!text.is_empty()).then(|| format!("{ellipsis}{text}"))
+/// Reads the error output of a program to its end, and keeps the last part.
+pub(super) async fn collect_errors(mut stderr: impl AsyncRead + Unpin, errors: LastOutput) {
+    let mut buffer = vec![0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        errors.push(&buffer[..read]);
     }
 }

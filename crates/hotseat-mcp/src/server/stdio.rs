@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use hotseat_document::LastOutput;
 use hotseat_document::json::to_line;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,7 +16,7 @@ use tokio::process::{Child, ChildStdin};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::program_failure::{ErrorOutput, ProgramFailure};
+use super::program_failure::{ProgramFailure, collect_errors};
 use crate::definition::{LaunchedUpstream, UpstreamCommand, UpstreamLauncher};
 use crate::event::{McpEvent, McpEventKind};
 use crate::frame::{Frame, RpcError};
@@ -123,8 +124,9 @@ impl StdioLink {
             let message = format!("the program `{program}` has no standard input and output");
             return Err(ProgramFailure::not_started(message));
         };
-        let errors = ErrorOutput::default();
-        let collected = child.stderr.take().map(|stderr| tokio::spawn(errors.clone().collect(stderr)));
+        let errors = LastOutput::default();
+        let collected =
+            child.stderr.take().map(|stderr| tokio::spawn(collect_errors(stderr, errors.clone())));
         let (lines, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
         let (exited, exit) = watch::channel(None);
         let requests = Arc::new(LinkRequests::default());
@@ -285,7 +287,7 @@ enum EndCause {
 struct ProgramEnd {
     program: String,
     exit: watch::Receiver<Option<ExitStatus>>,
-    errors: ErrorOutput,
+    errors: LastOutput,
     /// Reads the error output.
     collected: Option<JoinHandle<()>>,
 }

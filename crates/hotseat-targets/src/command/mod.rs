@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_document::excerpt;
+use hotseat_document::{LastOutput, excerpt};
 use hotseat_model::StopReason;
 use hotseat_trace::{AttemptFailure, FailureKind, Origin, TimeOffset};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::connection::TurnError;
 use crate::connection::http::HttpClient;
 use crate::message::json_text::append_piece;
 use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, unique_id};
-use crate::process::{GroupCommand, LastOutput, ProjectServers};
+use crate::process::{GroupCommand, ProjectServers};
 use crate::recorder::{TraceRecorder, add_usage};
 use crate::target::client_tools::{self, ClientCall};
 use crate::target::template::{TemplateValues, attachments_json, fill_text, message_json, user_message};
@@ -325,7 +325,6 @@ impl AgentSession for CommandSession {
 
     fn diagnostic_output(&self) -> Option<String> {
         let text = self.errors.text();
-        let text = text.trim_end();
         let from = text.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(at, _)| at);
         let mark = if from > 0 { "…" } else { "" };
         (!text.is_empty()).then(|| format!("standard error of the program:\n{mark}{}", &text[from..]))

@@ -5,6 +5,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hotseat_document::LastOutput;
 use hotseat_document::json::to_line;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
@@ -19,7 +20,7 @@ use super::wire::has_call_and_end;
 use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReadError, ReaderThread, arrival_channel};
 use crate::connection::lines::LineBuffer;
 use crate::connection::{TurnError, TurnLimits};
-use crate::process::{GroupCommand, LastOutput, ProcessGroup};
+use crate::process::{GroupCommand, ProcessGroup, collect_output};
 use crate::target::{protocol_error, read_failure};
 
 /// Maximum size of a line, and of a plain-text reply, in bytes.
@@ -91,7 +92,7 @@ impl RunningProgram {
         let (arriving, output) = arrival_channel(Instant::now());
         tokio::spawn(arriving.forward(OutputPipe(stdout)));
         let stderr = child.stderr.take().expect("stderr is piped");
-        let errors = Some(tokio::spawn(errors.clone().collect(stderr)));
+        let errors = Some(tokio::spawn(collect_output(stderr, errors.clone())));
         Ok(RunningProgram {
             child,
             group,

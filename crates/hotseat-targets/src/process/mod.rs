@@ -5,15 +5,15 @@ mod start_record;
 #[cfg(unix)]
 mod tree;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 #[cfg(unix)]
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hotseat_document::LastOutput;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 #[cfg(unix)]
@@ -28,8 +28,6 @@ pub use tree::{OrphanProcess, TREE_VARIABLE};
 
 /// Grace period before processes are killed.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-/// Maximum size of the last output that is kept.
-const MAX_KEPT_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// A command that starts in its own process group.
 #[derive(Debug)]
@@ -230,32 +228,10 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// The last output of a process.
-#[derive(Debug, Clone, Default)]
-pub struct LastOutput(Arc<Mutex<VecDeque<u8>>>);
-
-impl LastOutput {
-    /// Reads to the end and keeps the last part.
-    pub async fn collect(self, mut from: impl AsyncReadExt + Unpin) {
-        let mut buffer = vec![0; 8192];
-        while let Ok(n) = from.read(&mut buffer).await
-            && n > 0
-        {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend(&buffer[..n]);
-            let surplus = kept.len().saturating_sub(MAX_KEPT_OUTPUT_BYTES);
-            kept.drain(..surplus);
-        }
-    }
-
-    /// Returns the output kept so far, after an ellipsis if there was more.
-    pub fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = kept.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        match bytes.len() < MAX_KEPT_OUTPUT_BYTES {
-            true => text.into_owned(),
-            false => format!("…{}", text.trim_start_matches('\u{FFFD}')),
-        }
+/// Reads an output to its end, and keeps the last part.
+pub async fn collect_output(mut from: impl AsyncReadExt + Unpin, output: LastOutput) {
+    let mut buffer = vec![0; 8192];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        output.push(&buffer[..read]);
     }
 }
