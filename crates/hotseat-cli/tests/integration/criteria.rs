@@ -203,6 +203,21 @@ fn requests_structured_judge_output() {
 }
 
 #[test]
+fn a_refused_answer_format_names_the_option_that_leaves_it_out() {
+    let agent = booking_agent();
+    let judge = FakeAgent::start(|_: &FakeRequest| {
+        let message = "Unrecognized request argument supplied: response_format";
+        FakeReply::json(400, &json!({"error": {"message": message, "type": "invalid_request_error"}}))
+    });
+    let case = json!({"id": "wire", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
+    let tested = run_cases(project(&agent, &judge, CRITERIA), &[case], &[]);
+    let error = tested.case("wire")["error"].as_str().unwrap().to_string();
+    let hint =
+        "to leave the parameter out, set `extra: { response_format: null }` on the connector of the model";
+    assert!(error.contains("argument supplied: response_format") && error.contains(hint), "{error}");
+}
+
+#[test]
 fn judge_sees_all_turns_calls_and_results() {
     let (agent, judge) = (booking_agent(), judge_model(|_| verdict_reply(true)));
     let case = json!({

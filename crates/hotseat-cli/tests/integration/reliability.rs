@@ -146,7 +146,7 @@ fn too_many_invalid_attempts_are_inconclusive() {
     assert_eq!(tested.failure("ppp")["fault"], "infrastructure");
     let error =
         tested.case("ppp")["error"].as_str().expect("an error").split(": connect").next().unwrap_or_default();
-    assert!(error.contains("1 was invalid") && error.contains("; run 2: "), "{error}");
+    assert!(error.contains("3 were invalid, 2 of them replaced") && error.contains("; run 2: "), "{error}");
     assert_eq!((agent.requests().len(), tested.output.code), (1, 1), "{}", tested.output);
 }
 

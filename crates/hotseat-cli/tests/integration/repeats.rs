@@ -305,7 +305,7 @@ fn missing_runs_do_not_pass() {
         json!({"runs": 1, "passed": 1, "failed": 0, "invalid": 3, "redrawn": 2, "pass_rate": 100.0, "status": "failed"}),
     );
     let error = tested.case("pp")["error"].as_str().expect("an error");
-    assert!(error.starts_with("1 of 2 runs passed, 1 was invalid; run 2: "), "{error}");
+    assert!(error.starts_with("1 of 2 runs passed, 3 were invalid, 2 of them replaced; run 2: "), "{error}");
     assert_eq!(tested.failure("pp")["fault"], "infrastructure");
 
     // Enough passed runs suffice without the invalid one.

@@ -547,7 +547,7 @@ fn invalid_judge_answer_is_judge_error() {
     let tested = run_cases(project(&agent, &helpers), &cases, &[]);
     for (name, words) in [
         ("prose", "judge error: invalid response format"),
-        ("silent", "judge error: validator response missing 'passed' field"),
+        ("silent", "judge error: validator response missing 'passed' field: the answer was"),
         (
             "texts",
             "judge error: validator response missing 'passed' field: the judge's `passed` is \"true\", neither true nor false",
@@ -566,7 +566,14 @@ fn invalid_judge_answer_is_judge_error() {
                 "{case:#}"
             );
             assert_eq!(case["failure"]["fault"], "judge");
-            assert!(case["error"].as_str().unwrap().starts_with(words), "{}", case["error"]);
+            let error = case["error"].as_str().unwrap();
+            assert!(error.starts_with(words), "{error}");
+            if error.contains("missing 'passed' field") {
+                let next = format!(
+                    "the judge `{name}` must answer with one JSON object that has `passed`: true or false"
+                );
+                assert!(error.contains(&next), "{error}");
+            }
             assert!(case["assertions"][0]["error"].is_string(), "{case:#}");
         }
     }

@@ -471,6 +471,19 @@ impl RoleQuestion {
     }
 }
 
+/// Returns what to do if the server of a model refuses `response_format`.
+fn refused_format_hint(error: &ModelError) -> &'static str {
+    const MEMBER: &str = "response_format";
+    let names_it =
+        error.message.contains(MEMBER) || error.body.as_deref().unwrap_or_default().contains(MEMBER);
+    match error.kind == ModelErrorKind::BadRequest && names_it {
+        true => {
+            "; to leave the parameter out, set `extra: { response_format: null }` on the connector of the model"
+        }
+        false => "",
+    }
+}
+
 /// Asks a script function. It receives the message, and its return value is the reply: text unchanged,
 /// anything else as JSON.
 async fn ask_script(
@@ -508,7 +521,11 @@ async fn ask_model(
     question: RoleQuestion,
     deadline: Instant,
 ) -> Result<RoleReply, (RoleError, RetryAdvice)> {
-    let failed = |error: ModelError| {
+    let has_format = question.format.is_some();
+    let failed = |mut error: ModelError| {
+        if has_format {
+            error.message.push_str(refused_format_hint(&error));
+        }
         let again = match (error.can_retry(), error.retry_after) {
             // The model may answer in another form.
             (false, _) if error.kind == ModelErrorKind::Decode => RetryAdvice::Now,

@@ -173,10 +173,16 @@ impl AggregateVerdict {
 
 /// `2 of 3 runs passed`, with the number of invalid attempts.
 fn describe_passes(stability: &CaseStability, runs: usize) -> String {
-    let (passed, missing) = (stability.passed, stability.missing_attempts());
-    match missing {
-        0 => format!("{passed} of {runs} runs passed"),
-        1 => format!("{passed} of {runs} runs passed, 1 was invalid"),
-        missing => format!("{passed} of {runs} runs passed, {missing} were invalid"),
-    }
+    let CaseStability { passed, invalid, redrawn, .. } = stability;
+    let invalid_ones = match invalid {
+        0 => String::new(),
+        1 => ", 1 was invalid".to_string(),
+        _ => format!(", {invalid} were invalid"),
+    };
+    let replaced = match redrawn {
+        0 => String::new(),
+        _ if redrawn == invalid => " and replaced".to_string(),
+        _ => format!(", {redrawn} of them replaced"),
+    };
+    format!("{passed} of {runs} runs passed{invalid_ones}{replaced}")
 }

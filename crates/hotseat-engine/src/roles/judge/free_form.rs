@@ -57,11 +57,14 @@ pub(super) fn prepare_question(
     })
 }
 
-/// Parses a judgement: one JSON object with `passed`. Fails if the answer is something else.
-pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), RoleError> {
+/// Parses a judgement: one JSON object with `passed`. Fails if the answer is something else. `judge` names the judge in errors.
+pub(super) fn parse_judgement(judge: &str, text: &str) -> Result<(Judgement, Value), RoleError> {
     let invalid = |words: String| Err(RoleError::InvalidAnswer(format!("invalid response format: {words}")));
-    let no_verdict = |words: &str| {
-        Err(RoleError::InvalidAnswer(format!("validator response missing 'passed' field{words}")))
+    let no_verdict = |found: &str| {
+        Err(RoleError::InvalidAnswer(format!(
+            "validator response missing 'passed' field: {found}; the judge `{judge}` must answer with one JSON object that has \
+             `passed`: true or false"
+        )))
     };
     let answer = match read_answer(text) {
         Ok(answer @ Value::Object(_)) => answer,
@@ -70,9 +73,9 @@ pub(super) fn parse_judgement(text: &str) -> Result<(Judgement, Value), RoleErro
     };
     let passed = match answer.get("passed") {
         Some(Value::Bool(passed)) => *passed,
-        None => return no_verdict(&format!("; {}", excerpt(text))),
+        None => return no_verdict(&excerpt(text)),
         Some(other) => {
-            return no_verdict(&format!(": the judge's `passed` is {other}, neither true nor false"));
+            return no_verdict(&format!("the judge's `passed` is {other}, neither true nor false"));
         }
     };
     match answer.get("pass") {
@@ -117,7 +120,7 @@ mod tests {
             let judgement = |passed: bool| json!({"passed": passed, "reason": "r"});
             for malformed in malformed_answers(&judgement(passed), &judgement(!passed)) {
                 let is_read = malformed.kind == MalformedKind::Unescaped;
-                assert_eq!(parse_judgement(&malformed.text).is_ok(), is_read, "{}", malformed.text);
+                assert_eq!(parse_judgement("j", &malformed.text).is_ok(), is_read, "{}", malformed.text);
             }
         }
     }
@@ -128,7 +131,7 @@ mod tests {
             (r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#, true),
             ("```json\n{\"passed\": false}\n```", false),
         ] {
-            assert_eq!(parse_judgement(text).unwrap().0.passed, passed, "{text}");
+            assert_eq!(parse_judgement("j", text).unwrap().0.passed, passed, "{text}");
         }
         for (text, words) in [
             ("It is fine.", "invalid response format"),
@@ -144,7 +147,7 @@ mod tests {
             (r#"{"passed": true, "score": "high"}"#, "`score`"),
             (r#"{"passed": true, "reason": 3}"#, "`reason`"),
         ] {
-            assert!(parse_judgement(text).unwrap_err().to_string().contains(words), "{text}");
+            assert!(parse_judgement("j", text).unwrap_err().to_string().contains(words), "{text}");
         }
     }
 }

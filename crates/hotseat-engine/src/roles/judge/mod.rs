@@ -255,10 +255,12 @@ impl JudgeRole {
             Err(words) => return self.error_response(&words),
         };
         let read = |text: &str| {
-            let Some((_, schema)) = &put.prompt else { return free_form::parse_judgement(text) };
+            let Some((_, schema)) = &put.prompt else {
+                return free_form::parse_judgement(self.role.label(), text);
+            };
             let answer = answer::parse_answer(text, schema)?;
             let judgement = match matter {
-                JudgeCriterion::FreeForm(_) => return free_form::parse_judgement(text),
+                JudgeCriterion::FreeForm(_) => return free_form::parse_judgement(self.role.label(), text),
                 JudgeCriterion::Criterion(_) => criterion::parse_judgement(&answer),
                 JudgeCriterion::Grounded(grounded) => grounding::parse_judgement(grounded, seen, &answer)?,
                 JudgeCriterion::Claims(claims) => claims::parse_judgement(claims, &answer)?,
