@@ -92,7 +92,7 @@ pub fn open_project(
             }
         };
         found.map_err(|diagnostics| complain(diagnostics.into_iter().collect()))?;
-        project.simulator = Some(simulator.clone());
+        (project.simulator, project.simulator_place) = (Some(simulator.clone()), None);
         project.default_simulator = true;
     }
     Ok(project)

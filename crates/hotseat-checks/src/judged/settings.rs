@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hotseat_document::SourceSpan;
+
 use crate::RoleReference;
 
 /// Settings of a judge. Project, suite, case and assertion can each set some of them.
@@ -9,6 +11,8 @@ use crate::RoleReference;
 pub struct JudgeSettings {
     /// The judge.
     pub judge: Option<RoleReference>,
+    /// Position of the judge or connector, if it is not that of the check.
+    pub place: Option<SourceSpan>,
     /// Connector (model) to use, if the judge is an agent that accepts one.
     pub connector: Option<String>,
     /// Number of retries after an invalid answer.
@@ -63,7 +67,9 @@ impl JudgeSettings {
             Some(_) => self.connector.clone(),
             None => self.connector.clone().or_else(|| above.connector.clone()),
         };
+        let is_named = self.judge.is_some() || self.connector.is_some();
         JudgeSettings {
+            place: if is_named { self.place.clone() } else { above.place.clone() },
             judge: self.judge.clone().or_else(|| above.judge.clone()),
             connector,
             retries: self.retries.or(above.retries),

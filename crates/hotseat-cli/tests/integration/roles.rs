@@ -26,6 +26,32 @@ fn sales_agent() -> FakeAgent {
     })
 }
 
+#[test]
+fn a_misspelt_role_is_one_error_where_it_is_set() {
+    let connectors = "connectors: { fast: { type: openai, model: m, api_key: k } }\n";
+    let judged = |name: &str| {
+        format!(
+            "name: {name}\nturns: [{{ user: hi }}]\nassert: [{{ type: satisfy, criteria: one sentence }}, {{ type: satisfy, criteria: another sentence }}]\n"
+        )
+    };
+    let cases = format!("{}---\n{}", judged("a"), judged("b"));
+    let simulated =
+        "name: a\nsimulator: { metadata: { goal: g } }\n---\nname: b\nsimulator: { metadata: { goal: g } }\n";
+    for (settings, cases, place) in [
+        ("judge: connectors:fsat\n", cases.clone(), "hotseat.yaml:3:8"),
+        ("", format!("suite: {{ judge: 'connectors:fsat' }}\n---\n{cases}"), "a.test.yaml:1:17"),
+        ("judge: { connector: fsat }\n", cases, "hotseat.yaml:3:21"),
+        ("simulator: connectors:fsat\n", simulated.to_string(), "hotseat.yaml:3:12"),
+    ] {
+        let config = format!("target: {{ endpoint: '{}' }}\n{connectors}{settings}", unreachable_address());
+        let project = Project::with_config(&config).suite("a", &cases);
+        let output = project.hotseat(&["test", "--dry-run"]);
+        assert!(output.code == 2 && output.stderr.contains(place), "{output}");
+        assert!(output.stderr.contains("unknown connector `fsat`"), "{output}");
+        assert_eq!(output.stderr.matches("error: ").count(), 1, "{output}");
+    }
+}
+
 /// A simulated user that sends these messages in order.
 fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
     FakeAgent::start(move |request: &FakeRequest| {

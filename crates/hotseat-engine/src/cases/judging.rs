@@ -48,10 +48,12 @@ document_shape! {
 pub fn read_judging(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> JudgeSettings {
     let Some(view) = view else { return JudgeSettings::default() };
     let Some(map) = view.map(&JUDGE) else {
-        return JudgeSettings { judge: role_reference(view, diagnostics), ..JudgeSettings::default() };
+        let (judge, place) = (role_reference(view, diagnostics), Some(view.place()));
+        return JudgeSettings { judge, place, ..JudgeSettings::default() };
     };
     JudgeSettings {
         judge: map.get("use").and_then(|view| role_reference(view, diagnostics)),
+        place: map.place_of("use").or_else(|| map.place_of("connector")),
         connector: map.text("connector").map(str::to_string),
         retries: map.size("retries"),
         votes: map.size("votes"),

@@ -75,6 +75,8 @@ pub struct Project {
     pub(super) processes: ProcessDefinitions,
     /// Default simulator.
     pub simulator: Option<RoleReference>,
+    /// Position of the default simulator in the project file.
+    pub simulator_place: Option<SourceSpan>,
     /// True if cases without a simulator use the default one.
     pub default_simulator: bool,
     /// Default judge settings.
@@ -265,6 +267,7 @@ impl Project {
             ..Project::default()
         };
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
+            simulator_place: map.place_of("simulator"),
     }
 
     /// Token prices of the project's connectors.

@@ -115,9 +115,17 @@ impl Project {
                 return Err(Diagnostic::new(message).at(place.clone()).help(help).into());
             }
         };
-        let helper = self.find_role(&reference, Some(place), whose)?;
+        // A default is reported where the project file sets it, once for all cases.
+        let default_place = match part {
+            RoleKind::Simulator => self.simulator_place.as_ref(),
+            RoleKind::Judge if wanted.connector.is_some() && self.judge.judge.is_none() => None,
+            RoleKind::Judge => self.judge.place.as_ref(),
+        };
+        let place_of = |is_own: bool| default_place.filter(|_| !is_own).unwrap_or(place);
+        let helper = self.find_role(&reference, Some(place_of(wanted.reference.is_some())), whose)?;
         if let Some(name) = connector {
-            self.ensure_selectable(wanted, (&reference, &helper), name)?;
+            let place = place_of(wanted.connector.is_some());
+            self.ensure_selectable(RoleQuery { place, ..wanted }, (&reference, &helper), name)?;
         }
         Ok((reference, helper))
     }

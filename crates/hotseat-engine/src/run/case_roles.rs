@@ -36,7 +36,7 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
         reference: usual.judge.as_ref(),
         connector: usual.connector.as_deref(),
         is_option: false,
-        place: &case.place,
+        place: usual.place.as_ref().unwrap_or(&case.place),
         scope: whose,
     };
     let mut all = Vec::new();
@@ -53,7 +53,13 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
     }
     if case.program.is_some() && case.simulator.is_none() && project.simulator.is_some() {
         // A program may simulate a user at run time.
-        let wanted = RoleQuery { kind: RoleKind::Simulator, reference: None, connector: None, ..of_case };
+        let wanted = RoleQuery {
+            kind: RoleKind::Simulator,
+            reference: None,
+            connector: None,
+            place: &case.place,
+            ..of_case
+        };
         all.push(RoleRequest { query: wanted, judge_ref: None });
     }
     let is_known = usual.judge.is_some() || usual.connector.is_some() || project.judge.judge.is_some();
@@ -62,7 +68,7 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
         all.push(RoleRequest { query: of_case, judge_ref: Some(usual.selector()) });
     }
     if let Some(topics) = case.topics.as_ref().filter(|topics| topics.may_ask_judge()) {
-        let wanted = RoleQuery { place: &topics.place, ..of_case };
+        let wanted = RoleQuery { place: usual.place.as_ref().unwrap_or(&topics.place), ..of_case };
         all.push(RoleRequest { query: wanted, judge_ref: Some(usual.selector()) });
     }
     for check in case.every_check() {
@@ -78,7 +84,8 @@ fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequ
             continue;
         }
         let (reference, connector) = (judging.judge.as_ref(), judging.connector.as_deref());
-        let wanted = RoleQuery { reference, connector, is_option, place: &check.place, ..of_case };
+        let place = judging.place.as_ref().unwrap_or(&check.place);
+        let wanted = RoleQuery { reference, connector, is_option, place, ..of_case };
         all.push(RoleRequest { query: wanted, judge_ref: whom });
     }
     all

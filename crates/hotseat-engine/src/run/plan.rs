@@ -1,6 +1,6 @@
 //! The plan of a run: every suite is read and validated before anything is contacted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::case_filter::{CaseFilter, CaseLabels};
@@ -265,6 +265,12 @@ impl RunPlan {
             }
         }
         plan.digest = digest.finish();
+        // What several cases inherit is reported once.
+        let mut reported = HashSet::new();
+        diagnostics.retain(|wrong| {
+            let place = wrong.place.as_ref().map(|place| (Arc::as_ptr(&place.source), place.span.clone()));
+            place.is_none_or(|place| reported.insert((place, wrong.message.clone())))
+        });
         if diagnostics.is_empty() { Ok(plan) } else { Err(diagnostics) }
     }
 

@@ -169,7 +169,7 @@ impl Harness {
                 RoleReference::parse(written).map_err(|words| self.usage_error([Diagnostic::new(words)]))?;
             let whose = ScriptScope { folder: &self.context.folder, agent: None };
             project.find_role(&who, None, whose).map_err(|found| self.usage_error(found))?;
-            project.simulator = Some(who);
+            (project.simulator, project.simulator_place) = (Some(who), None);
         }
         Ok(project)
     }
