@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args as ClapArgs, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hotseat_checks::RoleReference;
-use hotseat_engine::cases::{PassRate, parse_rate};
+use hotseat_engine::cases::{PassRate, parse_duration, parse_rate};
 use hotseat_engine::config::{parse_bytes, parse_seconds};
 use hotseat_engine::run::Shard;
 use hotseat_report::compare::DEFAULT_CONFIDENCE;
@@ -259,7 +259,7 @@ pub struct TestArgs {
     #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = RUN)]
     pub parallel: Option<usize>,
     /// Limit the total duration of each case that sets no limit itself: 30s, 2m, 1m30s.
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = RUN)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = RUN)]
     pub timeout: Option<Duration>,
     /// Run each case N times to measure its reliability; `reliability` targets are ignored. Default: `runs`
     /// of the project file, or 1.
@@ -752,7 +752,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = positive, help_heading = "Limits")]
     pub max_connections: usize,
     /// How long a client may take for the head of a request.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration, help_heading = "Limits")]
     pub head_timeout: Duration,
     /// How many conversations are kept without --store; the ones that were used longest ago are forgotten.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive, help_heading = "Limits")]
@@ -957,14 +957,5 @@ fn host(text: &str) -> Result<IpAddr, String> {
     match text {
         "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         other => other.parse().map_err(|_| "expected an IP address such as 127.0.0.1".to_string()),
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a duration such as 500ms, 30s or 1m30s".to_string();
-    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    match Duration::try_from(duration) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(wrong()),
     }
 }

@@ -71,7 +71,8 @@ impl ShapeChecker<'_> {
             | (Kind::Text, NodeValue::String(_))
             | (Kind::Number, NodeValue::Number(_))
             | (Kind::JsonMap | Kind::JsonSchema, NodeValue::Map(_)) => {}
-            (Kind::NonEmptyText | Kind::JsonPath, NodeValue::String(text)) if !text.trim().is_empty() => {}
+            (Kind::NonEmptyText | Kind::Duration | Kind::JsonPath, NodeValue::String(text))
+                if !text.trim().is_empty() => {}
             (Kind::Pattern, NodeValue::String(text)) if !text.is_empty() => {}
             (Kind::Url, NodeValue::String(text)) if may_be_url(text) => {}
             (Kind::Choice(words), NodeValue::String(text)) if words.contains(&text.as_str()) => {}
@@ -236,6 +237,9 @@ impl ShapeChecker<'_> {
             NodeValue::Null => Some("give it a value, or leave the key out".to_owned()),
             NodeValue::Bool(_) | NodeValue::Number(_) if kind.accepts(JsonType::String) => {
                 node.as_quoted(self.source).map(|quoted| format!("write {quoted} to mean text"))
+            NodeValue::Number(number) if matches!(kind, Kind::Duration) => {
+                Some(format!("write `{number}s` to mean seconds, or `{number}ms` to mean milliseconds"))
+            }
             }
             NodeValue::String(text) if kind.accepts(JsonType::Bool) && is_truth_word(text) => {
                 Some("write true or false, without quotes".to_owned())

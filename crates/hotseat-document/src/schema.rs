@@ -115,6 +115,7 @@ fn accepts_variables(kind: &Kind) -> bool {
         Kind::Text
         | Kind::NonEmptyText
         | Kind::Pattern
+        | Kind::Duration
         | Kind::JsonPath
         | Kind::Json
         | Kind::ExpectedJson
@@ -132,7 +133,7 @@ fn value_schema(kind: &Kind, context: SchemaContext<'_>) -> Map<String, Value> {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::False => json!({ "const": false }),
         Kind::Text => json!({ "type": "string" }),
-        Kind::NonEmptyText | Kind::JsonPath => json!({ "type": "string", "pattern": "\\S" }),
+        Kind::NonEmptyText | Kind::Duration | Kind::JsonPath => json!({ "type": "string", "pattern": "\\S" }),
         Kind::Integer { min, max } => {
             let mut schema = Map::new();
             schema.insert("type".into(), json!("integer"));
@@ -210,6 +211,7 @@ fn type_markdown(kind: &Kind) -> String {
         Kind::Bool => "true or false".to_owned(),
         Kind::False => "`false`".to_owned(),
         Kind::Text | Kind::NonEmptyText | Kind::JsonPath => "text".to_owned(),
+        Kind::Duration => "duration".to_owned(),
         Kind::Integer { .. } | Kind::Pattern | Kind::Url | Kind::Number => {
             let words = kind.describe();
             words.trim_start_matches("a ").to_owned()

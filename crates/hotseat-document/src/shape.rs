@@ -57,6 +57,8 @@ pub enum Kind {
     /// A regular expression. It is not compiled here because it may contain variables. An empty one is
     /// rejected, because it matches everything.
     Pattern,
+    /// A duration such as `30s`, which is not empty. It is not parsed here because it may contain variables.
+    Duration,
     /// A JSON path, which is not empty. It is not parsed here because it may contain variables.
     JsonPath,
     /// Any value.
@@ -224,6 +226,7 @@ impl Kind {
             Kind::Text
             | Kind::NonEmptyText
             | Kind::Pattern
+            | Kind::Duration
             | Kind::JsonPath
             | Kind::Url
             | Kind::Choice(_) => given == JsonType::String,
@@ -245,6 +248,7 @@ impl Kind {
             Kind::False => "false".to_owned(),
             Kind::Text => "text".to_owned(),
             Kind::NonEmptyText | Kind::JsonPath => "a text that is not empty".to_owned(),
+            Kind::Duration => "a duration such as `30s`".to_owned(),
             Kind::Integer { min: i64::MIN, max: i64::MAX } => "a whole number".to_owned(),
             Kind::Integer { min, max: i64::MAX } => format!("a whole number, {min} or more"),
             Kind::Integer { min: i64::MIN, max } => format!("a whole number, {max} or less"),
@@ -289,6 +293,7 @@ impl Kind {
             | Kind::Integer { .. }
             | Kind::Number
             | Kind::Pattern
+            | Kind::Duration
             | Kind::JsonPath
             | Kind::Json
             | Kind::JsonMap

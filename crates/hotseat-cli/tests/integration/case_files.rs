@@ -293,11 +293,19 @@ fn rejects_invalid_inputs() {
         json!({"id": "a", "max_turns": 1, "turns": [{"input": "x"}, {"input": "y"}]}),
         "there are 2 turns, but `max_turns` is 1",
     );
-    for timeout in ["soon", "0s"] {
-        assert_case_rejected(
-            json!({"id": "a", "input": "x", "timeout": timeout}),
-            "invalid duration: it must be more than zero and at most one week",
-        );
+    for (timeout, words) in [
+        (json!(30), "`timeout` must be a duration such as `30s`, found the number 30"),
+        (json!(30), "write `30s` to mean seconds, or `30ms` to mean milliseconds"),
+        (json!("30"), "invalid duration: a number needs a unit: write 30s for seconds"),
+        (
+            json!("soon"),
+            "invalid duration: expected numbers with the units h, m, s and ms, such as 500ms, 30s or 1m30s, at most one week (168h)",
+        ),
+        (json!("0s"), "invalid duration: it must be more than zero and at most one week (168h)"),
+        (json!("200h"), "invalid duration: it must be more than zero and at most one week (168h)"),
+    ] {
+        assert_case_rejected(json!({"id": "a", "input": "x", "timeout": timeout}), words);
+        assert_case_rejected(json!({"id": "a", "input": "x", "interactive": {"timeout": timeout}}), words);
     }
     assert_case_rejected(
         json!({"id": "a", "input": "x", "timeout": "30s", "timeout_ms": 5}),

@@ -977,7 +977,7 @@ fn rejects_unknown_or_meaningless_flags() {
     ----- stdout -----
 
     ----- stderr -----
-    error: invalid value 'soon' for '--timeout <DURATION>': expected a duration such as [TIME], [TIME] or [TIME]
+    error: invalid value 'soon' for '--timeout <DURATION>': expected numbers with the units h, m, s and ms, such as [TIME], [TIME] or [TIME], at most one week (168h)
 
     For more information, try '--help'.
     ");
@@ -1026,6 +1026,14 @@ fn missing_subcommand_prints_help() {
     let output = offline_project().hotseat(&[]);
     assert_eq!(output.code, 2);
     assert!(output.stderr.contains("Usage: hotseat [OPTIONS] <COMMAND>"), "{output}");
+    for (written, words) in [
+        ("30", "a number needs a unit: write 30s for seconds, or 30ms for milliseconds"),
+        ("200h", "it must be more than zero and at most one week (168h)"),
+        ("8d", "30s or 1m30s, at most one week (168h)"),
+    ] {
+        let output = project.hotseat(&["test", "--timeout", written]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    }
 }
 
 #[test]

@@ -635,6 +635,10 @@ fn init_writes_to_given_folder() {
     // Also within a project, a new folder that is named gets one of its own.
     let beside = project.command(&["init", "../support"]).cwd("agents/shop").run();
     assert!(beside.code == 0 && beside.stdout.contains("wrote  hotseat.yaml"), "{beside}");
+    // The folder before `..` is not around the named one, not even if that has files.
+    project.workspace.file("agents/drafts/notes.md", "none");
+    let drafts = project.command(&["init", "../drafts"]).cwd("agents/shop").run();
+    assert!(drafts.code == 0 && drafts.stdout.contains("wrote  hotseat.yaml"), "{drafts}");
     let blocked = Project::empty().file("taken", "a file");
     let output = blocked.hotseat(&["init", "taken"]);
     assert!(output.code == 2 && output.stderr.contains("taken is not a folder"), "{output}");

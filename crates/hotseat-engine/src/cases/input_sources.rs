@@ -9,7 +9,7 @@ use serde_json::{Map as Members, Value};
 
 use super::brief::SimulatorBrief;
 use super::judging::role_reference;
-use super::limits::parse_duration;
+use super::limits::read_duration;
 use super::shape::{INTERACTIVE, SIMULATOR};
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, SourceSpan};
@@ -142,15 +142,7 @@ pub(super) fn read_simulator(
 /// Decodes the settings for human input.
 pub(super) fn read_human_input(case: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<HumanInput> {
     let map = case.get("interactive").and_then(|view| view.map(&INTERACTIVE))?;
-    let patience = map.get("timeout").map(|view| {
-        let read = parse_duration(view.text().unwrap_or_default());
-        if read.is_none() {
-            let wrong = Diagnostic::new("invalid duration: it must be more than zero and at most one week")
-                .at(view.place());
-            diagnostics.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
-        }
-        read.unwrap_or(DEFAULT_INPUT_TIMEOUT)
-    });
+    let patience = map.get("timeout").and_then(|view| read_duration(view, diagnostics));
     let enabled = map.bool("enabled") == Some(true);
     enabled.then(|| HumanInput {
         timeout: patience.unwrap_or(DEFAULT_INPUT_TIMEOUT),

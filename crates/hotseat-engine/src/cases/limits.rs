@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, document_shape};
+use hotseat_document::{Diagnostics, Kind, MapView, NodeView, document_shape};
 
 /// A time in milliseconds, at most one week.
 pub(crate) const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
@@ -13,7 +13,7 @@ pub(super) const TOKENS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 }
 
 document_shape! {
     /// Time limit as a duration: `500ms`, `30s`, `1m30s`.
-    pub(super) const TIMEOUT: optional "timeout" = Kind::NonEmptyText,
+    pub(super) const TIMEOUT: optional "timeout" = Kind::Duration,
 }
 
 /// Converts milliseconds to a duration. Negative values become zero.
@@ -32,17 +32,33 @@ pub(super) fn read_timeout(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> 
         diagnostics.report(view.place(), "`timeout` and `timeout_ms` set the same limit; remove one");
         return in_millis;
     }
-    let read = parse_duration(view.text().unwrap_or_default());
-    if read.is_none() {
-        let wrong = Diagnostic::new("invalid duration: it must be more than zero and at most one week")
-            .at(view.place());
-        diagnostics.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
-    }
-    read
+    read_duration(view, diagnostics)
 }
 
-/// Parses a duration. Returns `None` if it is invalid, zero or longer than one week.
-pub(super) fn parse_duration(text: &str) -> Option<Duration> {
-    let duration: jiff::SignedDuration = text.parse().ok()?;
-    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero() && *duration <= MAX_DURATION)
+/// Decodes a duration.
+pub(super) fn read_duration(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Duration> {
+    let read = parse_duration(view.text()?);
+    read.map_err(|words| diagnostics.report(view.place(), format!("invalid duration: {words}"))).ok()
+}
+
+/// Parses a time limit.
+///
+/// # Errors
+/// What is expected instead, if it is not a duration, has no unit, is zero, or is longer than one week.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    if text.trim().parse::<f64>().is_ok_and(|number| number > 0.0) {
+        return Err(format!(
+            "a number needs a unit: write {0}s for seconds, or {0}ms for milliseconds",
+            text.trim()
+        ));
+    }
+    let Ok(duration) = text.parse::<jiff::SignedDuration>() else {
+        let expected = "expected numbers with the units h, m, s and ms, such as 500ms, 30s or 1m30s, at most one week (168h)";
+        return Err(expected.to_string());
+    };
+    let duration = Duration::try_from(duration).unwrap_or_default();
+    if duration.is_zero() || duration > MAX_DURATION {
+        return Err("it must be more than zero and at most one week (168h)".to_string());
+    }
+    Ok(duration)
 }

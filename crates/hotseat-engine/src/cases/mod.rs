@@ -64,7 +64,7 @@ pub use hook::{HookCommand, NamedHook};
 pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
-pub use limits::from_millis;
+pub use limits::{from_millis, parse_duration};
 pub use mcp::{
     DefinitionContext, McpFault, McpServer, McpSettings, MockAnswers, ProxyMode, RepeatHint, SHOW_CALLS,
     hidden_calls,

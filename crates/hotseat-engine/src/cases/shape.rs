@@ -244,7 +244,7 @@ document_shape! {
         /// Whether a human is asked.
         optional "enabled" = Kind::Bool, shown "false",
         /// Time limit for an answer.
-        optional "timeout" = Kind::NonEmptyText, shown "5m",
+        optional "timeout" = Kind::Duration, shown "5m",
     }
 
     /// Markers that show that an agent waits for input, if it does not report this itself.

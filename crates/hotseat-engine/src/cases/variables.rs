@@ -674,9 +674,13 @@ pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
         Kind::Null => matches!(value, NodeValue::Null),
         Kind::Bool | Kind::False => matches!(value, NodeValue::Bool(_)),
         Kind::Integer { .. } | Kind::Number => matches!(value, NodeValue::Number(_)),
-        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::JsonPath | Kind::Url | Kind::Choice(_) => {
-            matches!(value, NodeValue::String(_))
-        }
+        Kind::Text
+        | Kind::NonEmptyText
+        | Kind::Pattern
+        | Kind::Duration
+        | Kind::JsonPath
+        | Kind::Url
+        | Kind::Choice(_) => matches!(value, NodeValue::String(_)),
         Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, NodeValue::List(_)),
         Kind::JsonMap | Kind::JsonSchema | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => {
             matches!(value, NodeValue::Map(_))

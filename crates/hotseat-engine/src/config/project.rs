@@ -120,8 +120,16 @@ impl ReplayAgents {
 impl Project {
     /// Finds the nearest project file in a folder or its parents.
     pub fn find(folder: &Path) -> Option<PathBuf> {
+        // `a/..` is not in `a`.
+        let mut left = 0_usize;
+        let is_around = |folder: &&Path| {
+            let is_around = left == 0;
+            left = if folder.ends_with("..") { left + 1 } else { left.saturating_sub(1) };
+            is_around
+        };
         folder
             .ancestors()
+            .filter(is_around)
             .find_map(|folder| FILE_NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file()))
     }
 
@@ -259,6 +267,7 @@ impl Project {
             scripts: ScriptLibrary::new(grants, environment.clone()),
             processes,
             simulator,
+            simulator_place: map.place_of("simulator"),
             judge,
             target,
             inherited_by_agent: inherited,
@@ -267,7 +276,6 @@ impl Project {
             ..Project::default()
         };
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
-            simulator_place: map.place_of("simulator"),
     }
 
     /// Token prices of the project's connectors.

@@ -18,7 +18,7 @@ assertion_type! {
         /// `scripts` of the project file, else 10 s.
         optional "timeout_ms" = MILLISECONDS,
         /// The time limit as a duration: `30s`.
-        optional "timeout" = Kind::NonEmptyText,
+        optional "timeout" = Kind::Duration,
     }
     |map, diagnostics| {
         let options = match map.json("options") {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, nearest_or};
-use hotseat_engine::cases::{PassRate, PassRateError};
+use hotseat_engine::cases::{PassRate, PassRateError, parse_duration};
 
 /// Text of `--help`.
 pub(super) const HELP: &str = "\
@@ -240,7 +240,11 @@ impl HarnessArguments {
                     let wrong = |_| invalid_value("--retries", &written, "expected a whole number");
                     all.retries = Some(written.parse().map_err(wrong)?);
                 }
-                "--timeout" => all.timeout = Some(parse_duration(&value()?)?),
+                "--timeout" => {
+                    let written = value()?;
+                    let read = parse_duration(&written);
+                    all.timeout = Some(read.map_err(|words| invalid_value("--timeout", &written, &words))?);
+                }
                 "--fail-fast" => all.fail_fast = true,
                 "--forbid-only" => all.forbid_only = true,
                 "--last-failed" | "--lf" => all.last_failed = true,
@@ -274,13 +278,6 @@ fn parse_count(flag: &str, written: &str) -> Result<usize, Diagnostic> {
     }
 }
 
-fn parse_duration(written: &str) -> Result<Duration, Diagnostic> {
-    let duration = written.parse::<jiff::SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
-    duration.filter(|duration: &Duration| !duration.is_zero()).ok_or_else(|| {
-        invalid_value("--timeout", written, "expected a duration, for instance 500ms, 30s or 1m30s")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,7 +307,10 @@ mod tests {
             ("--forbid-only=false", "--forbid-only takes no value"),
             ("--help=1", "--help takes no value"),
             ("--format json", "--format json: expected pretty or terse (write reports with `--output`)"),
-            ("--timeout 30", "--timeout 30: expected a duration, for instance 500ms, 30s or 1m30s"),
+            (
+                "--timeout 30",
+                "--timeout 30: a number needs a unit: write 30s for seconds, or 30ms for milliseconds",
+            ),
             ("--retries 1.5", "--retries 1.5: expected a whole number"),
             (
                 "--min-pass-rate 2",
