@@ -159,7 +159,7 @@ fn starts_only_used_agents() {
     let output = project.hotseat(&["test"]);
     assert_eq!(output.code, 3, "{output}");
     assert!(
-        output.stderr.contains(&agents[0].url()) && !output.stderr.contains(&agents[1].url()),
+        output.stdout.contains(&agents[0].url()) && !output.stdout.contains(&agents[1].url()),
         "{output}"
     );
 }

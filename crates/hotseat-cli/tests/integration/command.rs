@@ -683,6 +683,9 @@ fn reports_process_that_cannot_start() {
     let target = "target: { type: command, command: [./no-such-program] }\n";
     let tested = Project::with_config(target).suite("a", HELLO).test(&[]);
     assert_failed(&tested, 3, "unreachable", "the program `./no-such-program` cannot be started");
+    let stdout = tested.output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let next = "Next: install the program of the agent, or correct its command in the project file";
+    assert!(stdout.contains(next), "{}", tested.output);
     let tested = script_project_with("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
     assert_failed(&tested, 3, "unreachable", "there is no folder");
 }

@@ -149,10 +149,9 @@ fn every_failure_ends_with_summary_event() {
         "{output}"
     );
 
-    let not_started =
-        Project::with_config("target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n")
-            .suite("a", SUITE);
-    let output = not_started.hotseat(&["test", "--json"]);
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }\nhooks: { fails: { cmd: ['false'] } }\n";
+    let not_started = Project::with_config(config).suite("a", SUITE);
+    let output = not_started.hotseat(&["test", "--json", "--before", "fails"]);
     assert_eq!((output.code, event_types(&parse_events(&output))), (3, vec!["error", "summary"]), "{output}");
 
     let project = Project::with_agent(&agent).suite("a", SUITE);

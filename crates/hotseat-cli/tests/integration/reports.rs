@@ -882,10 +882,9 @@ fn writes_several_reports_at_once() {
 #[test]
 fn reports_are_complete_when_nothing_ran() {
     let (_agent, project) = shop_project();
-    project
-        .workspace
-        .file("hotseat.yaml", "target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n");
-    let reports = ["-o", "out.json", "-o", "out.jsonl", "-o", "out.xml", "-o", "out.md"];
+    let config = "target: { endpoint: 'http://127.0.0.1:9/' }\nhooks: { fails: { cmd: ['false'] } }\n";
+    project.workspace.file("hotseat.yaml", config);
+    let reports = ["--before", "fails", "-o", "out.json", "-o", "out.jsonl", "-o", "out.xml", "-o", "out.md"];
     let output =
         project.command(&[&["test"][..], &reports].concat()).env("GITHUB_STEP_SUMMARY", "summary.md").run();
     assert_eq!(output.code, 3, "{output}");
@@ -894,7 +893,10 @@ fn reports_are_complete_when_nothing_ran() {
     assert_eq!(read_json_lines(&project, "out.jsonl").len(), 1);
     // No report may look like one of a run without failures.
     for why in [&json["summary"]["error"], &read_json_lines(&project, "out.jsonl")[0]["error"]] {
-        assert!(why.as_str().is_some_and(|why| why.contains("exited before it responded")), "{json}");
+        assert!(
+            why.as_str().is_some_and(|why| why.contains("--before fails failed, so no case ran")),
+            "{json}"
+        );
     }
     let xml = project.workspace.read("out.xml");
     let report = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");

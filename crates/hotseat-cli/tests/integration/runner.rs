@@ -796,22 +796,27 @@ fn unresponsive_agent_is_killed() {
     alive.wait_for_end();
 }
 
+/// Failure of the only case of a project whose agent does not start.
+#[track_caller]
+fn start_failure(project: &Project) -> (String, String) {
+    let tested = project.test(&[]);
+    assert_eq!(tested.output.code, 3, "{}", tested.output);
+    let failure = tested.failure("pays");
+    assert_eq!(failure["kind"], "unreachable");
+    let stdout = tested.output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stdout.contains("Next: correct `start` of the agent in the project file"), "{}", tested.output);
+    let text = |key: &str| failure[key].as_str().unwrap_or_default().to_string();
+    (text("message"), text("detail"))
+}
+
 #[test]
 fn agent_exits_before_ready() {
-    let (project, _alive, _) = start_script_agent("exit 3\n");
-    let project = project.suite("a", PAYS);
-    assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
-    exit code: 3
-    ----- stdout -----
-    ═══════════════════════════════════════════════════════════════
-      ❌ THE RUN COULD NOT BE CARRIED OUT
-    ═══════════════════════════════════════════════════════════════
-
-    ----- stderr -----
-    error: the agent `sh agent.sh` exited before it responded at http://127.0.0.1:[PORT]/health (exit status: 3)
-     |
-     = help: it printed nothing
-    ");
+    let (project, _alive, url) = start_script_agent("exit 3\n");
+    let (message, detail) = start_failure(&project.suite("a", PAYS));
+    let expected = format!(
+        "the target (hotseat.yaml:4:3) did not start: `sh agent.sh` exited before it responded at {url}health (exit status: 3)"
+    );
+    assert_eq!((&*message, &*detail), (&*expected, "it printed nothing"));
 }
 
 #[test]
@@ -819,11 +824,8 @@ fn agent_exit_quotes_its_output() {
     // Repeated, since output lost at exit is an intermittent error.
     for _ in 0..20 {
         let (project, _alive, _) = start_script_agent("echo booting\necho 'no module named shop'\nexit 3\n");
-        let output = project.suite("a", PAYS).hotseat(&["test"]);
-        assert!(
-            output.stderr.contains("│ booting") && output.stderr.contains("│ no module named shop"),
-            "{output}"
-        );
+        let (_, detail) = start_failure(&project.suite("a", PAYS));
+        assert_eq!(detail, "its last output:\nbooting\nno module named shop");
     }
 }
 
@@ -834,16 +836,9 @@ fn agent_program_is_missing() {
         unreachable_address()
     ))
     .suite("a", PAYS);
-    assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
-    exit code: 3
-    ----- stdout -----
-    ═══════════════════════════════════════════════════════════════
-      ❌ THE RUN COULD NOT BE CARRIED OUT
-    ═══════════════════════════════════════════════════════════════
-
-    ----- stderr -----
-    error: the agent `no-such-agent --serve` cannot be started: No such file or directory (os error 2)
-    ");
+    let (message, detail) = start_failure(&project);
+    assert!(message.ends_with("did not start: there is no program `no-such-agent`"), "{message}");
+    assert_eq!(detail, "install the program, or correct `command` and `cwd` of `start`");
 }
 
 #[test]
@@ -854,19 +849,10 @@ fn agent_never_becomes_ready() {
     ))
     .suite("a", PAYS);
     let alive = Lifeline::new(&project.workspace, "alive");
-    assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
-    exit code: 3
-    ----- stdout -----
-    ═══════════════════════════════════════════════════════════════
-      ❌ THE RUN COULD NOT BE CARRIED OUT
-    ═══════════════════════════════════════════════════════════════
-
-    ----- stderr -----
-    error: the agent `sh -c exec 3>alive; echo loading; sleep 1000` did not respond at http://127.0.0.1:[PORT]/ within 1500 ms
-     |
-     = help: its last output:
-             │ loading
-    ");
+    let (message, detail) = start_failure(&project);
+    let expected =
+        format!("`sh -c exec 3>alive; echo loading; sleep 1000` did not respond at {url} within 1500 ms");
+    assert!(message.ends_with(&expected) && detail == "its last output:\nloading", "{message}\n{detail}");
     alive.wait_for_end();
 }
 
@@ -878,23 +864,58 @@ fn agent_address_is_in_use() {
         stranger.url()
     ))
     .suite("a", PAYS);
-    assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
-    exit code: 3
-    ----- stdout -----
-    ═══════════════════════════════════════════════════════════════
-      ❌ THE RUN COULD NOT BE CARRIED OUT
-    ═══════════════════════════════════════════════════════════════
-
-    ----- stderr -----
-    error: http://127.0.0.1:[PORT]/ is already in use by another process
-     |
-     = help: end that process (find it with `lsof -i :PORT`), change the address of the agent, or remove `start` to test the running agent
-    ");
+    let (message, detail) = start_failure(&project);
+    let expected = format!("did not start: {} is already in use by another process", stranger.url());
+    assert!(message.ends_with(&expected), "{message}");
+    assert!(detail.starts_with("end that process (find it with `lsof -i :PORT`)"), "{detail}");
     assert!(!exists(&project.workspace, "started"));
     assert!(
         stranger.requests().iter().all(|request| request.method == "GET"),
         "the other server receives no messages"
     );
+}
+
+#[test]
+fn cases_of_other_agents_run_if_an_agent_does_not_start() {
+    let agent = echo_agent();
+    let config = format!(
+        "agents:
+  works: {{ endpoint: '{}' }}
+  broken:
+    endpoint: '{unreachable}'
+    start: {{ command: [sh, -c, 'echo no key; exit 4'] }}
+  judge:
+    endpoint: '{unreachable}'
+    start: {{ command: [no-such-judge] }}
+target: works
+judge: agents:judge
+",
+        agent.url(),
+        unreachable = unreachable_address()
+    );
+    let judged = "name: judged\nturns: [{ user: hi, assert: { type: satisfy, criteria: It is polite } }]\n";
+    let project = Project::with_config(&config)
+        .suite("a", &format!("{}---\n{judged}", case("one")))
+        .suite("b", &format!("suite: {{ agent: broken }}\n---\n{}---\n{}", case("two"), case("three")));
+    let tested = project.test(&[]);
+    let output = &tested.output;
+    assert_eq!(output.code, 1, "{output}");
+    assert_eq!(tested.case("one")["status"], "passed", "{output}");
+    for name in ["two", "three"] {
+        let message = "agent `broken` (hotseat.yaml:5:5) did not start: `sh -c echo no key; exit 4` exited before it responded";
+        tested.assert_failure(name, "unreachable", &[message]);
+        assert_eq!(tested.failure(name)["detail"], "its last output:\nno key");
+    }
+    let failure = tested.failure("judged").to_string() + &tested.case("judged").to_string();
+    assert!(
+        failure.contains("agent `judge` (hotseat.yaml:8:5) did not start: there is no program"),
+        "{failure}"
+    );
+    // The run is saved as any other.
+    let saved = project.hotseat(&["runs", "--json"]);
+    assert_eq!(saved.stdout.lines().count(), 1, "{saved}");
+    let shown = project.hotseat(&["show", "last"]);
+    assert!(shown.stdout.contains("agent `broken`"), "{shown}");
 }
 
 #[test]

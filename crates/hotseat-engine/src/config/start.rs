@@ -13,7 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use crate::cases::{Environment, MILLISECONDS, from_millis};
-use hotseat_document::{Diagnostic, Diagnostics, Kind, LastOutput, MapView, NodeView, document_shape};
+use hotseat_document::{
+    Diagnostic, Diagnostics, Kind, LastOutput, MapView, NodeView, SourceSpan, document_shape,
+};
 use hotseat_targets::connection::http::{HttpClient, without_credentials};
 use hotseat_targets::process::{
     GroupCommand, ProcessGroup, ProjectServers, SHUTDOWN_GRACE, collect_output, find_missing_program,
@@ -54,6 +56,8 @@ pub struct StartCommand {
     pub env: BTreeMap<String, String>,
     /// Folder of the project that starts it.
     pub project: PathBuf,
+    /// Position in the project file.
+    pub place: SourceSpan,
 }
 
 impl StartCommand {
@@ -97,6 +101,7 @@ impl StartCommand {
             timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), from_millis),
             folder: root.join(map.text("cwd").unwrap_or(".")),
             project: root.to_path_buf(),
+            place: target.key_place("start")?,
             env: env
                 .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
                 .collect(),
@@ -106,6 +111,9 @@ impl StartCommand {
 
 /// Help for an address in use. Processes left by a killed run are ended first, if they can be recognised.
 const ADDRESS_IN_USE_HELP: &str = "end that process (find it with `lsof -i :PORT`), change the address of the agent, or remove `start` to test the running agent";
+
+/// Help for a `start` command without a program or folder.
+const MISSING_PROGRAM_HELP: &str = "install the program, or correct `command` and `cwd` of `start`";
 
 /// A started agent. Dropping this value kills it with all its child processes.
 #[derive(Debug)]
@@ -139,9 +147,11 @@ impl StartedAgent {
         let command = &mut group_command.command;
         command.envs(&start.env).current_dir(&start.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut child, group) = group_command
-            .spawn()
-            .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
+        let spawned = group_command.spawn();
+        let (mut child, group) = spawned.map_err(|error| match start.missing_program(environment) {
+            Some(missing) => failed(missing).with_detail(MISSING_PROGRAM_HELP),
+            None => failed(format!("`{shown}` cannot be started: {error}")),
+        })?;
         let output = LastOutput::default();
         let mut readers = Vec::new();
         readers
@@ -157,14 +167,12 @@ impl StartedAgent {
                 return Ok(agent);
             }
             if let Ok(Some(status)) = agent.child.try_wait() {
-                let message =
-                    format!("the agent `{}` exited before it responded at {address} ({status})", agent.shown);
+                let message = format!("`{}` exited before it responded at {address} ({status})", agent.shown);
                 return Err(failed(message).with_detail(agent.last_output().await));
             }
             if Instant::now() + pause > until {
                 let waited = start.timeout.as_millis();
-                let message =
-                    format!("the agent `{}` did not respond at {address} within {waited} ms", agent.shown);
+                let message = format!("`{}` did not respond at {address} within {waited} ms", agent.shown);
                 return Err(failed(message).with_detail(agent.last_output().await));
             }
             sleep(pause).await;

@@ -73,8 +73,8 @@ enum RoleBackend {
     Model(Arc<dyn Model>, Arc<AtomicU32>),
     /// A script function.
     Script(BoundFunction),
-    /// Not available: only recorded answers are used.
-    Offline { is_model: bool },
+    /// Not available, for this reason: only recorded answers are used.
+    Offline { is_model: bool, why: Arc<str> },
 }
 
 /// Opens a session with an agent.
@@ -226,8 +226,13 @@ impl RoleClient {
 
     /// Creates a role that is not asked and uses recorded answers only.
     pub fn offline(shown: &RoleReference) -> RoleClient {
+        RoleClient::unavailable(shown, recorded_answers::NOT_ASKED)
+    }
+
+    /// Creates a role that cannot be asked for this reason.
+    pub fn unavailable(shown: &RoleReference, why: &str) -> RoleClient {
         let is_model = matches!(shown, RoleReference::Connector(_));
-        RoleClient::new(shown, RoleBackend::Offline { is_model }, Duration::ZERO)
+        RoleClient::new(shown, RoleBackend::Offline { is_model, why: why.into() }, Duration::ZERO)
     }
 
     fn new(shown: &RoleReference, backend: RoleBackend, timeout: Duration) -> RoleClient {
@@ -262,7 +267,7 @@ impl RoleClient {
 
     /// True if this is a bare model that needs a built-in system prompt.
     fn is_model(&self) -> bool {
-        matches!(self.backend, RoleBackend::Model(..) | RoleBackend::Offline { is_model: true })
+        matches!(self.backend, RoleBackend::Model(..) | RoleBackend::Offline { is_model: true, .. })
     }
 
     /// Asks the role, with at most so many pauses, and with advice on repeating the question. A cassette has the answer after
@@ -340,9 +345,7 @@ impl RoleClient {
                 ask_model(&**model, number, question, deadline).await
             }
             RoleBackend::Script(function) => ask_script(function, question, deadline).await,
-            RoleBackend::Offline { .. } => {
-                Err((RoleError::Failed(recorded_answers::NOT_ASKED.to_string()), RetryAdvice::Never))
-            }
+            RoleBackend::Offline { why, .. } => Err((RoleError::Failed(why.to_string()), RetryAdvice::Never)),
         }
     }
 }

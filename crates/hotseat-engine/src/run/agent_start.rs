@@ -35,18 +35,15 @@ async fn end_project_orphans(project: &Project) -> Vec<String> {
     words.chain((more > 0).then(|| format!("{more} more such processes were ended"))).collect()
 }
 
-/// Starts the agents of a run that have a `start` command.
-///
-/// # Errors
-/// The failure of the first agent that does not start, or `None` if the run was interrupted. Agents already
-/// started are stopped.
+/// Starts the agents of a run that have a `start` command. The context gets the failures of those that do not start.
+/// Returns `None` if the run was interrupted; agents already started are stopped.
 pub async fn start_agents(
     plan: &RunPlan,
-    outside: &RunContext,
+    outside: &mut RunContext,
     control: &watch::Receiver<RunControl>,
-) -> Result<StartedAgents, Option<AttemptFailure>> {
+) -> Option<StartedAgents> {
     let (project, http) = (&outside.project, &outside.target_env.http);
-    let mut agents = StartedAgents::new();
+    let (mut agents, mut failed) = (StartedAgents::new(), Vec::new());
     for agent in plan.contacted_agents() {
         let Some(start) = agent.start.as_ref().map(|start| outside.start_command(start)) else {
             continue;
@@ -57,18 +54,21 @@ pub async fn start_agents(
             // Dropping the future stops the agent being started.
             Ok(_) = interrupted.changed() => None,
         };
-        let not_started = match started {
-            Some(Ok(started)) => {
-                agents.push((agent.clone(), started));
-                continue;
+        match started {
+            Some(Ok(started)) => agents.push((agent.clone(), started)),
+            Some(Err(failure)) => {
+                let message =
+                    format!("{} ({}) did not start: {}", agent.words(), start.place, failure.message);
+                failed.push((agent.clone(), AttemptFailure { message, ..failure }));
             }
-            Some(Err(failure)) => Some(failure),
-            None => None,
-        };
-        stop_agents(agents).await;
-        return Err(not_started);
+            None => {
+                stop_agents(agents).await;
+                return None;
+            }
+        }
     }
-    Ok(agents)
+    outside.failed_starts = failed;
+    Some(agents)
 }
 
 /// Stops started agents concurrently.

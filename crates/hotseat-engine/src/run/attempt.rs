@@ -44,6 +44,9 @@ pub(super) async fn run_attempt(
         attempt.result.verdict = Verdict::skipped(reason.clone());
         return attempt;
     }
+    if let Some(failure) = selected.agent.as_ref().and_then(|agent| outside.start_failure(agent)) {
+        return attempt.failed(failure.clone());
+    }
     match outside.open_cassette(&selected, number) {
         Ok(cassette) => selected.cassette = cassette,
         Err(failure) => return attempt.failed(failure),

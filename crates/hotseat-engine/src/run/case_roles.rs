@@ -367,6 +367,9 @@ pub fn open_role(
             Ok(RoleClient::model(reference, outside.project.open_connector(name)?, ROLE_TIMEOUT))
         }
         ResolvedRole::Agent(agent) => {
+            if let Some(failure) = outside.start_failure(agent) {
+                return Ok(RoleClient::unavailable(reference, &failure.message));
+            }
             let target = match outside.bound_target(agent) {
                 Some((target, _)) => target.clone(),
                 None => outside.bind_agent(agent, hook_variables, McpAddresses::Example)?.0,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hotseat_trace::AttemptFailure;
 use serde_json::Value;
 
 use super::attempt_services::RunModels;
@@ -62,6 +63,8 @@ pub struct RunContext {
     pub(super) target_env: TargetEnv,
     /// Targets that are the same for every case, with their redactors.
     bound_targets: Vec<(Arc<ProjectAgent>, BoundTarget, SecretRedactor)>,
+    /// Agents of the run whose `start` command failed, and how.
+    pub(super) failed_starts: Vec<(Arc<ProjectAgent>, AttemptFailure)>,
 }
 
 /// Retention of conversation events.
@@ -132,6 +135,7 @@ impl RunContext {
             cassettes: None,
             target_env: means,
             bound_targets: Vec::new(),
+            failed_starts: Vec::new(),
         };
         for agent in agents.filter(|agent| agent.is_same_for_all()) {
             let (target, redactor) = outside.bind_agent(agent, &BTreeMap::new(), McpAddresses::Unknown)?;
@@ -161,6 +165,12 @@ impl RunContext {
     pub(super) fn bound_target(&self, agent: &Arc<ProjectAgent>) -> Option<(&BoundTarget, &SecretRedactor)> {
         let bound = self.bound_targets.iter().find(|(known, ..)| Arc::ptr_eq(known, agent));
         bound.map(|(_, target, redactor)| (target, redactor))
+    }
+
+    /// Failure of the `start` command of an agent.
+    pub(super) fn start_failure(&self, agent: &Arc<ProjectAgent>) -> Option<&AttemptFailure> {
+        let failed = self.failed_starts.iter().find(|(known, _)| Arc::ptr_eq(known, agent));
+        failed.map(|(_, failure)| failure)
     }
 
     pub(super) fn case_variables<'a>(

@@ -147,7 +147,7 @@ impl<W: Write + Send> Reporter for EventsReporter<W> {
                 }
             },
             RunEvent::CaseEnded(outcome) => {
-                self.failures.record(outcome);
+                self.failures.record(outcome, &self.setting);
                 let failed = outcome.verdict.failure.is_some();
                 let text = failed.then(|| conversation(&TEXT_OPTIONS, outcome, &self.setting));
                 let result = ResultRecord::new(outcome, &self.setting);

@@ -7,7 +7,7 @@ use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, VerdictStatus};
 
 use super::text::{one_line, shell_word};
 use hotseat_checks::escape;
-use hotseat_engine::run::{CaseDriver, CaseOutcome, RerunCommands};
+use hotseat_engine::run::{CaseDriver, CaseOutcome, RerunCommands, RunSettings};
 
 /// Failed cases of a run. Only the first ones are kept.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub struct FailureList {
     first_suite: Option<Arc<str>>,
     /// True if the run has cases of other suites, too.
     has_more_suites: bool,
+    /// Next step for the first case whose agent is unreachable.
+    unreachable: Option<&'static str>,
 }
 
 /// Failed case.
@@ -51,6 +53,21 @@ pub(super) fn labelled_message(failure: &AttemptFailure) -> String {
     }
 }
 
+/// Next step for a case whose agent is unreachable.
+fn unreachable_advice(outcome: &CaseOutcome, settings: &RunSettings) -> &'static str {
+    let path = settings.agent_of_case(&outcome.case_ref).and_then(|agent| agent.path.as_deref());
+    match path {
+        // Nothing is sent to an agent that did not start.
+        _ if outcome.representative().conversation.turns.is_empty() => {
+            "correct `start` of the agent in the project file; the failure says why it did not start"
+        }
+        Some(path) if !path.starts_with("http://") && !path.starts_with("https://") => {
+            "install the program of the agent, or correct its command in the project file"
+        }
+        Some(_) | None => "start the agent, or correct its address in the project file",
+    }
+}
+
 /// Maximum number of cases in a suggested `--run` pattern, so that the command stays easy to paste.
 const MAX_SELECTED_CASES: usize = 5;
 /// Maximum length of such a pattern.
@@ -62,8 +79,8 @@ impl FailureList {
         FailureList { max_cases: most, ..FailureList::default() }
     }
 
-    /// Records a finished case, with details if it failed.
-    pub fn record(&mut self, outcome: &CaseOutcome) {
+    /// Records a finished case of a run with these settings, with details if it failed.
+    pub fn record(&mut self, outcome: &CaseOutcome, settings: &RunSettings) {
         let suite = &outcome.case_ref.suite.shown;
         self.has_more_suites |= self.first_suite.get_or_insert_with(|| suite.clone()) != suite;
         let (VerdictStatus::Failed, Some(failure)) = (outcome.verdict.status, &outcome.verdict.failure)
@@ -71,6 +88,9 @@ impl FailureList {
             return;
         };
         self.count += 1;
+        if failure.kind == FailureKind::Unreachable {
+            self.unreachable.get_or_insert_with(|| unreachable_advice(outcome, settings));
+        }
         match self.kinds.iter_mut().find(|(kind, _)| *kind == failure.kind) {
             Some((_, count)) => *count += 1,
             None => self.kinds.push((failure.kind, 1)),
@@ -122,9 +142,7 @@ impl FailureList {
             FailureKind::AgentError | FailureKind::ProtocolError => {
                 format!("see everything the agent sent: {trace}")
             }
-            FailureKind::Unreachable => {
-                "start the agent, or correct its address in the project file".to_string()
-            }
+            FailureKind::Unreachable => self.unreachable.unwrap_or_default().to_string(),
             FailureKind::Timeout => {
                 "see where the time goes in the turns above; if the agent needs longer, raise `timeout_ms` or give `--timeout`"
                     .to_string()

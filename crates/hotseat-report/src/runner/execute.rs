@@ -24,16 +24,13 @@ impl RunBuilder {
     ) -> Result<RunSummary, Vec<Diagnostic>> {
         let RunBuilder { plan, context, options, hooks, completed, report_writing, sweep, .. } = self;
         let mut context = context;
-        if context.recheck.is_none() {
-            context.start_mcp(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
-            context.start_models(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
-        }
-        let context = Arc::new(context);
         if context.recheck.is_some() {
             // A recheck starts no agent and runs no hook.
-            let mut report = |event: RunEvent| forwarder.report(event);
+            let (context, mut report) = (Arc::new(context), |event: RunEvent| forwarder.report(event));
             return execute(&plan, context, options, control, &mut Vec::new(), None, &mut report).await;
         }
+        context.start_mcp(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
+        context.start_models(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
         let (started_at, clock) = (wall_millis(), Instant::now());
         // Ends the reports with an empty summary.
         let nothing_ran = |why: Option<&str>| {
@@ -42,17 +39,12 @@ impl RunBuilder {
             RunSummary { interrupted, broken, started_at, ended_at, duration, ..RunSummary::default() }
         };
         forwarder.remark(RunRemark::Warning, run::end_orphans(&context, &control).await);
-        let mut agents = match run::start_agents(&plan, &context, &control).await {
-            Ok(agents) => agents,
-            Err(not_started) => {
-                let summary = nothing_ran(not_started.as_ref().map(|failure| failure.message.as_str()));
-                forwarder.report(RunEvent::Ended(Box::new(summary.clone())));
-                return match not_started {
-                    Some(failure) => Err(vec![start_failure(failure.message, failure.detail)]),
-                    None => Ok(summary),
-                };
-            }
+        let Some(mut agents) = run::start_agents(&plan, &mut context, &control).await else {
+            let summary = nothing_ran(None);
+            forwarder.report(RunEvent::Ended(Box::new(summary.clone())));
+            return Ok(summary);
         };
+        let context = Arc::new(context);
         let cancellation = CancellationSignal::new(control.clone());
         let before = run_before(&plan, hooks.before.as_deref(), &context);
         let before = match cancellation.run_until_cancelled(before).await {

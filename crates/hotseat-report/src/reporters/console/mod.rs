@@ -101,7 +101,7 @@ impl<W: Write + Send> ConsoleReporter<W> {
 
     fn case_ended(&mut self, outcome: &CaseOutcome) -> String {
         self.progress.case_ended(outcome);
-        self.failures.record(outcome);
+        self.failures.record(outcome, &self.setting);
         self.stability.note(&self.options, outcome);
         for attempt in &outcome.attempts {
             let turns = attempt.conversation.turns.len();
