@@ -236,6 +236,10 @@ target: clerk
     project.test(&["-n", "recorded"]).assert_all_passed();
     let run = project.hotseat(&["test", "-n", "later", "--dry-run"]);
     assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");
+    assert!(run.stderr.contains("hotseat.yaml:3:35"), "{run}");
+    project.workspace.file("latter/agent.yaml", "name: Latter\nsystem: You are late.\n");
+    let run = project.hotseat(&["test", "-n", "later", "--dry-run"]);
+    assert!(run.stderr.contains("did you mean `latter`?"), "{run}");
     let judged = "name: b\njudge: agents:later\ncriteria: { polite: It is polite }\nturns: [{ user: hello, assert: { type: satisfy, criteria: [polite] } }]\n";
     let run = project.suite("b", judged).hotseat(&["test", "--dry-run"]);
     assert!(run.code == 2 && run.stderr.contains("no agent found at"), "{run}");

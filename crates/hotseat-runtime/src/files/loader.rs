@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, Shape, SourceSpan, SourceText, check,
-    nearest, source_from_bytes, yaml,
+    nearest, nearest_or, source_from_bytes, yaml,
 };
 use hotseat_trace::named;
 
@@ -121,9 +121,13 @@ impl AgentLoader {
     /// Loads the agent at a path given by the user: a file, or a folder that contains one.
     pub(super) fn load_root(&mut self, path: &Path) -> Option<AgentId> {
         let Some(file) = existing_file(path, DefinitionKind::Agent) else {
-            let shown = path.display();
-            let help = format!("an agent is a file, or a folder that contains `{AGENT_FILE_NAME}`");
-            self.diagnostics.push(Diagnostic::new(format!("no agent found at {shown}")).help(help));
+            let names = path.parent().map(reference_names).unwrap_or_default();
+            let written = path.file_name().unwrap_or_default().to_string_lossy();
+            let help = nearest_or(&written, names.iter().map(String::as_str), || {
+                format!("an agent is a file, or a folder that contains `{AGENT_FILE_NAME}`")
+            });
+            let message = format!("no agent found at {}", path.display());
+            self.diagnostics.push(Diagnostic::new(message).help(help));
             return None;
         };
         self.queue_agent_file(&simplify(file))

@@ -59,7 +59,12 @@ impl AgentTarget for EmbeddedTarget {
         ) {
             Ok(agent) => Arc::new(agent),
             Err(wrong) => {
-                mistakes.extend(wrong);
+                // An error without a place is about the path itself.
+                let place = map.place_of("agent");
+                mistakes.extend(wrong.into_iter().map(|wrong| Diagnostic {
+                    place: wrong.place.clone().or_else(|| place.clone()),
+                    ..wrong
+                }));
                 return None;
             }
         };
