@@ -25,9 +25,29 @@ pub fn shown_address(url: &Url) -> String {
 
 /// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
 pub fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
+    let (mut cause, mut inner) = (None, error.source());
+    while let Some(next) = inner {
+        (cause, inner) = (Some(next), next.source());
+    }
+    match cause {
+        #[cfg(feature = "tls")]
+        Some(cause) if speaks_no_tls(cause) => NO_TLS.to_string(),
+        Some(cause) => cause.to_string(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(feature = "tls")]
+const NO_TLS: &str =
+    "the server does not speak TLS (`https://`) at this port; try the address with `http://`";
+
+/// True if a server answered the start of TLS in another protocol.
+#[cfg(feature = "tls")]
+fn speaks_no_tls(mut cause: &(dyn std::error::Error + 'static)) -> bool {
+    // An I/O error is not the source of the one that contains it.
+    while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
         cause = inner;
     }
-    cause.to_string()
+    let error = cause.downcast_ref::<rustls::Error>();
+    matches!(error, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
 }

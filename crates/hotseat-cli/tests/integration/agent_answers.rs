@@ -147,6 +147,55 @@ fn byte_order_mark_is_not_part_of_an_answer() {
 }
 
 #[test]
+fn answers_of_another_protocol_name_it() {
+    let stream = |events: &[Value]| {
+        let events: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        FakeReply::sse().bytes(events.concat().into_bytes())
+    };
+    let whole = |body: Value| {
+        let reply = FakeReply::status(200).header("content-type", "application/json");
+        reply.bytes(body.to_string().into_bytes())
+    };
+    let events = || {
+        stream(&[
+            json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"}),
+            json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"}),
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hi"}),
+            json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}),
+            json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}),
+        ])
+    };
+    let plain = || whole(json!({"answer": "Hi"}));
+    assert_failed(&over_chat(events()), "protocol_error", "the agent speaks AG-UI: set `type: ag_ui`");
+    assert_failed(&over_chat(plain()), "protocol_error", "an API of its own, set `type: http`");
+
+    let behind_ag_ui = |reply: FakeReply| {
+        let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+        Project::with_agent(&server).suite("a", ABSENT).test(&[])
+    };
+    let words = "the agent speaks chat completions: set `type: openai` and `base_url`";
+    let delta = json!({"index": 0, "delta": {"role": "assistant", "content": "Hi"}});
+    let chunks = stream(&[json!({"object": "chat.completion.chunk", "choices": [delta]})]);
+    assert_failed(&behind_ag_ui(chunks), "protocol_error", words);
+    let message = json!({"index": 0, "message": {"role": "assistant", "content": "Hi"}});
+    assert_failed(&behind_ag_ui(whole(json!({"choices": [message]}))), "protocol_error", words);
+    assert_failed(&behind_ag_ui(plain()), "protocol_error", "an API of its own, set `type: http`");
+}
+
+#[test]
+fn https_at_a_port_of_plain_http_is_named() {
+    let server = FakeAgent::start(|_: &FakeRequest| FakeReply::status(200));
+    let address = server.url().replace("http://", "https://");
+    let tested =
+        Project::with_config(&format!("target: {{ endpoint: '{address}' }}\n")).suite("a", ABSENT).test(&[]);
+    assert_failed(
+        &tested,
+        "unreachable",
+        "does not speak TLS (`https://`) at this port; try the address with `http://`",
+    );
+}
+
+#[test]
 fn bytes_that_are_not_utf8_are_an_error() {
     let sse = |data: &[u8]| FakeReply::sse().bytes([b"data: ", data, b"\n\n"].concat());
     let server = FakeAgent::start(move |request: &FakeRequest| {

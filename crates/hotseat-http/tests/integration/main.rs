@@ -274,3 +274,21 @@ fn encryption_is_a_feature() {
     let refused = matches!(HttpClients::default().request(Method::GET, &url), Err(ClientError::NoEncryption));
     assert_eq!(refused, !cfg!(feature = "tls"));
 }
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn server_without_encryption_is_named() {
+    let server = TestServer::start().await;
+    let address = server.0.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        let mut connection = server.accept().await;
+        connection.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        // Closed only after the client has read the answer.
+        let _ = connection.read_to_end(&mut Vec::new()).await;
+    });
+    let url = Url::parse(&format!("https://{address}/")).unwrap();
+    let error = fetch(get(&HttpClients::default(), &url)).await.unwrap_err();
+    let words = "the server does not speak TLS (`https://`) at this port; try the address with `http://`";
+    assert_eq!((error.is_unsent(), &*root_cause(&error)), (true, words));
+    serving.await.unwrap();
+}

@@ -38,7 +38,9 @@ use self::thread::ResumeAnswers;
 use crate::connection::cookies::ConversationCookies;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, ReadError};
-use crate::connection::{TurnError, TurnLimits, trailing_partial_event};
+use crate::connection::{
+    OWN_API_ADVICE, TurnError, TurnLimits, other_protocol_advice, trailing_partial_event,
+};
 use crate::message::{ConversationMessage, ScriptedAnswers, media_parts, unique_id};
 use crate::recorder::TraceRecorder;
 use crate::target::{
@@ -266,17 +268,11 @@ async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>)
     {
         body.extend_from_slice(&bytes);
     }
-    if is_chat_completion(&body) {
-        message
-            .push_str("; the agent speaks chat completions: set `type: openai` and `base_url` in `target`");
+    let own_api = matches!(body.trim_ascii().first(), Some(b'{' | b'[')).then_some(OWN_API_ADVICE);
+    if let Some(advice) = other_protocol_advice(&String::from_utf8_lossy(&body)).or(own_api) {
+        message.push_str(&format!("; {advice}"));
     }
     Some(AttemptFailure::new(FailureKind::ProtocolError, message).with_detail(http::display_body(&body)))
-}
-
-/// Returns true if the beginning of an answer is that of a chat completion.
-fn is_chat_completion(body: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(body);
-    text.contains("\"chat.completion") || (text.contains("\"choices\"") && text.contains("\"message\""))
 }
 
 /// Returns the failure of a stream that ended before its run.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use crate::connection::other_protocol_advice;
 use crate::message::json_text;
 use crate::message::json_text::{joined, readable};
 use hotseat_document::excerpt;
@@ -389,7 +390,10 @@ fn not_an_event(text: &str, error: &serde_json::Error) -> WireError {
     let reason = match serde_json::from_str::<Value>(text) {
         _ if error.to_string().starts_with("duplicate field") => without_place(error),
         Ok(Value::Object(object)) if object.contains_key("type") => "its `type` is not text".to_string(),
-        Ok(Value::Object(_)) => "it has no `type`".to_string(),
+        Ok(Value::Object(_)) => match other_protocol_advice(text) {
+            Some(advice) => format!("it has no `type`; {advice}"),
+            None => "it has no `type`".to_string(),
+        },
         Ok(_) => "it is not a JSON object".to_string(),
         Err(error) => format!("it {}", JsonReadError::from(error)),
     };

@@ -5,6 +5,8 @@ pub(crate) mod cookies;
 pub mod http;
 mod limits;
 pub(crate) mod lines;
+mod other_protocol;
 
 pub(crate) use limits::trailing_partial_event;
 pub use limits::{TurnError, TurnLimits};
+pub(crate) use other_protocol::{OWN_API_ADVICE, other_protocol_advice};

@@ -14,8 +14,8 @@ use hotseat_trace::{ErrorInfo, Origin, TimeOffset, plain_text};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::connection::TurnError;
 use crate::connection::lines::check_value_count;
+use crate::connection::{OWN_API_ADVICE, TurnError, other_protocol_advice};
 use crate::message::json_text::{append_piece, joined, read_json, readable};
 use crate::message::{ToolReply, parse_content_output};
 use crate::target::{CallArguments, TurnRecorder, protocol_error};
@@ -257,6 +257,8 @@ pub(super) struct CompletionReader {
     awaiting: Option<bool>,
     hint: Option<String>,
     has_choice: bool,
+    /// Advice about the first part of the reply that is none of a chat completion.
+    advice: Option<&'static str>,
     /// True if a choice had a delta: a whole message after it may repeat the reply.
     has_deltas: bool,
     /// True if a note says that a whole message differs from the deltas before it.
@@ -280,6 +282,11 @@ impl CompletionReader {
     /// Returns the number of received chunks.
     pub(super) fn chunks(&self) -> u64 {
         self.chunks
+    }
+
+    /// Returns which protocol the reply belongs to, to end a sentence, if it has no choice.
+    pub(super) fn other_protocol_advice(&self) -> Option<String> {
+        Some(format!("; {}", self.advice.filter(|_| !self.has_choice)?))
     }
 
     /// Returns the finish reason, if known.
@@ -351,6 +358,7 @@ impl CompletionReader {
         let is_signal = usage.is_some() || chunk.awaiting_input.is_some() || chunk.input_hint.is_some();
         if chunk.choices.is_none() && !is_signal {
             telling.record_note(format!("{what} has no `choices`; it is ignored: {}", excerpt(data, 200)));
+            self.advice.get_or_insert(other_protocol_advice(data).unwrap_or(OWN_API_ADVICE));
         }
         let mut choices = chunk.choices.iter().flatten();
         if chunk.tool_calls.is_present
@@ -587,7 +595,8 @@ impl CompletionReader {
         }
         if !self.has_choice {
             let which = if self.has_further_choices { "no first choice" } else { "no choice" };
-            return Err(protocol_error(format!("the reply contains {which} (`choices`)")));
+            let advice = self.advice.map_or_else(String::new, |advice| format!("; {advice}"));
+            return Err(protocol_error(format!("the reply contains {which} (`choices`){advice}")));
         }
         if self.has_further_choices {
             telling.record_note("the reply has further choices; only the first one is read");

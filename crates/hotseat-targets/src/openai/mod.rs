@@ -509,7 +509,10 @@ fn truncated_stream(
         (n, Some(reason)) => {
             format!("{how} after {n} chunk(s), with finish_reason {reason} and without `[DONE]`")
         }
-        (n, None) => format!("{how} after {n} chunk(s), without finish_reason and `[DONE]`"),
+        (n, None) => {
+            let advice = reading.other_protocol_advice().unwrap_or_default();
+            format!("{how} after {n} chunk(s), without finish_reason and `[DONE]`{advice}")
+        }
     };
     let detail = unfinished
         .map(|unfinished| format!("incomplete chunk: {}", excerpt(&unfinished, 200)))
