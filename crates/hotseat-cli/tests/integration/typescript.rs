@@ -205,6 +205,17 @@ fn user_says_takes_a_turn_by_any_of_its_spellings() {
 }
 
 #[test]
+fn excerpts_fit_beside_the_margin_of_a_failure() {
+    let long = "a text that is longer than a line of the terminal ".repeat(4);
+    let script = format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); throw new Error('{long}'); }});");
+    let agent = booking();
+    let project = Project::with_agent(&agent).file("a_test.ts", &script);
+    let output = project.command(&["test", "a_test.ts"]).env("COLUMNS", "80").run();
+    let lines: Vec<&str> = output.stdout.lines().filter(|line| line.contains("2 | it(")).collect();
+    assert!(lines.len() == 1 && lines[0].ends_with("..."), "{output}");
+}
+
+#[test]
 fn declaration_errors_are_reported_before_run() {
     for (script, words) in [
         ("it('a', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),
