@@ -11,6 +11,7 @@ use super::nearest::{nearest, suggestion};
 use super::node::{DocumentNode, MapEntry, MapKey, NodeValue};
 use super::place::SourceText;
 use super::shape::{Field, JsonType, Kind, Shape, TaggedShapes};
+use super::stream::{NO_BREAK_SPACE, NO_BREAK_SPACE_ADVICE};
 
 /// Validates a node against a kind and reports every mismatch, not only the first.
 pub fn check(node: &DocumentNode, kind: &Kind, source: &Arc<SourceText>, mistakes: &mut Diagnostics) {
@@ -199,6 +200,7 @@ impl ShapeChecker<'_> {
                 format!("unknown key `{written}` in {subject}")
             }
         };
+        let help = if key.text.contains(NO_BREAK_SPACE) { NO_BREAK_SPACE_ADVICE.to_owned() } else { help };
         self.mistakes.push(Diagnostic::new(message).at(key.place(self.source)).help(help));
     }
 
@@ -235,11 +237,11 @@ impl ShapeChecker<'_> {
     fn advice(&self, node: &DocumentNode, kind: &Kind) -> Option<String> {
         match &node.value {
             NodeValue::Null => Some("give it a value, or leave the key out".to_owned()),
-            NodeValue::Bool(_) | NodeValue::Number(_) if kind.accepts(JsonType::String) => {
-                node.as_quoted(self.source).map(|quoted| format!("write {quoted} to mean text"))
             NodeValue::Number(number) if matches!(kind, Kind::Duration) => {
                 Some(format!("write `{number}s` to mean seconds, or `{number}ms` to mean milliseconds"))
             }
+            NodeValue::Bool(_) | NodeValue::Number(_) if kind.accepts(JsonType::String) => {
+                node.as_quoted(self.source).map(|quoted| format!("write {quoted} to mean text"))
             }
             NodeValue::String(text) if kind.accepts(JsonType::Bool) && is_truth_word(text) => {
                 Some("write true or false, without quotes".to_owned())

@@ -13,6 +13,12 @@ pub(super) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 /// stays below the 128 levels that serde_json accepts.
 pub(super) const MAX_DEPTH: usize = 100;
 
+/// Advice about a character that looks like a space and is none.
+pub(super) const NO_BREAK_SPACE_ADVICE: &str =
+    "this is a no-break space (U+00A0), which YAML reads as text; write a space";
+
+pub(super) const NO_BREAK_SPACE: char = '\u{A0}';
+
 pub(super) const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
 /// Error for a file that cannot be read beyond `line`.

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use hotseat_document::source_from_bytes;
+
 /// Extensions that an import may omit, in the order in which they are tried.
 const IMPLIED_EXTENSIONS: [&str; 4] = [".ts", ".js", ".mjs", ".json"];
 const INDEX_FILES: [&str; 2] = ["index.ts", "index.js"];
@@ -151,6 +153,11 @@ impl ScriptFolder {
             return Err(ModuleLoadError::Unreadable(format!("it has more than {MAX_FILE_BYTES} bytes")));
         }
         let bytes = fs::read(&path).map_err(unreadable)?;
-        String::from_utf8(bytes).map_err(|_| ModuleLoadError::Unreadable("it is not UTF-8".to_string()))
+        String::from_utf8(bytes).map_err(|error| {
+            let found = source_from_bytes(key, error.into_bytes()).err();
+            let place = found.and_then(|found| found.place);
+            let place = place.map(|place| format!(" in line {}, column {}", place.line(), place.column()));
+            ModuleLoadError::Unreadable(format!("it is not UTF-8{}", place.unwrap_or_default()))
+        })
     }
 }

@@ -489,6 +489,51 @@ fn rejects_invalid_utf8() {
 }
 
 #[test]
+fn text_that_is_not_utf8_has_a_place() {
+    let project = offline_project();
+    let write =
+        |name: &str, bytes: &[u8]| std::fs::write(project.workspace.path(name), bytes).expect("a file");
+    write("a_test.ts", b"// one\n// tw\xff\n");
+    let output = project.hotseat(&["test"]);
+    assert!(output.stderr.contains("it is not UTF-8 in line 2, column 6"), "{output}");
+    write(".env", b"A=1\nSECRET=sekrit\xff\n");
+    let output = project.hotseat(&["test"]);
+    assert!(output.stderr.contains("this is not UTF-8") && output.stderr.contains(".env:2:14"), "{output}");
+    assert!(!output.stderr.contains("sekrit"), "{output}");
+}
+
+#[test]
+fn truncated_list_shows_where_it_begins() {
+    for (text, place, line) in [
+        ("[\n  {\"id\": \"a\", \"turns\": [{\"input\": \"x\"}]},\n\n", "a.test.json:1:1", "1 | ["),
+        ("\n  { \"cases\": [\n", "a.test.json:2:14", "2 |              ["),
+    ] {
+        let output = offline_project().file("a.test.json", text).hotseat(&["test"]);
+        let stderr = &output.stderr;
+        assert!(stderr.contains("`]` is missing at the end of the list that begins here"), "{output}");
+        assert!(stderr.contains(place) && stderr.contains(line), "{output}");
+    }
+    // The end of a value that is not complete is its last text.
+    let text = "[\n  {\"id\": \"a\", \"turns\": [\n\n";
+    let output = offline_project().file("a.test.json", text).hotseat(&["test"]);
+    assert!(output.stderr.contains("a.test.json:2:"), "{output}");
+}
+
+#[test]
+fn no_break_spaces_are_named() {
+    for text in [
+        "name: a\n\u{a0}\u{a0}turns: [{ user: hi }]\n",
+        "name: a\nturns\u{a0}: [{ user: hi }]\n",
+        "name: a\nturns:\n\u{a0}- user: hi\n",
+        "name: a\nturns:\n  - user: hi\n\u{a0}   assert: { text: { must_match: hi } }\n",
+    ] {
+        let output = offline_project().suite("a", text).hotseat(&["test"]);
+        let help = "this is a no-break space (U+00A0), which YAML reads as text; write a space";
+        assert!(output.code == 2 && output.stderr.contains(help), "{output}");
+    }
+}
+
+#[test]
 fn rejects_suite_without_cases() {
     assert_snapshot!(suite_error(""), @"
     exit code: 2
@@ -981,6 +1026,14 @@ fn rejects_unknown_or_meaningless_flags() {
 
     For more information, try '--help'.
     ");
+    for (written, words) in [
+        ("30", "a number needs a unit: write 30s for seconds, or 30ms for milliseconds"),
+        ("200h", "it must be more than zero and at most one week (168h)"),
+        ("8d", "30s or 1m30s, at most one week (168h)"),
+    ] {
+        let output = project.hotseat(&["test", "--timeout", written]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    }
     assert_snapshot!(normalized_output(&project, &["test", "--color", "pink"]), @"
     exit code: 2
     ----- stdout -----
@@ -1026,14 +1079,6 @@ fn missing_subcommand_prints_help() {
     let output = offline_project().hotseat(&[]);
     assert_eq!(output.code, 2);
     assert!(output.stderr.contains("Usage: hotseat [OPTIONS] <COMMAND>"), "{output}");
-    for (written, words) in [
-        ("30", "a number needs a unit: write 30s for seconds, or 30ms for milliseconds"),
-        ("200h", "it must be more than zero and at most one week (168h)"),
-        ("8d", "30s or 1m30s, at most one week (168h)"),
-    ] {
-        let output = project.hotseat(&["test", "--timeout", written]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
-    }
 }
 
 #[test]

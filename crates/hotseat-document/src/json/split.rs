@@ -47,6 +47,9 @@ enum StreamState {
 struct FileList {
     /// True if the list is a member of an object.
     wrapped: bool,
+    /// Position of its bracket.
+    line: u32,
+    column: u32,
 }
 
 /// The bytes of one value.
@@ -77,7 +80,10 @@ impl<R: BufRead> JsonStream<R> {
             self.skip_blank()?;
             let Some(byte) = self.peek()? else { return self.at_end() };
             let next = match (self.layout, byte) {
-                (StreamState::Start, b'[') => StreamState::ListStart(FileList { wrapped: false }),
+                (StreamState::Start, b'[') => {
+                    let ByteReader { line, column, .. } = self.bytes;
+                    StreamState::ListStart(FileList { wrapped: false, line, column })
+                }
                 (StreamState::ListStart(list), b']') | (StreamState::AfterEntry(list), b']') => {
                     self.bytes.bump();
                     self.close(list)?;
@@ -125,7 +131,9 @@ impl<R: BufRead> JsonStream<R> {
     /// Reads a value. Returns `None` at the start of the list that spans the file.
     fn value(&mut self) -> Result<Option<Result<Arc<SourceText>, Diagnostic>>, Diagnostic> {
         let Some(scanned) = self.scan()? else {
-            self.layout = StreamState::ListStart(FileList { wrapped: true });
+            // The bracket has just been read.
+            let (line, column) = (self.bytes.line, self.bytes.column.saturating_sub(1));
+            self.layout = StreamState::ListStart(FileList { wrapped: true, line, column });
             return Ok(None);
         };
         self.layout = match self.layout {
@@ -346,9 +354,12 @@ impl<R: BufRead> JsonStream<R> {
     fn at_end(&mut self) -> Result<Option<Arc<SourceText>>, Diagnostic> {
         match mem::replace(&mut self.layout, StreamState::Finished) {
             StreamState::Start | StreamState::Stream | StreamState::End | StreamState::Finished => Ok(None),
-            StreamState::ListStart(_) | StreamState::Entry(_) | StreamState::AfterEntry(_) => {
-                let (line, column) = (self.bytes.line, self.bytes.column);
-                Err(self.error_at("`]` is missing at the end of the list", line, column))
+            StreamState::ListStart(list) | StreamState::Entry(list) | StreamState::AfterEntry(list) => {
+                // The end of the file may be an empty line.
+                let source = SourceText::starting_at(Arc::clone(&self.name), "[", list.line, list.column);
+                let mistake = Diagnostic::new("`]` is missing at the end of the list that begins here");
+                let help = format!("the file ends in line {}, within the list", self.bytes.line);
+                Err(mistake.at(SourceSpan::new(&source, 0..1)).help(help))
             }
         }
     }

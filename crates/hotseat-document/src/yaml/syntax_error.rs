@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::stream::{NO_BREAK_SPACE, NO_BREAK_SPACE_ADVICE};
+
 /// A syntax error with message, advice and location.
 pub(super) struct YamlSyntaxError {
     pub(super) message: String,
@@ -14,9 +16,14 @@ pub(super) fn syntax_error(said: &str, text: &str, offset: usize) -> YamlSyntaxE
     // Points at the last line instead of after it.
     let offset = offset.min(text.trim_end_matches([' ', '\t', '\r', '\n']).len());
     let (message, help) = translate(said);
-    let span = match said {
-        UNKNOWN_ESCAPE => unknown_escape(text, offset),
-        _ => offset..offset,
+    let line = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    let indentation = text[line..].len() - text[line..].trim_start_matches([' ', '\t']).len();
+    let (help, span) = match said {
+        UNKNOWN_ESCAPE => (help, unknown_escape(text, offset)),
+        _ if text[line + indentation..].starts_with(NO_BREAK_SPACE) => {
+            (Some(NO_BREAK_SPACE_ADVICE), line + indentation..line + indentation)
+        }
+        _ => (help, offset..offset),
     };
     YamlSyntaxError {
         message: message.map_or_else(|| format!("this is not valid YAML: {said}"), str::to_owned),

@@ -113,7 +113,7 @@ fn errors_report_location() {
         ("[,{}]", "1:2: a value is missing before this comma"),
         (", {}", "1:1: unexpected comma between values"),
         ("[{},]", "1:5: a value is missing after the previous comma"),
-        ("[{}", "1:4: `]` is missing at the end of the list"),
+        ("[{}", "1:1: `]` is missing at the end of the list that begins here"),
         ("[{}] {}", "1:6: unexpected text after the list of cases"),
         ("{\"cases\": [{}], \"x\": 1}", "1:15: `}` is missing after the list"),
         ("{} /* x", "1:4: this comment has no end"),

@@ -15,7 +15,7 @@ use super::variables::{
 use crate::digest::short_digest;
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, NodeView, SourceSpan, SourceText, check, json,
-    yaml,
+    source_from_bytes, yaml,
 };
 use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{canonical_text, filled_text};
@@ -131,14 +131,13 @@ fn from_file(
         let views = nodes.iter().map(|(node, source)| NodeView::new(node, source));
         return from_entries(views, set, path, diagnostics);
     }
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
-            wrong(format!("the scenarios of `{path}` cannot be read: the file is not UTF-8"));
+    let source = match source_from_bytes(path, bytes) {
+        Ok(source) => source,
+        Err(found) => {
+            diagnostics.push(used(*found));
             return Vec::new();
         }
     };
-    let source = SourceText::new(path, text, 1);
     let parsed = match ending {
         "yaml" | "yml" => yaml::parse(&source),
         _ => json::parse(&source),

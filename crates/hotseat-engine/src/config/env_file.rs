@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cases::Environment;
-use hotseat_document::{Diagnostic, SourceSpan, SourceText};
+use hotseat_document::{Diagnostic, SourceSpan, SourceText, source_from_bytes};
 
 /// Name of the file.
 pub const ENV_FILE: &str = ".env";
@@ -40,7 +40,7 @@ impl EnvFile {
             Err(_) => return Ok(None),
         }
         let bytes = std::fs::read(&path).map_err(|error| unreadable(error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not valid UTF-8".to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|error| not_utf8(shown, error.into_bytes()))?;
         EnvFile::parse(&text, shown).map(Some)
     }
 
@@ -226,6 +226,17 @@ impl EnvReader<'_> {
             }
         }
     }
+}
+
+/// Error for a file that is not UTF-8, without its text.
+fn not_utf8(shown: &str, bytes: Vec<u8>) -> Diagnostic {
+    let found = source_from_bytes(shown, bytes).err().map(|found| *found);
+    let found = found.unwrap_or_else(|| Diagnostic::new("this is not UTF-8"));
+    let place = found.place.as_ref().map(|place| {
+        let source = SourceText::starting_at(shown, "", place.line(), place.column());
+        SourceSpan::new(&source, 0..0)
+    });
+    Diagnostic { place, ..found }
 }
 
 #[cfg(test)]
