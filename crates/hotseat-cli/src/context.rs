@@ -62,6 +62,15 @@ pub struct CliContext {
 }
 
 impl CliContext {
+    /// Continues in the folder of a run, and returns paths that were given in this one. They stay as given if it is the same.
+    pub fn move_to(&mut self, folder: &Path, given: Vec<PathBuf>) -> Vec<PathBuf> {
+        if self.folder == folder {
+            return given;
+        }
+        let here = std::mem::replace(&mut self.folder, folder.to_path_buf());
+        given.iter().map(|path| here.join(path)).collect()
+    }
+
     /// Reads the environment. The arguments come from the command line.
     pub fn read(color: ColorChoice, reads_env_file: bool, voice: MessageFormat) -> CliContext {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {

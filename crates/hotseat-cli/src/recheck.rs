@@ -34,12 +34,12 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
     let named = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
     let (mut test, replaces_filters) =
         recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
-    test.output = args.output.iter().map(|path| context.folder.join(path)).collect();
     let head = original_run(&store, named);
     let rerun =
         (context.folder == head.metadata.folder).then(|| rerun_commands(&args, &head, &context.folder));
+    test.output = args.output.clone();
     if head.metadata.folder.is_dir() {
-        context.folder.clone_from(&head.metadata.folder);
+        test.output = context.move_to(&head.metadata.folder, test.output);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
     Ok((test, RecheckRequest { store, head, ask_judges: args.judge, replaces_filters, rerun }))

@@ -30,15 +30,13 @@ fn prepare(args: ResumeArgs, context: &mut CliContext) -> Result<(TestArgs, Resu
     check_resumable(&head).map_err(|mistake| context.reject([mistake]))?;
     let arguments = restore_arguments(&head, context).map_err(|wrong| context.reject([wrong]))?;
     let mut test = parse_run_arguments(&head, arguments).map_err(|wrong| context.reject([wrong]))?;
-    let outputs = args.output.iter().map(|path| context.folder.join(path));
-    test.output.extend(outputs);
     test.parallel = args.parallel.or(test.parallel);
     (test.verbose, test.json) = (args.verbose, args.json);
     let command = &head.metadata.command;
     let is_repeatable =
         context.folder == head.metadata.folder && !command.iter().any(|argument| argument.contains(REDACTED));
     let repeatable = is_repeatable.then(|| command.clone());
-    context.folder.clone_from(&head.metadata.folder);
+    test.output.extend(context.move_to(&head.metadata.folder, args.output));
     Ok((test, ResumedRun { path, store, head, repeatable }))
 }
 

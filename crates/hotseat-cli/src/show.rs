@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::Diagnostic;
@@ -138,7 +139,13 @@ pub fn show_run(
     let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
     if on_console {
         let look = context.console_options(args.verbose, false);
-        all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
+        let mut setting = setting.clone();
+        if !args.output.is_empty() {
+            // The files of this command, not those of the run.
+            let outputs = args.output.iter().map(|path| path.display().to_string());
+            Arc::make_mut(&mut setting).choices.outputs = outputs.collect();
+        }
+        all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting))));
     }
     let mut failed: Option<ExitStatus> = None;
     let (mut saved, mut duration) = (RunSummary::default(), Duration::ZERO);

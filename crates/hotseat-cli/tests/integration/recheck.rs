@@ -18,6 +18,7 @@ fn recheck_in(project: &Project, env: &[(&str, &str)], args: &[&str]) -> TestRun
     let command = project.command(&[&["recheck", "-o", REPORT], args].concat());
     let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
     assert_no_panic(&output);
+    assert!(!output.stdout.contains("Output: /"), "the path is shown as given: {output}");
     let report = std::fs::read_to_string(project.workspace.path(REPORT));
     let report = report.unwrap_or_else(|_| panic!("no report was written\n{output}"));
     TestRun { report: serde_json::from_str(&report).expect("JSON"), output }

@@ -495,6 +495,7 @@ fn merges_sharded_runs() {
     let merged = project.hotseat(&["merge", "last~2", "third.hotseat", "last~1", "-o", "all.json"]);
     assert_eq!(merged.code, 1, "case 7 fails: {merged}");
     assert!(merged.stdout.contains("case 7"), "the run is shown beside its report: {merged}");
+    assert!(merged.stdout.contains("  Output: all.json\n"), "{merged}");
     let all: Value = serde_json::from_str(&project.workspace.read("all.json")).expect("a report");
     let told = |report: &Value| -> Vec<(u64, String, String)> {
         let results = report["results"].as_array().expect("results");
