@@ -181,18 +181,15 @@ impl RunPlan {
         let mut plan = RunPlan { suites, selection, ..RunPlan::default() };
         let mut diagnostics = Vec::new();
         let mut without_hooks: Vec<Arc<ProjectAgent>> = Vec::new();
-        let mut digest = PlanDigest::new();
+        let mut digest = PlanDigest::default();
         for planned in plan.suites.clone() {
             let before = plan.selected;
             let (suite, agent) = (&planned.suite, planned.agent.as_ref());
             let name: Arc<str> = project.suite_name(&suite.path).into();
-            let mut suite_digest = PlanDigest::new();
+            digest.begin_suite();
             let selected_before = plan.selected_in_all_shards;
             // Unreadable sources are reported as errors of their cases.
-            for source in program_sources(&planned, project) {
-                digest.add_part(&source);
-                suite_digest.add_part(&source);
-            }
+            program_sources(&planned, project).iter().for_each(|source| digest.add_part(source));
             for case in cases_of(&planned, project, Suite::cases) {
                 match case.map_err(Vec::from_iter).and_then(|driven| resolve_agent(driven, agent, project)) {
                     Ok((DrivenCase { case, body }, agent)) => {
@@ -216,7 +213,6 @@ impl RunPlan {
                         };
                         if fits {
                             digest.add_case(&name, &case, &judging);
-                            suite_digest.add_case(&name, &case, &judging);
                             plan.add_tested_agent(agent);
                         }
                         let is_selected = fits && plan.selection.is_in_shard(&name, &case);
@@ -238,7 +234,7 @@ impl RunPlan {
             }
             plan.selected_suites += usize::from(plan.selected > before);
             if plan.selected_in_all_shards > selected_before {
-                plan.suite_digests.insert(name.to_string(), suite_digest.finish());
+                plan.suite_digests.insert(name.to_string(), digest.of_suite());
             }
         }
         let (wrong, notes) = plan.check_agents(project);
@@ -449,7 +445,7 @@ impl RunPlan {
             let cases = cases.map(move |case| (planned, name.clone(), Some(case)));
             std::iter::once(first).chain(cases)
         });
-        let (mut digest, mut place) = (Some(PlanDigest::new()), 0);
+        let (mut digest, mut place) = (Some(PlanDigest::default()), 0);
         Box::new(std::iter::from_fn(move || {
             loop {
                 let Some((planned, name, case)) = read.next() else {
@@ -459,7 +455,8 @@ impl RunPlan {
                 let digest = digest.as_mut()?;
                 match case {
                     None => {
-                        program_sources(planned, project).iter().for_each(|source| digest.add_part(source))
+                        digest.begin_suite();
+                        program_sources(planned, project).iter().for_each(|source| digest.add_part(source));
                     }
                     Some(Ok(driven)) => {
                         let tested = resolve_agent(driven, planned.agent.as_ref(), project);

@@ -45,36 +45,63 @@ impl fmt::Display for Shard {
     }
 }
 
-/// Digest of the cases of a run.
-pub(super) struct PlanDigest(Sha256);
+/// Digest of the cases of a run, made from the digests of its suites, so that each case is hashed once.
+#[derive(Default)]
+pub(super) struct PlanDigest {
+    suites: Sha256,
+    suite: Sha256,
+    /// Inherited settings of the last case of the suite: most cases of a suite inherit the same. `None` before the first.
+    inherited: Option<String>,
+}
 
 impl PlanDigest {
-    pub fn new() -> Self {
-        PlanDigest(Sha256::new())
+    /// Starts the next suite. Suites without a case change nothing.
+    pub fn begin_suite(&mut self) {
+        let last = std::mem::take(&mut self.suite);
+        if self.inherited.take().is_some() {
+            add_part(&mut self.suites, &in_hexadecimal(last));
+        }
     }
 
     /// Adds a case as written, together with its inherited settings.
     pub fn add_case(&mut self, suite: &str, case: &TestCase, judging: &JudgingDigests) {
         let (source, _) = case.source();
         let program = case.program.as_ref().and_then(|program| program.source.as_deref()).unwrap_or_default();
-        for part in [suite, &case.id, &source.text, &case.inherited_settings(), program] {
+        let inherited = case.inherited_settings();
+        let is_same = self.inherited.as_ref() == Some(&inherited);
+        for part in [suite, &case.id, &source.text, if is_same { "" } else { &inherited }, program] {
             self.add_part(part);
         }
+        self.inherited = Some(inherited);
         for part in [&judging.functions, &judging.judges].into_iter().flatten() {
             self.add_part(part);
         }
     }
 
-    /// Adds a text that applies to all cases.
+    /// Adds a text that applies to all cases of the suite.
     pub fn add_part(&mut self, text: &str) {
-        self.0.update((text.len() as u64).to_be_bytes());
-        self.0.update(text.as_bytes());
+        add_part(&mut self.suite, text);
     }
 
-    /// Returns the digest in hexadecimal.
-    pub fn finish(self) -> String {
-        self.0.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    /// Returns the digest of the suite so far.
+    pub fn of_suite(&self) -> String {
+        in_hexadecimal(self.suite.clone())
     }
+
+    /// Returns the digest of all suites.
+    pub fn finish(mut self) -> String {
+        self.begin_suite();
+        in_hexadecimal(self.suites)
+    }
+}
+
+fn add_part(digest: &mut Sha256, text: &str) {
+    digest.update((text.len() as u64).to_be_bytes());
+    digest.update(text.as_bytes());
+}
+
+fn in_hexadecimal(digest: Sha256) -> String {
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for PlanDigest {
