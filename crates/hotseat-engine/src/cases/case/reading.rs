@@ -63,7 +63,7 @@ impl TestCase {
     ) -> Result<TestCase, Diagnostics> {
         let folders = Arc::from([decoding.root.to_path_buf(), PathBuf::new()]);
         let with = DecodeContext { decoding, shared: decoding.shared, folders: &folders };
-        TestCase::decode(source, parse(source)?, parse, with, None)
+        TestCase::decode(source, parse(source)?, parse, with, None).map(Arc::unwrap_or_clone)
     }
 
     /// Decodes a document into one case, or one per scenario. Each result is a case or its diagnostics.
@@ -77,7 +77,7 @@ impl TestCase {
             Err(diagnostics) => return vec![Err(diagnostics)],
         };
         match read_scenarios(&node, source, with.folders) {
-            None => vec![TestCase::decode(source, node, parse, with, None).map(Arc::new)],
+            None => vec![TestCase::decode(source, node, parse, with, None)],
             Some(Err(diagnostics)) => vec![Err(diagnostics)],
             Some(Ok(all)) if all.len() > MAX_INLINE_SCENARIOS && has_inline_scenarios(&node) => {
                 let place = node.get("scenarios").map(|written| written.place(source));
@@ -88,9 +88,7 @@ impl TestCase {
             }
             Some(Ok(all)) => all
                 .into_iter()
-                .map(|scenario| {
-                    TestCase::decode(source, node.clone(), parse, with, Some(scenario)).map(Arc::new)
-                })
+                .map(|scenario| TestCase::decode(source, node.clone(), parse, with, Some(scenario)))
                 .collect(),
         }
     }
@@ -101,7 +99,7 @@ impl TestCase {
         parse: ParseSource,
         with: DecodeContext<'_>,
         scenario: Option<Arc<CaseScenario>>,
-    ) -> Result<TestCase, Diagnostics> {
+    ) -> Result<Arc<TestCase>, Diagnostics> {
         let DecodeSettings { inherited, agents, environment, redactor, default_simulator, .. } =
             with.decoding;
         let mut diagnostics = Diagnostics::new();
@@ -155,15 +153,11 @@ impl TestCase {
             return Ok(self.clone());
         }
         let case = decode_case(&self.document, &self.document.node(), variables)?;
-        Ok(Arc::new(match &self.program {
-            Some(program) => {
-                // Keeps settings that the program made outside the document.
-                let (id, scenario, simulator) =
-                    (self.id.clone(), self.scenario.clone(), self.simulator.clone());
-                TestCase { id, scenario, simulator, ..case.driven_by(program.clone(), self.place.clone()) }
-            }
-            None => case,
-        }))
+        let Some(program) = &self.program else { return Ok(case) };
+        let case = Arc::unwrap_or_clone(case).driven_by(program.clone(), self.place.clone());
+        // Keeps settings that the program made outside the document.
+        let (id, scenario, simulator) = (self.id.clone(), self.scenario.clone(), self.simulator.clone());
+        Ok(Arc::new(TestCase { id, scenario, simulator, ..case }))
     }
 
     /// Decodes one of its hooks with variables resolved. Fails if a variable is undefined.
@@ -186,7 +180,7 @@ fn decode_case(
     document: &Arc<CaseDocument>,
     whole: &DocumentNode,
     variables: VariableScope<'_>,
-) -> Result<TestCase, Diagnostics> {
+) -> Result<Arc<TestCase>, Diagnostics> {
     let source = &document.source;
     let mut diagnostics = Diagnostics::new();
     // Hooks resolve their own variables; everything else is resolved at once.
@@ -219,13 +213,13 @@ fn decode_case(
     if diagnostics.is_empty() { Ok(case) } else { Err(sort_by_position(diagnostics)) }
 }
 
-/// Decodes a case whose variables are resolved.
+/// Decodes a case whose variables are resolved. A case has about two kilobytes, so callers pass it on as a pointer.
 fn read_case(
     document: &Arc<CaseDocument>,
     map: &MapView<'_>,
     variables: VariableScope<'_>,
     diagnostics: &mut Diagnostics,
-) -> TestCase {
+) -> Arc<TestCase> {
     let agent = map.get("agent").and_then(AgentName::read).or_else(|| document.shared.agent.clone());
     let of_agent = agent.as_ref().map(|agent| agent.inherited(&document.agents));
     let inherited = of_agent.unwrap_or(Ok(&document.inherited)).unwrap_or_else(|wrong| {
@@ -316,7 +310,7 @@ fn read_case(
     refuse_unreachable_checkpoints(&case.checkpoints, max_turns, diagnostics);
     diagnostics.extend(check_unused_topics(map, &case));
     diagnostics.extend(case.unknown_names(case.every_check()));
-    case
+    Arc::new(case)
 }
 
 /// Checks the number of turns that the case declares.
