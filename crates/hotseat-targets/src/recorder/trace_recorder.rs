@@ -98,9 +98,7 @@ impl TraceRecorder {
         while let Some((at, payload)) = self.inbox.pop_until(latest) {
             let at = self.clock.offset_of(at);
             self.meter.observe(&payload);
-            let Some(event) = self.next_event(at, payload, true) else { continue };
-            self.conversation.apply(&event);
-            self.store(event, None);
+            self.record(at, payload, None, true);
         }
     }
 
@@ -191,9 +189,7 @@ impl TraceRecorder {
     pub fn emit_within(&mut self, execution: ExecutionInfo, payload: impl Into<Payload>) {
         let payload = payload.into();
         self.meter.observe(&payload);
-        if let Some(event) = self.next_event(self.now(), payload, false) {
-            self.store(event, Some(execution));
-        }
+        self.record(self.now(), payload, Some(execution), false);
     }
 
     /// Replays a recorded event with its original time. Recorded usage is replayed too and not computed
@@ -201,11 +197,7 @@ impl TraceRecorder {
     pub fn replay(&mut self, record: EventRecord) {
         let EventRecord { event, execution } = record;
         self.clock.set_time(event.offset, event.timestamp);
-        let Some(event) = self.next_event(self.now(), event.payload, false) else { return };
-        if execution.is_none() {
-            self.conversation.apply(&event);
-        }
-        self.store(event, execution);
+        self.record(self.now(), event.payload, execution, false);
     }
 
     /// Merges the events of another recorder at the times when they happened there, optionally as an
@@ -228,34 +220,39 @@ impl TraceRecorder {
 
     fn append(&mut self, at: TimeOffset, payload: Payload) {
         self.record_inbox(Some(at));
-        let Some(event) = self.next_event(at, payload, false) else { return };
-        self.conversation.apply(&event);
-        self.store(event, None);
+        self.record(at, payload, None, false);
     }
 
-    /// Creates the next event; `None` if the agent is far beyond a limit. Events of the inbox are counted already.
-    fn next_event(&mut self, at: TimeOffset, payload: Payload, is_counted: bool) -> Option<Event> {
+    /// Records the next event, unless the agent is far beyond a limit. Events of the inbox are counted already. Payloads are
+    /// large, so this moves each once.
+    fn record(
+        &mut self,
+        at: TimeOffset,
+        payload: Payload,
+        execution: Option<ExecutionInfo>,
+        is_counted: bool,
+    ) {
         let (now, wall) = self.clock.now();
         let offset = at.min(now);
         let timestamp = wall - Millis::try_from((now.0 - offset.0) / 1000).unwrap_or(0);
-        let payload = self.redactor.payload(payload);
-        let is_call = matches!(payload, Payload::ToolInvoked(_));
+        let event = Event { sequence: self.sequence + 1, offset, timestamp, payload };
+        let mut record = EventRecord { event, execution };
+        self.redactor.payload(&mut record.event.payload);
+        let is_call = matches!(record.payload, Payload::ToolInvoked(_));
         // Raw events are kept only on request, and their bytes have been counted already.
-        let is_raw = matches!(payload, Payload::Raw(_));
-        let mut event = Event { sequence: self.sequence + 1, offset, timestamp, payload };
-        let size = limit_depth(&mut event);
+        let is_raw = matches!(record.payload, Payload::Raw(_));
+        let size = limit_depth(&mut record.event);
         let is_recorded =
             is_counted || self.traffic.count_event(if is_raw { JsonSize::default() } else { size }, is_call);
         if !is_recorded {
-            return None;
+            return;
         }
         (self.sequence, self.latest) = (self.sequence + 1, self.latest.max(offset));
-        Some(event)
-    }
-
-    fn store(&mut self, event: Event, execution: Option<ExecutionInfo>) {
+        if record.execution.is_none() {
+            self.conversation.apply(&record.event);
+        }
         if let Some(records) = &self.records {
-            records.push(EventRecord { event, execution });
+            records.push(record);
         }
     }
 

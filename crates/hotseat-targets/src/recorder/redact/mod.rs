@@ -147,24 +147,25 @@ impl SecretRedactor {
         Cow::Owned(secrets.replace_by(text, 0..text.len(), &found, replace))
     }
 
-    /// Returns the event with secrets replaced.
-    pub fn payload(&self, mut payload: Payload) -> Payload {
-        let Some(secrets) = &self.secrets else { return payload };
+    /// Replaces secrets in an event.
+    pub fn payload(&self, payload: &mut Payload) {
+        let Some(secrets) = &self.secrets else { return };
         // A text may be very long, so it is not copied into JSON.
         let text = payload.agent_text_mut().map(std::mem::take);
-        let mut payload = self.members(secrets, payload);
+        if let Some(clean) = self.members(secrets, payload) {
+            *payload = clean;
+        }
         if let (Some(known), Some(text)) = (payload.agent_text_mut(), text) {
             *known = match self.text(&text) {
                 Cow::Owned(clean) => clean.into(),
                 Cow::Borrowed(_) => text,
             };
         }
-        payload
     }
 
-    /// Returns the event with secrets replaced in all members.
-    fn members(&self, secrets: &SecretPatterns, payload: Payload) -> Payload {
-        let Ok(mut members) = payload.to_json() else { return payload };
+    /// Returns the event with secrets replaced in all members, if it has any.
+    fn members(&self, secrets: &SecretPatterns, payload: &Payload) -> Option<Payload> {
+        let mut members = payload.to_json().ok()?;
         // Messages of Hotseat contain shortened texts.
         let mut has_changed_message = self.redact_messages(&mut members);
         has_changed_message |= members.get_mut("error").is_some_and(|error| self.redact_messages(error));
@@ -177,12 +178,10 @@ impl SecretRedactor {
         // were secrets change too.
         let type_name = payload.type_name();
         if let Some(clean) = with_numbers.and_then(|members| Payload::from_json(type_name, members).ok()) {
-            return clean;
+            return Some(clean);
         }
-        match self.redact(&mut members, NumberPolicy::Kept) || has_changed_message {
-            true => Payload::from_json(type_name, members).unwrap_or(payload),
-            false => payload,
-        }
+        let is_changed = self.redact(&mut members, NumberPolicy::Kept) || has_changed_message;
+        is_changed.then(|| Payload::from_json(type_name, members).ok()).flatten()
     }
 
     /// Replaces secrets in the shortened texts of an object as in a [message](SecretRedactor::message). Returns true if
@@ -277,13 +276,14 @@ mod tests {
     #[test]
     fn redacts_keys_values_and_escaped_text() {
         let redactor = SecretRedactor::new([("TOKEN".to_string(), "s\"cret".to_string())]);
-        let payload = ToolCompleted {
+        let mut payload = Payload::from(ToolCompleted {
             turn_id: "turn-1".into(),
             tool_call_id: "c".into(),
             output: json!({"a s\"cret": ["s\"cret", "{\"t\":\"s\\\"cret\"}"]}),
             origin: Default::default(),
-        };
-        let Payload::ToolCompleted(clean) = redactor.payload(payload.into()) else { panic!("another type") };
+        });
+        redactor.payload(&mut payload);
+        let Payload::ToolCompleted(clean) = payload else { panic!("another type") };
         assert_eq!(
             clean.output,
             json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]})
