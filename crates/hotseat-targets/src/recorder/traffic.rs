@@ -136,7 +136,9 @@ impl TrafficMeter {
         let [(turn, _), (conversation, _), (run, _)] = scopes;
         let owners = [(turn, None), (conversation, None), (run, Some(turn))];
         let mut bounds = scopes.iter().map(|(_, bounds)| bounds.doubled()).zip(owners);
-        let may = bounds.all(|(bounds, (totals, own))| totals.exceeded(&bounds, own).next().is_none());
+        let may = bounds.all(|(bounds, (totals, own))| {
+            totals.is_within(&bounds) || totals.exceeded(&bounds, own).next().is_none()
+        });
         for (totals, _) in &scopes {
             totals.events.fetch_add(1, Ordering::Relaxed);
             totals.recorded.fetch_add(bytes, Ordering::Relaxed);
@@ -147,7 +149,9 @@ impl TrafficMeter {
 
     /// Returns true if a limit is exceeded.
     pub fn is_exceeded(&self) -> bool {
-        self.is_counting() && self.exceeded().next().is_some()
+        // This is asked for each piece of an answer, and nearly always no count is above a limit.
+        let is_within = self.scopes().iter().all(|(totals, bounds)| totals.is_within(bounds));
+        self.is_counting() && !is_within && self.exceeded().next().is_some()
     }
 
     /// Returns the failure if recorded events exceed a limit. Bytes already received are still processed.
@@ -236,6 +240,10 @@ impl TrafficTotals {
 
     fn has_no_records(&self) -> bool {
         self.events.load(Ordering::Relaxed) == 0
+    }
+
+    fn is_within(&self, bounds: &TrafficBounds) -> bool {
+        self.received.load(Ordering::Relaxed) <= bounds.bytes && self.are_records_within(bounds)
     }
 
     fn are_records_within(&self, bounds: &TrafficBounds) -> bool {
