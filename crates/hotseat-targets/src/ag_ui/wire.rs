@@ -262,10 +262,14 @@ macro_rules! events {
                         })?;
                         Event::$variant(body)
                     })+
-                    other => match KNOWN.iter().find(|known| is_other_spelling(other, known)) {
-                        Some(known) => return Err(WireError::Misspelt { written: other.to_string(), known }),
-                        None => Event::Unknown(other.to_string()),
-                    },
+                    other => {
+                        // No body is read, so only this finds what is wrong with the text.
+                        serde_json::from_str::<Head<'_>>(text).map_err(|error| not_an_event(text, &error))?;
+                        match KNOWN.iter().find(|known| is_other_spelling(other, known)) {
+                            Some(known) => return Err(WireError::Misspelt { written: other.to_string(), known }),
+                            None => Event::Unknown(other.to_string()),
+                        }
+                    }
                 };
                 Ok(Received { event, null_subagent: head.subagent_run_id == Tag::Null })
             }
@@ -338,7 +342,7 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     /// Reads the head of an event whose type comes first, as nearly all producers write it; parsing the whole
-    /// text twice would be slow. Unknown types are parsed in full.
+    /// text twice would be slow.
     fn in_front(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix("{\"type\":")?;
         let rest = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('"')?;
@@ -349,7 +353,7 @@ impl<'a> Head<'a> {
         // A second `type` is an error, found only by parsing the whole text. It may be escaped.
         let may_repeat = has(&TYPE_KEY)
             || memchr::memchr(b'\\', rest.as_bytes()).is_some_and(|at| rest[at..].contains("\\u00"));
-        let plain = rest.starts_with('"') && KNOWN.contains(&name) && !may_repeat && !has(&SUBAGENT_KEY);
+        let plain = rest.starts_with('"') && !may_repeat && !has(&SUBAGENT_KEY);
         plain.then_some(Head { r#type: Cow::Borrowed(name), subagent_run_id: Tag::Absent })
     }
 }
