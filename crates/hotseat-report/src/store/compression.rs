@@ -25,6 +25,8 @@ const PART_FORMATS: [u8; 3] = [6, 7, 8];
 /// Size of a sample whose parts need no help of [`DICTIONARY`]: they contain the names that texts of cases repeat, and a
 /// smaller dictionary is prepared in less time. Smaller samples come from attempts that ended early.
 const FULL_SAMPLE_BYTES: usize = 2 * 1024;
+/// Maximum size of the format and the length before a compressed text.
+const MAX_HEAD_BYTES: usize = 6;
 /// Separator of the texts of a sample. No JSON text contains it.
 const SAMPLE_SEPARATOR: u8 = 0;
 /// Maximum size of each text of a sample. A larger dictionary takes longer to prepare.
@@ -104,7 +106,9 @@ pub(super) fn compress(text: &[u8]) -> Vec<u8> {
 }
 
 fn compress_with(text: &[u8], format: u8, dictionary: &[u8]) -> Vec<u8> {
-    let mut out = vec![format];
+    let room = get_maximum_output_size(text.len());
+    let mut out = Vec::with_capacity(MAX_HEAD_BYTES + room);
+    out.push(format);
     let mut rest = text.len();
     while rest > 0x7f {
         out.push(rest as u8 | 0x80);
@@ -112,7 +116,7 @@ fn compress_with(text: &[u8], format: u8, dictionary: &[u8]) -> Vec<u8> {
     }
     out.push(rest as u8);
     let head = out.len();
-    out.resize(head + get_maximum_output_size(text.len()), 0);
+    out.resize(head + room, 0);
     if let Ok(pressed) = compress_into_with_dict(text, &mut out[head..], dictionary)
         && head + pressed <= text.len()
     {
