@@ -899,6 +899,21 @@ fn junit_names_are_unique_as_they_are_written() {
     assert_eq!(names, expected, "{xml}");
 }
 
+/// Readers of XML make spaces of raw tabs and line breaks in attributes.
+#[test]
+fn junit_names_that_differ_in_white_space_stay_different_for_readers() {
+    let agent = letter_agent();
+    let names = ["a b", "a\tb", "a\nb", "a\rb"];
+    let named = |(text, name): (&str, &&str)| with(text, &format!("name: {name:?}\n"));
+    let suite: Vec<String> = ["p", "pp", "ppp", "pppp"].into_iter().zip(&names).map(named).collect();
+    let project = project(&agent, &suite.join("---\n"));
+    project.test(&["-o", "out.xml"]).assert_all_passed();
+    let xml = project.workspace.read("out.xml");
+    let written = xml.split("<testcase name=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    assert_eq!(written.collect::<Vec<_>>(), ["a b", "a&#9;b", "a&#10;b", "a&#13;b"], "{xml}");
+    quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
+}
+
 /// An attempt that says nothing about the agent makes no passed case flaky.
 #[test]
 fn junit_shows_invalid_attempts_of_passed_cases_as_properties() {

@@ -71,7 +71,10 @@ impl XmlElement {
 
 /// Returns an attribute after a space.
 pub(super) fn attribute_text(name: &str, value: impl ToString) -> String {
-    format!(" {name}=\"{}\"", escape(&value.to_string()))
+    // A reader makes a space of a raw tab or line break in an attribute.
+    let value = escape(&value.to_string());
+    let value = value.replace('\t', "&#9;").replace('\n', "&#10;").replace('\r', "&#13;");
+    format!(" {name}=\"{value}\"")
 }
 
 fn line_start(depth: usize) -> String {
@@ -102,10 +105,11 @@ mod tests {
 
     #[test]
     fn replaces_what_xml_cannot_hold_by_visible_characters() {
-        let text = "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7} \u{0}\u{9b}\u{fffe}é\u{202e}\u{2066}\u{7f}\t";
-        let element = XmlElement::new("a").attribute("b", "\"&'\u{1}").child(XmlElement::new("c").text(text));
-        let shown = "a&lt;b ␛[1;31mred␛[0m ␛]8;;http://x␇ ␀\u{fffd}\u{fffd}é\u{fffd}\u{fffd}␡\t";
-        let expected = format!("\n<a b=\"&quot;&amp;&apos;␁\">\n    <c>{shown}</c>\n</a>");
+        let text = "a<b \u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;http://x\u{7} \u{0}\u{9b}\u{fffe}é\u{202e}\u{2066}\u{7f}\t\r\n";
+        let element =
+            XmlElement::new("a").attribute("b", "\"&'\u{1}\t\r\n").child(XmlElement::new("c").text(text));
+        let shown = "a&lt;b ␛[1;31mred␛[0m ␛]8;;http://x␇ ␀\u{fffd}\u{fffd}é\u{fffd}\u{fffd}␡\t\r\n";
+        let expected = format!("\n<a b=\"&quot;&amp;&apos;␁&#9;&#13;&#10;\">\n    <c>{shown}</c>\n</a>");
         assert_eq!(element.to_text(0), expected);
     }
 }
