@@ -367,6 +367,7 @@ fn skip_by_failed_simulated_user_is_invalid_attempt() {
     assert_eq!((&missing["status"], &missing["error_kind"]), (&json!("failed"), &json!("simulator_error")));
 }
 
+/// The time limit of a case ends while the simulated user is awaited, so the agent is not at fault.
 #[test]
 fn unresponsive_simulated_user_ends_with_case() {
     let agent = sales_agent();
@@ -375,7 +376,10 @@ fn unresponsive_simulated_user_ends_with_case() {
     let case = json!({"id": "a", "simulator": {"use": "u"}, "timeout": "300ms", "checkpoints": checkpoints});
     let tested = run_cases(project(&agent, &[("u", &silent)]), &[case], &[]);
     let case = tested.case("a");
-    assert_eq!((&case["error"], &case["error_kind"]), (&json!("timeout after 300ms"), &json!("timeout")));
+    let words = "simulator error: no answer before the time limit of the case (300 ms) ended";
+    assert_eq!((&case["error"], &case["error_kind"]), (&json!(words), &json!("simulator_error")));
+    assert_eq!(case["failure"]["fault"], "simulator", "{case:#}");
+    assert_eq!(agent.requests().len(), 0, "the agent was never contacted");
 }
 
 #[test]

@@ -280,6 +280,27 @@ fn user_message_is_cleaned_and_never_empty() {
     assert_eq!(user_texts(&agent), ["In Stuttgart"]);
 }
 
+/// The party that is awaited when the time limit of the case ends is at fault, however long the other took.
+#[test]
+fn slow_simulated_user_is_at_fault_at_the_time_limit() {
+    let yaml = format!("timeout: 600ms\n{GOAL}");
+    let script = "import { it, user } from 'hotseat';\nit('s', { timeout: '600ms' }, () => { user.simulate({ goal: 'g' }); });\n";
+    for (name, text) in [("a.test.yaml", yaml.as_str()), ("a_test.ts", script)] {
+        let (agent, silent) = (agent(), FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
+        let tested = project(&agent, &silent).file(name, text).test(&["--runs", "2", "--max-invalid", "0"]);
+        let failure = tested.failure("s");
+        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("simulator_error"), &json!("simulator")));
+        let words = "no answer before the time limit of the case (600 ms) ended";
+        assert!(failure["message"].as_str().unwrap().contains(words), "{name}: {failure}");
+        assert_eq!(tested.case("s")["invalid"], 2, "{name}: {:#}", tested.case("s"));
+        assert!(agent.requests().is_empty(), "{name}: the agent was never contacted");
+    }
+    let (user, silent) = (simulated_user(&["Hello"]), FakeAgent::start(|_: &FakeRequest| FakeReply::never()));
+    let tested = run_suite(&silent, &user, &format!("timeout: 600ms\n{GOAL}"));
+    let failure = tested.failure("s");
+    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("timeout"), &json!("agent")));
+}
+
 #[test]
 fn unusable_user_message_is_retried_then_error() {
     for rubbish in [

@@ -214,18 +214,17 @@ impl Session<'_> {
         match answer.next {
             UserDecision::Says(text) => {
                 if let Some(words) = brief.and_then(|brief| self.rule_violation(brief, &text)) {
-                    self.record_exchange(exchange.with_error(&words));
-                    return Err(failed(&words));
+                    return Err(self.simulator_failure(exchange, &words));
                 }
                 let input = TurnInput::from_text(text, &self.case.turn_defaults, "simulator", Some(exchange));
                 Ok(SimulatorStep::Input(Box::new(input)))
             }
             UserDecision::GoalAchieved if place == 0 => {
                 Err(self
-                    .stopped_before_start(exchange, "it reports its goal as achieved before its first input"))
+                    .simulator_failure(exchange, "it reports its goal as achieved before its first input"))
             }
             UserDecision::GivesUp if place == 0 => {
-                Err(self.stopped_before_start(exchange, "it stops before its first input"))
+                Err(self.simulator_failure(exchange, "it stops before its first input"))
             }
             UserDecision::GoalAchieved => {
                 self.record_exchange(exchange);
@@ -238,8 +237,8 @@ impl Session<'_> {
         }
     }
 
-    /// Asks the simulated user once. Fails if there is no simulator, or the time limit of the conversation is
-    /// exceeded.
+    /// Asks the simulated user once. Fails if there is no simulator, or the time limit of the case ends before it
+    /// answers: the party that is awaited at the limit is at fault.
     async fn ask_once(
         &mut self,
         most: usize,
@@ -283,18 +282,17 @@ impl Session<'_> {
             let words = "no simulated user is configured";
             return Err(roles::role_failure(FailureKind::SimulatorError, words));
         };
-        let answered = role.simulate(question).await;
-        if answered.0 == Err(RoleError::Deadline) {
-            self.limit = limit.map(|(_, limit)| limit);
-            let limit = self.limit.unwrap_or_default();
-            let message = format!("the case timed out after {} ms", limit.as_millis());
-            return Err(AttemptFailure::new(FailureKind::Timeout, message));
+        let (answer, exchange) = role.simulate(question).await;
+        if let (Err(RoleError::Deadline), Some((_, limit))) = (&answer, limit) {
+            let words =
+                format!("no answer before the time limit of the case ({} ms) ended", limit.as_millis());
+            return Err(self.simulator_failure(exchange, &words));
         }
-        Ok(answered)
+        Ok((answer, exchange))
     }
 
-    /// Returns the failure of a simulated user that stops before its first input.
-    fn stopped_before_start(&mut self, exchange: RoleExchange, words: &str) -> AttemptFailure {
+    /// Records an exchange that ends the conversation, and returns the failure of the simulated user.
+    fn simulator_failure(&mut self, exchange: RoleExchange, words: &str) -> AttemptFailure {
         self.record_exchange(exchange.with_error(words));
         roles::role_failure(FailureKind::SimulatorError, words)
     }
