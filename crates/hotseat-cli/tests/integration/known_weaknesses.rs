@@ -527,7 +527,7 @@ fn generated_cases_lose_nothing() {
     let agent = echo_verbatim();
     let made_up = json!({"cases": [
         {"id": "expected", "input": "{\"a\": 1}", "expected": {"a": 2}},
-        {"id": "told", "input": "hi", "metadata": {"owner": "me"}, "assert": [{"type": "contains", "value": "no"}]}
+        {"id": "told", "input": "hi", "metadata": {"owner": "me"}, "options": {"metadata": {"tone": "friendly"}}, "assert": [{"type": "contains", "value": "no"}]}
     ]});
     let generator = FakeAgent::start(move |request: &FakeRequest| {
         FakeRun::for_request(request).started().text(&made_up.to_string()).finished()
@@ -552,6 +552,13 @@ fn generated_cases_choose_no_agent_and_no_model() {
         json!({"reliability": 0.5}),
         json!({"options": {"connector": "dear"}}),
         json!({"turns": [{"input": "hi", "options": {"connector": "dear"}}]}),
+        json!({"options": {"model": "dear"}}),
+        json!({"options": {"metadata": {"tone": "friendly"}, "temperature": 2}}),
+        json!({"turns": [{"input": "hi", "options": {"model": "dear"}}]}),
+        json!({"simulator": {"options": {"model": "dear"}}}),
+        json!({"simulate": {"goal": "x", "options": {"model": "dear"}}}),
+        json!({"assert": [{"type": "agent", "criteria": "x", "options": {"model": "dear"}}]}),
+        json!({"checkpoints": [{"id": "c", "assertion": {"type": "agent", "criteria": "x", "options": {"model": "dear"}}}]}),
     ] {
         let mut case = json!({"id": "a", "input": "hi"});
         case.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());

@@ -12,7 +12,7 @@ use crate::cases::escape_variables;
 use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope, StartedAgent};
 use crate::roles::GeneratorQuestion;
 use hotseat_checks::RoleReference;
-use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_document::{Diagnostic, Diagnostics, shorten};
 use hotseat_targets::connection::http::HttpClient;
 
 /// Keys of cases and turns that run programs, read files, contact other servers than the agent, or choose the agent or the
@@ -34,6 +34,9 @@ const TRUSTED_KEYS: [&str; 12] = [
 /// Keys whose text names an agent, a model or a function of the project, at any place in a case. An agent may be a program.
 const REFERENCE_KEYS: [&str; 7] =
     ["use", "judge", "connector", "function", "match_messages", "on_condition", "stop_when"];
+/// The only option of a generated case. Any other may choose or set the model of an agent: a member of a request of chat
+/// completions, or what the agent's protocol reads from it.
+const DATA_OPTION: &str = "metadata";
 /// Beginning of a reference to a function where other texts are possible.
 const FUNCTION_REFERENCE: &str = "scripts:";
 /// Beginning of the address of a file.
@@ -119,13 +122,33 @@ fn is_skipped(case: &Value) -> bool {
 }
 
 /// Returns a part of a case that only people and their scripts may write.
-fn trusted_part(case: &Value) -> Option<&str> {
-    let turns = case["turns"].as_array().into_iter().flatten();
-    let mut keys = turns.chain([case]).filter_map(Value::as_object).flat_map(Map::keys).map(String::as_str);
+fn trusted_part(case: &Value) -> Option<String> {
+    let turns = || case["turns"].as_array().into_iter().flatten();
+    let mut keys = turns().chain([case]).filter_map(Value::as_object).flat_map(Map::keys).map(String::as_str);
     let template = case["simulate"].get("template").map(|_| "template");
     let key = keys.find(|key| TRUSTED_KEYS.contains(key)).or(template);
     let key = key.or_else(|| has_file_address(case).then_some(FILE_ADDRESS));
-    key.or_else(|| project_reference(case))
+    let key = key.or_else(|| project_reference(case)).map(str::to_string);
+    key.or_else(|| turns().chain([case, &case["simulator"], &case["simulate"]]).find_map(trusted_option))
+        .or_else(|| judge_option(case))
+}
+
+/// Returns an option of a part of a case that only people and their scripts may set.
+fn trusted_option(part: &Value) -> Option<String> {
+    let name = part["options"].as_object()?.keys().find(|name| *name != DATA_OPTION)?;
+    Some(format!("options.{}", shorten(name)))
+}
+
+/// Returns an option for the judge of an assertion that only people and their scripts may set.
+fn judge_option(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(entries) => entries.iter().find_map(judge_option),
+        Value::Object(members) => {
+            let of_judge = (value["type"] == "agent").then(|| trusted_option(value)).flatten();
+            of_judge.or_else(|| members.values().find_map(judge_option))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
 }
 
 /// Returns what a value refers to in the project: the key, the type of an assertion, or the beginning of a text.
