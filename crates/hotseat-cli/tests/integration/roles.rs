@@ -580,7 +580,7 @@ fn invalid_judge_answer_is_judge_error() {
         ("silent", "judge error: validator response missing 'passed' field: the answer was"),
         (
             "texts",
-            "judge error: validator response missing 'passed' field: the judge's `passed` is \"true\", neither true nor false",
+            "judge error: invalid response format: the judge's `passed` is \"true\", but must be true or false",
         ),
         (
             "contradictory",

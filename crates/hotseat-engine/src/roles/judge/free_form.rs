@@ -7,6 +7,7 @@ use super::{JudgeEvidence, Judgement, PreparedQuestion};
 use crate::roles::answer_json::read_answer;
 use crate::roles::{Dialogue, RoleError, excerpt, role_options};
 use hotseat_checks::FreeFormCriterion;
+use hotseat_document::shorten;
 
 const PROMPT: &str = include_str!("../prompts/judge.v1.md");
 
@@ -60,12 +61,6 @@ pub(super) fn prepare_question(
 /// Parses a judgement: one JSON object with `passed`. Fails if the answer is something else. `judge` names the judge in errors.
 pub(super) fn parse_judgement(judge: &str, text: &str) -> Result<(Judgement, Value), RoleError> {
     let invalid = |words: String| Err(RoleError::InvalidAnswer(format!("invalid response format: {words}")));
-    let no_verdict = |found: &str| {
-        Err(RoleError::InvalidAnswer(format!(
-            "validator response missing 'passed' field: {found}; the judge `{judge}` must answer with one JSON object that has \
-             `passed`: true or false"
-        )))
-    };
     let answer = match read_answer(text) {
         Ok(answer @ Value::Object(_)) => answer,
         Ok(_) => return invalid(format!("it is not a JSON object; {}", excerpt(text))),
@@ -73,9 +68,17 @@ pub(super) fn parse_judgement(judge: &str, text: &str) -> Result<(Judgement, Val
     };
     let passed = match answer.get("passed") {
         Some(Value::Bool(passed)) => *passed,
-        None => return no_verdict(&excerpt(text)),
+        None => {
+            return Err(RoleError::InvalidAnswer(format!(
+                "validator response missing 'passed' field: {}; the judge `{judge}` must answer with one JSON object that has \
+                 `passed`: true or false",
+                excerpt(text)
+            )));
+        }
         Some(other) => {
-            return no_verdict(&format!("the judge's `passed` is {other}, neither true nor false"));
+            let value = other.to_string();
+            let value = shorten(&value);
+            return invalid(format!("the judge's `passed` is {value}, but must be true or false"));
         }
     };
     match answer.get("pass") {
@@ -142,7 +145,10 @@ mod tests {
             (r#"{"passed": true} No: {"passed": false}"#, "invalid response format"),
             (r#"{"passed": false, "passed": true}"#, "invalid response format"),
             (r#"{"score": 1}"#, "validator response missing 'passed' field"),
-            (r#"{"passed": "yes"}"#, "the judge's `passed` is \"yes\", neither true nor false"),
+            (
+                r#"{"passed": "yes"}"#,
+                "invalid response format: the judge's `passed` is \"yes\", but must be true or false",
+            ),
             (r#"{"passed": true, "pass": false}"#, "`passed` is true, and `pass` is false"),
             (r#"{"passed": true, "score": "high"}"#, "`score`"),
             (r#"{"passed": true, "reason": 3}"#, "`reason`"),
