@@ -365,6 +365,30 @@ fn truncate_message(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// True if a text has no visible character: only white space, control characters, and characters without a shape.
+pub fn is_blank(text: &str) -> bool {
+    let is_hidden = |c: char| {
+        visible_char(c) != c
+            || matches!(
+                c,
+                '\u{34F}'
+                    | '\u{115F}'
+                    | '\u{1160}'
+                    | '\u{17B4}'
+                    | '\u{17B5}'
+                    | '\u{180B}'..='\u{180F}'
+                    | '\u{200C}'
+                    | '\u{200D}'
+                    | '\u{2800}'
+                    | '\u{3164}'
+                    | '\u{FE00}'..='\u{FE0F}'
+                    | '\u{FFA0}'
+                    | '\u{E0100}'..='\u{E01EF}'
+            )
+    };
+    text.chars().all(|c| c.is_whitespace() || is_hidden(c))
+}
+
 /// Replaces a control character by one visible character, so that columns stay correct. Tabs are kept.
 pub fn visible_char(character: char) -> char {
     match character {

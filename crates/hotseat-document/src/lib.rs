@@ -28,7 +28,7 @@ pub mod yaml;
 
 pub use check::{check, is_http_url};
 pub use declare::FromDocument;
-pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS, visible_char};
+pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS, is_blank, visible_char};
 pub use excerpt::{excerpt, shorten};
 pub use file::{open_file, read_file, read_text_file};
 pub use last_output::LastOutput;

@@ -305,6 +305,8 @@ fn slow_simulated_user_is_at_fault_at_the_time_limit() {
 fn unusable_user_message_is_retried_then_error() {
     for rubbish in [
         r#"{"message": " ", "done": false, "goal_progress": "none"}"#,
+        r#"{"message": "\u200b", "done": false, "goal_progress": "none"}"#,
+        r#"{"message": "\u2800\ufeff\u00ad", "done": false, "goal_progress": "none"}"#,
         r#"{"message": "x", "done": "no", "goal_progress": "none"}"#,
     ] {
         let (agent, user) = (

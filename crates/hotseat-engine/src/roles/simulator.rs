@@ -13,6 +13,7 @@ use super::{
     role_options,
 };
 use hotseat_checks::{AnswerContent, find_json};
+use hotseat_document::is_blank;
 use hotseat_targets::recorder::SecretRedactor;
 
 const PROMPT: &str = include_str!("prompts/simulator.v1.md");
@@ -253,7 +254,7 @@ fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), RoleError> {
     Ok((UserAnswer { next, goal_progress, reason }, answer))
 }
 
-/// Removes surrounding quotes and a leading name from a message. Fails if the message is empty.
+/// Removes surrounding quotes and a leading name from a message. Fails if the message is blank.
 fn clean_message(said: &str) -> Result<String, RoleError> {
     let mut text = said.trim();
     text = ["User:", "user:", "USER:"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text).trim();
@@ -263,7 +264,7 @@ fn clean_message(said: &str) -> Result<String, RoleError> {
             text = inner.trim();
         }
     }
-    match text.is_empty() {
+    match is_blank(text) {
         true => invalid("the answer has neither a message nor `done: true`"),
         false => Ok(text.to_string()),
     }
@@ -277,7 +278,7 @@ fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), RoleError> {
         Ok(answer @ Value::Object(_)) => answer,
         Ok(Value::String(said)) => return parse_plain_text(&said).or_else(|why| wrong(&why)),
         Ok(_) => return wrong(&"the answer is JSON, but neither an object nor a string"),
-        Err(_) if text.trim().is_empty() => return invalid("the answer is empty"),
+        Err(_) if is_blank(text) => return invalid("the answer is empty"),
         Err(_) => return parse_plain_text(text).or_else(|why| wrong(&why)),
     };
     if !["input", "message", "goal_achieved"].iter().any(|key| answer.get(key).is_some()) {
@@ -296,7 +297,7 @@ fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), RoleError> {
         return wrong(&"the answer has both `input` and `message`");
     }
     match given("input").or_else(|| given("message")) {
-        Some(Value::String(said)) if !said.trim().is_empty() => {
+        Some(Value::String(said)) if !is_blank(said) => {
             Ok((UserDecision::Says(said.clone()), answer.clone()))
         }
         None | Some(Value::String(_)) => {
@@ -322,7 +323,7 @@ fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), RoleError> {
             "has braces, a code block or markup".to_string()
         }
         _ if has_model_markup(said) => "has markup of the model".to_string(),
-        AnswerContent::Text if said.is_empty() => return invalid("the answer is empty"),
+        AnswerContent::Text if is_blank(said) => return invalid("the answer is empty"),
         // The text of a JSON value is the message, even a number.
         AnswerContent::Text | AnswerContent::Json(..) => {
             let finding = json!({"input": said, "goal_achieved": false});
@@ -393,6 +394,8 @@ mod tests {
         assert_eq!(answer(json!("Bye"), json!(true), "partial"), Ok(UserDecision::GivesUp));
         for (message, done, progress) in [
             (json!(" "), json!(false), "none"),
+            (json!("User: \u{200b}"), json!(false), "none"),
+            (json!("\u{2800}\u{feff}\u{ad}"), json!(false), "none"),
             (json!(null), json!(false), "none"),
             (json!("x"), json!("false"), "none"),
             (json!("x"), json!(false), "some"),
@@ -422,6 +425,9 @@ mod tests {
         for text in [
             "",
             "  ",
+            "\u{200b}",
+            "\"\u{3164}\"",
+            "{\"input\": \"\u{2800}\u{feff}\u{ad}\"}",
             r#"{"input": "", "goal_achieved": false}"#,
             r#"{"goal_achieved": false}"#,
             r#"{"input": 3}"#,

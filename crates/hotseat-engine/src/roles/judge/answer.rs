@@ -1,6 +1,6 @@
 //! Strict parsing of judge answers: one JSON value that matches the requested schema.
 
-use hotseat_document::shorten;
+use hotseat_document::{is_blank, shorten};
 use serde_json::Value;
 
 use crate::roles::answer_json::read_answer;
@@ -24,7 +24,7 @@ pub(super) fn parse_answer(text: &str, schema: &Value) -> Result<Value, RoleErro
         return Err(wrong(&mistakes.join("; ")));
     }
     match value["reasoning"].as_str() {
-        Some(reasoning) if reasoning.trim().is_empty() => Err(wrong("`reasoning` is empty")),
+        Some(reasoning) if is_blank(reasoning) => Err(wrong("`reasoning` is empty")),
         _ => Ok(value),
     }
 }
