@@ -198,7 +198,7 @@ fn seconds(time: Duration) -> String {
 }
 
 /// Builds the element of a case without its name, and the name of its status if it has not passed. As in reports of Surefire, the first
-/// failed attempt is the failure of a failed case, later ones are reruns, and failed attempts of a passed case are flaky
+/// failed attempt is the failure of a failed case, its other ones are reruns, and failed attempts of a passed case are flaky
 /// failures.
 fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
     let (case, verdict) = (&outcome.case_ref.case, &outcome.verdict);
@@ -236,7 +236,7 @@ fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
         .attribute("line", case.place.line())
         .attribute("timestamp", rfc3339(told.started_at));
     let status_name = status.as_ref().map(XmlElement::name);
-    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == VerdictStatus::Passed);
+    let has_passed = verdict.status == VerdictStatus::Passed;
     // An attempt that says nothing about the agent makes no passed case flaky.
     let (reruns, invalid): (Vec<&Attempt>, Vec<&Attempt>) =
         failed.into_iter().partition(|attempt| !has_passed || !attempt.is_invalid());
