@@ -280,12 +280,17 @@ fn pending_retry_is_resumed() {
     });
     let case = "id: a\nretries: 1\nturns: [{ user: hi, assert: { text: { must_match: good } } }]\n";
     let project = Project::with_agent(&agent).suite("a", case);
-    let mut running = project.command(&["test"]).spawn();
+    let mut running = project.command(&["test", "-o", "junit.xml"]).spawn();
     agent.wait_at_gate("open", TEST_TIMEOUT);
     running.interrupt();
     running.wait_for_stdout("no new cases");
     agent.release("open");
     assert_eq!(running.wait().code, 130);
+    // Servers that read nothing else must not take it for a run without failures.
+    let xml = project.workspace.read("junit.xml");
+    quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
+    assert!(xml.contains(r#"<error message="the run was interrupted" type="run_error"/>"#), "{xml}");
+    assert!(xml.contains(r#"tests="2" skipped="1" failures="0" errors="1""#), "{xml}");
     assert_eq!(project.hotseat(&["show", "last", "-o", "stopped.json"]).code, 0);
     let stopped: Value = serde_json::from_str(&project.workspace.read("stopped.json")).expect("a report");
     assert_eq!(stopped["results"][0]["status"], "skipped", "the retry may have passed: {stopped:#}");

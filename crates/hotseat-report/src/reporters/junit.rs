@@ -120,8 +120,9 @@ impl Reporter for JUnitReporter {
     }
 
     fn report_run(&mut self, summary: &RunSummary) -> io::Result<()> {
-        if let Some(why) = &summary.broken {
-            // A run that could not be completed must not look like a run without failures.
+        let interrupted = summary.interrupted.then_some("the run was interrupted");
+        if let Some(why) = summary.broken.as_deref().or(interrupted) {
+            // A run that was not completed must not look like a run without failures.
             let error = XmlElement::new(ERROR).attribute("message", why).attribute("type", "run_error");
             let case = XmlElement::new("testcase").child(error);
             let place = (usize::MAX, (REPORT_NAME, REPORT_NAME));
