@@ -9,6 +9,7 @@ mod dry_run;
 mod exit;
 mod extract;
 mod folders;
+mod github_reporters;
 mod import;
 mod init;
 mod input;

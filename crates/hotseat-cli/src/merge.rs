@@ -1,5 +1,6 @@
 //! `hotseat merge`.
 
+use std::io;
 use std::path::Path;
 
 use hotseat_document::Diagnostic;
@@ -8,6 +9,7 @@ use hotseat_report::store::{RunStore, RunStoreError, StoredRun, merge};
 use crate::args::{MergeArgs, ShowArgs};
 use crate::context::CliContext;
 use crate::exit::{CommandResult, ExitStatus};
+use crate::github_reporters::github_reporters;
 use crate::show;
 use crate::store_location::{self, prune_limits, report_store_error};
 
@@ -50,7 +52,10 @@ pub fn run(args: MergeArgs, context: &CliContext) -> CommandResult {
         json: false,
     };
     // The console shows the run also beside reports.
-    let written = show::show_run(&shown, &store, &head, true, context)?;
+    let mut more = vec![show::console_reporter(&shown, &head, context)];
+    let of_job = github_reporters(context, &head.metadata.setting, io::stdout());
+    more.extend(of_job.map_err(|error| context.fail(ExitStatus::RunError, error))?);
+    let written = show::show_run(&shown, &store, &head, more, context)?;
     if written != ExitStatus::Passed {
         return Err(written);
     }

@@ -18,6 +18,12 @@ use crate::context::{CliContext, stdout};
 use crate::exit::{CommandResult, ExitStatus};
 use crate::store_location::{self, report_store_error};
 
+/// Name of the console in errors.
+const STANDARD_OUTPUT: &str = "standard output";
+
+/// A reporter with the name of its output.
+pub type NamedReporter = (String, Box<dyn Reporter>);
+
 /// Shows a run, or one of its cases.
 pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
     check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
@@ -32,7 +38,8 @@ pub fn run(args: ShowArgs, context: &CliContext) -> CommandResult {
         Some(case) => show_case(&args, &store, &head, case, context),
         None => {
             let on_console = !args.json && args.output.is_empty() && args.trace.is_none();
-            show_run(&args, &store, &head, on_console, context)
+            let console = on_console.then(|| console_reporter(&args, &head, context));
+            show_run(&args, &store, &head, console.into_iter().collect(), context)
         }
     }
 }
@@ -78,16 +85,13 @@ fn show_case(
 }
 
 /// Reports an event. Removes the reporters that fail, and returns their errors, except for closed pipes.
-fn report_to<'p>(
-    all: &mut Vec<(&'p Path, Box<dyn Reporter>)>,
-    event: &RunEvent,
-) -> Vec<(&'p Path, io::Error)> {
+fn report_to(all: &mut Vec<NamedReporter>, event: &RunEvent) -> Vec<(String, io::Error)> {
     let mut failed = Vec::new();
-    all.retain_mut(|(path, reporter)| match reporter.report(event) {
+    all.retain_mut(|(name, reporter)| match reporter.report(event) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
         Err(error) => {
-            failed.push((*path, error));
+            failed.push((name.clone(), error));
             false
         }
     });
@@ -109,49 +113,55 @@ fn summarize_saved(saved: RunSummary, duration: Duration, head: &StoredRun) -> R
     }
 }
 
-/// Writes the reports of a run, and shows it `on_console`.
+/// Returns the reporter that shows a run on the console.
+pub fn console_reporter(args: &ShowArgs, head: &StoredRun, context: &CliContext) -> NamedReporter {
+    let look = context.console_options(args.verbose, false);
+    let mut setting = head.metadata.setting.clone();
+    if !args.output.is_empty() {
+        // The files of this command, not those of the run.
+        let outputs = args.output.iter().map(|path| path.display().to_string());
+        Arc::make_mut(&mut setting).choices.outputs = outputs.collect();
+    }
+    let console = ConsoleReporter::new(stdout(), look, setting);
+    (STANDARD_OUTPUT.to_string(), Box::new(console))
+}
+
+/// Writes the reports of a run, and passes it to `more` reporters.
 pub fn show_run(
     args: &ShowArgs,
     store: &RunStore,
     head: &StoredRun,
-    on_console: bool,
+    more: Vec<NamedReporter>,
     context: &CliContext,
 ) -> CommandResult {
     let setting = &head.metadata.setting;
-    let not_writable = |path: &Path, error: io::Error| {
-        context.fail(ExitStatus::RunError, ReportWriteError::new(path, error))
+    let not_writable = |name: &str, error: io::Error| {
+        context.fail(ExitStatus::RunError, ReportWriteError::new(Path::new(name), error))
     };
-    let mut all: Vec<(&Path, Box<dyn Reporter>)> = Vec::new();
+    let mut all: Vec<NamedReporter> = Vec::new();
     for path in &args.output {
         let open = |path: &Path| {
             let file = reporters::open_report_file(&context.folder.join(path))?;
             let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
             reporters::open_report(file, format, &path.display().to_string(), setting.clone())
         };
-        all.push((path, open(path).map_err(|error| not_writable(path, error))?));
+        let name = path.display().to_string();
+        let report = open(path).map_err(|error| not_writable(&name, error))?;
+        all.push((name, report));
     }
     if let Some(path) = &args.trace {
+        let name = path.display().to_string();
         let file =
-            reporters::create_file(&context.folder.join(path)).map_err(|error| not_writable(path, error))?;
-        all.push((path, Box::new(TraceReporter::new(file))));
+            reporters::create_file(&context.folder.join(path)).map_err(|error| not_writable(&name, error))?;
+        all.push((name, Box::new(TraceReporter::new(file))));
     }
-    let out = Path::new("standard output");
+    all.extend(more);
     let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
-    if on_console {
-        let look = context.console_options(args.verbose, false);
-        let mut setting = setting.clone();
-        if !args.output.is_empty() {
-            // The files of this command, not those of the run.
-            let outputs = args.output.iter().map(|path| path.display().to_string());
-            Arc::make_mut(&mut setting).choices.outputs = outputs.collect();
-        }
-        all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting))));
-    }
     let mut failed: Option<ExitStatus> = None;
     let (mut saved, mut duration) = (RunSummary::default(), Duration::ZERO);
     let replayed = store.replay(head, &mut |event| {
-        for (path, error) in report_to(&mut all, &event) {
-            failed = Some(not_writable(path, error));
+        for (name, error) in report_to(&mut all, &event) {
+            failed = Some(not_writable(&name, error));
         }
         if let RunEvent::CaseEnded(outcome) = &event {
             saved.count_outcome(outcome);
@@ -159,7 +169,7 @@ pub fn show_run(
         }
         if let Some(Err(error)) = events.as_mut().map(|events| events.report(&event)) {
             if error.kind() != io::ErrorKind::BrokenPipe {
-                failed = Some(not_writable(out, error));
+                failed = Some(not_writable(STANDARD_OUTPUT, error));
             }
             events = None;
         }
@@ -170,17 +180,17 @@ pub fn show_run(
         if let Some(Err(error)) = events.as_mut().map(|events| events.report(&ended))
             && error.kind() != io::ErrorKind::BrokenPipe
         {
-            failed = Some(not_writable(out, error));
+            failed = Some(not_writable(STANDARD_OUTPUT, error));
         }
-        for (path, error) in report_to(&mut all, &ended) {
-            failed = Some(not_writable(path, error));
+        for (name, error) in report_to(&mut all, &ended) {
+            failed = Some(not_writable(&name, error));
         }
     }
-    for (path, reporter) in &mut all {
+    for (name, reporter) in &mut all {
         if let Err(error) = reporter.flush()
             && error.kind() != io::ErrorKind::BrokenPipe
         {
-            failed = Some(not_writable(path, error));
+            failed = Some(not_writable(name, error));
         }
     }
     replayed.map_err(|error| report_store_error(&error, context))?;

@@ -1,15 +1,14 @@
 //! The reporters of a run.
 
-use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{RunEvent, RunSettings};
 use hotseat_report::reporters::{
-    self, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter, RecordingsReporter,
-    ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
+    self, ConsoleReporter, EventsReporter, RecordingsReporter, ReplyReporter, ReportWriteError, Reporter,
+    SavedCasesReporter, TraceReporter,
 };
 
 use hotseat_report::runner::ReporterSet;
@@ -17,6 +16,7 @@ use hotseat_report::runner::ReporterSet;
 use super::outputs::{self, ReportFile};
 use crate::args::TestArgs;
 use crate::context::{CliContext, stdout};
+use crate::github_reporters::github_reporters;
 use crate::report_writer::ReportWriter;
 
 /// Selects the console output of a run.
@@ -118,21 +118,10 @@ pub fn open_reporters(
         let console = ConsoleReporter::new(stdout(), look, setting.clone());
         all.push(("standard output".to_string(), Box::new(console)));
     }
-    if context.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
-        let workspace = context.environment.get("GITHUB_WORKSPACE").map(Into::into);
-        // GitHub reads annotations from both streams; with JSON events only standard error is free.
-        let annotations: Box<dyn Reporter> = match events.is_some() {
-            true => Box::new(GitHubReporter::new(io::stderr(), workspace)),
-            false => Box::new(GitHubReporter::new(io::stdout(), workspace)),
-        };
-        all.push(("annotations".to_string(), annotations));
-    }
-    // The summary page of a GitHub job collects Markdown of all steps.
-    if let Some(path) = context.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
-        let file = File::options().append(true).create(true).open(context.folder.join(path));
-        let file = file.map_err(|error| ReportWriteError::new(Path::new(path), error))?;
-        all.push(("the step summary".to_string(), Box::new(MarkdownReporter::new(file, setting.clone()))));
-    }
+    // GitHub reads annotations from both streams; with JSON events only standard error is free.
+    let out: Box<dyn Write + Send> =
+        if events.is_some() { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
+    all.extend(github_reporters(context, setting, out)?);
     if let Some(events) = &events {
         all.push(("standard output".to_string(), Box::new(events.clone())));
     }

@@ -492,10 +492,18 @@ fn merges_sharded_runs() {
         project.hotseat(&["runs", "--json", "-n", "1"]).stdout.lines().next()
     );
 
-    let merged = project.hotseat(&["merge", "last~2", "third.hotseat", "last~1", "-o", "all.json"]);
+    let merged = project
+        .command(&["merge", "last~2", "third.hotseat", "last~1", "-o", "all.json"])
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_STEP_SUMMARY", "summary.md")
+        .run();
     assert_eq!(merged.code, 1, "case 7 fails: {merged}");
-    assert!(merged.stdout.contains("case 7"), "the run is shown beside its report: {merged}");
     assert!(merged.stdout.contains("  Output: all.json\n"), "{merged}");
+    assert!(merged.stdout.contains("FAILED"), "the run is shown beside its report: {merged}");
+    let annotation = "::error file=a.test.yaml,line=24,";
+    assert!(merged.stdout.contains(annotation) && merged.stdout.contains("title=case 7::"), "{merged}");
+    let summary = project.workspace.read("summary.md");
+    assert!(summary.starts_with("## ❌ ") && summary.contains("case 7"), "{summary}");
     let all: Value = serde_json::from_str(&project.workspace.read("all.json")).expect("a report");
     let told = |report: &Value| -> Vec<(u64, String, String)> {
         let results = report["results"].as_array().expect("results");
