@@ -177,7 +177,7 @@ fn errors_name_scenario_set_file_and_index() {
         ("scenarios: []", "set `x` has no scenario"),
         (
             "scenarios: [{ name: A, goal: g }]\nmetadata: { x: '${scenario.nothing}' }",
-            "has no `scenario.nothing`",
+            "scenario at index 0 of set `x`: it has no `scenario.nothing`",
         ),
     ] {
         let suite = format!("name: x\n{scenarios}\nturns: [{{ user: hi }}]\n");
@@ -186,6 +186,31 @@ fn errors_name_scenario_set_file_and_index() {
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
     assert!(agent.requests().is_empty());
+}
+
+/// A value that does not fit its place in the case is a mistake of the scenario, which has a place of its own.
+#[test]
+fn errors_in_values_name_their_scenario() {
+    let agent = agent();
+    let suite = "name: x\nscenarios: v.json\nturns: [{ user: hi }]\nfinal_assertions: ${scenario.verification.assert}\n";
+    let scenarios = r#"[
+  {"id": "one", "name": "A", "goal": "g", "verification": {"assert": [{"type": "nothing"}]}},
+  {"id": "two", "name": "B", "goal": "g", "verification": {"assert": [{"type": "contains", "value": "x"}]}},
+  {"id": "three", "name": "C", "goal": "g", "verification": {"assert": [{"type": "nothing"}]}},
+  {"id": "four", "name": "D", "goal": "g"}
+]
+"#;
+    let output = Project::with_agent(&agent).suite("a", suite).file("v.json", scenarios).hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    for (index, id, line) in [(0, "one", 2), (2, "three", 4), (3, "four", 5)] {
+        let position = format!("scenario at index {index} of set `v` in v.json: ");
+        assert_eq!(output.stderr.matches(&position).count(), 1, "{position}: {output}");
+        let place = format!("v.json:{line}:3");
+        assert!(output.stderr.contains(&place), "{place}: {output}");
+        assert!(output.stderr.contains(&format!("scenario `{id}`")), "{id}: {output}");
+    }
+    assert_eq!(output.stderr.matches("a.test.yaml:4:").count(), 3, "{output}");
+    assert!(!output.stderr.contains("undefined"), "{output}");
 }
 
 #[test]

@@ -38,6 +38,45 @@ pub struct CaseScenario {
     pub data: Json,
 }
 
+/// A scenario with its position in its set.
+pub(super) struct PlacedScenario {
+    pub scenario: Arc<CaseScenario>,
+    /// Names the set, the file and the index.
+    position: String,
+    place: SourceSpan,
+}
+
+impl PlacedScenario {
+    /// Adds the position to the errors of a case that the values of the scenario cause. `written` is the case with its
+    /// variables.
+    pub fn explain(&self, diagnostics: Diagnostics, written: &DocumentNode) -> Diagnostics {
+        let mut explained = Diagnostics::new();
+        explained.extend(diagnostics.into_iter().map(|wrong| {
+            match &wrong.place {
+                Some(place) if has_variable_at(written, place) => {
+                    Diagnostic { message: format!("{}: {}", self.position, wrong.message), ..wrong }
+                        .with_related(self.place.clone(), format!("scenario `{}`", self.scenario.id))
+                }
+                Some(_) | None => wrong,
+            }
+        }));
+        explained
+    }
+}
+
+/// True if a text or key with a scenario variable stands at a place.
+fn has_variable_at(node: &DocumentNode, place: &SourceSpan) -> bool {
+    match &node.value {
+        NodeValue::String(text) => node.span == place.span && next_variable(text).is_some(),
+        NodeValue::List(nodes) => nodes.iter().any(|node| has_variable_at(node, place)),
+        NodeValue::Map(entries) => entries.iter().any(|entry| {
+            let is_key = entry.key.span == place.span && next_variable(&entry.key.text).is_some();
+            is_key || has_variable_at(&entry.value, place)
+        }),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => false,
+    }
+}
+
 /// Decodes the scenarios of a case, if it has any.
 ///
 /// # Errors
@@ -46,7 +85,7 @@ pub(super) fn read_scenarios(
     whole: &DocumentNode,
     source: &Arc<SourceText>,
     folders: &[PathBuf],
-) -> Option<Result<Vec<Arc<CaseScenario>>, Diagnostics>> {
+) -> Option<Result<Vec<PlacedScenario>, Diagnostics>> {
     let view = NodeView::new(whole.get("scenarios")?, source);
     let called = ["name", "id"].iter().find_map(|key| whole.get(key));
     let called = called.and_then(|node| NodeView::new(node, source).text()).unwrap_or("scenarios");
@@ -91,7 +130,8 @@ pub fn read_scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<C
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))
+    let placed = read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))?;
+    Ok(placed.into_iter().map(|placed| placed.scenario).collect())
 }
 
 fn from_file(
@@ -99,7 +139,7 @@ fn from_file(
     set: Option<&str>,
     folders: &[PathBuf],
     diagnostics: &mut Diagnostics,
-) -> Vec<Arc<CaseScenario>> {
+) -> Vec<PlacedScenario> {
     let path = named.text().unwrap_or_default();
     let mut wrong = |words: String| diagnostics.report(named.place(), words);
     let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.exists()) else {
@@ -161,7 +201,7 @@ fn from_list(
     set: &str,
     file: &str,
     diagnostics: &mut Diagnostics,
-) -> Vec<Arc<CaseScenario>> {
+) -> Vec<PlacedScenario> {
     match view.list() {
         Some(entries) if entries.len() > 0 => from_entries(entries, set, file, diagnostics),
         Some(_) => {
@@ -185,7 +225,7 @@ fn from_entries<'v>(
     set: &str,
     file: &str,
     diagnostics: &mut Diagnostics,
-) -> Vec<Arc<CaseScenario>> {
+) -> Vec<PlacedScenario> {
     let mut all = Vec::new();
     let mut first_places: HashMap<String, SourceSpan> = HashMap::new();
     for (index, view) in entries.enumerate() {
@@ -201,7 +241,7 @@ fn from_entries<'v>(
             diagnostics.push(wrong.help("give each scenario a unique `id`"));
         }
         first_places.entry(scenario.id.clone()).or_insert_with(|| view.place());
-        all.push(Arc::new(scenario));
+        all.push(PlacedScenario { scenario: Arc::new(scenario), position: at, place: view.place() });
     }
     all
 }
@@ -310,7 +350,7 @@ impl CaseScenario {
         while let Some((before, name, behind)) = next_variable(rest) {
             out.push_str(before);
             match self.field_value(name) {
-                None => wrong.push(format!("scenario `{}` has no `{name}`", self.id)),
+                None => wrong.push(format!("it has no `{name}`")),
                 Some(Json::String(value)) => {
                     let around = ValuePosition { text, before: &out, after: behind };
                     match value_in_text(value, text_kind(kind), around, text_use, redactor) {

@@ -88,7 +88,11 @@ impl TestCase {
             }
             Some(Ok(all)) => all
                 .into_iter()
-                .map(|scenario| TestCase::decode(source, node.clone(), parse, with, Some(scenario)))
+                .map(|placed| {
+                    let scenario = Some(placed.scenario.clone());
+                    let decoded = TestCase::decode(source, node.clone(), parse, with, scenario);
+                    decoded.map_err(|wrong| placed.explain(wrong, &node))
+                })
                 .collect(),
         }
     }
@@ -106,7 +110,12 @@ impl TestCase {
         if let Some(scenario) = &scenario {
             scenario.fill_checked(&mut node, source, redactor, &mut diagnostics);
         }
-        check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
+        let mut found = Diagnostics::new();
+        check(&node, &Kind::Shape(&CASE), source, &mut found);
+        // A value that is missing has no other mistake.
+        let is_new = |wrong: &Diagnostic| diagnostics.iter().all(|known| known.place != wrong.place);
+        let found: Vec<Diagnostic> = found.into_iter().filter(is_new).collect();
+        diagnostics.extend(found);
         if let Some(head) = node.get("suite") {
             let message = "`suite` is not a key of a case: move it to a separate first document";
             diagnostics.report(head.place(source), message);
