@@ -1,8 +1,10 @@
 //! Saved runs: their reports, failed cases, and pruning.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use base64::Engine;
+use hotseat_report::store::RunStore;
 use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
 use serde_json::{Value, json};
@@ -762,6 +764,42 @@ fn redacts_command_line_and_suite_secrets() {
     for run in ["last", "last~1", "last~2"] {
         let shown = project.hotseat(&["show", run, "--json"]);
         assert!(shown.code == 0 && !shown.stdout.contains("very-secret"), "{shown}");
+    }
+}
+
+/// A secret that a hook sets is known only after the case has started and its row may have been written.
+#[test]
+fn secrets_that_hooks_set_are_masked_in_saved_suites() {
+    const SECRET: &str = "sekrit-12345678";
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().pause(Duration::from_millis(100)).text("good").finished()
+    });
+    let hook = |then: &str| {
+        format!("hooks: [{{ cmd: [sh, -c, 'echo \"{{\\\"API_TOKEN\\\":\\\"{SECRET}\\\"}}\"'] }}{then}]\n")
+    };
+    let suite = [
+        format!("id: one\n{}turns: [{{ user: hello }}]\n", hook("")),
+        format!(
+            "id: repeated\nretries: 1\n{}turns: [{{ user: hello, assert: {{ text: {{ must_match: bad }} }} }}]\n",
+            hook("")
+        ),
+        format!("id: unprepared\n{}turns: [{{ user: hello }}]\n", hook(", { cmd: ['false'] }")),
+    ];
+    let project = Project::with_agent(&agent).suite("a", &suite.join("---\n"));
+    assert_eq!(project.hotseat(&["test", "--parallel", "1"]).code, 1);
+    assert_eq!(project.hotseat(&["show", "last", "--export", "there.hotseat"]).code, 0);
+    for file in [".hotseat/runs.db", "there.hotseat"] {
+        let path = project.workspace.path(file);
+        let bytes = std::fs::read(&path).expect("it is there");
+        assert!(!bytes.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes()), "{file}");
+        let store = RunStore::open(&path).expect("a store");
+        let run = store.find("last").expect("a run");
+        for id in ["one", "repeated", "unprepared"] {
+            let outcome = store.outcome(&run, id).expect("a case");
+            let text = &outcome.case_ref.case.source_text.source.text;
+            assert!(text.contains("API_TOKEN") && !text.contains(SECRET), "{file}, {id}: {text}");
+            assert!(text.contains(&"x".repeat(SECRET.len())), "{file}, {id}: {text}");
+        }
     }
 }
 

@@ -107,7 +107,7 @@ async fn run_case_conversation(
 ) -> bool {
     let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     let known = known_addresses(addresses.as_ref());
-    let prepared = prepare_case((selected, attempt.number), before, known, outside);
+    let prepared = prepare_case((selected, attempt.number), before, known, outside, &mut attempt.redactor);
     match cancellation.run_until_cancelled(prepared).await.unwrap_or_else(|| Err(cancelled_failure())) {
         Err(failure) => {
             attempt.result.verdict = Verdict::failed(failure);
@@ -195,12 +195,13 @@ struct PreparedCase {
     hook_variables: BTreeMap<String, Value>,
 }
 
-/// Runs the hooks of a case and resolves its variables.
+/// Runs the hooks of a case and resolves its variables. `known` learns the secrets of the case, also if it fails.
 async fn prepare_case(
     (selected, number): (&SelectedCase, usize),
     before: &HookOutput,
     mcp: McpAddresses<'_>,
     outside: &Arc<RunContext>,
+    known: &mut SecretRedactor,
 ) -> Result<PreparedCase, AttemptFailure> {
     let case = &selected.case;
     let Some(agent) = &selected.agent else {
@@ -208,7 +209,12 @@ async fn prepare_case(
         return Err(AttemptFailure::new(FailureKind::TestError, message));
     };
     let bound = outside.bound_target(agent);
+    let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
     let mut hook_variables = before.variables.clone();
+    *known = match bound {
+        Some((_, redactor)) if hook_variables.is_empty() => redactor.clone(),
+        Some(_) | None => outside.redactor(of_target, &hook_variables),
+    };
     let folder = match &outside.project.file {
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
@@ -220,11 +226,8 @@ async fn prepare_case(
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
         let run = Box::pin(run_hook(&hook, folder, environment, servers, None)).await;
-        let new = run.map_err(|failure| {
-            let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
-            outside.redactor(of_target, &hook_variables).failure(failure)
-        })?;
-        hook_variables.extend(new);
+        hook_variables.extend(run.map_err(|failure| known.failure(failure))?);
+        *known = outside.redactor(of_target, &hook_variables);
     }
     let named = CaseScope { case, suite: &selected.suite, agent: Some(agent), attempt: number };
     let cassette = selected.cassette.as_ref().map(|cassette| cassette.roles.clone());
@@ -239,6 +242,7 @@ async fn prepare_case(
         Some((target, redactor)) => (target.clone(), redactor.clone()),
         None => outside.bind_agent(agent, &hook_variables, mcp).map_err(test_error)?,
     };
+    known.clone_from(&redactor);
     let variables = VariableScope { redactor: &redactor, mcp, ..outside.case_variables(&hook_variables) };
     let redacted = |error| redactor.failure(test_error(error));
     let case = case.bind(variables).map_err(redacted)?;
@@ -250,6 +254,7 @@ async fn prepare_case(
             outside.redactor(&secrets, &hook_variables)
         }
     };
+    known.clone_from(&redactor);
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case
         .with_attachments(&folders)

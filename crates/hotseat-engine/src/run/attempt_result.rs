@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::mode::ConversationMode;
 use super::results::CaseRef;
 use crate::session::{CheckResult, CheckpointResult, ConversationResult};
-use hotseat_targets::recorder::wall_millis;
+use hotseat_targets::recorder::{SecretRedactor, wall_millis};
 
 /// One attempt at a case, with its result and the recorded conversation.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Attempt {
     pub conversation: TracedConversation,
     /// The trace. Empty unless events are retained.
     pub events: Vec<EventRecord>,
+    /// Secrets that were known during the attempt, also those of its hooks. Not saved.
+    pub redactor: SecretRedactor,
 }
 
 optional_members! {
@@ -92,7 +94,8 @@ impl Attempt {
             agent_diagnostics: None,
         };
         let conversation = TracedConversation::default();
-        Attempt { case_ref: selected, number, result, conversation, events: Vec::new() }
+        let redactor = SecretRedactor::default();
+        Attempt { case_ref: selected, number, result, conversation, events: Vec::new(), redactor }
     }
 
     pub(super) fn failed(mut self, failure: AttemptFailure) -> Self {

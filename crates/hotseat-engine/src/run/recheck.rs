@@ -91,6 +91,7 @@ pub(super) async fn recheck_attempt(
         Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
             attempt.result.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
             attempt.result.warnings.extend(changed_judging(&kept.case_ref.case, now, run));
+            attempt.redactor = redactor.clone();
             let recorder = TraceRecorder::new(redactor, outside.retention != EventRetention::Nothing);
             let mut conversation = RecordedConversation::new(kept.events, came_to);
             attempt.apply_result(

@@ -1,6 +1,7 @@
 //! JSON columns of cases and attempts. Source locations are numbers that refer to rows of sources, which are
 //! stored once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hotseat_document::{SourceSpan, SourceText};
@@ -76,10 +77,11 @@ pub(super) struct StoredAttempt<R = AttemptResult> {
     call_sites: Vec<(usize, PlaceColumns)>,
 }
 
+/// Encodes a case. `text` is that of its source, without secrets.
 pub(super) fn encode_case(
     told: &CaseRef,
     repetition: Option<AttemptPolicy>,
-    redactor: &SecretRedactor,
+    text: &str,
 ) -> serde_json::Result<Vec<u8>> {
     let source = &told.case.source_text.source;
     serde_json::to_vec(&StoredCase {
@@ -90,7 +92,19 @@ pub(super) fn encode_case(
         place: (told.case.place.span.start, told.case.place.span.end),
         first_line: source.first_line,
         first_column: source.first_column,
-        text: redactor.mask(&source.text),
+        text,
+    })
+}
+
+/// Returns the text of the source of a case, with the secrets masked that were known to `redactors`.
+pub(super) fn masked_text<'c>(
+    case: &'c CaseRef,
+    redactors: impl IntoIterator<Item = &'c SecretRedactor>,
+) -> Cow<'c, str> {
+    let text = Cow::Borrowed(&*case.case.source_text.source.text);
+    redactors.into_iter().fold(text, |text, redactor| match redactor.mask(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(masked) => Cow::Owned(masked),
     })
 }
 
@@ -227,7 +241,8 @@ impl StoredAttempt {
         }
         let own = events.iter().filter(|record| record.execution.is_none());
         let conversation = TracedConversation::from_events(own.map(|record| &record.event));
-        Some(Attempt { case_ref: selected, number, result, conversation, events })
+        let redactor = SecretRedactor::default();
+        Some(Attempt { case_ref: selected, number, result, conversation, events, redactor })
     }
 }
 

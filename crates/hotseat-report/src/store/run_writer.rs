@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +57,8 @@ struct WriteState {
     /// Cases that have started in this transaction, with their repetition and the position of the event. Those that
     /// also end in it are written once.
     started_cases: BTreeMap<usize, (Arc<CaseRef>, StartColumns)>,
+    /// Cases that are written and still running. A case whose attempts knew further secrets is written again.
+    running_cases: HashMap<usize, StartColumns>,
     /// Attempts that are written together with the outcome of their case, because the case has only one
     /// attempt.
     single_attempts: HashMap<usize, Arc<Attempt>>,
@@ -254,6 +257,7 @@ impl WriteState {
             events: 0,
             known: KnownSources::default(),
             started_cases: BTreeMap::new(),
+            running_cases: HashMap::new(),
             single_attempts: HashMap::new(),
             dictionary: None,
             outcomes: RepeatCompressor::default(),
@@ -375,15 +379,17 @@ impl WriteState {
     fn write_started(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         let Some(run) = self.number else { return Ok(()) };
         for (case, begun) in std::mem::take(&mut self.started_cases).into_values() {
-            self.insert_case(&case, Some(begun), None, run, transaction)?;
+            let text = columns::masked_text(&case, [&self.redactor]).into_owned();
+            self.insert_case((&case, &text), Some(begun), None, run, transaction)?;
+            self.running_cases.insert(case.index, begun);
         }
         Ok(())
     }
 
-    /// Inserts a case that has started, ended, or both.
+    /// Inserts a case that has started, ended, or both, with the text of its source without secrets.
     fn insert_case(
         &mut self,
-        told: &CaseRef,
+        (told, text): (&CaseRef, &str),
         begun: Option<StartColumns>,
         end: Option<&EndColumns<'_>>,
         run: i64,
@@ -391,7 +397,7 @@ impl WriteState {
     ) -> rusqlite::Result<()> {
         let (repetition, began) = begun.unzip();
         let suite = self.suite_number(&told.suite, run, transaction)?;
-        let facts = columns::encode_case(told, repetition, &self.redactor).map_err(serialize_error)?;
+        let facts = columns::encode_case(told, repetition, text).map_err(serialize_error)?;
         let facts = self.pack(TextKind::Case, &facts);
         transaction.prepare_cached(CASE_TABLE.insertion())?.execute(params![
             run,
@@ -429,7 +435,8 @@ impl WriteState {
         let facts = columns::encode_attempt(attempt, &mut numbers)?;
         let events = columns::encode_events(&attempt.events).map_err(serialize_error)?;
         if self.dictionary.is_none() {
-            let case = columns::encode_case(&attempt.case_ref, None, redactor).map_err(serialize_error)?;
+            let text = columns::masked_text(&attempt.case_ref, [redactor, &attempt.redactor]);
+            let case = columns::encode_case(&attempt.case_ref, None, &text).map_err(serialize_error)?;
             let sample = sample([&case, &facts, &events]);
             self.dictionary = Some(write_dictionary(transaction, run, &sample)?);
         }
@@ -469,9 +476,15 @@ impl WriteState {
             left_over: outcome.is_incomplete(),
             outcome: &came_to,
         };
+        let of_attempts = outcome.attempts.iter().map(|attempt| &attempt.redactor);
+        let redactors = iter::once(&self.redactor).chain(of_attempts);
+        let text = columns::masked_text(&outcome.case_ref, redactors).into_owned();
         let begun = self.started_cases.remove(&index).map(|(_, begun)| begun);
-        if begun.is_some() || outcome.never_started {
-            return self.insert_case(&outcome.case_ref, begun, Some(&end), run, transaction);
+        let has_more_secrets = || text != columns::masked_text(&outcome.case_ref, [&self.redactor]);
+        let running = self.running_cases.remove(&index).filter(|_| has_more_secrets());
+        if begun.or(running).is_some() || outcome.never_started {
+            let case = (&*outcome.case_ref, &*text);
+            return self.insert_case(case, begun.or(running), Some(&end), run, transaction);
         }
         transaction
             .prepare_cached(
