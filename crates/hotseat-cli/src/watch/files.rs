@@ -16,14 +16,12 @@ use crate::project_file::find_project_file;
 
 /// Maximum number of watched files. Looking at more would take too long.
 const MAX_WATCHED_FILES: usize = 3_000;
-/// How deep scripts and files of agents are searched.
+/// How deep scripts are searched.
 const MAX_DEPTH: usize = 8;
 /// Number of files that a message names.
 const MAX_NAMED: usize = 5;
 /// Extensions of scripts.
 const SCRIPTS: [&str; 4] = ["ts", "mts", "js", "mjs"];
-/// Extensions of files that define an agent. Others may be written by the agent itself.
-const AGENT_FILES: [&str; 9] = ["yaml", "yml", "md", "txt", "ts", "mts", "js", "mjs", "py"];
 
 /// Modification time and size. `None` for a file that does not exist.
 type FileStamp = Option<(SystemTime, u64)>;
@@ -236,33 +234,17 @@ fn named_paths(suite: &Path, args: &SelectionArgs, context: &CliContext) -> Vec<
     if parts.is_empty() { vec![display_path(suite, &context.folder)] } else { parts }
 }
 
-/// Files of an agent: its definition with the files beside it, or the programs of its command.
+/// Files of an agent: those that its definition names, and no others of its folder, where outputs may be written.
 fn agent_files(project: &Project, agent: &ProjectAgent) -> Vec<PathBuf> {
-    let mut files = Vec::new();
+    let mut paths = Vec::new();
     if let Some(start) = &agent.start {
-        files.extend(start.command.iter().map(|word| start.folder.join(word)).filter(|path| path.is_file()));
+        paths.extend(start.command.iter().map(|word| start.folder.join(word)));
     }
-    let Ok(target) = project.bind_without_hooks(agent) else { return files };
-    files.extend(target.command_paths().into_iter().filter(|path| path.is_file()));
-    let path = target.summary().path;
-    if path.starts_with("http://") || path.starts_with("https://") {
-        return files;
+    if let Ok(target) = project.bind_without_hooks(agent) {
+        paths.extend(target.named_paths());
     }
-    let is_definition = |path: &Path| has_extension(path, &AGENT_FILES);
-    let whole = project.root.join(&path);
-    match (whole.is_file(), whole.is_dir()) {
-        (true, _) => {
-            let folder = whole.parent().unwrap_or(&project.root).to_path_buf();
-            files.push(whole.clone());
-            // An agent beside the project file shares its folder with the suites.
-            if folder != project.root {
-                files.extend(walk_files(&folder, MAX_DEPTH, MAX_WATCHED_FILES, &is_definition));
-            }
-        }
-        (_, true) => files.extend(walk_files(&whole, MAX_DEPTH, MAX_WATCHED_FILES, &is_definition)),
-        _ => {}
-    }
-    files
+    paths.retain(|path| path.is_file());
+    paths
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {

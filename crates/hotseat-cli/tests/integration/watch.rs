@@ -1,5 +1,7 @@
 //! `hotseat test --watch`: at a terminal with keys, and without one.
 
+use std::time::Duration;
+
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeRequest, SpawnedProgram};
 
@@ -173,6 +175,32 @@ fn changed_program_runs_all_cases() {
     project.workspace.file("agent/agent.sh", &program("hello"));
     let run = wait_for_run(&mut running, 2);
     assert!(run.contains("agent/agent.sh changed, all cases") && run.contains("Failed:    0"), "{run}");
+    running.press_keys("q");
+    assert_eq!(running.wait().code, 0);
+}
+
+/// Reports that are written into the folder of an agent, and other files there that its definition does not name.
+#[test]
+fn only_named_files_of_an_agent_run_all_cases() {
+    let rules = |answer: &str| format!("rules:\n  - reply: {answer}\n");
+    let tool = "tools: [{ name: look, description: Looks., input: { type: object }, task: look }]\n";
+    let project = Project::with_config("target: { type: embedded, agent: shop }\n")
+        .suite("a", &case("first", "hello"))
+        .file("shop/agent.yaml", &format!("name: shop\nsystem: s\n{tool}"))
+        .file("shop/script.yaml", &rules("goodbye"))
+        .file("shop/tasks/look.yaml", "steps: [{ mock: { returns: one } }]\n");
+    let mut running = start(&project, &["-o", "shop/summary.md", "--trace", "shop/trace.yaml"]);
+    let run = wait_for_run(&mut running, 1);
+    assert!(run.contains("3 agent files") && run.contains("Failed:    1"), "{run}");
+    project.workspace.file("shop/notes.txt", "one");
+    // A changed report would have caused the second run by then.
+    std::thread::sleep(Duration::from_secs(2));
+    project.workspace.file("shop/tasks/look.yaml", "steps: [{ mock: { returns: two } }]\n");
+    let run = wait_for_run(&mut running, 2);
+    assert!(run.contains("── run 2: shop/tasks/look.yaml changed, all cases ──"), "{run}");
+    project.workspace.file("shop/script.yaml", &rules("hello"));
+    let run = wait_for_run(&mut running, 3);
+    assert!(run.contains("shop/script.yaml changed, all cases") && run.contains("Failed:    0"), "{run}");
     running.press_keys("q");
     assert_eq!(running.wait().code, 0);
 }

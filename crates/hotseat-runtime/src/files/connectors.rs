@@ -178,14 +178,21 @@ impl ConnectorSet {
     pub fn written_settings(&self, name: &str) -> Option<String> {
         let connector = self.0.get(name)?;
         let mut written = connector.node.to_json();
-        let file = ["script", "file"].iter().find_map(|key| written.get(key)?.as_str());
-        let file = file.and_then(|file| hotseat_document::read_text_file(&connector.folder.join(file)).ok());
+        let file = self.file(name).and_then(|file| hotseat_document::read_text_file(&file).ok());
         if let Some(members) = written.as_object_mut() {
             members.retain(|key, _| {
                 !["api_key", "headers", "price"].contains(&&**key) && !key.ends_with("timeout_ms")
             });
         }
         Some(format!("{written}{}", file.unwrap_or_default()))
+    }
+
+    /// Returns the file that a connector reads, if there is one.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        let connector = self.0.get(name)?;
+        let written = connector.node.to_json();
+        let file = ["script", "file"].iter().find_map(|key| written.get(key)?.as_str())?;
+        Some(connector.folder.join(file))
     }
 
     /// Returns the names of the connectors.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Diagnostics, NodeView, SourceSpan};
@@ -54,6 +54,8 @@ pub struct LoadedAgent {
     pub available_connectors: ConnectorSet,
     /// Texts of its files, and the settings of the connectors in use.
     pub written: String,
+    /// Paths of its files, and of those of the connectors in use.
+    pub files: Vec<PathBuf>,
 }
 
 impl LoadedAgent {
@@ -167,9 +169,12 @@ pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<LoadedAgent, Diagn
         connectors.add_missing(others);
     }
     let connectors_in_use = assign_models(&mut agents, &connectors, options, &mut loader.diagnostics);
+    let mut files: Vec<PathBuf> = loader.read_files.iter().map(|name| PathBuf::from(&**name)).collect();
     for script in agents.iter().filter_map(|agent| agent.document.site.script_path()) {
         loader.written += &hotseat_document::read_text_file(&script).unwrap_or_default();
+        files.push(script);
     }
+    files.extend(connectors_in_use.keys().filter_map(|name| connectors.file(name)));
     let personas = agents.iter().map(|agent| &agent.decoded.persona);
     let definitions = match loader.diagnostics.is_empty() {
         true => Definitions::from_personas(personas)
@@ -188,6 +193,7 @@ pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<LoadedAgent, Diagn
                     .keys()
                     .filter_map(|name| connectors.written_settings(name))
                     .collect::<String>(),
+            files,
             connectors: connectors_in_use,
             available_connectors: connectors,
         }),

@@ -112,7 +112,7 @@ pub(super) struct AgentLoader {
     named_workflows: NamedDefinitions<WorkflowDefinition>,
     named_agents: BTreeMap<String, SourceSpan>,
     /// Names of the files, in reading order.
-    read_files: Vec<Arc<str>>,
+    pub(super) read_files: Vec<Arc<str>>,
     /// Their texts.
     pub(super) written: String,
 }

@@ -132,7 +132,7 @@ impl AgentTarget for CommandTarget {
         TargetSummary::at(format!("`{}`", self.command.join(" ")))
     }
 
-    fn command_paths(&self) -> Vec<PathBuf> {
+    fn named_paths(&self) -> Vec<PathBuf> {
         self.command.iter().map(|word| self.folder.join(word)).collect()
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -93,6 +94,10 @@ impl AgentTarget for EmbeddedTarget {
             connector: definition.map(|agent| agent.persona.profile.id.to_string()),
             label: format!("{} (embedded)", self.agent.id),
         }
+    }
+
+    fn named_paths(&self) -> Vec<PathBuf> {
+        self.agent.files.clone()
     }
 
     fn apply_case(&mut self, case: &CaseTarget) {

@@ -65,8 +65,9 @@ pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
     /// Describes what the target contacts.
     fn summary(&self) -> TargetSummary;
 
-    /// Words of the command, as paths: some of them may be files of the program.
-    fn command_paths(&self) -> Vec<PathBuf> {
+    /// Returns the paths that the definition of the agent names: its files, or the words of its command, of which some
+    /// may be files of the program.
+    fn named_paths(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
@@ -386,9 +387,10 @@ impl BoundTarget {
         self.target.missing_program(environment)
     }
 
-    /// Words of the command, as paths: some of them may be files of the program.
-    pub fn command_paths(&self) -> Vec<PathBuf> {
-        self.target.command_paths()
+    /// Returns the paths that the definition of the agent names: its files, or the words of its command, of which some
+    /// may be files of the program.
+    pub fn named_paths(&self) -> Vec<PathBuf> {
+        self.target.named_paths()
     }
 }
 
