@@ -290,6 +290,7 @@ fn pending_retry_is_resumed() {
     let xml = project.workspace.read("junit.xml");
     quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
     assert!(xml.contains(r#"<error message="the run was interrupted" type="run_error"/>"#), "{xml}");
+    assert!(xml.contains(r#"<property name="failed_attempt_1" value="failed: "#), "{xml}");
     assert!(xml.contains(r#"tests="2" skipped="1" failures="0" errors="1""#), "{xml}");
     assert_eq!(project.hotseat(&["show", "last", "-o", "stopped.json"]).code, 0);
     let stopped: Value = serde_json::from_str(&project.workspace.read("stopped.json")).expect("a report");

@@ -238,17 +238,22 @@ fn case_element(outcome: &CaseOutcome) -> (XmlElement, Option<&'static str>) {
         .attribute("timestamp", rfc3339(told.started_at));
     let status_name = status.as_ref().map(XmlElement::name);
     let has_passed = verdict.status == VerdictStatus::Passed;
-    // An attempt that says nothing about the agent makes no passed case flaky.
-    let (reruns, invalid): (Vec<&Attempt>, Vec<&Attempt>) =
-        failed.into_iter().partition(|attempt| !has_passed || !attempt.is_invalid());
+    // An attempt that says nothing about the agent makes no passed case flaky, and a skipped case may have no reruns.
+    let (reruns, others): (Vec<&Attempt>, Vec<&Attempt>) =
+        failed.into_iter().partition(|attempt| match verdict.status {
+            VerdictStatus::Passed => !attempt.is_invalid(),
+            VerdictStatus::Failed => true,
+            VerdictStatus::Skipped => false,
+        });
     let mut properties: Vec<XmlElement> = Vec::new();
     properties.extend((case.id != case.name).then(|| property("id", &case.id)));
     properties.extend(outcome.stability.iter().flat_map(stability_properties));
-    let invalid = invalid.into_iter().filter_map(|attempt| {
+    let others = others.into_iter().filter_map(|attempt| {
         let message = labelled_message(attempt.verdict.failure.as_ref()?);
-        Some(property(format!("invalid_attempt_{}", attempt.number), message))
+        let kind = if attempt.is_invalid() { "invalid" } else { "failed" };
+        Some(property(format!("{kind}_attempt_{}", attempt.number), message))
     });
-    properties.extend(invalid);
+    properties.extend(others);
     let soft = told.checks.iter().filter(|finding| !finding.check.is_hard());
     properties.extend(soft.map(soft_check_property));
     if !properties.is_empty() {
