@@ -37,6 +37,8 @@ pub(super) struct GroupMatching {
     made: Vec<CallGroup>,
     /// For each group of expected calls, the groups of actual ones that they match.
     partners: Vec<Vec<usize>>,
+    /// For each group of expected calls, the number of its partners before the first one with free calls.
+    full_partners: Vec<usize>,
     /// For each group of actual calls, the number of those that each group of expected ones takes.
     taken: Vec<BTreeMap<usize, usize>>,
     /// For each group of actual calls, the number of those that are free.
@@ -78,7 +80,8 @@ impl GroupMatching {
         }
         let free: Vec<usize> = made.iter().map(Vec::len).collect();
         let (taken, is_reached) = (vec![BTreeMap::new(); made.len()], vec![false; made.len()]);
-        Ok(GroupMatching { wanted, made, partners, taken, free, is_reached, steps })
+        let full_partners = vec![0; wanted.len()];
+        Ok(GroupMatching { wanted, made, partners, full_partners, taken, free, is_reached, steps })
     }
 
     /// Returns the index of the expected call for each actual one.
@@ -109,14 +112,14 @@ impl GroupMatching {
         let mut reached = Vec::new();
         let mut next = 0;
         while let Some(&GroupSeeker { group, .. }) = seekers.get(next) {
-            self.steps += self.partners[group].len() + 1;
             if self.steps > MAX_STEPS {
                 return Err(TooManyDifferentCalls);
             }
-            if let Some(&free) = self.partners[group].iter().find(|made| self.free[**made] > 0) {
+            if let Some(free) = self.free_partner(group) {
                 reached.into_iter().for_each(|made: usize| self.is_reached[made] = false);
                 return Ok(self.reassign(&seekers, next, free, open));
             }
+            self.steps += self.partners[group].len();
             for made in &self.partners[group] {
                 if !std::mem::replace(&mut self.is_reached[*made], true) {
                     reached.push(*made);
@@ -130,6 +133,15 @@ impl GroupMatching {
         }
         // Calls that a search without success has reached make no room for later ones either: they stay reached.
         Ok(0)
+    }
+
+    /// Returns the first partner with free calls. Calls that are taken are never free again.
+    fn free_partner(&mut self, group: usize) -> Option<usize> {
+        let partners = &self.partners[group][self.full_partners[group]..];
+        let full = partners.iter().take_while(|made| self.free[**made] == 0).count();
+        self.steps += full + 1;
+        self.full_partners[group] += full;
+        partners.get(full).copied()
     }
 
     /// Gives free calls to a seeker, its present calls to the seeker that would take those, and so on.
@@ -189,6 +201,21 @@ mod tests {
             let pairs = assign(&vec![0; wanted], &vec![0; made], |_, _| true).unwrap();
             assert_eq!(pairs.iter().flatten().count(), wanted.min(made));
         }
+    }
+
+    #[test]
+    fn calls_that_match_any_give_way_to_others() {
+        // The first half of the expected calls matches any call, each other one a single call.
+        let count = 6_000;
+        let wanted: Vec<usize> =
+            (0..count).map(|at| if at < count / 2 { count } else { at - count / 2 }).collect();
+        let made: Vec<usize> = (0..count).collect();
+        let (_, wanted_groups) = group_calls(wanted.iter());
+        let (_, made_groups) = group_calls(made.iter());
+        let single: Vec<[usize; 1]> = made.iter().map(|at| [*at]).collect();
+        let candidates = |group: usize| if group == 0 { made.as_slice() } else { &single[group - 1] };
+        let pairs = GroupMatching::new(wanted_groups, made_groups, candidates, |_, _| true).unwrap().assign();
+        assert_eq!(pairs.unwrap().iter().flatten().count(), count);
     }
 
     #[test]

@@ -600,7 +600,7 @@ fn invalid_judge_answer_is_judge_error() {
             assert!(error.starts_with(words), "{error}");
             if error.contains("missing 'passed' field") {
                 let next = format!(
-                    "the judge `{name}` must answer with one JSON object that has `passed`: true or false"
+                    "the judge `agents:{name}` must answer with one JSON object that has `passed`: true or false"
                 );
                 assert!(error.contains(&next), "{error}");
             }

@@ -576,9 +576,8 @@ fn a_result_within_a_completion_separates_messages() {
 fn thousands_of_interchangeable_calls_are_compared_quickly() {
     const COUNT: usize = 6_000;
     let made = |place: usize, shift: usize| json!({"n": (place + shift) % COUNT});
-    let lines = (0..COUNT).map(|place| {
-        json!({"type": "tool_call", "id": format!("c{place}"), "name": "pay", "arguments": made(place, 0)})
-    });
+    let lines =
+        (0..COUNT).map(|place| json!({"type": "tool_call", "name": "pay", "arguments": made(place, 0)}));
     let lines: Vec<Value> = lines.chain([json!({"type": "done"})]).collect();
     let with_arguments: Vec<Value> =
         (0..COUNT).map(|place| json!({"name": "pay", "arguments": made(place, 1)})).collect();
