@@ -45,6 +45,8 @@ pub(super) struct GroupMatching {
     free: Vec<usize>,
     /// True for groups of actual calls that a search has reached.
     is_reached: Vec<bool>,
+    /// True for groups of expected calls for which a search seeks calls.
+    is_seeking: Vec<bool>,
     steps: usize,
 }
 
@@ -80,8 +82,18 @@ impl GroupMatching {
         }
         let free: Vec<usize> = made.iter().map(Vec::len).collect();
         let (taken, is_reached) = (vec![BTreeMap::new(); made.len()], vec![false; made.len()]);
-        let full_partners = vec![0; wanted.len()];
-        Ok(GroupMatching { wanted, made, partners, full_partners, taken, free, is_reached, steps })
+        let (full_partners, is_seeking) = (vec![0; wanted.len()], vec![false; wanted.len()]);
+        Ok(GroupMatching {
+            wanted,
+            made,
+            partners,
+            full_partners,
+            taken,
+            free,
+            is_reached,
+            is_seeking,
+            steps,
+        })
     }
 
     /// Returns the index of the expected call for each actual one.
@@ -111,27 +123,30 @@ impl GroupMatching {
         let mut seekers = vec![GroupSeeker { group, gives: None }];
         let mut reached = Vec::new();
         let mut next = 0;
+        self.is_seeking[group] = true;
         while let Some(&GroupSeeker { group, .. }) = seekers.get(next) {
             if self.steps > MAX_STEPS {
                 return Err(TooManyDifferentCalls);
             }
             if let Some(free) = self.free_partner(group) {
                 reached.into_iter().for_each(|made: usize| self.is_reached[made] = false);
+                seekers.iter().for_each(|seeker| self.is_seeking[seeker.group] = false);
                 return Ok(self.reassign(&seekers, next, free, open));
             }
             self.steps += self.partners[group].len();
             for made in &self.partners[group] {
                 if !std::mem::replace(&mut self.is_reached[*made], true) {
                     reached.push(*made);
-                    let takers = self.taken[*made].keys();
-                    seekers.extend(
-                        takers.map(|taker| GroupSeeker { group: *taker, gives: Some((*made, next)) }),
-                    );
+                    for taker in self.taken[*made].keys() {
+                        if !std::mem::replace(&mut self.is_seeking[*taker], true) {
+                            seekers.push(GroupSeeker { group: *taker, gives: Some((*made, next)) });
+                        }
+                    }
                 }
             }
             next += 1;
         }
-        // Calls that a search without success has reached make no room for later ones either: they stay reached.
+        // Groups that a search without success has reached make no room for later ones either: they stay reached.
         Ok(0)
     }
 
@@ -201,6 +216,15 @@ mod tests {
             let pairs = assign(&vec![0; wanted], &vec![0; made], |_, _| true).unwrap();
             assert_eq!(pairs.iter().flatten().count(), wanted.min(made));
         }
+    }
+
+    #[test]
+    fn one_call_too_many_is_found_quickly() {
+        let (_, wanted) = group_calls(std::iter::repeat_n("any", 6_001));
+        let (_, made) = group_calls(0..6_000);
+        let all: Vec<usize> = (0..6_000).collect();
+        let pairs = GroupMatching::new(wanted, made, |_| &all, |_, _| true).unwrap().assign().unwrap();
+        assert!(pairs.iter().all(Option::is_some));
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn a_program_that_ends_is_an_error_of_the_test_with_its_last_words() {
         run.assert_failure("a", "test_error", &words);
         assert_eq!(run.failure("a")["fault"], "test");
         let detail = run.failure("a")["detail"].as_str().expect("a detail");
-        assert!(detail.len() < 5_000 && !detail.contains(SECRET), "{detail}");
+        assert!(detail.len() < 20_000 && !detail.contains(SECRET), "{detail}");
         let ProgramOutput { stdout, .. } = &run.output;
         assert!(stdout.contains("cannot open the ledger of") && !stdout.contains('\u{1b}'), "{stdout}");
         assert!(!run.report.to_string().contains(SECRET) && !stdout.contains(SECRET));

@@ -1446,8 +1446,8 @@ target:
 ";
     let project = Project::with_config(target).suite("a", "name: a\nturns: [{ user: a }]\n");
     let output = project.command(&["test"]).env("API_TOKEN", SECRET).run();
-    assert!(output.code == 3 && output.stderr.contains("key is"), "{output}");
-    assert!(!output.stderr.contains(SECRET), "{output}");
+    assert!(output.code == 3 && output.stdout.contains("key is"), "{output}");
+    assert!(!output.stdout.contains(SECRET) && !output.stderr.contains(SECRET), "{output}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_function_that_fails_is_an_error_of_the_test_with_its_places() {
         assert_eq!(run.failure("a")["fault"], "test", "{}", run.output);
     }
     let thrown = run("throws", suite);
-    thrown.assert_failure("a", "script_error", &["src/bank.ts:10:41", "throw new Error('no such card')"]);
+    thrown.assert_failure("a", "script_error", &["src/bank.ts:10:41", "throw new Error('no such ca"]);
 }
 
 #[test]
