@@ -61,8 +61,9 @@ impl TemplateSet {
         environment.set_syntax(syntax.build().unwrap_or_default());
         // Replies are not HTML.
         environment.set_auto_escape_callback(|_| AutoEscape::None);
+        // Values that are no text are written as agents send them.
         environment.set_formatter(|out, state, value| match value.kind() {
-            ValueKind::Map | ValueKind::Seq => {
+            ValueKind::Map | ValueKind::Seq | ValueKind::Bool | ValueKind::None => {
                 let json = serde_json::to_string(value).map_err(|error| {
                     minijinja::Error::new(minijinja::ErrorKind::BadSerialization, error.to_string())
                 })?;

@@ -283,6 +283,22 @@ fn single_expression_keeps_its_type() {
 }
 
 #[test]
+fn templates_write_values_as_json() {
+    let script = script("rules: [{ reply: 'got {{ result }}' }]");
+    for (content, written) in [
+        (json!(true), "true"),
+        (json!(null), "null"),
+        (json!(1.5), "1.5"),
+        (json!("True"), "True"),
+        (json!([true, null, "a"]), r#"[true,null,"a"]"#),
+        (json!({"ok": false}), r#"{"ok":false}"#),
+    ] {
+        let request = request(1, 2, vec![called("1", "a"), result("1", "a", content)]);
+        assert_eq!(text(&script, &request), format!("got {written}"));
+    }
+}
+
+#[test]
 fn json_becomes_text_and_newlines_are_kept() {
     let script = script(
         "rules: [{ when: { turn: 1 }, reply: { json: { ok: true, why: '{{ user }}' } } }, { reply: \"a {{ user }}\\n\" }]",
