@@ -1,6 +1,6 @@
 //! Repeats and retries.
-use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -1039,8 +1039,8 @@ fn streamed_suite_yields_each_case_once_in_order() {
     assert_eq!((results.len(), agent.requests().len()), (1_500, 1_500));
 }
 
-#[test]
-fn suite_changed_during_run_fails_run() {
+/// Runs a suite of many cases, and writes it again while the first cases run.
+fn run_changed_suite(changed: impl Fn(&dyn Fn(usize) -> String) -> String) -> (Project, ProgramOutput) {
     let agent = FakeAgent::start(|request| {
         FakeRun::for_request(request).started().gate("open").text("hi").finished()
     });
@@ -1054,9 +1054,15 @@ fn suite_changed_during_run_fails_run() {
         .timeout(4 * TEST_TIMEOUT)
         .spawn();
     agent.wait_for_requests(4, TEST_TIMEOUT);
-    project.workspace.file("a.test.jsonl", &of(1_101));
+    project.workspace.file("a.test.jsonl", &changed(&of));
     agent.release("open");
     let output = running.wait();
+    (project, output)
+}
+
+#[test]
+fn suite_changed_during_run_fails_run() {
+    let (project, output) = run_changed_suite(|of| of(1_101));
     assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("the suites changed during the run"), "{output}");
     assert!(!output.stdout.contains("ALL TESTS PASSED"), "{output}");
@@ -1070,6 +1076,16 @@ fn suite_changed_during_run_fails_run() {
     assert!(project.workspace.read("out.md").starts_with("## \u{274c} "));
     let listed = project.hotseat(&["runs", "--json"]);
     assert!(!listed.stdout.contains("\"ended\""), "{listed}");
+}
+
+/// Errors at the place where reading continues in the new file are in neither version.
+#[test]
+fn suite_changed_to_invalid_text_during_run_is_reported_as_change() {
+    let (_project, output) = run_changed_suite(|of| format!("{}{{\"id\": \"c", of(1_101)));
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains("the suites changed during the run"), "{output}");
+    assert!(output.stderr.contains("without editing suites during the run"), "{output}");
+    assert!(!output.stderr.contains("-->"), "{output}");
 }
 
 #[test]

@@ -203,6 +203,11 @@ impl Suite {
         }
     }
 
+    /// Returns true if the source of the cases can be opened.
+    pub fn is_readable(&self) -> bool {
+        self.open().is_none_or(|opened| opened.is_ok())
+    }
+
     /// Returns the document with the shared settings of the suite (`suite`) as written, as JSON, if it has one.
     pub fn written_head(&self) -> Option<Value> {
         let syntax = self.syntax();

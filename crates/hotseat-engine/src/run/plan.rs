@@ -429,8 +429,7 @@ impl RunPlan {
     }
 
     /// Iterates over the selected cases in order, reading them again unless they are held in memory. Yields
-    /// diagnostics for entries that are no longer valid, and at the end if the suites have changed since
-    /// planning.
+    /// diagnostics if the suites have changed since planning, at an entry that is no longer valid or at the end.
     pub fn cases<'a>(
         &'a self,
         project: &'a Project,
@@ -462,7 +461,7 @@ impl RunPlan {
                         let tested = resolve_agent(driven, planned.agent.as_ref(), project);
                         let (driven, agent) = match tested {
                             Ok(tested) => tested,
-                            Err(diagnostics) => return Some(Err(diagnostics)),
+                            Err(diagnostics) => return Some(Err(reread_errors(planned, diagnostics))),
                         };
                         let (suite, agent) = (&planned.suite, agent.as_ref());
                         if !self.selection.matches(&name, &driven.case, agent) {
@@ -478,7 +477,9 @@ impl RunPlan {
                             return Some(Ok(selected));
                         }
                     }
-                    Some(Err(diagnostics)) => return Some(Err(diagnostics.into_iter().collect())),
+                    Some(Err(diagnostics)) => {
+                        return Some(Err(reread_errors(planned, diagnostics.into_iter().collect())));
+                    }
                 }
             }
         }))
@@ -607,6 +608,14 @@ fn program_sources(planned: &PlannedSuite, project: &Project) -> Vec<String> {
     let places =
         project.script_places(ScriptScope { folder: &suite.folder, agent: planned.agent.as_deref() });
     typescript::sources(suite, project.scripts(), &places).unwrap_or_default()
+}
+
+/// Returns the diagnostics for a suite with errors that it did not have during planning: it changed, unless it cannot be read now.
+fn reread_errors(planned: &PlannedSuite, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    match planned.suite.is_readable() {
+        true => vec![suites_changed()],
+        false => found,
+    }
 }
 
 /// Diagnostic for suites that changed during the run.
