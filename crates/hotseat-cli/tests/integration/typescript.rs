@@ -176,6 +176,7 @@ fn a_wrong_option_of_a_group_is_one_error_at_the_group() {
         ("{ tgas: ['x'] }", "unknown key `tgas`"),
         ("{ tgas: ['x'] }", "did you mean `tags`?"),
         ("{ turns: [] }", "`turns` is not supported for tests in code"),
+        ("{ hooks: [] }", "call `before` and `after` in the group of the test"),
     ] {
         let output = refused(&format!("describe('a', {options}, () => {{\n{tests}}});"));
         assert!(output.stderr.contains(words) && output.stderr.contains("a_test.ts:2:1"), "{output}");
@@ -221,6 +222,7 @@ fn declaration_errors_are_reported_before_run() {
         ("it('a', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),
         ("it('a', { timeout: 'soon' }, () => {});", "soon"),
         ("it('a', { turns: [] }, () => {});", "`turns` is not supported for tests in code"),
+        ("it('a', { hooks: [] }, () => {});", "call `before` and `after` in the group of the test"),
         ("it('a', 5);", "needs a function"),
         ("it('a', () => {}); it('a', () => {});", "another test in this file is called `a`"),
         ("user.says('x');", "can only be used within `it`"),

@@ -41,7 +41,14 @@ fn parse_keys(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
     if let Some(key) = WRITTEN_ONLY.iter().find(|key| node.get(key).is_some()) {
         let message =
             format!("`{key}` is not supported for tests in code, which run the conversation themselves");
-        return Err(Diagnostic::new(message).into());
+        let wrong = Diagnostic::new(message);
+        return Err(match *key {
+            "hooks" => wrong.help(
+                "call `before` and `after` in the group of the test: their functions run before and after it",
+            ),
+            _ => wrong,
+        }
+        .into());
     }
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&PROGRAM_KEYS), source, &mut mistakes);
