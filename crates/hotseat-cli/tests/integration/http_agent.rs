@@ -412,6 +412,25 @@ fn the_worst_finish_reason_of_a_stream_counts() {
 }
 
 /// A wrong path of the arguments must not look like calls without arguments.
+/// A stream reports a call at its start and again with its result.
+#[test]
+fn invalid_arguments_of_a_call_that_is_reported_twice_are_noted_once() {
+    let map = "{ reply: $.delta, tool_calls: { path: '$.call', id: $.id, name: $.name, arguments: $.args, result: $.result }, done: { path: $.type, equals: end } }";
+    let call = json!({"id": "c-1", "name": "pay", "args": "{\"amount\": 3"});
+    let mut answered = call.clone();
+    answered["result"] = json!("ok");
+    let events = [json!({"call": call}), json!({"call": answered}), json!({"delta": "Hi.", "type": "end"})];
+    let server = FakeAgent::start(move |_| ndjson(&events));
+    let settings = format!("{}  stream: ndjson\n", mapping_settings(map));
+    let tested = project(&server, &settings).suite("a", HELLO).test(&[]);
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["tool_calls"].as_array().map(Vec::len), Some(1), "{turn}");
+    let notes = turn["notes"].as_array().cloned().unwrap_or_default();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].to_string().contains("is not JSON"), "{notes:?}");
+}
+
 #[test]
 fn arguments_in_unread_members_are_unknown() {
     let map = "{ reply: $.reply, tool_calls: { path: $.calls, name: $.tool } }";

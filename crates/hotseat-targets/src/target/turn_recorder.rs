@@ -1,6 +1,6 @@
 //! Records messages and tool calls of a turn, for all protocols that have no trace events of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_document::excerpt;
@@ -37,6 +37,7 @@ pub(crate) struct TurnRecorder<'a> {
     call_positions: HashMap<Arc<str>, (usize, usize)>,
     /// Last number used to make a repeated call id unique.
     id_counts: HashMap<String, usize>,
+    recorded_notes: HashSet<String>,
 }
 
 /// A message in the trace, which shares its text.
@@ -65,6 +66,7 @@ impl<'a> TurnRecorder<'a> {
             messages: Vec::new(),
             call_positions: HashMap::new(),
             id_counts: HashMap::new(),
+            recorded_notes: HashSet::new(),
         }
     }
 
@@ -295,8 +297,12 @@ impl<'a> TurnRecorder<'a> {
         self.recorder.emit(StateSnapshot { turn_id: self.turn_id.clone(), state });
     }
 
+    /// Records a note, once in the turn.
     pub(crate) fn record_note(&mut self, message: impl Into<String>) {
         let (turn_id, message) = (self.turn_id.clone(), message.into());
+        if !self.recorded_notes.insert(message.clone()) {
+            return;
+        }
         self.recorder.emit(Note { turn_id, message, event: None });
     }
 
