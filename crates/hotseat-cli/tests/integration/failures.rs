@@ -649,11 +649,28 @@ fn unanswered_client_tool() {
             .tool_call("c", "confirm", &json!({"what": "refund"}))
             .pending(&["c".to_string()])
     };
-    for answers in ["", ", answers: [{ args_match: { what: payment }, content: yes }]"] {
+    for (answers, nearest) in [
+        ("", "the tool has no answers"),
+        (
+            ", answers: [{ args_match: { what: payment }, content: yes }]",
+            "answer 1 of 1 for confirm: it needs what /payment/",
+        ),
+    ] {
         let suite = format!("{ANYTHING}tools: [{{ name: confirm{answers} }}]\n");
-        let words =
-            r#"client tool confirm was called with {"what":"refund"}, but no scripted answer matches"#;
-        assert_failed(&run_suite(agent, &suite), 1, "test_error", words);
+        let words = format!(
+            r#"client tool confirm was called with {{"what":"refund"}}, but no scripted answer matches; nearest: {nearest}"#
+        );
+        let tested = run_suite(agent, &suite);
+        assert_failed(&tested, 1, "test_error", &words);
+        let detail = tested.failure("anything")["detail"].as_str().unwrap_or_default().to_string();
+        let line = suite.lines().count();
+        for part in [
+            format!("--> a.test.yaml:{line}:17"),
+            format!("{line} | tools: [{{ name: confirm"),
+            "add an answer under `answers` of the tool".to_string(),
+        ] {
+            assert!(detail.contains(&part), "{part:?} is not in {detail}");
+        }
     }
 }
 

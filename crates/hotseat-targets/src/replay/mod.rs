@@ -402,7 +402,7 @@ impl TurnReplay<'_> {
         let Some(now) = self.script.tool_reply(&tool, &arguments) else {
             return match self.script.tool_url(&tool) {
                 Some(_) => Ok(then.clone()),
-                None => Err(unanswered_call(&tool, &arguments).into()),
+                None => Err(unanswered_call(&tool, &arguments, self.script).into()),
             };
         };
         let redactor = self.recorder.redactor();

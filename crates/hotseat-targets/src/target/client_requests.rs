@@ -4,10 +4,13 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 
 use crate::message::{InterruptRequest, ScriptedAnswers};
-use hotseat_document::excerpt;
+use hotseat_document::{Diagnostic, excerpt};
 
 /// Maximum number of requests of an agent that its client answers in one turn; stops endless loops.
 pub(crate) const MAX_CLIENT_REQUESTS: usize = 25;
+
+/// Width of an excerpt of a file in the detail of a failure.
+const EXCERPT_COLUMNS: usize = 66;
 
 /// Returns the failure of an agent that makes too many requests to the client.
 pub(crate) fn too_many_requests() -> AttemptFailure {
@@ -43,7 +46,16 @@ pub(crate) fn check_unoffered_call(tool: &str, script: &ScriptedAnswers) -> Resu
 }
 
 /// Returns the failure of a turn without a scripted answer to a call of an offered tool.
-pub(crate) fn unanswered_call(tool: &str, arguments: &Value) -> AttemptFailure {
-    let message = format!("client tool {tool} was called with {arguments}, but no scripted answer matches");
-    AttemptFailure::new(FailureKind::TestError, message)
+pub(crate) fn unanswered_call(tool: &str, arguments: &Value, script: &ScriptedAnswers) -> AttemptFailure {
+    let nearest = script.nearest_answer(tool, arguments);
+    let nearest = nearest.unwrap_or_else(|| "the tool has no answers".to_string());
+    let message = format!(
+        "client tool {tool} was called with {arguments}, but no scripted answer matches; nearest: {nearest}"
+    );
+    let place =
+        script.tools().iter().find(|offered| offered.name == tool).and_then(|tool| tool.place.clone());
+    let defined = Diagnostic::new(format!("no answer of {tool} matches"))
+        .at(place)
+        .help("add an answer under `answers` of the tool; one without `args_match` matches every call");
+    AttemptFailure::new(FailureKind::TestError, message).with_detail(defined.render(false, EXCERPT_COLUMNS))
 }

@@ -55,7 +55,7 @@ async fn ask_for_answer(
         };
     }
     let Some(url) = script.tool_url(name) else {
-        return Err(unanswered_call(name, arguments).into());
+        return Err(unanswered_call(name, arguments, script).into());
     };
     let unanswered = |words: String| {
         let message = format!("client tool {name} could not be asked: {words}");
