@@ -3,6 +3,7 @@
 use hotseat_document::excerpt;
 use hotseat_trace::{ConversationTurn, ReportedCost, TurnScope, UsageTotals};
 
+use super::count::times;
 use super::{CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// Upper limit of usage, inclusive.
@@ -80,7 +81,7 @@ impl CheckBehavior for UsageBudget {
         match self {
             UsageBudget::Tokens(limit) => format!("at most {limit} tokens"),
             UsageBudget::Cost(limit) => format!("a cost of at most {limit}"),
-            UsageBudget::ToolCalls(limit) => format!("tools to be called at most {limit} times"),
+            UsageBudget::ToolCalls(limit) => format!("tools to be called at most {}", times(*limit)),
         }
     }
 

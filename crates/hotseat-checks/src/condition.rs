@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hotseat_trace::{DifferenceReason, as_integer, json_equal, named};
 use serde_json::Value;
 
-use super::differences::{DifferenceList, ExtraMembers, join_path, json_type, lookalike_note};
+use super::differences::{DifferenceList, ExtraMembers, join_path, json_type, lookalike_note, with_type};
 use super::pattern::Pattern;
 use super::regex::MatchMode;
 
@@ -106,9 +106,9 @@ impl ValueRelation {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say the same")]
 pub enum ConditionError {
-    #[error("{found}, {}, cannot be compared with {limit}", type_name(.found))]
+    #[error("{}, which cannot be compared with {limit}", with_type(.found))]
     Incomparable { found: Box<Value>, limit: Box<Value> },
-    #[error("{found}, {}, cannot contain {part}", type_name(.found))]
+    #[error("{}, which cannot contain {part}", with_type(.found))]
     NoContainer { found: Box<Value>, part: Box<Value> },
     #[error("{found}, for which the function of the test fails: {why}")]
     FailedFunction { found: Box<Value>, why: String },
@@ -297,10 +297,6 @@ fn compare(found: &Value, limit: &Value) -> Option<Ordering> {
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         _ => None,
     }
-}
-
-fn type_name(value: &Value) -> &'static str {
-    if value.is_null() { "which is nothing" } else { json_type(value) }
 }
 
 #[cfg(test)]

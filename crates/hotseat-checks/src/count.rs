@@ -117,7 +117,8 @@ impl CheckBehavior for ToolCount {
     }
 }
 
-fn times(n: u64) -> String {
+/// Writes how often: `once`, `twice`, `3 times`.
+pub(super) fn times(n: u64) -> String {
     match n {
         1 => "once".to_string(),
         2 => "twice".to_string(),

@@ -86,6 +86,13 @@ impl DifferenceList {
         self.push(path, DifferenceReason::Unexpected, None, Some(got), None);
     }
 
+    /// Adds explanations to missing values, from their paths and the expected values.
+    pub(super) fn explain_missing(&mut self, explain: impl Fn(&str, &str) -> Option<String>) {
+        for missing in self.differences.iter_mut().filter(|one| one.reason == DifferenceReason::Missing) {
+            missing.note = explain(&missing.path, missing.expected.as_deref().unwrap_or_default());
+        }
+    }
+
     /// Adds the differences of another list.
     pub(super) fn append(&mut self, other: DifferenceList) {
         let room = MAX_DIFFERENCES.saturating_sub(self.differences.len());
@@ -160,7 +167,7 @@ pub(super) fn json_type(value: &Value) -> &'static str {
 }
 
 /// Names a value with its type: `the number 3500`. Lists and objects are named by their type only.
-fn with_type(value: &Value) -> String {
+pub(super) fn with_type(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => format!("the number {number}"),

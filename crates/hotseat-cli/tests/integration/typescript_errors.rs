@@ -122,6 +122,7 @@ fn rejects_values_that_a_case_file_cannot_hold() {
     };
     let rows = [
         (called("{ room: (v) => v === 1 }"), "`arguments.room` is [function room], which a case file cannot hold"),
+        (called("{ room: anything }"), "`arguments.room` is [function anything]"),
         (called("{ cart: { x: Symbol() } }"), "`arguments.cart.x` is Symbol()"),
         (called("{ at: new Date(0) }"), "`arguments.at` is 1970"),
         (called("{ at: new Map() }"), "`arguments.at` is Map {}"),
@@ -208,11 +209,21 @@ fn rejects_undefined_values_in_expected_calls() {
             ("expect(agent).toCallTool('check_availability', { room: /B/ }, { times: { min: 2 } })", false),
         ],
     );
-    let tested = run_script(
-        "it('a', () => { user.says('hi'); expect(agent).toCallTool('check_availability', { room: /B/ }, { times: { min: 2 } }); });",
-    );
-    let failure = tested.failure("a");
-    assert!(failure["message"].as_str().unwrap().contains("at least twice"), "{failure:#}");
+    for (check, words) in [
+        ("toCallTool('check_availability', { room: /B/ }, { times: { min: 2 } })", "at least twice"),
+        (
+            "toCallTool('check_availability', { room: (v) => v !== '' }, { times: { min: 2 } })",
+            "at least twice",
+        ),
+        (
+            "not.toCallTool('check_availability', { room: (v) => v !== '' }, { times: { max: 1 } })",
+            "at most once",
+        ),
+    ] {
+        let tested = run_script(&format!("it('a', () => {{ user.says('hi'); expect(agent).{check}; }});"));
+        let failure = tested.failure("a");
+        assert!(failure["message"].as_str().unwrap().contains(words), "{failure:#}");
+    }
 }
 
 /// An assertion without what was meant would assert less, or nothing.

@@ -1,12 +1,13 @@
 // Tool calls that this library compares, because a function decides about an argument.
 
-const { areUnreadable, isNamed, misuse, needsTurn, part, turns } = core;
+const { areUnreadable, isNamed, misuse, needsTurn, part, turns, UNREADABLE_ARGUMENTS } = core;
 const { compare, holds, show, tried } = part("values");
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
 const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
 
-const timesInWords = ({ exact, min, max }) => (exact !== undefined ? `${exact} times` : min === undefined ? `at most ${max} times` : max === undefined ? `at least ${min} times` : `${min} to ${max} times`);
+const times = (number) => ["once", "twice"][number - 1] ?? `${number} times`;
+const timesInWords = ({ exact, min, max }) => (exact !== undefined ? times(exact) : min === undefined ? `at most ${times(max)}` : max === undefined ? `at least ${times(min)}` : `${min} to ${max} times`);
 
 /** Asserts calls of tools with arguments. `count` is their expected number. */
 function compareCalls(names, expected, count, way) {
@@ -22,7 +23,7 @@ function compareCalls(names, expected, count, way) {
     const allows = (number) => number >= least && number <= most;
     const unknown = of.filter(areUnreadable).length;
     // Neither the assertion nor its negation passes: the agent is at fault.
-    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { holds: way.negated, actual: `the arguments of a call are not valid JSON: ${actual}` };
+    for (let number = fitting; number <= fitting + unknown; number += 1) if (allows(number) !== allows(fitting)) return { holds: way.negated, actual: `arguments that are ${UNREADABLE_ARGUMENTS}: ${actual}` };
     return { holds: allows(fitting), actual };
   };
   compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);

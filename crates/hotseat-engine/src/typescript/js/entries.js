@@ -52,11 +52,14 @@ async function around(chain, work) {
 /** What the parts use. */
 const core = {
   areUnreadable, asWritten, ask, at, callsOf, conversation, current, decide, decided, decidedCheck, declaringAtOnce, exact, exactMethods, file, fullName, functions, groups, hasCallOf, hidden, hooks, isGenerator, isMapping, isNamed, isObject, isPromise, isSame, isUndefinedWithin, misuse,
-  outside, needsTurn, only, over, part, ran, reference, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING,
+  outside, needsTurn, only, over, part, ran, reference, shown, sourceOf, stated, structured, tests, thrownWords, turns, withSources, within, AssertionError, Misuse, OF_AGENT, RAN_NOTHING, UNREADABLE_ARGUMENTS,
 };
 
 /** Returns a function of a part, which takes `most` arguments if that is not the number of its parameters. */
-const later = (from, name, most) => (...args) => exact(name, part(from)[name], most)(...args);
+const later = (from, name, most) => {
+  const call = (...args) => exact(name, part(from)[name], most)(...args);
+  return Object.defineProperty(call, "name", { value: name });
+};
 const declares = (name, most) => later("declarations", name, most);
 const matching = (name, most) => later("values", name, most);
 
