@@ -54,7 +54,7 @@ impl CallFilter {
     }
 
     /// Returns true if the call matches, or would match with other arguments or a result: arguments that are
-    /// not valid JSON and a missing result are unknown.
+    /// no JSON object and a missing result are unknown.
     pub fn may_match(&self, call: &AgentToolCall) -> bool {
         self.is_of_tool(call)
             && (call.arguments_broken || self.arguments_match(call))

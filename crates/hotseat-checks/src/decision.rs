@@ -1,6 +1,6 @@
 //! Decisions of checks, before negation.
 
-use hotseat_trace::{AgentToolCall, CallComparison};
+use hotseat_trace::{AgentToolCall, CallComparison, UNREADABLE_ARGUMENTS};
 
 use super::call_text::format_call;
 use super::undecidable::Undecidable;
@@ -44,19 +44,19 @@ impl CheckDecision {
     /// Decision for calls, with their turns, whose missing result or invalid arguments would decide the check.
     pub(super) fn undecided_calls(calls: &[(usize, &AgentToolCall)]) -> Self {
         let broken = calls.iter().filter(|(_, call)| call.arguments_broken).count();
-        let why = match broken {
-            0 => "the agent gave no result",
-            _ if broken == calls.len() => "the arguments are unknown or not valid JSON",
-            _ => "results are missing, or arguments are unknown or not valid JSON",
+        let unknown = match broken {
+            0 => "no result of the agent".to_string(),
+            _ if broken == calls.len() => format!("arguments that are {UNREADABLE_ARGUMENTS}"),
+            _ => format!("missing results and arguments that are {UNREADABLE_ARGUMENTS}"),
         };
         let calls: Vec<String> = calls.iter().map(|(turn, call)| format_call(*turn, call)).collect();
-        CheckDecision::not_applicable(format!("cannot be decided because {why}: {}", format_list(&calls)))
+        CheckDecision::not_applicable(format!("{unknown}: {}", format_list(&calls)))
     }
 
     /// Decision of a check that no call meets for certain, but that `unknown` calls with invalid arguments might meet.
     pub(super) fn unmet(mut comparison: CallComparison, unknown: usize) -> Self {
         comparison.summary +=
-            &format!(", undecided for {unknown} whose arguments are unknown or no JSON object");
+            &format!(", undecided for {unknown} whose arguments are {UNREADABLE_ARGUMENTS}");
         CheckDecision { outcome: CheckOutcome::NotApplicable, ..CheckDecision::violated(comparison) }
     }
 

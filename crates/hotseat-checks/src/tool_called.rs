@@ -1,12 +1,13 @@
 //! `tool_called`: a tool is called, optionally with given arguments.
 
 use hotseat_trace::{
-    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope, json_equal, named,
+    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope,
+    UNREADABLE_ARGUMENTS, json_equal, named,
 };
 use serde_json::{Map, Value};
 
 use super::answer::format_json;
-use super::call_text::format_call;
+use super::call_text::{format_call, truncate};
 use super::calls::{self, NamedTools};
 use super::condition::{ArgumentCondition, ConditionError};
 use super::containment::contains_value;
@@ -74,9 +75,26 @@ impl ArgumentMatch {
                 );
             }
             Value::Null if *expected != none => list.compare("", expected, Some(&none), extra),
-            arguments => list.compare("", expected, Some(arguments), extra),
+            arguments => {
+                list.compare("", expected, Some(arguments), extra);
+                list.explain_missing(|path, expected| {
+                    calls::value_at(arguments, path).map(|_| path_note(path, expected))
+                });
+            }
         }
     }
+}
+
+/// Explains that an argument is not found by its path.
+fn path_note(path: &str, expected: &str) -> String {
+    let by_name = "`arguments` compares members by name, not by path";
+    if path.split('.').any(|name| name.parse::<usize>().is_ok()) {
+        return format!("{by_name}: use `where`");
+    }
+    let (outer, last) = path.rsplit_once('.').unwrap_or(("", path));
+    let last = format!("{last}: {}", truncate(expected));
+    let nested = outer.rsplit('.').fold(last, |inner, name| format!("{name}: {{ {inner} }}"));
+    format!("{by_name}: write `{nested}`, or use `where`")
 }
 
 /// One of several tools is called a given number of times with given arguments.
@@ -97,8 +115,8 @@ pub struct ToolCalled {
 /// The reason why it is unknown if a call matches.
 #[derive(Debug, PartialEq, thiserror::Error)]
 enum UnknownMatch {
-    /// The arguments decide, and are unknown or not valid JSON.
-    #[error("the arguments are unknown or not valid JSON")]
+    /// The arguments decide, and are unknown or no JSON object.
+    #[error("the arguments are {UNREADABLE_ARGUMENTS}")]
     Unreadable,
     /// The type of an argument does not allow the comparison that its condition needs.
     #[error("the argument `{name}` is {source}")]
@@ -131,7 +149,7 @@ impl ToolCalled {
         self.has_tool_name(call) && calls::is_at_server(call, self.server.as_deref())
     }
 
-    /// Returns true if the arguments decide, and are not valid JSON.
+    /// Returns true if the arguments decide, and are unknown or no JSON object.
     fn has_unknown_arguments(&self, call: &AgentToolCall) -> bool {
         let is_ignored = |(_, how): &(Value, ArgumentMatch)| *how == ArgumentMatch::Ignored;
         call.arguments_broken

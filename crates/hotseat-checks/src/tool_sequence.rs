@@ -82,7 +82,7 @@ impl ToolSequence {
             && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.matches(call, arguments))
     }
 
-    /// Returns true if the call matches, or would match with other arguments: those that are not valid JSON are unknown.
+    /// Returns true if the call matches, or would match with other arguments: those that are no JSON object are unknown.
     fn may_match(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
         (expected.is_of_tool(call) && call.arguments_broken) || self.matches(expected, call)
     }
@@ -190,7 +190,7 @@ impl ToolSequence {
     fn too_many_calls(&self, made: usize) -> CheckDecision {
         let (expected, made) = (format_count(self.calls.len(), "expected call"), format_count(made, "call"));
         CheckDecision::not_applicable(format!(
-            "cannot be decided because {expected} and {made} differ in too many ways to be compared in any order; \
+            "{made} that differ from {expected} in too many ways to be compared in any order; \
              use `order: strict` or `in_order`, or compare fewer calls, with `only` or in a single turn"
         ))
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::UNREADABLE_ARGUMENTS;
+
 /// Maximum number of differences that one line of text names.
 const MAX_SUMMARY_DIFFERENCES: usize = 2;
 /// Maximum length of a value on one line of text, in characters.
@@ -98,7 +100,7 @@ pub enum DifferenceReason {
     Condition,
     /// The type of the value does not allow the comparison.
     Incomparable,
-    /// The agent sent arguments that are not valid JSON.
+    /// The arguments are unknown or no JSON object.
     InvalidJson,
 }
 
@@ -196,7 +198,7 @@ impl fmt::Display for NearestCall {
             f.write_str(if number == 0 { ", where " } else { " and " })?;
             match (expected, got, difference.reason) {
                 (_, _, DifferenceReason::InvalidJson) => {
-                    f.write_str("the arguments are unknown or no JSON object")?;
+                    write!(f, "the arguments are {UNREADABLE_ARGUMENTS}")?;
                 }
                 (Some(expected), Some(got), DifferenceReason::Type) => {
                     write!(f, "{subject} is {got}, not {expected}")?;
@@ -204,6 +206,12 @@ impl fmt::Display for NearestCall {
                 (_, Some(_), DifferenceReason::Unexpected) => write!(f, "{subject} is not expected")?,
                 (_, Some(got), _) => write!(f, "{subject} is {got}")?,
                 (_, None, _) => write!(f, "{subject} is missing")?,
+            }
+            // The types are said already.
+            if let Some(note) =
+                difference.note.as_ref().filter(|_| difference.reason != DifferenceReason::Type)
+            {
+                write!(f, " ({note})")?;
             }
         }
         match self.differences.len() - shown.len() + self.omitted {

@@ -299,6 +299,9 @@ impl ToolResult {
     }
 }
 
+/// Describes arguments whose members are unknown, after `the arguments are` or `arguments that are`.
+pub const UNREADABLE_ARGUMENTS: &str = "unknown or no JSON object";
+
 /// True for arguments that are no object: nothing says which value belongs to which name.
 fn are_unreadable(arguments: &Value) -> bool {
     !matches!(arguments, Value::Object(_) | Value::Null)

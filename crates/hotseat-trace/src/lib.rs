@@ -43,7 +43,7 @@ pub use comparison::{
 pub use conversation::{
     AgentClock, AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallVisibility, CallingMessages,
     ConversationTurn, ReasoningText, ServiceUse, SimulationSpan, ToolResult, TracedConversation, TurnItem,
-    TurnOutcome, TurnScope, UNREADABLE_REPLY, UnseenCalls,
+    TurnOutcome, TurnScope, UNREADABLE_ARGUMENTS, UNREADABLE_REPLY, UnseenCalls,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;

@@ -411,7 +411,7 @@ fn arguments_that_are_not_json_decide_nothing() {
         assert_eq!(tested.case("a")["status"], status, "{block}: {}", tested.output);
         if !passes {
             assert_eq!(tested.failure("a")["fault"], "agent", "{block}");
-            assert!(tested.output.stdout.contains("not valid JSON"), "{block}: {}", tested.output);
+            assert!(tested.output.stdout.contains("no JSON object"), "{block}: {}", tested.output);
         }
     }
     let script = "it('a', () => {
@@ -422,6 +422,11 @@ fn arguments_that_are_not_json_decide_nothing() {
     let tested = crate::common::typescript::project(&agent, script).test(&["a_test.ts"]);
     assert_eq!(tested.failure("a")["kind"], "assertion", "{}", tested.output);
     assert_eq!(tested.failure("a")["fault"], "agent", "{}", tested.output);
+    assert!(
+        tested.output.stdout.contains("arguments that are unknown or no JSON object"),
+        "{}",
+        tested.output
+    );
 }
 
 #[test]

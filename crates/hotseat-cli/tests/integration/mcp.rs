@@ -171,7 +171,7 @@ fn a_text_as_arguments_decides_nothing() {
 turns: [{ user: find, assert: { tools: { forbid_calls: [{ name: find_charge, args_match: { order_id: o-9 } }] } } }]
 ";
     let run = bank_project(&agent, suite).test(&[]);
-    run.assert_failure("a", "assertion", &["not valid JSON"]);
+    run.assert_failure("a", "assertion", &["unknown or no JSON object"]);
 }
 
 #[test]

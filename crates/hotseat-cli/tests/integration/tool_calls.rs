@@ -241,7 +241,7 @@ fn imported_call_without_result_never_passes() {
     assert!(imported.stdout.contains("1 tool call without a result"), "{imported}");
     let project = project.file("a.test.yaml", &suite(NO_DECLINED_PAYMENT));
     let tested = project.test(&["-n", "replay:in/recordings", "a.test.yaml"]);
-    assert_failed(&tested, "assertion", "the agent gave no result");
+    assert_failed(&tested, "assertion", "no result of the agent: turn 1: pay");
     let calls = &tested.case("a")["turns"][0]["tool_calls"];
     assert_eq!((&calls[0]["unanswered"], &calls[1]["unanswered"]), (&Value::Null, &json!(true)));
 }
@@ -489,6 +489,58 @@ fn incomparable_and_unknown_arguments_are_counted_together() {
     );
 }
 
+/// The one-line errors of failed checks, which reports contain.
+#[test]
+fn one_line_errors_name_the_reason() {
+    let declined = json!({"type": "tool_result", "id": "1", "error": "card declined"});
+    let nested = json!({"cart": {"city": "Rome", "items": [{"sku": "A"}]}, "s": ""});
+    let lines = [
+        json!({"type": "tool_call", "id": "1", "name": "pay", "arguments": {"amount": 5}}),
+        declined,
+        call("book", nested),
+        call("list", json!(["Rome"])),
+        json!({"type": "text", "text": "ok"}),
+        json!({"type": "done"}),
+    ];
+    for (check, words) in [
+        (
+            r#"{ type: tool_result, tool: pay, result: "card declined" }"#,
+            r#"expected a call of pay to return "card declined", got pay in turn 1, where the result is "card declined" (the call failed)"#,
+        ),
+        (
+            "{ type: tool_called, name: list, arguments: { to: Rome }, count: { max: 0 } }",
+            r#"got arguments that are unknown or no JSON object: turn 1: list(["Rome"])"#,
+        ),
+        (
+            "{ type: tool_called, name: book, arguments: { cart.city: Rome } }",
+            r#"cart.city is missing (`arguments` compares members by name, not by path: write `cart: { city: "Rome" }`, or use `where`)"#,
+        ),
+        (
+            "{ type: tool_called, name: book, arguments: { cart.items.0.sku: A } }",
+            "cart.items.0.sku is missing (`arguments` compares members by name, not by path: use `where`)",
+        ),
+        (
+            "{ type: tool_called, name: book, arguments: { cart.town: Rome } }",
+            "got book in turn 1, where cart.town is missing",
+        ),
+        (
+            "{ type: tool_called, name: book, where: { s: { more_than: 3 } } }",
+            r#"the argument `s` is the text "", which cannot be compared with 3"#,
+        ),
+        (
+            "{ type: tool_called, name: book, where: { cart: { more_than: 3 } } }",
+            "the argument `cart` is an object, which cannot be compared with 3",
+        ),
+        ("budget: { max_tool_calls: 1 }", "tools to be called at most once"),
+    ] {
+        let tested = line_project(&lines).suite("a", &suite(&format!("      {check}\n"))).test(&[]);
+        let message = tested.case("a")["error"].as_str().unwrap_or_default().to_string();
+        assert!(message.contains(words), "{words:?} is not in {message:?}");
+        // The place of a path is no difference that a help explains.
+        assert!(words.contains("compares") || !message.contains("compares"), "{message}");
+    }
+}
+
 #[test]
 fn arguments_that_are_no_object_match_no_pattern() {
     let agent = || {
@@ -500,7 +552,7 @@ fn arguments_that_are_no_object_match_no_pattern() {
         ("require: [{ name: a, args_not_match: { '0': 2 } }]", "assertion"),
     ] {
         let tested = agent().suite("a", &suite(&format!("      tools: {{ {asserted} }}\n"))).test(&[]);
-        assert_failed(&tested, kind, "the arguments are unknown");
+        assert_failed(&tested, kind, "are unknown or no JSON object");
     }
     agent().suite("a", &suite("      tools: { require: [a] }\n")).test(&[]).assert_all_passed();
 }
@@ -589,7 +641,7 @@ fn thousands_of_interchangeable_calls_are_compared_quickly() {
         (check("superset", names(COUNT + 1), "exact"), "1 of 6001 expected calls missing"),
         (
             check("subset", json!(with_arguments), "subset"),
-            "cannot be decided because 6000 expected calls and 6000 calls differ in too many ways to be compared in any order; use \
+            "6000 calls that differ from 6000 expected calls in too many ways to be compared in any order; use \
              `order: strict` or `in_order`, or compare fewer calls, with `only` or in a single turn",
         ),
     ];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{
     AttemptFailure, CallVisibility, FailureKind, Payload, TerminationReason, TopicReason, TopicStep,
-    TopicsDeclared, Visit,
+    TopicsDeclared, UNREADABLE_ARGUMENTS, Visit,
 };
 use tokio::time::Instant;
 
@@ -146,7 +146,7 @@ impl Session<'_> {
                 };
                 if !fires && calls().any(|call| call.arguments_broken) {
                     let message = format!(
-                        "the topic of turn {} is unknown: the arguments of the call of {name} are not valid JSON",
+                        "the topic of turn {} is unknown: the arguments of the call of {name} are {UNREADABLE_ARGUMENTS}",
                         place + 1
                     );
                     return Err(AttemptFailure::new(FailureKind::Assertion, message));

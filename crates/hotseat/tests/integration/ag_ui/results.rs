@@ -130,7 +130,7 @@ fn missing_result_passes_no_check() {
             json!({"require": [{"name": "pay", "result_match": "declined", "count": {"exact": 0}}]}),
             json!({"require": [{"name": "pay", "result_match": "declined", "count": {"max": 0}}]}),
         ] {
-            run_payment(way, "{}", None, asserted).failed(Assertion, "gave no result");
+            run_payment(way, "{}", None, asserted).failed(Assertion, "no result of the agent");
         }
         // Independent assertions are decided.
         let decided = json!({"require": [{"name": "pay", "count": {"exact": 1}}], "forbid": ["refund"]});
