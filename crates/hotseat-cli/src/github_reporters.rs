@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotseat_engine::run::RunSettings;
-use hotseat_report::reporters::{GitHubReporter, MarkdownReporter, ReportWriteError, Reporter};
+use hotseat_report::reporters::{GitHubReporter, MarkdownReporter, ReportWriteError};
 
 use crate::context::CliContext;
+use crate::show::NamedReporter;
 
 /// Opens the reporters that the environment of a job asks for, with their names: annotations, which are written to `out`,
 /// and the summary page of the job. Fails if the file of the page cannot be opened.
@@ -16,8 +17,8 @@ pub fn github_reporters(
     context: &CliContext,
     setting: &Arc<RunSettings>,
     out: impl Write + Send + 'static,
-) -> Result<Vec<(String, Box<dyn Reporter>)>, ReportWriteError> {
-    let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
+) -> Result<Vec<NamedReporter>, ReportWriteError> {
+    let mut all: Vec<NamedReporter> = Vec::new();
     if context.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
         let workspace = context.environment.get("GITHUB_WORKSPACE").map(Into::into);
         all.push(("annotations".to_string(), Box::new(GitHubReporter::new(out, workspace))));
