@@ -95,7 +95,7 @@ impl ShapeChecker<'_> {
                 }
                 Some(_) | None => self.unknown_tag(node, entries, tagged, subject),
             },
-            (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
+            (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts_type_of(&node.value)) {
                 // `true` where `false` or a mapping is accepted: report all accepted kinds.
                 Some(Kind::False) if node.value == NodeValue::Bool(true) => {
                     self.report_mismatch(node, kind, subject)
@@ -317,7 +317,7 @@ fn list_fitting_tags(entries: &[MapEntry], tagged: &TaggedShapes) -> Option<Stri
     let fits = |shape: &&&Shape| {
         let is_known = |entry: &MapEntry| {
             let field = shape.field(&entry.key.text);
-            field.is_some_and(|field| field.kind.accepts(type_of(&entry.value)))
+            field.is_some_and(|field| field.kind.accepts_type_of(&entry.value.value))
         };
         let is_given = |field: &Field| field.spellings().any(|key| has_key(entries, key));
         let mut required = shape.fields.iter().filter(|field| field.required && field.key != tagged.key);
@@ -368,17 +368,6 @@ fn untagged_advice(key: &str, shape: &Shape) -> String {
 
 fn has_key(entries: &[MapEntry], key: &str) -> bool {
     entries.iter().any(|entry| entry.key.text == key)
-}
-
-fn type_of(node: &DocumentNode) -> JsonType {
-    match &node.value {
-        NodeValue::Null => JsonType::Null,
-        NodeValue::Bool(_) => JsonType::Bool,
-        NodeValue::Number(_) => JsonType::Number,
-        NodeValue::String(_) => JsonType::String,
-        NodeValue::List(_) => JsonType::List,
-        NodeValue::Map(_) => JsonType::Map,
-    }
 }
 
 /// Returns true for boolean words of other formats and older YAML versions.

@@ -76,6 +76,11 @@ impl Diagnostic {
         self.place.as_ref().map(SourceSpan::column)
     }
 
+    /// Renders the error for the detail of a failure.
+    pub fn to_detail(&self) -> String {
+        self.render(false, DETAIL_COLUMNS)
+    }
+
     /// Renders the error with its source lines, `width` columns wide, without a trailing newline.
     ///
     /// Control characters in files and messages are replaced by visible ones, so they cannot steer the
@@ -240,6 +245,8 @@ pub const MAX_SHOWN_DIAGNOSTICS: usize = 100;
 /// allows.
 const MAX_MESSAGE_CHARS: usize = 4_000;
 
+/// Width of an error in the detail of a failure. The console shows details in a margin, on terminals of 80 columns.
+const DETAIL_COLUMNS: usize = 66;
 /// Bounds of the width: below the first the marker does not fit, above the second lines are unreadable.
 const MIN_WIDTH: usize = 40;
 const MAX_WIDTH: usize = 500;

@@ -215,9 +215,26 @@ pub(super) enum JsonType {
 impl JsonType {
     pub(super) const ALL: [JsonType; 6] =
         [JsonType::Null, JsonType::Bool, JsonType::Number, JsonType::String, JsonType::List, JsonType::Map];
+
+    /// Type of a value.
+    pub(super) fn from_value(value: &NodeValue) -> JsonType {
+        match value {
+            NodeValue::Null => JsonType::Null,
+            NodeValue::Bool(_) => JsonType::Bool,
+            NodeValue::Number(_) => JsonType::Number,
+            NodeValue::String(_) => JsonType::String,
+            NodeValue::List(_) => JsonType::List,
+            NodeValue::Map(_) => JsonType::Map,
+        }
+    }
 }
 
 impl Kind {
+    /// Returns true if values of the type of this one may be accepted.
+    pub fn accepts_type_of(&self, value: &NodeValue) -> bool {
+        self.accepts(JsonType::from_value(value))
+    }
+
     /// Returns true if a value of this type may be accepted.
     pub(super) fn accepts(&self, given: JsonType) -> bool {
         match self {

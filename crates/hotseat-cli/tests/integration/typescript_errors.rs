@@ -759,10 +759,10 @@ fn errors_of_functions_that_are_called_later_name_their_lines() {
     ";
     let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
     for (name, function, place, line) in [
-        ("condition", "onCondition", "a_test.ts:3:", "topic('declared'"),
+        ("condition", "onCondition", "a_test.ts:3:", "onCondition: (turn) => turn.nope.x"),
         ("expectation", "is fine", "a_test.ts:4:", "topic('undecided'"),
         ("stop", "stopWhen", "a_test.ts:10:", "stopWhen: (turn)"),
-        ("criterion", "odd", "a_test.ts:5:", "criterion('odd'"),
+        ("criterion", "odd", "a_test.ts:5:", "throw new Error('odd boom')"),
     ] {
         let failure = tested.failure(name);
         let message = failure["message"].as_str().unwrap();

@@ -9,8 +9,7 @@ use serde_json::Value as Json;
 
 use super::shape::{CASE, SCENARIO_SET};
 use super::variables::{
-    FilledValue, TextUse, ValuePosition, escape, fill_texts, matches_kind, no_name_message, text_kind,
-    value_in_text,
+    FilledValue, TextUse, ValuePosition, escape, fill_texts, no_name_message, text_kind, value_in_text,
 };
 use crate::digest::short_digest;
 use hotseat_document::{
@@ -362,7 +361,7 @@ impl CaseScenario {
                 Some(value) => {
                     let alone = before.is_empty() && behind.is_empty() && out.is_empty();
                     let as_node = DocumentNode::from(value.clone());
-                    if alone && matches_kind(&as_node.value, kind) {
+                    if alone && kind.accepts_type_of(&as_node.value) {
                         return Ok(FilledValue::Json(escape_variables(value.clone())));
                     }
                     out.push_str(&escape(&filled_text(value)));

@@ -331,7 +331,7 @@ fn visit_scalars(
     match (&mut node.value, kind) {
         (NodeValue::String(_) | NodeValue::Number(_), kind) => visit(node, kind, text_use),
         (_, Kind::OneOf(kinds)) => {
-            if let Some(kind) = kinds.iter().find(|kind| matches_kind(&node.value, kind)) {
+            if let Some(kind) = kinds.iter().find(|kind| kind.accepts_type_of(&node.value)) {
                 visit_scalars(node, kind, text_use, repeated_keys, visit);
             }
         }
@@ -662,30 +662,9 @@ pub(super) fn text_kind(kind: &Kind) -> &Kind {
     match kind {
         Kind::OneOf(kinds) => {
             let text = NodeValue::String(String::new());
-            kinds.iter().find(|kind| matches_kind(&text, kind)).map_or(kind, text_kind)
+            kinds.iter().find(|kind| kind.accepts_type_of(&text)).map_or(kind, text_kind)
         }
         kind => kind,
-    }
-}
-
-pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
-    match kind {
-        Kind::Json | Kind::ExpectedJson => true,
-        Kind::Null => matches!(value, NodeValue::Null),
-        Kind::Bool | Kind::False => matches!(value, NodeValue::Bool(_)),
-        Kind::Integer { .. } | Kind::Number => matches!(value, NodeValue::Number(_)),
-        Kind::Text
-        | Kind::NonEmptyText
-        | Kind::Pattern
-        | Kind::Duration
-        | Kind::JsonPath
-        | Kind::Url
-        | Kind::Choice(_) => matches!(value, NodeValue::String(_)),
-        Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, NodeValue::List(_)),
-        Kind::JsonMap | Kind::JsonSchema | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => {
-            matches!(value, NodeValue::Map(_))
-        }
-        Kind::OneOf(kinds) => kinds.iter().any(|kind| matches_kind(value, kind)),
     }
 }
 

@@ -41,7 +41,7 @@ pub use reporter::ReporterQuestion;
 pub use role_cassette::{RoleCassette, RoleCassetteError, RoleCassetteHandle};
 pub use simulator::{SimulatorQuestion, UserAnswer, UserDecision};
 
-use crate::scripts::{BoundFunction, EXCERPT_COLUMNS, ScriptOutput};
+use crate::scripts::{BoundFunction, ScriptOutput};
 use hotseat_checks::RoleReference;
 use hotseat_targets::message::{ContentPart, ConversationMessage, ScriptedAnswers};
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
@@ -509,7 +509,7 @@ async fn ask_script(
             Err((RoleError::Deadline, RetryAdvice::Never))
         }
         Err(error) => {
-            let mut words = format!("{error}\n{}", error.diagnostic().render(false, EXCERPT_COLUMNS));
+            let mut words = format!("{error}\n{}", error.diagnostic().to_detail());
             if !logs.is_empty() {
                 words = format!("{words}\nconsole:\n{}", logs.join("\n"));
             }

@@ -14,7 +14,7 @@ use super::outcome::CaseOutcome;
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::{HookCommand, McpAddresses, NamedHook};
 use crate::config::{ResolvedHook, ScriptScope};
-use crate::scripts::{BoundFunction, EXCERPT_COLUMNS, ScriptOutput};
+use crate::scripts::{BoundFunction, ScriptOutput};
 use crate::session::run_hook;
 use crate::session::test_error;
 use hotseat_document::excerpt;
@@ -92,7 +92,7 @@ impl RunContext {
             Err(error) => {
                 let place = error.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
                 let message = format!("hook `{name}` failed: {}{place}", error.message);
-                let mut detail = error.diagnostic().render(false, EXCERPT_COLUMNS);
+                let mut detail = error.diagnostic().to_detail();
                 if !console.is_empty() {
                     detail = format!("{detail}\nconsole:\n{}", console.join("\n"));
                 }

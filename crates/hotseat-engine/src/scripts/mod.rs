@@ -13,6 +13,3 @@ pub use capabilities::{
 };
 pub use grants::{HostPattern, HostPatternError, ScriptGrants};
 pub use library::{FunctionError, ScriptFunction, ScriptLibrary, ScriptSearchPath};
-
-/// Width of excerpts from scripts within other texts. The console shows those in a margin, on terminals of 80 columns.
-pub(crate) const EXCERPT_COLUMNS: usize = 66;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::resolve_references::unseen_calls_reason;
 use crate::roles::Dialogue;
-use crate::scripts::{BoundFunction, EXCERPT_COLUMNS, ScriptOutput};
+use crate::scripts::{BoundFunction, ScriptOutput};
 use hotseat_checks::{AnswerContent, ScriptCheck, ScriptInputKind, ScriptJudgementError, find_json};
 use hotseat_script::ScriptError;
 use hotseat_targets::message::{ConversationMessage, MessageRole, joined_text};
@@ -37,10 +37,10 @@ pub(super) enum ScriptCheckError {
     #[error(transparent)]
     Judgement(#[from] ScriptJudgementError),
     /// Shown with its place in the script.
-    #[error("{error}\n{shown}", error = .0, shown = .0.diagnostic().render(false, EXCERPT_COLUMNS))]
+    #[error("{error}\n{shown}", error = .0, shown = .0.diagnostic().to_detail())]
     Script(#[from] ScriptError),
     /// Why there are no lists of calls comes after the error.
-    #[error("{error}\n{shown}\n`tool_calls` is null: {reason}", error = .0, shown = .0.diagnostic().render(false, EXCERPT_COLUMNS), reason = .1)]
+    #[error("{error}\n{shown}\n`tool_calls` is null: {reason}", error = .0, shown = .0.diagnostic().to_detail(), reason = .1)]
     ScriptWithoutCalls(#[source] Box<ScriptError>, String),
 }
 

@@ -100,7 +100,7 @@ impl ProgramCheckError {
             ProgramCheckError::Thrown { place: Some(place), .. } => place,
             _ => check_place,
         };
-        let shown = Diagnostic::new(self.to_string()).at(place.clone()).render(false, 100);
+        let shown = Diagnostic::new(self.to_string()).at(place.clone()).to_detail();
         format!("{function}: {place}: {self}\n{shown}")
     }
 }

@@ -11,7 +11,7 @@ use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Value, json};
 
 use super::script_check::DEFAULT_FUNCTION_TIMEOUT;
-use crate::scripts::{EXCERPT_COLUMNS, ScriptCapabilities, ScriptOutput};
+use crate::scripts::{ScriptCapabilities, ScriptOutput};
 
 /// Maximum number of characters of an unusable result in a message.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -98,7 +98,7 @@ impl ScriptToolFunctions {
         match result {
             Ok(returned) => read_reply(returned).map_err(|error| failed(&error).with_detail(place.as_str())),
             Err(error) => {
-                let shown = error.diagnostic().render(false, EXCERPT_COLUMNS);
+                let shown = error.diagnostic().to_detail();
                 Err(failed(&error).with_detail(format!("{shown}\n{place}")))
             }
         }

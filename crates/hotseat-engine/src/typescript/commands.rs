@@ -17,7 +17,6 @@ use crate::cases::{
     parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
 };
 use crate::roles::Judgement;
-use crate::scripts::EXCERPT_COLUMNS;
 use crate::session::{CheckResult, CheckSubject, EndedCaseError, ExternalAnswer, Session, SimulationOptions};
 use hotseat_checks::{
     Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
@@ -138,7 +137,7 @@ impl CommandContext<'_> {
         if let Some(called_at) = self.called_at(session) {
             shown = shown.with_related(called_at, "called here");
         }
-        let shown = shown.render(false, EXCERPT_COLUMNS);
+        let shown = shown.to_detail();
         AttemptFailure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
     }
 
@@ -419,7 +418,7 @@ pub fn script_failure(error: &hotseat_script::ScriptError) -> AttemptFailure {
     };
     let failure = AttemptFailure::new(FailureKind::ScriptError, message);
     let stack_trace = error.stack.iter().take(MAX_STACK_FRAMES).map(ToString::to_string).collect();
-    AttemptFailure { stack_trace, ..failure.with_detail(error.diagnostic().render(false, EXCERPT_COLUMNS)) }
+    AttemptFailure { stack_trace, ..failure.with_detail(error.diagnostic().to_detail()) }
 }
 
 #[cfg(test)]

@@ -9,9 +9,6 @@ use hotseat_document::{Diagnostic, excerpt};
 /// Maximum number of requests of an agent that its client answers in one turn; stops endless loops.
 pub(crate) const MAX_CLIENT_REQUESTS: usize = 25;
 
-/// Width of an excerpt of a file in the detail of a failure.
-const EXCERPT_COLUMNS: usize = 66;
-
 /// Returns the failure of an agent that makes too many requests to the client.
 pub(crate) fn too_many_requests() -> AttemptFailure {
     let message = format!(
@@ -57,5 +54,5 @@ pub(crate) fn unanswered_call(tool: &str, arguments: &Value, script: &ScriptedAn
     let defined = Diagnostic::new(format!("no answer of {tool} matches"))
         .at(place)
         .help("add an answer under `answers` of the tool; one without `args_match` matches every call");
-    AttemptFailure::new(FailureKind::TestError, message).with_detail(defined.render(false, EXCERPT_COLUMNS))
+    AttemptFailure::new(FailureKind::TestError, message).with_detail(defined.to_detail())
 }
