@@ -144,7 +144,11 @@ fn missing_arguments_are_an_empty_object() {
             ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)).finish("stop")
         })
     };
-    for arguments in [json!(""), json!("{}"), json!({}), Value::Null, json!(" ")] {
+    for (way, tested) in run_in_every_adapter(&Value::Null, &json!("ok"), &suite(empty)) {
+        assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({}), "{way}");
+        assert_eq!(tested.case("a")["status"], "passed", "{way}: {}", tested.output);
+    }
+    for arguments in [json!(""), json!("{}"), json!("null"), json!({}), Value::Null, json!(" ")] {
         let tested = chat_project(&call(arguments.clone())).suite("a", &suite(empty)).test(&[]);
         assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({}), "{arguments}");
     }

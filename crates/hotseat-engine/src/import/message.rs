@@ -169,7 +169,6 @@ fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedT
         };
         let arguments = match call_arguments(call, "call", mistakes).map(NodeView::json) {
             None => RecordedArguments::empty(),
-            Some(Value::String(text)) if text.trim().is_empty() => RecordedArguments::empty(),
             Some(Value::String(text)) => RecordedArguments::parse(text),
             Some(value) => RecordedArguments::Json(value),
         };

@@ -57,12 +57,14 @@ impl ModelToolCall {
     }
 }
 
-/// Parses arguments as a model writes them: an empty text becomes an empty object, invalid JSON stays a string.
+/// Parses arguments as a model writes them: an empty text and `null` become an empty object, invalid JSON stays a string.
 pub(crate) fn parse_arguments(text: String) -> Value {
-    if text.trim().is_empty() {
-        return Value::Object(Map::new());
+    match read_value(&text) {
+        _ if text.trim().is_empty() => Value::Object(Map::new()),
+        Ok(Value::Null) => Value::Object(Map::new()),
+        Ok(arguments) => arguments,
+        Err(_) => Value::String(text),
     }
-    read_value(&text).unwrap_or(Value::String(text))
 }
 
 impl ModelToolResult {

@@ -67,12 +67,14 @@ impl PartialEq for KnownArguments {
 }
 
 impl KnownArguments {
-    /// Parses streamed arguments. An empty text means an empty object.
+    /// Parses streamed arguments. An empty text and `null` mean an empty object.
     pub fn parse(text: &str) -> Self {
+        let none = || KnownArguments::Json(Value::Object(Map::new()));
         if text.trim().is_empty() {
-            return KnownArguments::Json(Value::Object(Map::new()));
+            return none();
         }
         match read_json(text) {
+            Ok(Value::Null) => none(),
             Ok(value) => KnownArguments::Json(value),
             Err(_) => KnownArguments::Invalid(text.to_string()),
         }

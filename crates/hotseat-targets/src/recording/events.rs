@@ -267,9 +267,11 @@ impl RecordedArguments {
         RecordedArguments::Json(Value::Object(serde_json::Map::new()))
     }
 
-    /// Parses arguments that should be JSON.
+    /// Parses arguments that should be JSON. An empty text and `null` mean an empty object.
     pub fn parse(text: String) -> Self {
         match crate::message::parse_json(&text) {
+            _ if text.trim().is_empty() => RecordedArguments::empty(),
+            Some(Value::Null) => RecordedArguments::empty(),
             Some(value) => RecordedArguments::Json(value),
             None => RecordedArguments::Broken(text),
         }

@@ -351,13 +351,14 @@ impl CallArguments {
         CallArguments::Json(Value::Object(serde_json::Map::new()))
     }
 
-    /// Parses arguments received as text. An empty text means an empty object.
+    /// Parses arguments received as text. An empty text and `null` mean an empty object.
     pub(crate) fn from_text(text: String) -> Self {
         let text = joined(text);
         if text.trim().is_empty() {
             return CallArguments::empty();
         }
         match read_json(&text) {
+            Ok(Value::Null) => CallArguments::empty(),
             Ok(value) => CallArguments::Json(value),
             Err(_) => CallArguments::Invalid(text),
         }
