@@ -453,6 +453,9 @@ impl ScriptContext {
                 ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}"))
                     .help("modules are imported and exported: `import { name } from \"./file\"`, `export const name = …`")
             }
+            "TypeError" if text == "not a function" && let Some(callee) = place.as_ref().and_then(callee) => {
+                ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: `{callee}` is not a function"))
+            }
             "" => ScriptError::new(ScriptErrorKind::Thrown, text),
             class if text.is_empty() => ScriptError::new(ScriptErrorKind::Thrown, class),
             class => ScriptError::new(ScriptErrorKind::Thrown, format!("{class}: {text}")),
@@ -778,4 +781,14 @@ impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
+}
+
+/// Returns the called expression if the location is its last name and its call follows, such as `user.say`.
+fn callee(place: &SourceSpan) -> Option<&str> {
+    let text = &place.source.text;
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let is_call = text[place.span.end..].starts_with('(');
+    let start = text[..place.span.end].rfind(|c| !is_part(c)).map_or(0, |at| text.ceil_char_boundary(at + 1));
+    let callee = &text[start..place.span.end];
+    (is_call && callee.len() >= place.span.len() && !callee.starts_with('.')).then_some(callee)
 }

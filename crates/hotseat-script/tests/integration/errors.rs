@@ -366,3 +366,18 @@ fn module_throws_while_loading() {
       | ^
     ");
 }
+
+#[test]
+fn call_of_what_is_no_function_is_named() {
+    let message = |body: &str| {
+        let shown =
+            error_text(&format!("const user: any = {{}};\nexport function main() {{\n  {body}\n}}\n"));
+        shown.lines().nth(1).unwrap_or_default().to_string()
+    };
+    assert_eq!(message("user.say(1);"), "error: TypeError: `user.say` is not a function");
+    assert_eq!(message("return user.says(2);"), "error: TypeError: `user.says` is not a function");
+    // The location is not that of a name.
+    assert_eq!(message("[1].map(user.says);"), "error: TypeError: not a function");
+    assert_eq!(message("user[0]();"), "error: TypeError: not a function");
+    assert_eq!(message("[].other();"), "error: TypeError: not a function");
+}
